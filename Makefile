@@ -1,0 +1,46 @@
+# The menu. Each dish is cooked by `cargo xtask`; `make` alone lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Outside the tree and keyed by the toolchain, so that a fresh clone finds its dependencies built.
+CACHE_HOME := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)
+CHANNEL := $(shell sed -n 's/^channel *= *"\(.*\)"/\1/p' rust-toolchain.toml)
+export CARGO_TARGET_DIR ?= $(CACHE_HOME)/plexus/target-$(CHANNEL)
+
+XTASK := cargo xtask
+
+.PHONY: help setup build demo test lint fmt tidy bench-cni clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install what is missing (Debian packages, toolchain, CNI tools); quick when nothing is
+	@tools/bootstrap
+	@$(XTASK) setup
+
+build: setup ## Release binaries: plexus, and the static plexus-cni
+	@$(XTASK) build
+
+demo: setup ## Three containers, four interfaces each, one killed agent; under 30 s once built
+	@$(XTASK) demo
+
+test: setup ## Everything that must be green: unit, kernel, CNI, crash and interoperability tests
+	@$(XTASK) test
+
+lint: setup ## rustfmt, clippy, cargo-deny, tidy
+	@$(XTASK) lint
+
+fmt: setup ## Format the Rust code
+	@cargo fmt --all
+
+tidy: setup ## Room dependencies, file sizes, words that must not land
+	@$(XTASK) tidy
+
+bench-cni: setup ## Against the reference plugins, interleaved; writes bench/results/cni.json
+	@$(XTASK) bench-cni
+
+clean: ## Forget this toolchain's build output (the tools stay)
+	rm -rf "$(CARGO_TARGET_DIR)"

@@ -1,0 +1,38 @@
+//! The variables through which a test finds what it needs. `eval "$(cargo xtask env)"` gives a
+//! shell the same ones, for a plain `cargo test`.
+
+use crate::{go_tools, place::Place};
+use anyhow::Result;
+use std::path::PathBuf;
+
+/// Name and value, in the order in which they are printed.
+pub(crate) fn variables(place: &Place) -> Result<Vec<(&'static str, PathBuf)>> {
+    let tool = |name| go_tools::installed(place, name);
+    Ok(vec![
+        ("CARGO_TARGET_DIR", place.target.clone()),
+        ("PLEXUS_REF_PLUGINS", tool("cni-plugins")?),
+        ("PLEXUS_CNITOOL", tool("cnitool")?.join("cnitool")),
+        ("PLEXUS_STATIC_SHIM", place.shim()),
+    ])
+}
+
+pub(crate) fn run(place: &Place) -> Result<()> {
+    for (name, value) in variables(place)? {
+        println!("export {name}={}", quoted(&value.to_string_lossy()));
+    }
+    Ok(())
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_quote_cannot_end_the_string() {
+        assert_eq!(quoted("/a b/it's"), r"'/a b/it'\''s'");
+    }
+}

@@ -1,0 +1,111 @@
+//! Tools written in Go: each has a directory in `tools/go/` with a small `go.mod` that names the
+//! packages (`tool` directives) and pins the version. They are built into the cache, once per
+//! version; a directory that is there is complete, because it gets its name last.
+
+use crate::{place::Place, run};
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Builds every tool of `tools/go/` that the cache does not have.
+pub(crate) fn install_missing(place: &Place) -> Result<()> {
+    let dir = place.root.join("tools/go");
+    let entries = fs::read_dir(&dir).with_context(|| format!("cannot list {}", dir.display()))?;
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let wanted = installed(place, &name)?;
+        if !wanted.is_dir() {
+            build(place, &name, &wanted)?;
+        }
+    }
+    Ok(())
+}
+
+/// Where the tool is, or will be: `<cache>/tools/<name>-<version>`.
+pub(crate) fn installed(place: &Place, name: &str) -> Result<PathBuf> {
+    let path = place.root.join("tools/go").join(name).join("go.mod");
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let version = version_of(&text).with_context(|| {
+        format!(
+            "{} has no `tool` whose module it requires: see `go help get`",
+            path.display()
+        )
+    })?;
+    Ok(place.tools().join(format!("{name}-{version}")))
+}
+
+fn build(place: &Place, name: &str, wanted: &Path) -> Result<()> {
+    println!("building {name} into {}", wanted.display());
+    let partial = place
+        .tools()
+        .join(format!("{name}.partial-{}", std::process::id()));
+    let mut go = Command::new("go");
+    go.args([
+        "-C",
+        &format!("tools/go/{name}"),
+        "install",
+        "-trimpath",
+        "tool",
+    ])
+    .env("CGO_ENABLED", "0")
+    .env("GOBIN", &partial);
+    run::shout(place, &mut go)
+        .with_context(|| format!("cannot build {name}; Go 1.24 or later must be in PATH"))?;
+    match fs::rename(&partial, wanted) {
+        Err(_) if wanted.is_dir() => Ok(fs::remove_dir_all(&partial)?),
+        moved => moved.with_context(|| format!("cannot name {}", wanted.display())),
+    }
+}
+
+/// The version of the module that the first `tool` directive belongs to.
+fn version_of(go_mod: &str) -> Option<&str> {
+    let package = directives(go_mod, "tool").next()?;
+    directives(go_mod, "require").find_map(|line| {
+        let mut words = line.split_whitespace();
+        let (module, version) = (words.next()?, words.next()?);
+        let rest = package.strip_prefix(module)?;
+        (rest.is_empty() || rest.starts_with('/')).then_some(version)
+    })
+}
+
+/// The arguments of a directive, written on one line or in a block.
+fn directives<'a>(go_mod: &'a str, keyword: &'a str) -> impl Iterator<Item = &'a str> {
+    let mut in_block = false;
+    go_mod.lines().filter_map(move |line| {
+        let line = line.trim();
+        if in_block {
+            in_block = line != ")";
+            return in_block.then_some(line);
+        }
+        let rest = line.strip_prefix(keyword)?.strip_prefix(' ')?;
+        in_block = rest == "(";
+        (!in_block).then_some(rest)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version_of;
+
+    const REQUIRES: &str =
+        "require (\n\texample.org/a v1.0.0 // indirect\n\texample.org/ab v2.0.0\n)";
+
+    #[test]
+    fn version_is_that_of_the_module_of_the_tool() {
+        let block = format!("module x\n\ntool (\n\texample.org/ab/cmd/y\n)\n\n{REQUIRES}\n");
+        assert_eq!(version_of(&block), Some("v2.0.0"));
+        let line = format!("module x\n\ntool example.org/a\n\n{REQUIRES}\n");
+        assert_eq!(version_of(&line), Some("v1.0.0"));
+    }
+
+    #[test]
+    fn a_tool_that_is_not_required_has_no_version() {
+        assert_eq!(
+            version_of(&format!("tool example.org/c\n{REQUIRES}\n")),
+            None
+        );
+        assert_eq!(version_of(REQUIRES), None);
+    }
+}

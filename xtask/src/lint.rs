@@ -1,0 +1,18 @@
+//! What a reviewer should not have to say: rustfmt, clippy with warnings denied, cargo-deny, tidy.
+
+use crate::{build, deny, place::Place, run, tidy};
+use anyhow::Result;
+
+pub(crate) fn run(place: &Place) -> Result<()> {
+    run::cargo(place, &["fmt", "--all", "--check"])?;
+    let clippy = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--features",
+        build::FAULTS,
+    ];
+    run::cargo(place, &[&clippy[..], &["--", "-D", "warnings"]].concat())?;
+    deny::run(place)?;
+    tidy::run(place)
+}

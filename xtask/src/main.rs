@@ -1,0 +1,63 @@
+//! The kitchen behind `make`: one file per verb. Runs cargo, Go and the checks of the house with
+//! the right directories; holds no product code and is never linked into a product.
+#![allow(clippy::print_stdout, reason = "talking to a terminal is its work")]
+
+mod bench;
+mod build;
+mod demo;
+mod deny;
+mod env;
+mod go_tools;
+mod lint;
+mod lock;
+mod place;
+mod run;
+mod setup;
+mod shim;
+mod test;
+mod tidy;
+
+use anyhow::{Result, bail};
+use place::Place;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask <verb>
+  setup      build the CNI tools that the tests use, where missing
+  env        print the variables that tests read, as shell exports
+  build      release binaries: plexus, and the static plexus-cni
+  demo       build, then run the demo
+  test       all tests, rustfmt, tidy
+  lint       rustfmt, clippy, cargo-deny, tidy
+  deny       licences and sources of the dependencies
+  tidy       room dependencies, file sizes, words that must not land
+  bench-cni  the CNI benchmark against the reference plugins";
+
+fn main() -> ExitCode {
+    match run_verb() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_verb() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [verb] = arguments.as_slice() else {
+        bail!("one verb expected, {} given\n{USAGE}", arguments.len());
+    };
+    let place = Place::find()?;
+    match verb.as_str() {
+        "setup" => setup::run(&place),
+        "env" => env::run(&place),
+        "build" => build::run(&place),
+        "demo" => demo::run(&place),
+        "test" => test::run(&place),
+        "lint" => lint::run(&place),
+        "deny" => deny::run(&place),
+        "tidy" => tidy::run(&place),
+        "bench-cni" => bench::run(&place),
+        unknown => bail!("no verb {unknown:?}\n{USAGE}"),
+    }
+}

@@ -1,0 +1,14 @@
+//! Everything that must be green: the tests, against freshly built binaries, then the checks that
+//! cost nothing.
+
+use crate::{build, lock, place::Place, run, tidy};
+use anyhow::Result;
+
+pub(crate) fn run(place: &Place) -> Result<()> {
+    let _alone = lock::build_directory(place)?;
+    build::with_faults(place)?;
+    build::static_shim(place)?;
+    run::cargo(place, &["test", "--workspace", "--features", build::FAULTS])?;
+    run::cargo(place, &["fmt", "--all", "--check"])?;
+    tidy::run(place)
+}

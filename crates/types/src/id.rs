@@ -1,0 +1,89 @@
+//! Names that arrive from runtimes and configurations. Each is refused unless it can be used in a
+//! file name, a log line and a netlink attribute without a second thought.
+
+use crate::{Invalid, text_type};
+
+/// CNI_CONTAINERID: starts with a letter or digit, then letters, digits, `_`, `.`, `-`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContainerId(String);
+
+impl ContainerId {
+    /// Checks the rule of the CNI specification, and a length that a file name can hold.
+    pub fn new(text: &str) -> Result<Self, Invalid> {
+        plain(text, 200)
+            .ok_or_else(|| Invalid::new("container id", text, "use 1 to 200 of A-Z a-z 0-9 _ . -, the first a letter or digit"))
+            .map(Self)
+    }
+
+    /// Enough of it to recognise it in a message.
+    pub fn short(&self) -> &str {
+        self.0.get(..12).unwrap_or(&self.0)
+    }
+}
+
+text_type!(ContainerId);
+
+/// The `name` of a network configuration: same rule as a container id.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NetworkName(String);
+
+impl NetworkName {
+    /// Checks the rule of the CNI specification, and a length that a file name can hold.
+    pub fn new(text: &str) -> Result<Self, Invalid> {
+        plain(text, 200)
+            .ok_or_else(|| Invalid::new("network name", text, "use 1 to 200 of A-Z a-z 0-9 _ . -, the first a letter or digit"))
+            .map(Self)
+    }
+}
+
+text_type!(NetworkName);
+
+/// The `type` of a CNI plugin: a file name in the plugin directory, never a path to elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PluginType(String);
+
+impl PluginType {
+    /// Refuses separators, `..` and anything else that could leave the plugin directory.
+    pub fn new(text: &str) -> Result<Self, Invalid> {
+        plain(text, 100)
+            .ok_or_else(|| Invalid::new("plugin type", text, "use the name of a file in the plugin directory, not a path: A-Z a-z 0-9 _ . -, the first a letter or digit"))
+            .map(Self)
+    }
+}
+
+text_type!(PluginType);
+
+fn plain(text: &str, longest: usize) -> Option<String> {
+    let first = text.bytes().next()?;
+    let legal = first.is_ascii_alphanumeric()
+        && text.len() <= longest
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'));
+    legal.then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_names_are_refused() {
+        let long = "x".repeat(201);
+        for text in ["", "../etc", "a/b", "-a", ".a", "a b", "a\n", "a\0b", "ä", &long] {
+            assert!(ContainerId::new(text).is_err(), "{text:?}");
+            assert!(NetworkName::new(text).is_err(), "{text:?}");
+            assert!(PluginType::new(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_value_does_not_flood_the_message() {
+        let error = NetworkName::new(&"!".repeat(10_000)).unwrap_err();
+        assert!(error.to_string().len() < 400);
+    }
+
+    #[test]
+    fn short_ids() {
+        assert_eq!(ContainerId::new("5f10db93aabbccdd").unwrap().short(), "5f10db93aabb");
+        assert_eq!(ContainerId::new("c1").unwrap().short(), "c1");
+    }
+}

@@ -18,7 +18,10 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn find() -> Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        // Asked at run time: clones that share a build directory share this binary's path too.
+        let manifest_dir = std::env::var_os("CARGO_MANIFEST_DIR")
+            .context("CARGO_MANIFEST_DIR is not set: start this as `cargo xtask`")?;
+        let root = Path::new(&manifest_dir)
             .parent()
             .context("the xtask crate has no parent directory")?
             .to_path_buf();

@@ -1,0 +1,145 @@
+//! One interface of one pod on one network, with what was decided for it: index, name, MAC,
+//! addresses. Made by [`resolve`](crate::resolve), completed by IPAM, turned into a plan.
+
+use ipnet::IpNet;
+use plexus_api::cni::{Dns, Native, RouteConf};
+use plexus_types::{Family, IfName, Mac, NetworkName};
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+
+/// An attachment that Plexus makes itself, before it has addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Which of the container's references it is, from 0.
+    pub index: usize,
+    /// Its network.
+    pub network: NetworkName,
+    /// Its name in the pod.
+    pub ifname: IfName,
+    /// Provider, IPAM and their options.
+    pub native: Native,
+    /// Whether its own traffic gets a table of its own.
+    pub source_routing: bool,
+    /// More than one interface is made by this call.
+    pub several: bool,
+}
+
+/// What becomes of default routes on one interface, per family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DefaultRoute {
+    /// Plugin mode: as the configuration says, nothing added, nothing dropped.
+    AsConfigured,
+    /// Standalone mode: exactly these families have their default route here.
+    Only {
+        /// IPv4.
+        v4: bool,
+        /// IPv6.
+        v6: bool,
+    },
+}
+
+impl DefaultRoute {
+    /// Whether a default route of that family belongs here; `None`: whatever is configured.
+    pub fn of(self, family: Family) -> Option<bool> {
+        match (self, family) {
+            (DefaultRoute::AsConfigured, _) => None,
+            (DefaultRoute::Only { v4, .. }, Family::V4) => Some(v4),
+            (DefaultRoute::Only { v6, .. }, Family::V6) => Some(v6),
+        }
+    }
+}
+
+/// What IPAM answered for one attachment.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Assigned {
+    /// Addresses with the prefix length of their subnet.
+    pub ips: Vec<AssignedIp>,
+    /// Routes that the IPAM section asks for.
+    pub routes: Vec<RouteConf>,
+    /// DNS that the IPAM section carries.
+    pub dns: Dns,
+}
+
+/// One address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssignedIp {
+    /// The address with the prefix length of its subnet.
+    pub address: IpNet,
+    /// The subnet's gateway.
+    pub gateway: Option<IpAddr>,
+}
+
+/// The mark that our links carry: enough to adopt them if the journal is lost.
+///
+/// `plexus <container> <cni ifname> <network> <ifname> <ipam type>:<data dir> <address>,…`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alias {
+    /// CNI_CONTAINERID.
+    pub container: String,
+    /// CNI_IFNAME of the call that made it: with the container id, the key of its record.
+    pub cni_ifname: String,
+    /// Its network; the pool key's last part.
+    pub network: String,
+    /// Name of this interface in the pod.
+    pub ifname: String,
+    /// Pool key's first parts, `-` if it has no pool of ours.
+    pub pool: String,
+    /// Its addresses with prefix length.
+    pub addresses: Vec<IpNet>,
+}
+
+impl Alias {
+    /// As the kernel stores it (at most 255 bytes; addresses that do not fit are left out).
+    pub fn render(&self) -> String {
+        let mut text = format!(
+            "{} {} {} {} {} {}",
+            crate::plan::ALIAS_MARK,
+            self.container,
+            self.cni_ifname,
+            self.network,
+            self.ifname,
+            self.pool
+        );
+        let mut separator = ' ';
+        for address in &self.addresses {
+            let address = address.to_string();
+            if text.len() + 1 + address.len() > 255 {
+                break;
+            }
+            text.push(separator);
+            text.push_str(&address);
+            separator = ',';
+        }
+        text.truncate(255);
+        text
+    }
+
+    /// Reads a mark; none if the alias is not ours.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        if words.next()? != crate::plan::ALIAS_MARK {
+            return None;
+        }
+        let mut word = || words.next().map(str::to_owned);
+        let (container, cni_ifname, network, ifname, pool) =
+            (word()?, word()?, word()?, word()?, word()?);
+        let addresses = word().unwrap_or_default();
+        let addresses = addresses
+            .split(',')
+            .filter_map(|a| a.parse().ok())
+            .collect();
+        Some(Self {
+            container,
+            cni_ifname,
+            network,
+            ifname,
+            pool,
+            addresses,
+        })
+    }
+}
+
+/// Where a MAC comes from if none was asked for: the attachment's identity.
+pub fn derived_mac(container: &str, ifname: &IfName, end: &str) -> Mac {
+    Mac::derived(&[container, ifname.as_str(), end])
+}

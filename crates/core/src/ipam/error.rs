@@ -1,0 +1,139 @@
+//! Why an attachment gets no address.
+
+use super::PoolError;
+use ipnet::IpNet;
+use plexus_api::cni::{Code, Error};
+use plexus_types::{Family, NetworkName};
+use std::net::IpAddr;
+
+/// Why IPAM `plexus` hands out nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AllocateError {
+    /// No subnet of the family has room.
+    #[error("network {network} has no free {family} address: {}", full(subnets))]
+    Full {
+        /// The network.
+        network: NetworkName,
+        /// The family.
+        family: Family,
+        /// Its subnets, each with the number of its usable addresses.
+        subnets: Vec<(IpNet, u128)>,
+    },
+    /// A requested address is in none of the subnets.
+    #[error(
+        "network {network}: the requested address {address} is outside of its subnets {}",
+        list(subnets)
+    )]
+    Outside {
+        /// The network.
+        network: NetworkName,
+        /// The address.
+        address: IpAddr,
+        /// The subnets.
+        subnets: Vec<IpNet>,
+    },
+    /// A requested address has a prefix length that is not its subnet's.
+    #[error(
+        "network {network}: the requested address {address}/{prefix} has another prefix length than its subnet {subnet}"
+    )]
+    Prefix {
+        /// The network.
+        network: NetworkName,
+        /// The address.
+        address: IpAddr,
+        /// The prefix length asked for.
+        prefix: u8,
+        /// The subnet.
+        subnet: IpNet,
+    },
+    /// Two addresses of one family are requested.
+    #[error(
+        "network {network}: two {family} addresses are requested, {other} and {address}, but an interface gets one per family"
+    )]
+    TwoRequested {
+        /// The network.
+        network: NetworkName,
+        /// The family.
+        family: Family,
+        /// The second.
+        address: IpAddr,
+        /// The first.
+        other: IpAddr,
+    },
+    /// A requested address is not to be had.
+    #[error("network {network}: the requested address cannot be handed out")]
+    Requested {
+        /// The network.
+        network: NetworkName,
+        /// Why.
+        #[source]
+        source: PoolError,
+    },
+    /// An address that is to be recorded is recorded for somebody else.
+    #[error("network {network}: address {address} is held by {owner}")]
+    Held {
+        /// The network.
+        network: NetworkName,
+        /// The address.
+        address: IpAddr,
+        /// Who has it.
+        owner: String,
+    },
+}
+
+impl AllocateError {
+    /// Whose fault it is, as a CNI code.
+    pub fn code(&self) -> Code {
+        match self {
+            AllocateError::Full { .. } | AllocateError::Held { .. } => Code::Failed,
+            AllocateError::Outside { .. }
+            | AllocateError::Prefix { .. }
+            | AllocateError::TwoRequested { .. } => Code::InvalidConfig,
+            AllocateError::Requested { source, .. } => match source {
+                PoolError::Full { .. } | PoolError::Taken { .. } => Code::Failed,
+                _ => Code::InvalidConfig,
+            },
+        }
+    }
+
+    /// The next step.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            AllocateError::Full { .. } => {
+                "remove containers that no longer need theirs, or add a subnet to `ipam.subnets`"
+            }
+            AllocateError::Outside { .. } => {
+                "ask for an address of one of these subnets, or add its subnet to `ipam.subnets`"
+            }
+            AllocateError::Prefix { .. } => "leave the prefix length out, or write the subnet's",
+            AllocateError::TwoRequested { .. } => "ask for one address per family",
+            AllocateError::Requested { .. } => "ask for another address, or for none in particular",
+            AllocateError::Held { .. } => "remove the container that has it",
+        }
+    }
+}
+
+impl From<AllocateError> for Error {
+    fn from(error: AllocateError) -> Self {
+        let text = match std::error::Error::source(&error) {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        };
+        Error::new(error.code(), text, error.remedy())
+    }
+}
+
+fn full(subnets: &[(IpNet, u128)]) -> String {
+    let each = subnets.iter().map(|(subnet, capacity)| {
+        format!("subnet {subnet} is full, all {capacity} of its usable addresses are in use")
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+fn list(subnets: &[IpNet]) -> String {
+    subnets
+        .iter()
+        .map(IpNet::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -1,0 +1,232 @@
+//! The order in which `host-local` tries the addresses of a range set: round robin, from the one
+//! after the last that was reserved, as the reference plugin does.
+//!
+//! Touches no file: who keeps them says through a function whether an address could be reserved.
+
+use super::index::{index_of, number};
+use ipnet::IpNet;
+use plexus_api::cni::Range;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// More addresses than this are not tried in one call.
+pub const MOST_TRIES: usize = 1 << 20;
+
+/// An address that was reserved, with its subnet's prefix length and gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Picked {
+    /// The address with the prefix length of its subnet.
+    pub address: IpNet,
+    /// The range's gateway.
+    pub gateway: IpAddr,
+}
+
+/// Why no address was reserved.
+#[derive(Debug, thiserror::Error)]
+pub enum HostLocalError<E: std::error::Error + 'static> {
+    /// Every address is taken.
+    #[error("no IP addresses available in range set: {set}")]
+    Full {
+        /// The ranges.
+        set: String,
+    },
+    /// Too many addresses are taken to go on looking.
+    #[error("no free address among the {MOST_TRIES} that were tried in range set: {set}")]
+    TooMany {
+        /// The ranges.
+        set: String,
+    },
+    /// The requested address is in none of the ranges.
+    #[error("{address} not in range set {set}")]
+    Outside {
+        /// The address.
+        address: IpAddr,
+        /// The ranges.
+        set: String,
+    },
+    /// The requested address is the gateway.
+    #[error("requested ip {address} is subnet's gateway")]
+    Gateway {
+        /// The address.
+        address: IpAddr,
+    },
+    /// The requested address is taken.
+    #[error("requested IP address {address} is not available in range set {set}")]
+    Taken {
+        /// The address.
+        address: IpAddr,
+        /// The ranges.
+        set: String,
+    },
+    /// Some of the requested addresses are in none of the range sets.
+    #[error("failed to allocate all requested IPs: {addresses}")]
+    Unused {
+        /// Those.
+        addresses: String,
+    },
+    /// The reservation itself failed.
+    #[error("cannot reserve {address}")]
+    Reserve {
+        /// The address that was tried.
+        address: IpAddr,
+        /// Why.
+        #[source]
+        source: E,
+    },
+}
+
+/// Reserves one address of a range set. `reserve` says whether it could take the address that it
+/// is given; it is called until it can, at most [`MOST_TRIES`] times.
+pub fn next<E: std::error::Error + 'static>(
+    set: &[Range],
+    last_reserved: Option<IpAddr>,
+    requested: Option<IpAddr>,
+    reserve: &mut dyn FnMut(IpAddr) -> Result<bool, E>,
+) -> Result<Picked, HostLocalError<E>> {
+    let mut take =
+        |address| reserve(address).map_err(|source| HostLocalError::Reserve { address, source });
+    if let Some(address) = requested {
+        let range = range_of(set, address).ok_or_else(|| HostLocalError::Outside {
+            address,
+            set: name(set),
+        })?;
+        if address == range.gateway {
+            return Err(HostLocalError::Gateway { address });
+        }
+        if !take(address)? {
+            return Err(HostLocalError::Taken {
+                address,
+                set: name(set),
+            });
+        }
+        return Ok(picked(range, address));
+    }
+    for (range, address) in Candidates::new(set, last_reserved).take(MOST_TRIES) {
+        if take(address)? {
+            return Ok(picked(range, address));
+        }
+    }
+    let more = Candidates::new(set, last_reserved)
+        .nth(MOST_TRIES)
+        .is_some();
+    let set = name(set);
+    Err(if more {
+        HostLocalError::TooMany { set }
+    } else {
+        HostLocalError::Full { set }
+    })
+}
+
+/// Which of the requested addresses each range set is asked for: the first that it has. An
+/// address that no set is asked for is an error.
+pub fn share_out<E: std::error::Error + 'static>(
+    sets: &[Vec<Range>],
+    requested: &[IpAddr],
+) -> Result<Vec<Option<IpAddr>>, HostLocalError<E>> {
+    let mut left = requested.to_vec();
+    left.dedup();
+    let mut shares = Vec::with_capacity(sets.len());
+    for set in sets {
+        let position = left
+            .iter()
+            .position(|address| range_of(set, *address).is_some());
+        shares.push(position.map(|position| left.remove(position)));
+    }
+    if left.is_empty() {
+        return Ok(shares);
+    }
+    let addresses: Vec<String> = left.iter().map(IpAddr::to_string).collect();
+    Err(HostLocalError::Unused {
+        addresses: addresses.join(" "),
+    })
+}
+
+/// The range of a set that has the address.
+pub fn range_of(set: &[Range], address: IpAddr) -> Option<&Range> {
+    set.iter().find(|range| {
+        index_of(&range.subnet, address).is_some()
+            && (number(range.start)..=number(range.end)).contains(&number(address))
+    })
+}
+
+/// A range set as the reference plugin writes it.
+pub fn name(set: &[Range]) -> String {
+    let each = set
+        .iter()
+        .map(|range| format!("{}-{}", range.start, range.end));
+    each.collect::<Vec<_>>().join(",")
+}
+
+/// All addresses of a set but the gateways, each once, from the one after `last_reserved` on.
+struct Candidates<'a> {
+    set: &'a [Range],
+    range: usize,
+    current: Option<IpAddr>,
+    start: Option<IpAddr>,
+}
+
+impl<'a> Candidates<'a> {
+    fn new(set: &'a [Range], last_reserved: Option<IpAddr>) -> Self {
+        let last = last_reserved.and_then(|last| {
+            let range = range_of(set, last)?;
+            let position = set.iter().position(|other| std::ptr::eq(other, range))?;
+            Some((position, last))
+        });
+        Self {
+            set,
+            range: last.map_or(0, |(position, _)| position),
+            current: last.map(|(_, address)| address),
+            start: None,
+        }
+    }
+
+    /// One step of the wheel; none when it is back where it began.
+    fn step(&mut self) -> Option<(&'a Range, IpAddr)> {
+        let mut range = self.set.get(self.range)?;
+        let address = match self.current {
+            None => range.start,
+            Some(current) if current == range.end => {
+                self.range = (self.range + 1) % self.set.len();
+                range = self.set.get(self.range)?;
+                range.start
+            }
+            Some(current) => after(current)?,
+        };
+        self.current = Some(address);
+        if self.start == Some(address) {
+            return None;
+        }
+        self.start.get_or_insert(address);
+        Some((range, address))
+    }
+}
+
+impl<'a> Iterator for Candidates<'a> {
+    type Item = (&'a Range, IpAddr);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (range, address) = self.step()?;
+            if address != range.gateway {
+                return Some((range, address));
+            }
+        }
+    }
+}
+
+fn picked(range: &Range, address: IpAddr) -> Picked {
+    Picked {
+        address: IpNet::new_assert(address, range.subnet.prefix_len()),
+        gateway: range.gateway,
+    }
+}
+
+fn after(address: IpAddr) -> Option<IpAddr> {
+    match address {
+        IpAddr::V4(v4) => u32::from(v4)
+            .checked_add(1)
+            .map(|n| IpAddr::V4(Ipv4Addr::from(n))),
+        IpAddr::V6(v6) => u128::from(v6)
+            .checked_add(1)
+            .map(|n| IpAddr::V6(Ipv6Addr::from(n))),
+    }
+}

@@ -1,0 +1,336 @@
+//! IPAM `plexus`: the pools of every network, and the choice of one address per family.
+//!
+//! What is held is kept per network, apart from the subnets: a configuration may change while
+//! its addresses are in use, and after a restart they are replayed before any configuration is
+//! seen. A pool is made from both when a subnet is first asked for.
+
+use super::PoolKey;
+use super::error::AllocateError;
+use super::pool::{Pool, PoolError, first_usable};
+use crate::attachment::{Assigned, AssignedIp};
+use ipnet::IpNet;
+use plexus_api::cni::{Dns, PlexusIpam};
+use plexus_types::Family;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// The pools of a node.
+#[derive(Debug, Clone, Default)]
+pub struct Pools {
+    networks: BTreeMap<PoolKey, Network>,
+}
+
+/// How many pools of subnets that a configuration no longer names are kept, for the place where
+/// their next search starts.
+const KEPT: usize = 64;
+
+impl Pools {
+    /// One address per family, each from the first subnet of its family that has room; addresses
+    /// asked for are taken or refused. The same owner gets the same answer. On error nothing
+    /// has changed.
+    pub fn allocate(
+        &mut self,
+        key: &PoolKey,
+        config: &PlexusIpam,
+        requested: &[(IpAddr, Option<u8>)],
+        owner: &str,
+    ) -> Result<Assigned, AllocateError> {
+        let network = self.networks.entry(key.clone()).or_default();
+        let before = network.owned.get(owner).cloned().unwrap_or_default();
+        let result = network.allocate(key, config, requested, owner);
+        if result.is_err() {
+            network.release(owner);
+            for address in before {
+                network.hold(address, owner);
+            }
+        }
+        if network.held.is_empty() && result.is_err() {
+            self.networks.remove(key);
+        }
+        result
+    }
+
+    /// Marks an address as held: replay, and links that were found with our mark. Says who has it
+    /// if somebody else does.
+    pub fn reserve(
+        &mut self,
+        key: &PoolKey,
+        address: IpAddr,
+        owner: &str,
+    ) -> Result<(), AllocateError> {
+        let network = self.networks.entry(key.clone()).or_default();
+        match network.held.get(&address).filter(|other| *other != owner) {
+            Some(other) => Err(AllocateError::Held {
+                network: key.network.clone(),
+                address,
+                owner: other.clone(),
+            }),
+            None => {
+                network.hold(address, owner);
+                Ok(())
+            }
+        }
+    }
+
+    /// Frees all that the owner has under this key, and says what that was.
+    pub fn release(&mut self, key: &PoolKey, owner: &str) -> Vec<IpAddr> {
+        self.networks
+            .get_mut(key)
+            .map(|network| network.release(owner))
+            .unwrap_or_default()
+    }
+
+    /// Who has an address.
+    pub fn owner_of(&self, key: &PoolKey, address: IpAddr) -> Option<&str> {
+        self.networks
+            .get(key)?
+            .held
+            .get(&address)
+            .map(String::as_str)
+    }
+
+    /// Everything held, in order: key, address, owner.
+    pub fn held(&self) -> impl Iterator<Item = (&PoolKey, IpAddr, &str)> {
+        self.networks.iter().flat_map(|(key, network)| {
+            network
+                .held
+                .iter()
+                .map(move |(address, owner)| (key, *address, owner.as_str()))
+        })
+    }
+
+    /// The pools made so far, with their key.
+    pub fn pools(&self) -> impl Iterator<Item = (&PoolKey, &Pool)> {
+        self.networks
+            .iter()
+            .flat_map(|(key, network)| network.pools.values().map(move |pool| (key, pool)))
+    }
+}
+
+/// All of one key.
+#[derive(Debug, Clone, Default)]
+struct Network {
+    held: BTreeMap<IpAddr, String>,
+    owned: BTreeMap<String, BTreeSet<IpAddr>>,
+    pools: BTreeMap<IpNet, Pool>,
+}
+
+impl Network {
+    fn allocate(
+        &mut self,
+        key: &PoolKey,
+        config: &PlexusIpam,
+        requested: &[(IpAddr, Option<u8>)],
+        owner: &str,
+    ) -> Result<Assigned, AllocateError> {
+        self.prepare(config);
+        check_requests(key, config, requested)?;
+        let mut ips = Vec::with_capacity(2);
+        for family in families(config) {
+            let asked = requested
+                .iter()
+                .find(|(address, _)| Family::of(*address) == family);
+            ips.push(match asked {
+                Some(&(address, prefix)) => self.specific(key, config, address, prefix, owner)?,
+                None => self.any(key, config, family, owner)?,
+            });
+        }
+        Ok(Assigned {
+            ips,
+            routes: config.routes.clone(),
+            dns: Dns::default(),
+        })
+    }
+
+    /// Makes a pool for each subnet, anew if the configuration has changed.
+    fn prepare(&mut self, config: &PlexusIpam) {
+        if self.pools.len() > KEPT.saturating_add(config.subnets.len()) {
+            self.pools
+                .retain(|subnet, _| config.subnets.contains(subnet));
+        }
+        for subnet in &config.subnets {
+            let reserved = gateways(config, subnet);
+            let old = self.pools.get(subnet);
+            if old.is_some_and(|pool| pool.is_made_of(&config.exclude, &reserved)) {
+                continue;
+            }
+            let mut pool = Pool::new(*subnet, &config.exclude, &reserved);
+            pool.set_cursor(old.map_or(0, Pool::cursor));
+            for (address, owner) in self.held.range(subnet.network()..=subnet.broadcast()) {
+                // Cannot fail: the pool is empty, and `held` has each address once.
+                let _ = pool.reserve(*address, owner);
+            }
+            self.pools.insert(*subnet, pool);
+        }
+    }
+
+    fn any(
+        &mut self,
+        key: &PoolKey,
+        config: &PlexusIpam,
+        family: Family,
+        owner: &str,
+    ) -> Result<AssignedIp, AllocateError> {
+        let subnets = || of_family(config, family);
+        let has = subnets().find(|subnet| {
+            self.pools
+                .get(*subnet)
+                .is_some_and(|pool| pool.address_of(owner).is_some())
+        });
+        let mut full = Vec::new();
+        for subnet in has.into_iter().chain(subnets()) {
+            let Some(pool) = self.pools.get_mut(subnet) else {
+                continue;
+            };
+            match pool.allocate(owner) {
+                Ok(address) => {
+                    self.hold(address, owner);
+                    return Ok(assigned(config, subnet, address));
+                }
+                Err(_) => full.push((*subnet, pool.capacity())),
+            }
+        }
+        Err(AllocateError::Full {
+            network: key.network.clone(),
+            family,
+            subnets: full,
+        })
+    }
+
+    fn specific(
+        &mut self,
+        key: &PoolKey,
+        config: &PlexusIpam,
+        address: IpAddr,
+        prefix: Option<u8>,
+        owner: &str,
+    ) -> Result<AssignedIp, AllocateError> {
+        let network = || key.network.clone();
+        let outside = || AllocateError::Outside {
+            network: network(),
+            address,
+            subnets: config.subnets.clone(),
+        };
+        let subnet = config
+            .subnets
+            .iter()
+            .find(|subnet| subnet.contains(&address));
+        let subnet = *subnet.ok_or_else(outside)?;
+        let legal = [subnet.prefix_len(), subnet.max_prefix_len()];
+        if let Some(prefix) = prefix.filter(|prefix| !legal.contains(prefix)) {
+            return Err(AllocateError::Prefix {
+                network: network(),
+                address,
+                prefix,
+                subnet,
+            });
+        }
+        let refused = |source: PoolError| AllocateError::Requested {
+            network: network(),
+            source,
+        };
+        let pool = self.pools.get_mut(&subnet).ok_or_else(outside)?;
+        pool.allocate_specific(address, owner).map_err(refused)?;
+        self.hold(address, owner);
+        Ok(assigned(config, &subnet, address))
+    }
+
+    /// Records a holding here and in every pool whose subnet has the address.
+    fn hold(&mut self, address: IpAddr, owner: &str) {
+        self.held.insert(address, owner.to_owned());
+        self.owned
+            .entry(owner.to_owned())
+            .or_default()
+            .insert(address);
+        for pool in self.pools.values_mut() {
+            // Fails for a pool elsewhere; in any other nobody else has the address.
+            let _ = pool.reserve(address, owner);
+        }
+    }
+
+    fn release(&mut self, owner: &str) -> Vec<IpAddr> {
+        for pool in self.pools.values_mut() {
+            pool.release(owner);
+        }
+        let addresses = self.owned.remove(owner).unwrap_or_default();
+        for address in &addresses {
+            self.held.remove(address);
+        }
+        addresses.into_iter().collect()
+    }
+}
+
+fn check_requests(
+    key: &PoolKey,
+    config: &PlexusIpam,
+    requested: &[(IpAddr, Option<u8>)],
+) -> Result<(), AllocateError> {
+    let network = || key.network.clone();
+    for (position, &(address, _)) in requested.iter().enumerate() {
+        let family = Family::of(address);
+        if !families(config).any(|known| known == family) {
+            let subnets = config.subnets.clone();
+            return Err(AllocateError::Outside {
+                network: network(),
+                address,
+                subnets,
+            });
+        }
+        let earlier = requested.iter().take(position).map(|(address, _)| *address);
+        if let Some(other) = earlier
+            .into_iter()
+            .find(|other| Family::of(*other) == family)
+        {
+            return Err(AllocateError::TwoRequested {
+                network: network(),
+                family,
+                address,
+                other,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The families of the subnets, in the order of their first subnets.
+fn families(config: &PlexusIpam) -> impl Iterator<Item = Family> {
+    let first = config
+        .subnets
+        .first()
+        .map(|subnet| Family::of(subnet.network()));
+    let other = config
+        .subnets
+        .iter()
+        .map(|subnet| Family::of(subnet.network()));
+    first
+        .into_iter()
+        .chain(other.into_iter().find(|family| Some(*family) != first))
+}
+
+fn of_family(config: &PlexusIpam, family: Family) -> impl Iterator<Item = &IpNet> {
+    config
+        .subnets
+        .iter()
+        .filter(move |subnet| Family::of(subnet.network()) == family)
+}
+
+/// The gateways of a subnet: those that are configured, else its first usable address.
+fn gateways(config: &PlexusIpam, subnet: &IpNet) -> Vec<IpAddr> {
+    let configured = config
+        .gateway
+        .iter()
+        .filter(|gateway| subnet.contains(*gateway));
+    let configured: Vec<IpAddr> = configured.copied().collect();
+    if configured.is_empty() {
+        first_usable(subnet).into_iter().collect()
+    } else {
+        configured
+    }
+}
+
+fn assigned(config: &PlexusIpam, subnet: &IpNet, address: IpAddr) -> AssignedIp {
+    AssignedIp {
+        address: IpNet::new_assert(address, subnet.prefix_len()),
+        gateway: gateways(config, subnet).first().copied(),
+    }
+}

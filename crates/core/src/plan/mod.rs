@@ -1,0 +1,257 @@
+//! The plan: a plain value that says which kernel objects must exist for a pod, and what its
+//! networks keep on the node. Owns the shape of that value, how it is made ([`build`]), how it is
+//! compared with what the kernel has ([`diff`]) and how it reads as `ip` commands ([`text`]).
+//!
+//! Never talks to a kernel. The same inputs give the same plan, byte for byte.
+
+mod build;
+mod diff;
+mod effective;
+mod observed;
+mod outcome;
+mod text;
+
+pub use build::{Facts, LinkFacts, Place, PlanError, build, group, node_plan, pod_plan};
+pub use diff::{Difference, Object, State, diff_host_ends, diff_node, diff_pod};
+pub use effective::effective;
+pub use observed::{
+    Observed, ObservedAddress, ObservedLink, ObservedNeighbour, ObservedRoute, ObservedRule,
+};
+pub use outcome::{Seen, outcome};
+pub use text::{node_text, pod_text};
+
+use ipnet::IpNet;
+use plexus_types::{IfName, Mac, NetworkName};
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+
+/// The route protocol number that marks our routes and neighbours.
+pub const PROTOCOL: u8 = 80;
+/// The first word of the alias that marks our links.
+pub const ALIAS_MARK: &str = "plexus";
+/// Priority of our source rules inside a pod.
+pub const RULE_PRIORITY: u32 = 5080;
+
+/// What a pod gets: links in its namespace, with their ends on the node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodPlan {
+    /// The link group of all links of this plan, unique on the node while the plan lives: one
+    /// message removes them all.
+    pub group: u32,
+    /// In the order in which they are made.
+    pub links: Vec<Link>,
+}
+
+/// One interface of a pod.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// Its name in the pod.
+    pub name: IfName,
+    /// What it is made of.
+    pub kind: LinkKind,
+    /// Given or derived; none where the parent's must be kept (macvlan passthru).
+    pub mac: Option<Mac>,
+    /// None: the kernel takes the parent's.
+    pub mtu: Option<u32>,
+    /// Our mark; see [`Alias`](crate::attachment::Alias).
+    pub alias: String,
+    /// Sysctls of this interface, written before it goes up.
+    pub settings: Vec<Setting>,
+    /// Its addresses.
+    pub addresses: Vec<Address>,
+    /// Permanent neighbours.
+    pub neighbours: Vec<Neighbour>,
+    /// Routes through it, in order.
+    pub routes: Vec<Route>,
+    /// Rules that send its own traffic to its own table.
+    pub rules: Vec<Rule>,
+}
+
+/// What a link is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkKind {
+    /// A macvlan on a link of the node.
+    Macvlan {
+        /// The node's link.
+        parent: Parent,
+        /// How it talks to its siblings.
+        mode: MacvlanMode,
+        /// Length of the queue for broadcasts, if asked for.
+        bcqueuelen: Option<u32>,
+    },
+    /// One end of a veth pair; the other end stays on the node.
+    Veth(HostEnd),
+}
+
+/// A link of the node that others hang off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// Its name, for people.
+    pub name: IfName,
+    /// Its index when the plan was made, for the kernel.
+    pub index: u32,
+}
+
+/// The modes of a macvlan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MacvlanMode {
+    /// Siblings talk directly.
+    #[default]
+    Bridge,
+    /// Siblings talk through an outside switch.
+    Vepa,
+    /// Siblings do not talk.
+    Private,
+    /// The one and only; takes the parent over.
+    Passthru,
+}
+
+/// The node's end of a veth pair.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostEnd {
+    /// Its name on the node: a hash, see [`IfName::host_end`].
+    pub name: IfName,
+    /// Known beforehand, so that a neighbour entry can point at it.
+    pub mac: Mac,
+    /// As the other end.
+    pub mtu: Option<u32>,
+    /// Our mark, on this end too.
+    pub alias: String,
+    /// The bridge that it is a port of. The bridge itself is in the [`NodePlan`].
+    pub bridge: Option<IfName>,
+    /// Whether the bridge sends frames back out of this port.
+    pub hairpin: bool,
+    /// Sysctls of this end.
+    pub settings: Vec<Setting>,
+    /// Routes of the node to the pod's addresses.
+    pub routes: Vec<Route>,
+    /// Permanent neighbours on the node.
+    pub neighbours: Vec<Neighbour>,
+}
+
+/// One sysctl: key as a path below `/proc/sys`, without a leading slash.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Setting {
+    /// `net/ipv6/conf/eth0/accept_ra`
+    pub key: String,
+    /// `0`
+    pub value: String,
+}
+
+/// An address of an interface. IPv6 addresses are set without duplicate address detection.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Address {
+    /// The address with its prefix length; host bits are kept.
+    pub net: IpNet,
+}
+
+/// A permanent neighbour.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Neighbour {
+    /// Who.
+    pub address: IpAddr,
+    /// Where.
+    pub mac: Mac,
+}
+
+/// A route through the link that it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Route {
+    /// Where to.
+    pub dst: IpNet,
+    /// The next hop; none for what is on the link.
+    pub via: Option<IpAddr>,
+    /// The preferred source.
+    pub src: Option<IpAddr>,
+    /// None: the main table.
+    pub table: Option<u32>,
+    /// Metric (priority).
+    pub metric: Option<u32>,
+    /// None: `link` without a next hop, else `global`.
+    pub scope: Option<u8>,
+    /// MTU of the path.
+    pub mtu: Option<u32>,
+    /// Advertised MSS.
+    pub advmss: Option<u32>,
+    /// The next hop is on the link though no address says so.
+    pub onlink: bool,
+}
+
+impl Route {
+    /// A route with nothing but a destination and perhaps a next hop.
+    pub fn new(dst: IpNet, via: Option<IpAddr>) -> Self {
+        Self {
+            dst,
+            via,
+            src: None,
+            table: None,
+            metric: None,
+            scope: None,
+            mtu: None,
+            advmss: None,
+            onlink: false,
+        }
+    }
+
+    /// Whether it is a default route.
+    pub fn is_default(&self) -> bool {
+        self.dst.prefix_len() == 0
+    }
+}
+
+/// `ip rule add from … lookup …`
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Rule {
+    /// Whose traffic.
+    pub from: IpNet,
+    /// Which table.
+    pub table: u32,
+    /// Where in the order of rules.
+    pub priority: u32,
+}
+
+/// What the networks of a pod keep on the node: made when first needed, kept when the pod goes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NodePlan {
+    /// Sysctls of the node: forwarding.
+    pub settings: Vec<Setting>,
+    /// Bridges with their gateway addresses.
+    pub bridges: Vec<Bridge>,
+    /// Source networks that leave under the node's address.
+    pub masquerades: Vec<Masquerade>,
+}
+
+impl NodePlan {
+    /// Whether nothing is needed on the node.
+    pub fn is_empty(&self) -> bool {
+        self.settings.is_empty() && self.bridges.is_empty() && self.masquerades.is_empty()
+    }
+}
+
+/// A bridge on the node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bridge {
+    /// Its name.
+    pub name: IfName,
+    /// Given to a bridge that we create.
+    pub mtu: Option<u32>,
+    /// Promiscuous mode.
+    pub promisc: bool,
+    /// The gateway addresses that it must have.
+    pub addresses: Vec<IpNet>,
+    /// Whether a different address of the same family is replaced instead of refused.
+    pub force_address: bool,
+    /// Its sysctls.
+    pub settings: Vec<Setting>,
+}
+
+/// Traffic from `source` to anywhere but `source` and multicast leaves under the node's address.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Masquerade {
+    /// Whose rule it is.
+    pub network: NetworkName,
+    /// The subnet.
+    pub source: IpNet,
+}

@@ -1,0 +1,47 @@
+//! What whole-system tests are made of. Owns namespaces that clean up after themselves, a node
+//! with an uplink to an outside, pods, the agent as a process, CNI calls as a runtime makes them,
+//! full dumps of a namespace, and a fake plugin to delegate to.
+//!
+//! Looks at the product from outside only: its binaries, its socket, its files, the kernel. Uses
+//! `ip`, `nft` and `sqlite3` for looking, so that a mistake in our own netlink code cannot hide
+//! itself. Never linked into a product binary; panics where a test should fail.
+//!
+//! ```text
+//!   outside ns ── veth ── eth1 ┐ node ns: agent, bridges     state dir, pools, fake plugin
+//!                              ├── pod ns
+//!                              └── pod ns
+//! ```
+//!
+//! `PLEXUS_TEST_KEEP=1` keeps namespaces and directories of a failed test.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "everything here is part of a test"
+)]
+
+mod agent;
+mod bin;
+pub mod config;
+mod delegate;
+mod dump;
+mod http;
+mod journal;
+mod netns;
+mod node;
+mod pod;
+mod process;
+mod rng;
+
+pub use agent::{Agent, Start};
+pub use bin::{PLEXUS, SHIM, bin};
+pub use delegate::FAKE;
+pub use dump::{Dump, Look};
+pub use http::{Response, exchange, get, post};
+pub use journal::{Journal, Row};
+pub use netns::NetNs;
+pub use node::Node;
+pub use pod::{Call, CniOutput, Pod};
+pub use process::{Running, eventually, run, within};
+pub use rng::Rng;

@@ -1,0 +1,111 @@
+//! Which file a plugin type stands for. Never a path from a configuration, never ourselves.
+
+use super::{Cause, Options};
+use plexus_types::PluginType;
+use std::fs::{self, File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Refused by name too: another version of our binary would call the agent that waits for it.
+const OWN_NAME: &str = "plexus-cni";
+
+/// A plugin's file, and what identifies it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    pub(super) identity: Identity,
+}
+
+/// Changes when the file is replaced or rewritten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity {
+    dev: u64,
+    ino: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl Identity {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            dev: metadata.dev(),
+            ino: metadata.ino(),
+            size: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+}
+
+/// Checks the text of a `type`, the administrator's list, and looks through the directories.
+pub(super) fn find(options: &Options, text: &str) -> Result<Found, Cause> {
+    let plugin = PluginType::new(text).map_err(Cause::Type)?;
+    if let Some(allowed) = &options.allowed
+        && !allowed.contains(&plugin)
+    {
+        let allowed = allowed
+            .iter()
+            .map(PluginType::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
+        return Err(Cause::NotAllowed {
+            plugin: plugin.to_string(),
+            allowed,
+        });
+    }
+    for dir in &options.plugin_dirs {
+        let path = dir.join(plugin.as_str());
+        let Ok(metadata) = fs::metadata(&path) else {
+            continue;
+        };
+        if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
+            continue;
+        }
+        if plugin.as_str() == OWN_NAME || options.own.iter().any(|own| same(own, &path, &metadata))
+        {
+            return Err(Cause::Ourselves(path));
+        }
+        return Ok(Found {
+            path,
+            identity: Identity::of(&metadata),
+        });
+    }
+    let dirs = options
+        .plugin_dirs
+        .iter()
+        .map(|dir| dir.display().to_string());
+    let dirs = dirs.collect::<Vec<_>>().join(", ");
+    Err(Cause::NotFound {
+        plugin: plugin.to_string(),
+        dirs,
+    })
+}
+
+/// The same file by any name, or a copy of it.
+fn same(own: &Path, other: &Path, metadata: &Metadata) -> bool {
+    let Ok(ours) = fs::metadata(own) else {
+        return false;
+    };
+    if (ours.dev(), ours.ino()) == (metadata.dev(), metadata.ino()) {
+        return true;
+    }
+    ours.len() == metadata.len() && same_content(own, other).unwrap_or(false)
+}
+
+fn same_content(one: &Path, two: &Path) -> std::io::Result<bool> {
+    let (mut one, mut two) = (File::open(one)?, File::open(two)?);
+    let (mut left, mut right) = ([0; 8192], [0; 8192]);
+    loop {
+        let read = one.read(&mut left)?;
+        if read == 0 {
+            return Ok(true);
+        }
+        let (Some(left), Some(right)) = (left.get(..read), right.get_mut(..read)) else {
+            return Ok(false);
+        };
+        two.read_exact(right)?;
+        if left != right {
+            return Ok(false);
+        }
+    }
+}

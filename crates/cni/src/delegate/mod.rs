@@ -1,0 +1,107 @@
+//! The delegate runner: executes CNI plugins that are not ours, alone or in a chain.
+//!
+//! Owns finding a plugin, agreeing on a version with it, the environment and the configuration that
+//! it gets, and bounding what it may use: time, output, and how many run at once. Never decides
+//! whether something is delegated, keeps no record of what was done, and never runs ourselves.
+//!
+//! ```text
+//! Chain ──► steps() ──► add_step(0) ──► Outcome, journaled by the caller
+//!                       add_step(1) ──► …
+//!                       on failure: del_chain(failed + 1), in reverse order, collecting errors
+//! ```
+//!
+//! Blocking: the caller gives it threads of its own.
+
+mod derive;
+mod error;
+mod exec;
+mod find;
+mod run;
+mod slots;
+mod spool;
+mod steps;
+mod version;
+
+pub use error::{Cause, Error};
+pub use spool::end_strays;
+pub use steps::Steps;
+
+use plexus_types::{ContainerId, IfName, PluginType};
+use slots::Slots;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+/// How plugins are run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Searched in this order, and given to plugins as CNI_PATH, so that a delegate finds the real
+    /// IPAM plugins even where ours are installed under their names elsewhere.
+    pub plugin_dirs: Vec<PathBuf>,
+    /// The types that may be run; none: whatever is in the directories.
+    pub allowed: Option<BTreeSet<PluginType>>,
+    /// Our own binary, under every name that it is installed by: never run.
+    pub own: Vec<PathBuf>,
+    /// A directory of ours for the configurations of running plugins; see [`end_strays`].
+    pub spool: PathBuf,
+    /// How long one run may take.
+    pub timeout: Duration,
+    /// How many run at once; as many again for DELs, which never wait for the others.
+    pub at_once: usize,
+    /// How many bytes a plugin may print.
+    pub max_output: usize,
+}
+
+impl Options {
+    /// The usual limits: 30 s, four at once, 1 MiB.
+    pub fn new(plugin_dirs: Vec<PathBuf>, spool: PathBuf) -> Self {
+        Self {
+            plugin_dirs,
+            allowed: None,
+            own: Vec::new(),
+            spool,
+            timeout: Duration::from_secs(30),
+            at_once: 4,
+            max_output: 1 << 20,
+        }
+    }
+}
+
+/// Runs plugins. One per agent, shared by its threads.
+#[derive(Debug)]
+pub struct Runner {
+    options: Options,
+    usual: Slots,
+    deleting: Slots,
+    known: version::Known,
+    started: AtomicU64,
+}
+
+impl Runner {
+    /// Takes the options; looks at nothing yet.
+    pub fn new(options: Options) -> Self {
+        let usual = Slots::new(options.at_once);
+        let deleting = Slots::new(options.at_once);
+        Self {
+            options,
+            usual,
+            deleting,
+            known: version::Known::default(),
+            started: AtomicU64::new(0),
+        }
+    }
+}
+
+/// Which interface of which container: the CNI_… variables that a plugin gets.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// CNI_CONTAINERID
+    pub container: &'a ContainerId,
+    /// CNI_NETNS; empty if the namespace is gone (DEL).
+    pub netns: &'a str,
+    /// CNI_IFNAME
+    pub ifname: &'a IfName,
+    /// CNI_ARGS, as the runtime wrote them.
+    pub args: &'a str,
+}

@@ -1,0 +1,221 @@
+//! One plugin, one verb: find it, agree on a version, run it, read its answer.
+
+use super::derive::{Extras, derive};
+use super::error::excerpt;
+use super::exec::{Job, Output};
+use super::find::{Found, find};
+use super::spool::Spooled;
+use super::version::Spoken;
+use super::{Call, Cause, Runner};
+use plexus_api::cni::{self, Outcome, Version};
+use serde_json::{Map, Value};
+use std::sync::atomic::Ordering;
+
+/// What a plugin is executed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    Add,
+    Del,
+    Check,
+    Gc,
+    Status,
+    Version,
+}
+
+impl Verb {
+    /// The value of CNI_COMMAND.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Verb::Add => "ADD",
+            Verb::Del => "DEL",
+            Verb::Check => "CHECK",
+            Verb::Gc => "GC",
+            Verb::Status => "STATUS",
+            Verb::Version => "VERSION",
+        }
+    }
+
+    fn effect(self) -> (&'static str, &'static str) {
+        match self {
+            Verb::Add => ("exec.add<", "exec.add>"),
+            Verb::Del => ("exec.del<", "exec.del>"),
+            Verb::Check => ("exec.check<", "exec.check>"),
+            Verb::Gc => ("exec.gc<", "exec.gc>"),
+            Verb::Status => ("exec.status<", "exec.status>"),
+            Verb::Version => ("exec.version<", "exec.version>"),
+        }
+    }
+}
+
+/// A plugin that was found, and the version to speak with it.
+pub(super) struct Ready {
+    found: Found,
+    pub(super) version: Version,
+}
+
+impl Runner {
+    /// Finds the plugin of a configuration, and asks it for its versions if we do not know them.
+    /// `verb` is what it will be run for: it says whose slots the question takes.
+    pub(super) fn ready(
+        &self,
+        plugin: &Map<String, Value>,
+        verb: Verb,
+        wanted: Version,
+    ) -> Result<Ready, Cause> {
+        let name = plugin
+            .get("type")
+            .and_then(Value::as_str)
+            .ok_or(Cause::NoType)?;
+        let found = find(&self.options, name)?;
+        // The plugin executes its IPAM plugin itself, so this is the only chance to refuse it.
+        if let Some(ipam) = plugin.get("ipam").and_then(|ipam| ipam.get("type"))
+            && let Some(ipam) = ipam.as_str().filter(|ipam| !ipam.is_empty())
+        {
+            find(&self.options, ipam)?;
+        }
+        let spoken = match self.known.get(&found) {
+            Some(spoken) => spoken,
+            None => {
+                let spoken = self.ask_versions(&found, verb)?;
+                self.known.put(&found, spoken.clone());
+                spoken
+            }
+        };
+        let Some(version) = spoken.choose(wanted) else {
+            let theirs = excerpt(spoken.all.join(", ").as_bytes());
+            let ours = Version::ALL.map(Version::as_str).join(", ");
+            return Err(Cause::NoCommonVersion { theirs, ours });
+        };
+        Ok(Ready { found, version })
+    }
+
+    /// Runs it; the answer's text.
+    pub(super) fn run(
+        &self,
+        ready: &Ready,
+        verb: Verb,
+        plugin: &Map<String, Value>,
+        extras: Extras<'_>,
+        call: Option<&Call<'_>>,
+    ) -> Result<String, Cause> {
+        let config = derive(plugin, extras);
+        let output = self.execute(&ready.found, verb, verb, &config, call)?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() {
+            return Err(failure(&output, &text));
+        }
+        Ok(text.into_owned())
+    }
+
+    fn ask_versions(&self, found: &Found, for_verb: Verb) -> Result<Spoken, Cause> {
+        let config = format!(r#"{{"cniVersion":"{}"}}"#, Version::V1_1_0);
+        let output = self.execute(found, Verb::Version, for_verb, &config, None)?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() {
+            return Err(Cause::NoVersions(failure(&output, &text).to_string()));
+        }
+        Spoken::parse(&text).map_err(Cause::NoVersions)
+    }
+
+    fn execute(
+        &self,
+        found: &Found,
+        verb: Verb,
+        for_verb: Verb,
+        config: &str,
+        call: Option<&Call<'_>>,
+    ) -> Result<Output, Cause> {
+        let options = &self.options;
+        let slots = if for_verb == Verb::Del {
+            &self.deleting
+        } else {
+            &self.usual
+        };
+        let Some(_slot) = slots.take(options.timeout) else {
+            return Err(Cause::Busy {
+                at_once: options.at_once,
+                waited: options.timeout,
+            });
+        };
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let (_spooled, stdin) = Spooled::new(&options.spool, number, config)
+            .map_err(|error| Cause::Spool(options.spool.clone(), error))?;
+        let job = Job {
+            path: &found.path,
+            env: self.env(verb, call),
+            stdin,
+            limit: options.timeout,
+            max_output: options.max_output,
+            effect: verb.effect(),
+        };
+        job.run()
+    }
+
+    /// Exactly what the specification names, and PATH: plugins call `iptables` and the like.
+    fn env(&self, verb: Verb, call: Option<&Call<'_>>) -> Vec<(&'static str, String)> {
+        const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+        let dirs = self
+            .options
+            .plugin_dirs
+            .iter()
+            .map(|dir| dir.to_string_lossy());
+        let path = std::env::var("PATH").unwrap_or_else(|_| USUAL_PATH.to_owned());
+        let mut env = vec![
+            ("CNI_COMMAND", verb.name().to_owned()),
+            ("CNI_PATH", dirs.collect::<Vec<_>>().join(":")),
+            ("PATH", path),
+        ];
+        if let Some(call) = call {
+            env.push(("CNI_CONTAINERID", call.container.to_string()));
+            env.push(("CNI_NETNS", call.netns.to_owned()));
+            env.push(("CNI_IFNAME", call.ifname.to_string()));
+            env.push(("CNI_ARGS", call.args.to_owned()));
+        }
+        env
+    }
+}
+
+/// The result of an ADD. One without a version is in the version that we asked for.
+pub(super) fn read_outcome(text: &str, version: Version) -> Result<Outcome, Cause> {
+    let garbled = |why: String| Cause::Garbled {
+        why,
+        stdout: excerpt(text.as_bytes()),
+    };
+    let mut value: Value =
+        serde_json::from_str(text).map_err(|error| garbled(error.to_string()))?;
+    if let Some(map) = value.as_object_mut() {
+        if map
+            .get("code")
+            .and_then(Value::as_u64)
+            .is_some_and(|code| code != 0)
+            && let Some(error) = cni::Error::from_json(text)
+        {
+            return Err(Cause::Told(error));
+        }
+        map.entry("cniVersion")
+            .or_insert_with(|| version.as_str().into());
+    }
+    Outcome::from_value(&value).map_err(|error| garbled(error.msg))
+}
+
+fn failure(output: &Output, text: &str) -> Cause {
+    match cni::Error::from_json(text) {
+        Some(mut error) => {
+            if error.msg.is_empty() {
+                error.msg = excerpt(&output.stderr);
+            }
+            Cause::Told(error)
+        }
+        None => {
+            let said = if output.stderr.is_empty() {
+                &output.stdout
+            } else {
+                &output.stderr
+            };
+            Cause::Broke {
+                status: output.status.to_string(),
+                stderr: excerpt(said),
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A chain of plugins, verb by verb. The caller journals between the steps of an ADD.
+
+use super::derive::Extras;
+use super::run::{Verb, read_outcome};
+use super::{Call, Cause, Error, Runner};
+use plexus_api::cni::{Chain, Outcome, ValidAttachment, Version};
+use plexus_types::NetworkName;
+use serde_json::{Map, Value};
+
+/// One network's plugins, for one interface of one container.
+#[derive(Debug, Clone, Copy)]
+pub struct Steps<'a> {
+    runner: &'a Runner,
+    network: &'a NetworkName,
+    chain: &'a Chain,
+    call: Call<'a>,
+    runtime: &'a Map<String, Value>,
+}
+
+impl Runner {
+    /// The steps of a chain; `runtime` is the runtimeConfig as it came.
+    pub fn steps<'a>(
+        &'a self,
+        network: &'a NetworkName,
+        chain: &'a Chain,
+        call: Call<'a>,
+        runtime: &'a Map<String, Value>,
+    ) -> Steps<'a> {
+        Steps {
+            runner: self,
+            network,
+            chain,
+            call,
+            runtime,
+        }
+    }
+
+    /// Asks the plugins that know STATUS (1.1.0) whether they can serve ADDs; the first that cannot
+    /// decides. A plugin that cannot be found or asked for its versions could not be run either.
+    pub fn status(&self, network: &NetworkName, chain: &Chain) -> Result<(), Error> {
+        for plugin in &chain.plugins {
+            self.without_container(network, chain, plugin, Verb::Status, None)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the plugins that know GC (1.1.0) what must stay. Tries all, reports every error.
+    pub fn gc(
+        &self,
+        network: &NetworkName,
+        chain: &Chain,
+        valid: &[ValidAttachment],
+    ) -> Vec<Error> {
+        let run = |plugin| self.without_container(network, chain, plugin, Verb::Gc, Some(valid));
+        chain
+            .plugins
+            .iter()
+            .filter_map(|plugin| run(plugin).err())
+            .collect()
+    }
+
+    fn without_container(
+        &self,
+        network: &NetworkName,
+        chain: &Chain,
+        plugin: &Map<String, Value>,
+        verb: Verb,
+        valid: Option<&[ValidAttachment]>,
+    ) -> Result<(), Error> {
+        let run = || {
+            let ready = self.ready(plugin, verb, chain.version)?;
+            if ready.version < Version::V1_1_0 {
+                return Ok(());
+            }
+            let extras = Extras {
+                network,
+                version: ready.version,
+                prev: None,
+                runtime: None,
+                valid,
+            };
+            self.run(&ready, verb, plugin, extras, None).map(drop)
+        };
+        run().map_err(|cause| failed(network, plugin, verb, cause))
+    }
+}
+
+impl Steps<'_> {
+    /// How many plugins there are.
+    pub fn len(&self) -> usize {
+        self.chain.plugins.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.chain.plugins.is_empty()
+    }
+
+    /// The type of a plugin, for messages.
+    pub fn plugin(&self, step: usize) -> &str {
+        self.chain.plugins.get(step).map_or("?", plugin_type)
+    }
+
+    /// Runs ADD of one plugin; `prev` is the result of the step before. Its result is the
+    /// container's result so far.
+    ///
+    /// After an error call [`del_chain`](Self::del_chain) with `step + 1`: the plugin that failed
+    /// may have done half of its work.
+    pub fn add_step(&self, step: usize, prev: Option<&Outcome>) -> Result<Outcome, Error> {
+        let plugin = self.get(step, Verb::Add)?;
+        let run = || {
+            let ready = self.runner.ready(plugin, Verb::Add, self.chain.version)?;
+            let extras = self.extras(ready.version, prev);
+            let text = self
+                .runner
+                .run(&ready, Verb::Add, plugin, extras, Some(&self.call))?;
+            read_outcome(&text, ready.version)
+        };
+        run().map_err(|cause| failed(self.network, plugin, Verb::Add, cause))
+    }
+
+    /// Runs DEL of the first `count` plugins, the last of them first, each with `result`: the last
+    /// result that the ADD reached. Tries all, reports every error.
+    pub fn del_chain(&self, count: usize, result: Option<&Outcome>) -> Vec<Error> {
+        let plugins = self.chain.plugins.iter().take(count).rev();
+        plugins
+            .filter_map(|plugin| self.del(plugin, result).err())
+            .collect()
+    }
+
+    /// Runs CHECK of every plugin that knows it (0.4.0), with the result of the ADD; the first
+    /// that finds something decides.
+    pub fn check(&self, result: &Outcome) -> Result<(), Error> {
+        for plugin in &self.chain.plugins {
+            let run = || {
+                let ready = self.runner.ready(plugin, Verb::Check, self.chain.version)?;
+                if ready.version < Version::V0_4_0 {
+                    return Ok(());
+                }
+                let extras = self.extras(ready.version, Some(result));
+                self.runner
+                    .run(&ready, Verb::Check, plugin, extras, Some(&self.call))
+                    .map(drop)
+            };
+            run().map_err(|cause| failed(self.network, plugin, Verb::Check, cause))?;
+        }
+        Ok(())
+    }
+
+    fn del(&self, plugin: &Map<String, Value>, result: Option<&Outcome>) -> Result<(), Error> {
+        let run = || {
+            let ready = self.runner.ready(plugin, Verb::Del, self.chain.version)?;
+            // Before 0.4.0 a DEL had no prevResult.
+            let result = result.filter(|_| ready.version >= Version::V0_4_0);
+            let extras = self.extras(ready.version, result);
+            self.runner
+                .run(&ready, Verb::Del, plugin, extras, Some(&self.call))
+                .map(drop)
+        };
+        run().map_err(|cause| failed(self.network, plugin, Verb::Del, cause))
+    }
+
+    fn get(&self, step: usize, verb: Verb) -> Result<&Map<String, Value>, Error> {
+        self.chain.plugins.get(step).ok_or_else(|| Error {
+            network: self.network.to_string(),
+            plugin: format!("#{step}"),
+            verb: verb.name(),
+            cause: Cause::NoType,
+        })
+    }
+
+    fn extras<'b>(&'b self, version: Version, prev: Option<&'b Outcome>) -> Extras<'b> {
+        Extras {
+            network: self.network,
+            version,
+            prev,
+            runtime: Some(self.runtime),
+            valid: None,
+        }
+    }
+}
+
+fn plugin_type(plugin: &Map<String, Value>) -> &str {
+    plugin.get("type").and_then(Value::as_str).unwrap_or("?")
+}
+
+fn failed(network: &NetworkName, plugin: &Map<String, Value>, verb: Verb, cause: Cause) -> Error {
+    let plugin = plugin_type(plugin).chars().take(100).collect();
+    Error {
+        network: network.to_string(),
+        plugin,
+        verb: verb.name(),
+        cause,
+    }
+}

@@ -1,0 +1,98 @@
+//! The agent's side: list, read, remove.
+
+use super::{Error, open, put::TEMPORARY};
+use crate::shim::MAX_BODY;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, unlinkat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// As many names as one list gives; the rest are there the next time.
+const MOST: usize = 10_000;
+/// `<20 digits>-`
+const STAMP: usize = 21;
+
+/// The names of the queued DELs, oldest first. No directory is an empty queue. Files with other
+/// names, temporary ones among them, are left alone.
+pub fn list(dir: &Path) -> Result<Vec<String>, Error> {
+    let fd = match open(dir) {
+        Err(Error::Open(_, error)) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+        fd => fd?,
+    };
+    let failed = |error: Errno| Error::List(dir.to_owned(), error.into());
+    let mut names = Vec::new();
+    for entry in rustix::fs::Dir::read_from(&fd).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if let Ok(name) = entry.file_name().to_str()
+            && is_ours(name)
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort_unstable();
+    names.truncate(MOST);
+    Ok(names)
+}
+
+/// Whether a queued DEL may be for that container, judged by its name: an ADD of that container
+/// waits for it. May say yes too often (ids can contain hyphens), never no too often.
+pub fn may_concern(name: &str, container: &str) -> bool {
+    name.get(STAMP..)
+        .and_then(|rest| rest.strip_prefix(container))
+        .is_some_and(|rest| rest.starts_with('-'))
+}
+
+/// The body of a queued DEL. Refuses a file that is not root's own plain file, or too large.
+pub fn read(dir: &Path, name: &str) -> Result<String, Error> {
+    let fd = open(dir)?;
+    if !is_ours(name) {
+        return Err(Error::Foreign(
+            name.to_owned(),
+            "its name is not one that the shim gives".into(),
+        ));
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let failed = |error: io::Error| Error::Read(name.to_owned(), error);
+    let file = openat(&fd, name, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
+    let stat = fstat(&file).map_err(|error| failed(error.into()))?;
+    let foreign = |why: String| Err(Error::Foreign(name.to_owned(), why));
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return foreign("it is not a plain file".to_owned());
+    }
+    if stat.st_uid != 0 {
+        return foreign(format!("it belongs to user {}, not to root", stat.st_uid));
+    }
+    let mut text = String::new();
+    let limit = MAX_BODY as u64 + 1;
+    File::from(file)
+        .take(limit)
+        .read_to_string(&mut text)
+        .map_err(failed)?;
+    if text.len() > MAX_BODY {
+        return foreign(format!("it is larger than {MAX_BODY} bytes"));
+    }
+    Ok(text)
+}
+
+/// Takes a DEL out of the queue, once it is done. One that is gone already is fine.
+pub fn remove(dir: &Path, name: &str) -> Result<(), Error> {
+    let fd = open(dir)?;
+    if !is_ours(name) {
+        return Err(Error::Foreign(
+            name.to_owned(),
+            "its name is not one that the shim gives".into(),
+        ));
+    }
+    match unlinkat(&fd, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(Error::Remove(name.to_owned(), error.into())),
+    }
+}
+
+fn is_ours(name: &str) -> bool {
+    let stamped = name.len() > STAMP
+        && name.bytes().take(STAMP - 1).all(|b| b.is_ascii_digit())
+        && name.as_bytes().get(STAMP - 1) == Some(&b'-');
+    stamped && name.ends_with(".json") && !name.contains('/') && !name.starts_with(TEMPORARY)
+}

@@ -1,0 +1,196 @@
+//! One call, repeated while the agent restarts. Every verb may be repeated: ADD is idempotent per
+//! container id and interface name, the others by their nature.
+
+use super::http::{self, Response, Trouble};
+use super::input::{self, Variables};
+use super::{Failure, Surroundings};
+use crate::queue;
+use plexus_api::cni::{Code, Command, Error};
+use serde::de::IgnoredAny;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// A request on its way.
+pub(super) struct Call<'a> {
+    surroundings: &'a Surroundings<'a>,
+    command: Command,
+    socket: &'a Path,
+    variables: &'a Variables,
+    body: &'a str,
+}
+
+impl<'a> Call<'a> {
+    /// Everything that the call needs.
+    pub(super) fn new(
+        surroundings: &'a Surroundings<'a>,
+        command: Command,
+        socket: &'a Path,
+        variables: &'a Variables,
+        body: &'a str,
+    ) -> Self {
+        Self {
+            surroundings,
+            command,
+            socket,
+            variables,
+            body,
+        }
+    }
+
+    /// The text to print, empty if there is none.
+    ///
+    /// The wait for an absent agent begins when it is first missed, so that an ADD which ran long
+    /// before its agent died still gets its chance; it is bounded all the same.
+    pub(super) fn run(&self) -> Result<String, Failure> {
+        let patience = self.patience()?;
+        let limit = answer_limit(self.command);
+        let request = http::request(self.command.path(), self.body);
+        let mut pause = FIRST_PAUSE;
+        let mut missed: Option<Instant> = None;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let answer = http::exchange(self.socket, &request, limit);
+            let why = match answer.and_then(|response| self.judge(response)) {
+                Ok(text) => return text.map_err(Failure::Told),
+                Err(Trouble::Slow) => return Err(self.slow(limit).into()),
+                Err(Trouble::Barred(why)) => return Err(self.barred(&why).into()),
+                Err(Trouble::Away(why)) => why,
+            };
+            let waited = missed.get_or_insert_with(Instant::now).elapsed();
+            if waited >= patience && tries >= self.least_tries() {
+                return self.give_up(&why, tries, waited);
+            }
+            std::thread::sleep(pause.min(patience.saturating_sub(waited)));
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// The text to print, or the agent's error; trouble if it is neither.
+    fn judge(&self, response: Response) -> Result<Result<String, String>, Trouble> {
+        let Response { status, body } = response;
+        if status == 200 {
+            if self.command != Command::Add {
+                return Ok(Ok(String::new()));
+            }
+            if body.starts_with('{') && serde_json::from_str::<IgnoredAny>(&body).is_ok() {
+                return Ok(Ok(body));
+            }
+            return Err(Trouble::Away("its answer is not a JSON object".to_owned()));
+        }
+        if Error::from_json(&body).is_some() {
+            return Ok(Err(body));
+        }
+        Err(Trouble::Away(format!(
+            "it answered HTTP status {status} without a CNI error"
+        )))
+    }
+
+    fn patience(&self) -> Result<Duration, Error> {
+        let usual = match self.command {
+            Command::Add | Command::Check | Command::Gc => 10_000,
+            Command::Del => 2_000,
+            Command::Status => return Ok(Duration::ZERO),
+        };
+        let given = input::variable(self.surroundings, "PLEXUS_CNI_WAIT_MS")?;
+        if given.is_empty() {
+            return Ok(Duration::from_millis(usual));
+        }
+        match given.parse::<u32>() {
+            Ok(ms) if ms <= 600_000 => Ok(Duration::from_millis(ms.into())),
+            _ => {
+                let shown: String = given.chars().take(64).collect();
+                let msg = format!("PLEXUS_CNI_WAIT_MS {shown:?} is not a number from 0 to 600000");
+                Err(Error::new(Code::InvalidEnvironment, msg, "unset it"))
+            }
+        }
+    }
+
+    fn least_tries(&self) -> u32 {
+        if self.command == Command::Del { 2 } else { 1 }
+    }
+
+    fn give_up(&self, why: &str, tries: u32, waited: Duration) -> Result<String, Failure> {
+        if self.command == Command::Del {
+            let Variables {
+                container_id,
+                ifname,
+                ..
+            } = self.variables;
+            return match queue::put(self.socket, container_id, ifname, self.body) {
+                Ok(()) => Ok(String::new()),
+                Err(error) => Err(self.not_queued(why, &error).into()),
+            };
+        }
+        let socket = self.socket.display();
+        let status = self.command == Command::Status;
+        let code = if status {
+            Code::NotAvailable
+        } else {
+            Code::TryAgainLater
+        };
+        let waited = waited.as_millis();
+        let msg = format!(
+            "the agent does not answer on {socket}: {why} (tried {tries} times in {waited} ms)"
+        );
+        Err(Error::new(code, msg, NEXT_STEP).into())
+    }
+
+    fn not_queued(&self, why: &str, error: &queue::Error) -> Error {
+        let code = match error {
+            queue::Error::Name(_) => Code::InvalidEnvironment,
+            _ => Code::TryAgainLater,
+        };
+        let chain = queue::describe(error);
+        let socket = self.socket.display();
+        let msg = format!(
+            "the agent does not answer on {socket}: {why}; and the DEL could not be queued: {chain}"
+        );
+        Error::new(code, msg, NEXT_STEP)
+    }
+
+    fn slow(&self, limit: Duration) -> Error {
+        let status = self.command == Command::Status;
+        let code = if status {
+            Code::NotAvailable
+        } else {
+            Code::TryAgainLater
+        };
+        let msg = format!(
+            "the agent on {} took the request and has not answered within {} s",
+            self.socket.display(),
+            limit.as_secs()
+        );
+        Error::new(
+            code,
+            msg,
+            "see the log of `plexus agent` for what it waits for",
+        )
+    }
+
+    fn barred(&self, why: &str) -> Error {
+        let status = self.command == Command::Status;
+        let code = if status { Code::NotAvailable } else { Code::Io };
+        Error::new(
+            code,
+            why,
+            "the agent's socket is for root only: check the path and who calls",
+        )
+    }
+}
+
+const NEXT_STEP: &str = "start the agent, or see why it stopped: `systemctl status plexus-agent`, \
+                         the log of `plexus agent`; if it listens elsewhere, say where with agentSocket \
+                         or PLEXUS_AGENT_SOCKET";
+
+/// How long a living agent may take; delegates are slow, and a DEL waits for the kernel.
+fn answer_limit(command: Command) -> Duration {
+    Duration::from_secs(match command {
+        Command::Add | Command::Gc => 120,
+        Command::Del | Command::Check => 60,
+        Command::Status => 5,
+    })
+}

@@ -1,0 +1,212 @@
+//! One HTTP/1.1 exchange over a unix socket: the request as one write, the response read to its
+//! declared end. Knows only what our agent sends: a status line, headers, a body with a length or
+//! up to the end of the connection. Anything else is an agent that went away.
+
+use plexus_faults::effect;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const MAX_HEAD: usize = 16 << 10;
+const MAX_RESPONSE: usize = 4 << 20;
+
+/// What the agent answered.
+pub(super) struct Response {
+    /// 200, or an error.
+    pub(super) status: u16,
+    /// The text after the headers.
+    pub(super) body: String,
+}
+
+/// Why there is no answer.
+pub(super) enum Trouble {
+    /// No agent is there, or it went away before it had answered.
+    Away(String),
+    /// It is there and does not answer in time.
+    Slow,
+    /// We cannot reach it at all, and waiting will not help.
+    Barred(String),
+}
+
+/// The whole request, ready to be sent any number of times.
+pub(super) fn request(verb: &str, body: &str) -> Vec<u8> {
+    let mut head = format!(
+        "POST /cni/{verb} HTTP/1.1\r\nHost: plexus\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n",
+        body.len()
+    );
+    if let Ok(namespace) = std::fs::metadata("/proc/self/ns/net") {
+        head.push_str(&format!(
+            "X-Plexus-Netns: {}:{}\r\n",
+            namespace.dev(),
+            namespace.ino()
+        ));
+    }
+    let mut bytes = Vec::with_capacity(head.len() + 2 + body.len());
+    bytes.extend_from_slice(head.as_bytes());
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(body.as_bytes());
+    bytes
+}
+
+/// Connects, sends, and reads the answer; all of it within `limit`.
+pub(super) fn exchange(
+    socket: &Path,
+    request: &[u8],
+    limit: Duration,
+) -> Result<Response, Trouble> {
+    let until = Instant::now() + limit;
+    effect("shim.connect<");
+    let stream = connect(socket, limit);
+    effect("shim.connect>");
+    let mut stream = stream?;
+    effect("shim.write<");
+    let sent = stream.write_all(request);
+    effect("shim.write>");
+    if let Err(error) = &sent
+        && timed_out(error)
+    {
+        return Err(Trouble::Slow);
+    }
+    effect("shim.read<");
+    let answer = receive(&mut stream, until);
+    effect("shim.read>");
+    // An agent may refuse, answer and close before it has read everything.
+    match (answer, sent) {
+        (Err(Trouble::Away(_)), Err(error)) => Err(Trouble::Away(format!(
+            "the connection broke while the request was sent: {error}"
+        ))),
+        (answer, _) => answer,
+    }
+}
+
+fn connect(socket: &Path, limit: Duration) -> Result<UnixStream, Trouble> {
+    let barred =
+        |error: Errno| Trouble::Barred(format!("cannot connect to {}: {error}", socket.display()));
+    let address = SocketAddrUnix::new(socket).map_err(barred)?;
+    let flags = SocketFlags::CLOEXEC;
+    let fd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+        .map_err(barred)?;
+    // SO_SNDTIMEO also bounds connect, which blocks while the agent's backlog is full.
+    for timeout in [sockopt::Timeout::Send, sockopt::Timeout::Recv] {
+        sockopt::set_socket_timeout(&fd, timeout, Some(limit)).map_err(barred)?;
+    }
+    match rustix::net::connect(&fd, &address) {
+        Ok(()) => Ok(UnixStream::from(fd)),
+        Err(error @ (Errno::NOENT | Errno::CONNREFUSED)) => {
+            Err(Trouble::Away(format!("nobody listens there: {error}")))
+        }
+        Err(Errno::AGAIN) => Err(Trouble::Slow),
+        Err(error) => Err(barred(error)),
+    }
+}
+
+fn receive(stream: &mut UnixStream, until: Instant) -> Result<Response, Trouble> {
+    let away = |text: &str| Trouble::Away(text.to_owned());
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 16 << 10];
+    let mut head: Option<Head> = None;
+    loop {
+        if Instant::now() > until {
+            return Err(Trouble::Slow);
+        }
+        let read = match stream.read(&mut chunk) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) if timed_out(&error) => return Err(Trouble::Slow),
+            Err(error) => return Err(away(&format!("the connection broke: {error}"))),
+        };
+        bytes.extend_from_slice(chunk.get(..read).unwrap_or_default());
+        if head.is_none() {
+            head = Head::find(&bytes)?;
+        }
+        if bytes.len() > MAX_RESPONSE || (head.is_none() && bytes.len() > MAX_HEAD) {
+            return Err(away("its answer is too large"));
+        }
+        let Some(head) = &head else {
+            if read == 0 {
+                return Err(away("it closed the connection without an answer"));
+            }
+            continue;
+        };
+        let end = match head.length {
+            Some(length) => head.end.saturating_add(length),
+            None if read == 0 => bytes.len(),
+            None => usize::MAX,
+        };
+        if let Some(body) = bytes.get(head.end..end) {
+            let body = std::str::from_utf8(body).map_err(|_| away("its answer is not UTF-8"))?;
+            return Ok(Response {
+                status: head.status,
+                body: body.trim().to_owned(),
+            });
+        }
+        if read == 0 {
+            return Err(away("it closed the connection in the middle of its answer"));
+        }
+    }
+}
+
+/// Status line and headers, as far as they matter.
+struct Head {
+    status: u16,
+    length: Option<usize>,
+    /// Where the body begins.
+    end: usize,
+}
+
+impl Head {
+    /// None while the head is incomplete.
+    fn find(bytes: &[u8]) -> Result<Option<Self>, Trouble> {
+        let Some(at) = bytes
+            .windows(4)
+            .take(MAX_HEAD)
+            .position(|four| four == b"\r\n\r\n")
+        else {
+            return Ok(None);
+        };
+        let text = bytes
+            .get(..at)
+            .and_then(|head| std::str::from_utf8(head).ok());
+        text.and_then(|text| Self::parse(text, at + 4))
+            .map(Some)
+            .ok_or_else(|| {
+                Trouble::Away("its answer is not HTTP/1.1 as the agent speaks it".into())
+            })
+    }
+
+    fn parse(text: &str, end: usize) -> Option<Self> {
+        let mut lines = text.split("\r\n");
+        let status = lines
+            .next()?
+            .strip_prefix("HTTP/1.1 ")?
+            .get(..3)?
+            .parse()
+            .ok()?;
+        let mut head = Self {
+            status,
+            length: None,
+            end,
+        };
+        for line in lines {
+            let (name, value) = line.split_once(':')?;
+            if name.eq_ignore_ascii_case("content-length") {
+                head.length = Some(value.trim().parse().ok()?);
+            } else if name.eq_ignore_ascii_case("transfer-encoding") {
+                return None;
+            }
+        }
+        Some(head)
+    }
+}
+
+fn timed_out(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
+}

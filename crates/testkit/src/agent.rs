@@ -2,9 +2,8 @@
 
 use crate::netns::NetNs;
 use crate::process::{pid_of, within};
-use crate::{Node, PLEXUS, Response, bin, get, post};
+use crate::{Node, PLEXUS, Response, bin, get};
 use rustix::process::{Signal, kill_process};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -194,25 +193,7 @@ impl<'n> Agent<'n> {
         get(&self.node.socket(), path)
     }
 
-    /// A CNI verb on its socket, from the node's namespace and without the shim; none if the
-    /// agent dies over it.
-    pub fn cni(
-        &self,
-        verb: &str,
-        container: &str,
-        netns: &str,
-        config: &Value,
-    ) -> Option<Response> {
-        let body = json!({
-            "containerId": container, "netns": netns, "ifname": "eth0", "config": config,
-        });
-        let (socket, path) = (self.node.socket(), format!("/cni/{verb}"));
-        self.node
-            .ns()
-            .enter(|| post(&socket, &path, &[], body.to_string().as_bytes()))
-    }
-
-    /// The number and name of the last effect in the log.
+    /// The effects in the log, each as `<number> <name>`.
     pub fn effects(node: &Node) -> Vec<String> {
         let log = std::fs::read_to_string(node.file("effects")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()

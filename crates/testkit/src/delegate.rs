@@ -1,6 +1,6 @@
 //! A plugin to delegate to, in shell. ADD makes a veth and a file per attachment, and fails if
 //! they are there; DEL removes them; CHECK looks. Knows `dir` (where its files go), `address`,
-//! `sleep` (seconds) and `fail` (a verb that it refuses). Logs each call to `dir/../fake.log`.
+//! `sleep` (seconds, in ADD) and `fail` (a verb that it refuses). Logs each call to `dir/../fake.log`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -29,7 +29,7 @@ get dir; dir=$v
 [ -n "$dir" ] || refuse 7 "dir is missing"
 echo "$CNI_COMMAND $CNI_CONTAINERID $CNI_IFNAME $version" >>"$dir/../fake.log"
 get fail; [ "$v" = "$CNI_COMMAND" ] && refuse 142 "told to fail"
-get sleep; [ -n "$v" ] && sleep "$v"
+get sleep; [ "$CNI_COMMAND" = ADD ] && [ -n "$v" ] && sleep "$v"
 file=$dir/$CNI_CONTAINERID-$CNI_IFNAME
 sum=$(printf %s "$CNI_CONTAINERID $CNI_IFNAME" | cksum); host=fk${sum%% *}
 in_pod() { nsenter --net="$CNI_NETNS" "$@"; }

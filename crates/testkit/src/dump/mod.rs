@@ -43,6 +43,17 @@ impl Dump {
         Dump { lines }
     }
 
+    /// The dump with a text replaced everywhere.
+    pub fn replacing(&self, from: &str, to: &str) -> Dump {
+        Dump {
+            lines: self
+                .lines
+                .iter()
+                .map(|line| line.replace(from, to))
+                .collect(),
+        }
+    }
+
     /// The lines, sorted.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(String::as_str)

@@ -1,0 +1,95 @@
+//! The first ADD on a node that has nothing yet: the network's own objects are made on the way.
+
+use crate::case::Case;
+use crate::harness::{container, survives};
+use plexus_testkit::{Agent, Dump, Node, Start};
+use std::time::Duration;
+
+const MOST: usize = 400;
+
+/// As [`agent_dies_in_add`](crate::harness::Harness::agent_dies_in_add), on a fresh node for
+/// every k. What the network keeps on the node may be there, in part or not at all, after a
+/// death; after a repeated ADD it is there, and after a DEL it stays.
+pub(crate) fn agent_dies_in_add(case: Case) -> Result<usize, String> {
+    let (bare, completed, warm, first) = undisturbed(case);
+    for k in first..first + MOST {
+        let node = Node::new();
+        let config = case.config(&node);
+        let pod = container(&node, "c1");
+        let mut agent = Start::on(&node).die_at(k).ready();
+        let _ = pod.call("ADD", &config).patience(Duration::ZERO).run();
+        let died = !survives(&mut agent);
+        drop(agent);
+        let last = Agent::effects(&node).last().cloned().unwrap_or_default();
+        let place = format!("{} from bare: k={k} ({last})", case.name);
+        let _agent = Agent::start(&node);
+        let found = own(&node.dump(Some(&pod)), &node);
+        let diffs = [own_of(&bare).diff(&found), own_of(&completed).diff(&found)];
+        if !diffs.iter().any(String::is_empty) {
+            let nearest = diffs
+                .iter()
+                .min_by_key(|diff| diff.len())
+                .cloned()
+                .unwrap_or_default();
+            return Err(format!("{place}: after the restart it differs:\n{nearest}"));
+        }
+        let steps = [("ADD", "a repeated ADD", &completed), ("DEL", "DEL", &warm)];
+        for (verb, what, wanted) in steps {
+            let again = pod.cni(verb, &config);
+            let diff = wanted.diff(&named(&node.dump(Some(&pod)), &node));
+            if !again.success() || !diff.is_empty() {
+                return Err(format!(
+                    "{place}: after {what} it differs: {again:?}\n{diff}"
+                ));
+            }
+        }
+        if !died {
+            return Ok(k - first);
+        }
+    }
+    Err(format!(
+        "{} from bare: still dying at effect {MOST}",
+        case.name
+    ))
+}
+
+/// Dumps before, after ADD and after DEL, and the first effect that is not the start's.
+fn undisturbed(case: Case) -> (Dump, Dump, Dump, usize) {
+    let node = Node::new();
+    let config = case.config(&node);
+    let _agent = Start::on(&node).logging_effects().ready();
+    let first = Agent::effects(&node).len() + 1;
+    let pod = container(&node, "c1");
+    let look = || named(&node.dump(Some(&pod)), &node);
+    let bare = look();
+    pod.add(&config);
+    let completed = look();
+    pod.del(&config);
+    (bare, completed, look(), first)
+}
+
+/// Every k has a node of its own: its name is taken out.
+fn named(dump: &Dump, node: &Node) -> Dump {
+    dump.replacing(node.name(), "NODE")
+}
+
+fn own(dump: &Dump, node: &Node) -> Dump {
+    own_of(&named(dump, node))
+}
+
+/// Without what belongs to the network, not to the attachment.
+fn own_of(dump: &Dump) -> Dump {
+    const KEPT: &[&str] = &[
+        "px0",
+        " nft ",
+        "forward",
+        "accept_redirects",
+        "10.244.1.",
+        "fd00:244:1:",
+        "network {",
+    ];
+    dump.without(|line| {
+        let of_node = line.starts_with("node ") || line.starts_with("journal network");
+        of_node && KEPT.iter().any(|kept| line.contains(kept))
+    })
+}

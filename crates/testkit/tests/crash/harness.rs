@@ -1,0 +1,345 @@
+//! The mechanism: run, die, start again, compare; k rising until a run survives.
+
+use crate::case::Case;
+use plexus_testkit::{Agent, CniOutput, Dump, Node, Pod, Start};
+use serde_json::Value;
+use std::time::Duration;
+
+/// No scenario has as many effects.
+const MOST: usize = 400;
+/// Time for what happens after an answer, or after a caller is gone.
+const SETTLE: Duration = Duration::from_secs(3);
+
+/// What becomes of the DEL that the shim queues because its agent died.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// The next agent finds it.
+    Kept,
+    /// It is lost: the journal alone must do.
+    Lost,
+}
+
+/// A node on which what the networks keep is there already, and the dumps to compare with.
+pub(crate) struct Harness {
+    case: Case,
+    node: Node,
+    config: Value,
+    never: Dump,
+    completed: Dump,
+    mistake: Option<&'static str>,
+}
+
+impl Harness {
+    /// Records the dumps in an undisturbed run.
+    pub(crate) fn new(case: Case) -> Self {
+        let node = Node::new();
+        let config = case.config(&node);
+        let agent = Agent::start(&node);
+        {
+            let pod = container(&node, "warm");
+            pod.add(&config);
+            pod.del(&config);
+        }
+        let pod = container(&node, "c1");
+        let never = node.dump(Some(&pod));
+        pod.add(&config);
+        let completed = node.dump(Some(&pod));
+        pod.del(&config);
+        never.assert_same(
+            &node.dump(Some(&pod)),
+            "an undisturbed DEL leaves something",
+        );
+        assert!(
+            !never.diff(&completed).is_empty(),
+            "an undisturbed ADD does nothing"
+        );
+        drop((agent, pod));
+        Self {
+            case,
+            node,
+            config,
+            never,
+            completed,
+            mistake: None,
+        }
+    }
+
+    /// The agents that die make a deliberate mistake.
+    pub(crate) fn with_mistake(mut self, mistake: &'static str) -> Self {
+        self.mistake = Some(mistake);
+        self
+    }
+
+    /// The agent dies while it serves an ADD; says how often it died.
+    pub(crate) fn agent_dies_in_add(&self) -> Result<usize, String> {
+        let first = self.effects_until_ready() + 1;
+        for k in first..first + MOST {
+            let pod = container(&self.node, "c1");
+            let mut agent = self.doomed(k).ready();
+            let answer = self.add(&pod);
+            let died = !survives(&mut agent);
+            drop(agent);
+            let place = format!("{}: ADD, k={k} ({})", self.case.name, self.last_effect());
+            self.recover(&pod, &place, answer.success().then_some(&self.completed))?;
+            if !died {
+                return match answer.success() {
+                    true => Ok(k - first),
+                    false => Err(format!("{place}: survived, but failed: {answer:?}")),
+                };
+            }
+        }
+        Err(format!(
+            "{}: still dying at effect {MOST} of an ADD",
+            self.case.name
+        ))
+    }
+
+    /// The agent dies while it serves a DEL.
+    pub(crate) fn agent_dies_in_del(&self, queue: Queue) -> Result<usize, String> {
+        let first = {
+            let pod = container(&self.node, "c1");
+            let agent = Agent::start(&self.node);
+            pod.add(&self.config);
+            agent.kill();
+            let until_ready = self.effects_until_ready();
+            let _agent = Agent::start(&self.node);
+            pod.del(&self.config);
+            until_ready + 1
+        };
+        for k in first..first + MOST {
+            let pod = container(&self.node, "c1");
+            let agent = Agent::start(&self.node);
+            pod.add(&self.config);
+            agent.kill();
+            let mut agent = self.doomed(k).ready();
+            let answer = self.del(&pod);
+            let died = !survives(&mut agent);
+            drop(agent);
+            let place = format!("{}: DEL, k={k} ({})", self.case.name, self.last_effect());
+            if queue == Queue::Lost {
+                let _ = std::fs::remove_dir_all(self.node.queue());
+            }
+            let kept = !died || queue == Queue::Kept;
+            if kept && !answer.success() {
+                return Err(format!("{place}: DEL fails: {answer:?}"));
+            }
+            self.recover(&pod, &place, kept.then_some(&self.never))?;
+            if !died {
+                return Ok(k - first);
+            }
+        }
+        Err(format!(
+            "{}: still dying at effect {MOST} of a DEL",
+            self.case.name
+        ))
+    }
+
+    /// The agent dies in an ADD or DEL, at some of the places; the next one dies while it starts,
+    /// at each of them.
+    pub(crate) fn agent_dies_at_start(&self, places: usize) -> Result<usize, String> {
+        let adds = self.agent_dies_in_add()?;
+        let first = self.effects_until_ready() + 1;
+        let mut deaths = 0;
+        for place in 0..places {
+            let k = first + place * adds / places;
+            deaths += self.start_after(&format!("ADD died at k={k}"), |pod| {
+                let agent = self.doomed(k).ready();
+                self.add(pod);
+                drop(agent);
+            })?;
+        }
+        for extra in 0..places {
+            deaths += self.start_after(&format!("DEL died, {extra} effects in"), |pod| {
+                let agent = Agent::start(&self.node);
+                pod.add(&self.config);
+                agent.kill();
+                let before = self.effects_until_ready();
+                let agent = self.doomed(before + 1 + 2 * extra).ready();
+                self.del(pod);
+                drop(agent);
+                let _ = std::fs::remove_dir_all(self.node.queue());
+            })?;
+        }
+        deaths += self.start_after("nothing died, one attachment is there", |pod| {
+            let _agent = Agent::start(&self.node);
+            pod.add(&self.config);
+        })?;
+        deaths += self.start_after("a DEL is queued", |pod| {
+            let agent = Agent::start(&self.node);
+            pod.add(&self.config);
+            agent.kill();
+            self.del(pod);
+        })?;
+        Ok(deaths)
+    }
+
+    /// The shim dies: in ADD, in DEL, and in a DEL that finds no agent.
+    pub(crate) fn shim_dies(&self) -> Result<usize, String> {
+        let add = |pod: &Pod<'_>, k: &str| {
+            let _agent = Agent::start(&self.node);
+            let answer = pod.call("ADD", &self.config).env("PLEXUS_DIE_AT", k).run();
+            // An agent notices that its caller is gone when it answers.
+            std::thread::sleep(Duration::from_millis(150));
+            answer
+        };
+        let del = |pod: &Pod<'_>, k: &str| {
+            let _agent = Agent::start(&self.node);
+            pod.add(&self.config);
+            let answer = pod.call("DEL", &self.config).env("PLEXUS_DIE_AT", k).run();
+            std::thread::sleep(Duration::from_millis(150));
+            answer
+        };
+        let queued = |pod: &Pod<'_>, k: &str| {
+            let agent = Agent::start(&self.node);
+            pod.add(&self.config);
+            agent.kill();
+            let call = pod.call("DEL", &self.config).patience(Duration::ZERO);
+            call.env("PLEXUS_DIE_AT", k).run()
+        };
+        let deaths = [
+            self.shim_dies_in("ADD", add, &self.completed)?,
+            self.shim_dies_in("DEL", del, &self.never)?,
+            self.shim_dies_in("queued DEL", queued, &self.never)?,
+        ];
+        match deaths.contains(&0) {
+            true => Err(format!("the shim has no effects somewhere: {deaths:?}")),
+            false => Ok(deaths.iter().sum()),
+        }
+    }
+
+    fn shim_dies_in(
+        &self,
+        verb: &str,
+        call: impl Fn(&Pod<'_>, &str) -> CniOutput,
+        after_success: &Dump,
+    ) -> Result<usize, String> {
+        for k in 1..MOST {
+            let pod = container(&self.node, "c1");
+            let answer = call(&pod, &k.to_string());
+            let place = format!("{}: shim, {verb}, k={k}", self.case.name);
+            self.recover(&pod, &place, answer.success().then_some(after_success))?;
+            if answer.status.code().is_some() {
+                return match answer.success() {
+                    true => Ok(k - 1),
+                    false => Err(format!("{place}: survived, but failed: {answer:?}")),
+                };
+            }
+        }
+        Err(format!(
+            "{}: shim still dying at effect {MOST} of {verb}",
+            self.case.name
+        ))
+    }
+
+    /// Dies at each effect of a start that finds what `before` left; then all must be well.
+    fn start_after(&self, what: &str, before: impl Fn(&Pod<'_>)) -> Result<usize, String> {
+        for j in 1..MOST {
+            let pod = container(&self.node, "c1");
+            before(&pod);
+            let mut agent = self.doomed(j).spawn();
+            let started = agent.wait_ready().is_ok() && survives(&mut agent);
+            drop(agent);
+            let place = format!(
+                "{}: start, {what}, then j={j} ({})",
+                self.case.name,
+                self.last_effect()
+            );
+            self.recover(&pod, &place, None)?;
+            if started {
+                return Ok(j - 1);
+            }
+        }
+        Err(format!(
+            "{}: {what}: still dying at effect {MOST} of a start",
+            self.case.name
+        ))
+    }
+
+    /// Starts an agent that does not die: the state must be `wanted`, or one of the two; a
+    /// repeated ADD completes it; a DEL leaves what never began.
+    fn recover(&self, pod: &Pod<'_>, place: &str, wanted: Option<&Dump>) -> Result<(), String> {
+        let mut agent = Start::on(&self.node).spawn();
+        agent
+            .wait_ready()
+            .map_err(|why| format!("{place}: no agent comes up again: {why}"))?;
+        let either = [&self.never, &self.completed];
+        let only = wanted.map(|dump| [dump]);
+        let wanted = only
+            .as_ref()
+            .map_or(either.as_slice(), <[&Dump; 1]>::as_slice);
+        self.settles(pod, &format!("{place}: after the restart"), wanted)?;
+        let again = pod.cni("ADD", &self.config);
+        if !again.success() {
+            return Err(format!("{place}: a repeated ADD fails: {again:?}"));
+        }
+        self.settles(
+            pod,
+            &format!("{place}: after a repeated ADD"),
+            &[&self.completed],
+        )?;
+        let gone = pod.cni("DEL", &self.config);
+        if !gone.success() {
+            return Err(format!("{place}: DEL fails: {gone:?}"));
+        }
+        self.settles(pod, &format!("{place}: after DEL"), &[&self.never])
+    }
+
+    /// Waits a little for one of the wanted states; says what differs from the nearest.
+    fn settles(&self, pod: &Pod<'_>, place: &str, wanted: &[&Dump]) -> Result<(), String> {
+        let start = std::time::Instant::now();
+        loop {
+            let found = self.node.dump(Some(pod));
+            let diffs: Vec<String> = wanted.iter().map(|dump| dump.diff(&found)).collect();
+            if diffs.iter().any(String::is_empty) {
+                return Ok(());
+            }
+            if start.elapsed() > SETTLE {
+                let nearest = diffs.iter().min_by_key(|diff| diff.len()).cloned();
+                let nearest = nearest.unwrap_or_default();
+                return Err(format!("{place}: differs (- wanted, + found):\n{nearest}"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn doomed(&self, k: usize) -> Start<'_> {
+        let start = Start::on(&self.node).die_at(k);
+        match self.mistake {
+            Some(mistake) => start.env("PLEXUS_MISTAKE", mistake),
+            None => start,
+        }
+    }
+
+    fn add(&self, pod: &Pod<'_>) -> CniOutput {
+        pod.call("ADD", &self.config).patience(Duration::ZERO).run()
+    }
+
+    fn del(&self, pod: &Pod<'_>) -> CniOutput {
+        pod.call("DEL", &self.config).patience(Duration::ZERO).run()
+    }
+
+    /// How many effects a start has on the node as it is.
+    fn effects_until_ready(&self) -> usize {
+        drop(Start::on(&self.node).logging_effects().ready());
+        Agent::effects(&self.node).len()
+    }
+
+    fn last_effect(&self) -> String {
+        Agent::effects(&self.node)
+            .last()
+            .cloned()
+            .unwrap_or_default()
+    }
+}
+
+/// A container whose `lo` is up already: what ADD does to it is not undone.
+pub(crate) fn container<'n>(node: &'n Node, id: &str) -> Pod<'n> {
+    let pod = node.pod(id);
+    pod.ns().ip("link set lo up\n");
+    pod
+}
+
+/// Whether the agent outlives what it does after its answer.
+pub(crate) fn survives(agent: &mut Agent<'_>) -> bool {
+    agent.wait_exit(Duration::from_millis(60)).is_none()
+}

@@ -1,0 +1,81 @@
+//! Die at the k-th effect, k rising until a run survives: agent and shim, ADD and DEL and
+//! start-up, one and four interfaces, with and without a delegate.
+//!
+//! After each death an agent is started again. Then full dumps of node, pod, pools and journal
+//! must equal those of "never begun" or "completed", a repeated ADD must complete, and a DEL must
+//! leave what never began. Every pool has just one address: one that leaks is missed at once.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+mod bare;
+mod case;
+mod harness;
+
+use case::Case;
+use harness::{Harness, Queue};
+
+fn done(deaths: Result<usize, String>) {
+    let deaths = deaths.unwrap_or_else(|why| panic!("{why}"));
+    println!("died {deaths} times");
+    assert!(
+        deaths > 0,
+        "the process never died: is it built with the feature faults?"
+    );
+}
+
+macro_rules! crash_tests {
+    ($($name:ident: $case:expr, $start_up:expr;)*) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn agent_in_add() {
+                done(Harness::new($case).agent_dies_in_add());
+            }
+
+            #[test]
+            fn agent_in_del() {
+                done(Harness::new($case).agent_dies_in_del(Queue::Lost));
+            }
+
+            #[test]
+            fn agent_in_del_that_is_queued() {
+                done(Harness::new($case).agent_dies_in_del(Queue::Kept));
+            }
+
+            #[test]
+            fn agent_at_start() {
+                done(Harness::new($case).agent_dies_at_start($start_up));
+            }
+
+            #[test]
+            fn shim() {
+                done(Harness::new($case).shim_dies());
+            }
+        }
+    )*};
+}
+
+// The number: how many of the places to die in an ADD, and in a DEL, are then also died over at
+// start-up.
+crash_tests! {
+    one_macvlan: Case::MACVLAN, 6;
+    one_bridge: Case::BRIDGE, 4;
+    four: Case::FOUR, 3;
+    one_delegate: Case::DELEGATE, 4;
+    four_with_delegate: Case::FOUR_WITH_DELEGATE, 2;
+}
+
+#[test]
+fn from_bare() {
+    done(bare::agent_dies_in_add(Case::BRIDGE));
+}
+
+#[test]
+fn a_wrong_order_is_noticed() {
+    let harness = Harness::new(Case::MACVLAN).with_mistake("journal-late");
+    let why = harness
+        .agent_dies_in_add()
+        .expect_err("a journal written too late goes unnoticed");
+    println!("noticed: {why}");
+    assert!(why.contains("differs"), "noticed for another reason: {why}");
+}

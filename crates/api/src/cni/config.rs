@@ -1,0 +1,112 @@
+//! The network configuration on standard input: plugin mode (one network) and standalone mode
+//! (a list of networks).
+
+use super::{Native, Outcome, Runtime, Version};
+use plexus_types::{ContainerId, Family, IfName, NetworkName, PluginType};
+use serde_json::{Map, Value};
+
+/// A validated configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetConf {
+    /// The version that the answer must have.
+    pub version: Version,
+    /// The network's name: with the container id and the interface name, what identifies an
+    /// attachment.
+    pub name: NetworkName,
+    /// The name that we were called by.
+    pub plugin_type: PluginType,
+    /// What is asked for.
+    pub body: Body,
+    /// What the plugins before us in the chain did (ADD), or all did (CHECK, DEL).
+    pub prev_result: Option<Outcome>,
+    /// What the runtime adds per container.
+    pub runtime: Runtime,
+    /// GC's list of what must stay. No list is not an empty list.
+    pub valid_attachments: Option<Vec<ValidAttachment>>,
+}
+
+/// One network, or all of the container's.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// Plugin mode: one call, one interface.
+    One(Network),
+    /// Standalone mode: one call, all interfaces.
+    All {
+        /// In order; the first is named CNI_IFNAME.
+        networks: Vec<Network>,
+        /// Who has the default route.
+        default_gw: DefaultGw,
+    },
+}
+
+impl Body {
+    /// The networks, in order.
+    pub fn networks(&self) -> &[Network] {
+        match self {
+            Body::One(network) => std::slice::from_ref(network),
+            Body::All { networks, .. } => networks,
+        }
+    }
+}
+
+/// `default-gw`: a network's or an interface's name, for both families or for each.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DefaultGw {
+    /// For IPv4; none: the first interface that brings a gateway.
+    pub v4: Option<String>,
+    /// For IPv6; none: the first interface that brings a gateway.
+    pub v6: Option<String>,
+}
+
+impl DefaultGw {
+    /// The choice for a family.
+    pub fn of(&self, family: Family) -> Option<&str> {
+        match family {
+            Family::V4 => self.v4.as_deref(),
+            Family::V6 => self.v6.as_deref(),
+        }
+    }
+}
+
+/// One network to attach to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Network {
+    /// Its name; in plugin mode the configuration's.
+    pub name: NetworkName,
+    /// The interface name that the entry asks for (standalone mode).
+    pub interface: Option<IfName>,
+    /// Replies leave by the interface that the request came in by.
+    pub source_routing: bool,
+    /// Who does it.
+    pub how: How,
+}
+
+/// Natively, or by executing plugins.
+#[derive(Debug, Clone, PartialEq)]
+pub enum How {
+    /// By netlink.
+    Native(Native),
+    /// By executing a plugin or a chain.
+    Delegate(Chain),
+}
+
+/// Plugins to execute, in order. Each is the plugin's configuration as written, with its `type`,
+/// without `cniVersion`, `name`, `runtimeConfig` and `prevResult`, which the runner inserts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chain {
+    /// The version written in the configuration: what to talk unless the plugin knows only less.
+    pub version: Version,
+    /// At least one.
+    pub plugins: Vec<Map<String, Value>>,
+    /// Which key made a reference plugin's configuration one to execute, for the log: `vlan`.
+    pub because: Option<String>,
+}
+
+/// An element of `cni.dev/valid-attachments`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ValidAttachment {
+    /// The container.
+    pub container: ContainerId,
+    /// The interface that the runtime knows.
+    pub ifname: IfName,
+}

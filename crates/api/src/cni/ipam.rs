@@ -1,0 +1,107 @@
+//! The `ipam` section: `host-local` and `static` with the reference plugins' JSON, and `plexus`.
+
+use super::Dns;
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// Where addresses come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ipam {
+    /// Files shared with the reference plugin.
+    HostLocal(HostLocal),
+    /// Written down in the configuration.
+    Static(Static),
+    /// Kept in the agent's journal.
+    Plexus(PlexusIpam),
+}
+
+impl Ipam {
+    /// As users write it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Ipam::HostLocal(_) => "host-local",
+            Ipam::Static(_) => "static",
+            Ipam::Plexus(_) => "plexus",
+        }
+    }
+}
+
+/// `host-local`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostLocal {
+    /// One address from each set. The flat `subnet`/`rangeStart`/… form is set 0, range 0.
+    pub ranges: Vec<Vec<Range>>,
+    /// Routes for the interface.
+    pub routes: Vec<RouteConf>,
+    /// Default `/var/lib/cni/networks`.
+    pub data_dir: PathBuf,
+    /// A resolv.conf whose content becomes the result's DNS; read by the agent.
+    pub resolv_conf: Option<PathBuf>,
+}
+
+/// A range of `host-local`, canonical: every field is filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Range {
+    /// The subnet, masked.
+    pub subnet: IpNet,
+    /// First address to hand out.
+    pub start: IpAddr,
+    /// Last address to hand out.
+    pub end: IpAddr,
+    /// The gateway, never handed out.
+    pub gateway: IpAddr,
+}
+
+/// `static`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Static {
+    /// The addresses.
+    pub addresses: Vec<StaticAddress>,
+    /// Routes for the interface.
+    pub routes: Vec<RouteConf>,
+    /// DNS for the result.
+    pub dns: Dns,
+}
+
+/// An address of `static`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StaticAddress {
+    /// Address with prefix length.
+    pub address: IpNet,
+    /// Its gateway.
+    pub gateway: Option<IpAddr>,
+}
+
+/// `plexus`: `{"type":"plexus","subnets":[…],"exclude":[…],"gateway":[…],"routes":[…]}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlexusIpam {
+    /// Subnets in order of preference, masked; one address per family.
+    pub subnets: Vec<IpNet>,
+    /// Addresses (as /32 or /128) and prefixes that are not handed out; each inside a subnet.
+    pub exclude: Vec<IpNet>,
+    /// Gateways, each inside a subnet. A subnet without one: its first usable address.
+    pub gateway: Vec<IpAddr>,
+    /// Routes for the interface.
+    pub routes: Vec<RouteConf>,
+}
+
+/// A route as configurations write it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteConf {
+    /// Where to.
+    pub dst: IpNet,
+    /// Next hop; none: the address's gateway.
+    pub gw: Option<IpAddr>,
+    /// MTU of the path (1.1.0).
+    pub mtu: Option<u32>,
+    /// Advertised MSS (1.1.0).
+    pub advmss: Option<u32>,
+    /// Metric (1.1.0).
+    pub priority: Option<u32>,
+    /// Table (1.1.0).
+    pub table: Option<u32>,
+    /// Scope (1.1.0).
+    pub scope: Option<u8>,
+}

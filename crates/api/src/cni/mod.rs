@@ -1,0 +1,27 @@
+//! The CNI specification, versions 0.3.0 to 1.1.0: configuration, arguments, results, errors, and
+//! the request that the shim carries to the agent.
+
+mod args;
+mod config;
+mod environment;
+mod error;
+mod ipam;
+mod parse;
+mod provider;
+mod request;
+mod result;
+mod runtime;
+mod version;
+mod wire;
+
+pub use args::Args;
+pub use config::{Body, Chain, DefaultGw, How, NetConf, Network, ValidAttachment};
+pub use environment::Target;
+pub use error::{Code, Error};
+pub use ipam::{HostLocal, Ipam, PlexusIpam, Range, RouteConf, Static, StaticAddress};
+pub use parse::{MAX_CONFIG, OWN_TYPES, Remains, RemainsNetwork};
+pub use provider::{Bridge, Macvlan, MacvlanMode, Native, Provider, Routed};
+pub use request::{Command, Request};
+pub use result::{Dns, Interface, Ip, Outcome, Route};
+pub use runtime::Runtime;
+pub use version::Version;

@@ -1,0 +1,121 @@
+//! Plugins to execute: `plugins`, or one reference plugin's configuration that we do not do
+//! natively. Owns the rule that nothing resolves to ourselves.
+
+use super::asked::Asked;
+use super::{OWN_TYPES, common};
+use crate::Fields;
+use crate::cni::{Chain, Version};
+use plexus_types::PluginType;
+use serde_json::{Map, Value};
+
+/// More than any chain in use.
+const MAX_PLUGINS: usize = 32;
+
+/// What the runner inserts.
+const INSERTED: [&str; 4] = ["cniVersion", "name", "runtimeConfig", "prevResult"];
+
+/// Takes `plugins`.
+pub(super) fn plugins(fields: &mut Fields<'_>, version: Version, asked: &Asked) -> Option<Chain> {
+    let plugins = fields.objects("plugins", |plugin, _| {
+        for key in ["runtimeConfig", "prevResult"] {
+            if plugin.has(key) {
+                plugin.problem(key, "is inserted when the plugin is executed: remove it");
+            }
+        }
+        check(plugin);
+        Some(config(plugin.map(), &INSERTED, asked))
+    })?;
+    match plugins.len() {
+        0 if fields.is_sound() => {
+            fields.problem(
+                "plugins",
+                "is empty: write at least one plugin's configuration",
+            );
+        }
+        0..=MAX_PLUGINS => {}
+        count => fields.problem(
+            "plugins",
+            format!("has {count}: write at most {MAX_PLUGINS}"),
+        ),
+    }
+    Some(Chain {
+        version,
+        plugins,
+        because: None,
+    })
+}
+
+/// One plugin: the whole object, without the keys in `ours`.
+pub(super) fn single(
+    fields: &mut Fields<'_>,
+    ours: &[&str],
+    version: Version,
+    asked: &Asked,
+    because: Option<String>,
+) -> Chain {
+    check(fields);
+    let plugin = config(fields.map(), ours, asked);
+    Chain {
+        version,
+        plugins: vec![plugin],
+        because,
+    }
+}
+
+/// The capabilities that the plugins of a chain declare.
+pub(super) fn takes(chain: &Chain, capability: &str) -> bool {
+    let declares = |plugin: &Map<String, Value>| {
+        let declared = plugin.get("capabilities").and_then(Value::as_object);
+        declared.is_some_and(|declared| {
+            let set = |(name, value): (&String, &Value)| {
+                name.eq_ignore_ascii_case(capability) && *value == Value::Bool(true)
+            };
+            declared.iter().any(set)
+        })
+    };
+    chain.plugins.iter().any(declares)
+}
+
+/// Checks what we must know of a plugin's configuration; the rest is the plugin's.
+fn check(fields: &mut Fields<'_>) {
+    if fields.lacks("type") {
+        fields.missing("type", "write the plugin's name");
+    }
+    plugin_type(fields);
+    common::capabilities(fields);
+    if let Some(ipam) = fields.value("ipam").and_then(Value::as_object) {
+        let mut ipam = Fields::new(ipam, fields.path_of("ipam"));
+        plugin_type(&mut ipam);
+        ipam.accept_rest();
+        let problems = ipam.finish();
+        fields.absorb(problems);
+    }
+    fields.accept_rest();
+}
+
+fn plugin_type(fields: &mut Fields<'_>) {
+    if let Some(name) = fields.parsed::<PluginType>("type")
+        && OWN_TYPES.contains(&name.as_str())
+    {
+        let text = format!(
+            "\"{name}\" is Plexus itself, which would call itself without end: write the plugin \
+             that does the work, or \"provider\" for a native network"
+        );
+        fields.problem("type", text);
+    }
+}
+
+fn config(map: &Map<String, Value>, without: &[&str], asked: &Asked) -> Map<String, Value> {
+    let kept = map
+        .iter()
+        .filter(|(key, _)| !without.contains(&key.as_str()));
+    let mut plugin: Map<String, Value> = kept
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if let Some(args) = &asked.args
+        && plugin.get("args").is_none_or(Value::is_null)
+    {
+        plugin.insert("args".to_owned(), args.clone());
+    }
+    plugin
+}

@@ -1,0 +1,105 @@
+//! `static`: addresses that are written down, in the configuration or in the request.
+
+use crate::Fields;
+use crate::cni::parse::asked::Asked;
+use crate::cni::parse::common;
+use crate::cni::{Static, StaticAddress};
+use ipnet::IpNet;
+use plexus_types::Family;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+pub(super) fn read(fields: &mut Fields<'_>, asked: &Asked) -> Static {
+    let mut addresses = fields
+        .objects("addresses", |fields, _| address_of(fields))
+        .unwrap_or_default();
+    let mut by_env = with_prefix(fields, &asked.env_ips, "CNI_ARGS IP");
+    apply_gateways(fields, &mut by_env, asked);
+    addresses.extend(by_env);
+    if !asked.args_ips.is_empty() {
+        addresses = with_prefix(fields, &asked.args_ips, "args.cni.ips");
+    }
+    if !asked.runtime_ips.is_empty() {
+        addresses = with_prefix(fields, &asked.runtime_ips, "runtimeConfig.ips");
+    }
+    let mut seen = BTreeSet::new();
+    for address in &addresses {
+        if !seen.insert(address.address.addr()) {
+            fields.problem(
+                "addresses",
+                format!("{} occurs twice", address.address.addr()),
+            );
+        }
+    }
+    let routes = common::routes(fields);
+    let dns = fields.object("dns", common::dns).unwrap_or_default();
+    Static {
+        addresses,
+        routes,
+        dns,
+    }
+}
+
+fn address_of(fields: &mut Fields<'_>) -> Option<StaticAddress> {
+    let address = fields.parsed::<IpNet>("address");
+    let gateway = fields.parsed::<IpAddr>("gateway");
+    if fields.lacks("address") {
+        fields.missing(
+            "address",
+            "write it with its prefix length, such as 10.0.0.5/24",
+        );
+    }
+    let address = address?;
+    if address.addr().is_unspecified() || address.addr().is_multicast() {
+        fields.problem(
+            "address",
+            format!("{address} is no address that an interface can have"),
+        );
+    }
+    if let Some(gateway) = gateway
+        && Family::of(gateway) != Family::of(address.addr())
+    {
+        fields.problem(
+            "gateway",
+            format!("{gateway} is not of the family of {address}"),
+        );
+    }
+    Some(StaticAddress { address, gateway })
+}
+
+/// Addresses of a request; each must say how long its prefix is.
+fn with_prefix(
+    fields: &mut Fields<'_>,
+    ips: &[(IpAddr, Option<u8>)],
+    origin: &str,
+) -> Vec<StaticAddress> {
+    let mut addresses = Vec::new();
+    for (ip, length) in ips {
+        match length.and_then(|length| IpNet::new(*ip, length).ok()) {
+            Some(address) => addresses.push(StaticAddress {
+                address,
+                gateway: None,
+            }),
+            None => {
+                let text = format!("{ip}, asked for by {origin}, needs a prefix length: {ip}/24");
+                fields.problem("addresses", text);
+            }
+        }
+    }
+    addresses
+}
+
+/// GATEWAY of CNI_ARGS belongs to the address of CNI_ARGS whose subnet it is in, and to no other.
+fn apply_gateways(fields: &mut Fields<'_>, addresses: &mut [StaticAddress], asked: &Asked) {
+    for gateway in &asked.gateways {
+        let mut used = false;
+        for address in addresses.iter_mut().filter(|a| a.address.contains(gateway)) {
+            address.gateway = Some(*gateway);
+            used = true;
+        }
+        if !used && !asked.ignore_unknown {
+            let text = format!("GATEWAY={gateway} of CNI_ARGS is in the subnet of no IP= there");
+            fields.problem("addresses", text);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The `ipam` section. Owns what is native, and how each kind is checked.
+
+mod fixed;
+pub(super) mod host_local;
+mod plexus;
+mod span;
+#[cfg(test)]
+mod tests;
+
+use super::asked::Asked;
+use crate::Fields;
+use crate::cni::Ipam;
+use crate::text::shown;
+
+/// Reads `ipam` of a native network; none: a link without addresses. `provider` is what a user
+/// would write as `type` to have the real plugin instead.
+pub(super) fn read(fields: &mut Fields<'_>, provider: &str, asked: &Asked) -> Option<Ipam> {
+    fields
+        .object("ipam", |ipam| section(ipam, provider, asked))
+        .flatten()
+}
+
+fn section(fields: &mut Fields<'_>, provider: &str, asked: &Asked) -> Option<Ipam> {
+    match fields.text("type") {
+        Some("host-local") => Some(Ipam::HostLocal(host_local::read(fields))),
+        Some("static") => Some(Ipam::Static(fixed::read(fields, asked))),
+        Some("plexus") => Some(Ipam::Plexus(plexus::read(fields))),
+        None | Some("") => {
+            if fields.map().keys().any(|key| key != "type") && fields.is_sound() {
+                fields.missing("type", "write host-local, static or plexus");
+                fields.accept_rest();
+            }
+            None
+        }
+        Some(other) => {
+            let text = format!(
+                "{} is not native: write host-local, static or plexus, or \"type\": \
+                 \"{provider}\" in place of \"provider\", so that the real plugins run",
+                shown(other)
+            );
+            fields.unsupported("type", text);
+            fields.accept_rest();
+            None
+        }
+    }
+}

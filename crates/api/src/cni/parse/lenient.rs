@@ -1,0 +1,125 @@
+//! What DEL can still use of a configuration that does not validate. DEL works from the journal;
+//! this is what there is without one. Never fails, never trusts: each part is taken only if it is
+//! valid by itself.
+
+use super::ipam::host_local::DATA_DIR;
+use super::{OWN_TYPES, TOP_KEYS};
+use crate::Fields;
+use crate::cni::{NetConf, Outcome, Version};
+use crate::text::FromText;
+use plexus_types::{NetworkName, PluginType};
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+/// What could be read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Remains {
+    /// The version to answer in, if we speak it.
+    pub version: Option<Version>,
+    /// The configuration's name.
+    pub name: Option<NetworkName>,
+    /// The networks, in order; one in plugin mode.
+    pub networks: Vec<RemainsNetwork>,
+    /// What the ADD did.
+    pub prev_result: Option<Outcome>,
+}
+
+/// What could be read of one network.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RemainsNetwork {
+    /// Its name; in plugin mode the configuration's.
+    pub name: Option<NetworkName>,
+    /// Where `host-local` keeps its addresses, if that is its IPAM.
+    pub data_dir: Option<PathBuf>,
+    /// Plugins that may have been executed, in order: their configurations, as in
+    /// [`Chain`](crate::cni::Chain).
+    pub plugins: Vec<Map<String, Value>>,
+}
+
+impl NetConf {
+    /// Takes what is usable, from any bytes.
+    pub fn parse_lenient(bytes: &[u8]) -> Remains {
+        if bytes.len() > super::MAX_CONFIG {
+            return Remains::default();
+        }
+        let Ok(map) = serde_json::from_slice::<Map<String, Value>>(bytes) else {
+            return Remains::default();
+        };
+        let version = text(&map, "cniVersion").and_then(Version::parse);
+        let mut remains = Remains {
+            version,
+            name: typed(&map, "name"),
+            networks: Vec::new(),
+            prev_result: prev_result(&map, version),
+        };
+        match map.get("networks").and_then(Value::as_array) {
+            Some(list) => {
+                let entries = list.iter().take(1024).filter_map(Value::as_object);
+                let keys = ["name", "interface", "sourceRouting"];
+                remains.networks = entries.map(|entry| network(entry, &keys)).collect();
+            }
+            None => remains.networks.push(network(&map, &TOP_KEYS)),
+        }
+        remains
+    }
+}
+
+fn network(map: &Map<String, Value>, ours: &[&str]) -> RemainsNetwork {
+    let mut remains = RemainsNetwork {
+        name: typed(map, "name"),
+        ..RemainsNetwork::default()
+    };
+    if let Some(ipam) = map.get("ipam").and_then(Value::as_object)
+        && text(ipam, "type") == Some("host-local")
+    {
+        let dir = text(ipam, "dataDir")
+            .filter(|dir| !dir.is_empty())
+            .unwrap_or(DATA_DIR);
+        remains.data_dir = PathBuf::from_text(dir).ok();
+    }
+    let stripped: Vec<&str> = ours
+        .iter()
+        .filter(|key| !["type", "args", "capabilities"].contains(*key))
+        .copied()
+        .collect();
+    remains.plugins = match map.get("plugins").and_then(Value::as_array) {
+        Some(list) => list
+            .iter()
+            .filter_map(|item| plugin(item.as_object()?, &stripped))
+            .collect(),
+        None => plugin(map, &stripped).into_iter().collect(),
+    };
+    remains
+}
+
+/// A plugin's configuration, if its type is one that may be executed.
+fn plugin(map: &Map<String, Value>, without: &[&str]) -> Option<Map<String, Value>> {
+    let name: PluginType = typed(map, "type")?;
+    if OWN_TYPES.contains(&name.as_str()) {
+        return None;
+    }
+    let inserted = ["cniVersion", "name", "runtimeConfig", "prevResult"];
+    let kept = |key: &str| !without.contains(&key) && !inserted.contains(&key);
+    let kept = map.iter().filter(|(key, _)| kept(key));
+    Some(
+        kept.map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
+    )
+}
+
+fn prev_result(map: &Map<String, Value>, version: Option<Version>) -> Option<Outcome> {
+    let result = map.get("prevResult")?.as_object()?;
+    let version = text(result, "cniVersion")
+        .and_then(Version::parse)
+        .or(version)?;
+    let mut fields = Fields::new(result, "");
+    Some(Outcome::read(&mut fields, version))
+}
+
+fn text<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+    map.get(key).and_then(Value::as_str)
+}
+
+fn typed<T: FromText>(map: &Map<String, Value>, key: &str) -> Option<T> {
+    T::from_text(text(map, key)?).ok()
+}

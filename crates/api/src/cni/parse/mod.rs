@@ -1,0 +1,310 @@
+//! Standard input to [`NetConf`]: every problem is found in one go, each with its path.
+//!
+//! ```text
+//! bytes ─► object ─► version ─► head (name, type, requests, prevResult, attachments)
+//!                                └─► body: one network, or `networks` with `default-gw`
+//!                                     └─► capabilities: does somebody take what is asked?
+//! ```
+
+pub(crate) mod asked;
+mod capabilities;
+mod chain;
+pub(crate) mod common;
+mod ipam;
+mod lenient;
+mod native;
+mod network;
+mod standalone;
+#[cfg(test)]
+mod tests;
+
+pub use lenient::{Remains, RemainsNetwork};
+
+use super::{Args, Body, Code, Error, NetConf, Network, Outcome, ValidAttachment, Version};
+use crate::text::shown;
+use crate::{Fields, Problems, document};
+use asked::Asked;
+use plexus_types::{NetworkName, PluginType};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// The largest configuration that anyone should accept, in bytes.
+pub const MAX_CONFIG: usize = 1 << 20;
+
+/// The names that the shim is installed under.
+pub const OWN_TYPES: [&str; 5] = [
+    "plexus-cni",
+    "contrail-k8s-cni",
+    "multi-nic",
+    "multi-nic-ipam",
+    "multus-multivpc-cni",
+];
+
+/// The reference plugins, whose names the shim may be installed under too.
+const REFERENCE_TYPES: [&str; 15] = [
+    "bandwidth",
+    "bridge",
+    "dummy",
+    "firewall",
+    "host-device",
+    "ipvlan",
+    "loopback",
+    "macvlan",
+    "portmap",
+    "ptp",
+    "sbr",
+    "tap",
+    "tuning",
+    "vlan",
+    "vrf",
+];
+
+/// What the top of every configuration may have, whatever its kind.
+const TOP_KEYS: [&str; 14] = [
+    "cniVersion",
+    "cniVersions",
+    "name",
+    "type",
+    "disableCheck",
+    "disableGC",
+    "capabilities",
+    "runtimeConfig",
+    "args",
+    "prevResult",
+    "agentSocket",
+    "cni.dev/valid-attachments",
+    "cni.dev/attachments",
+    "sourceRouting",
+];
+
+impl NetConf {
+    /// Reads and validates a configuration. Codes: 6 for text that is not a JSON object, 1 for a
+    /// version that we do not speak, 7 for wrong values, 2 for keys (and values) that are not
+    /// understood and nothing worse. The message has all problems, the details the remedy.
+    pub fn parse(bytes: &[u8], args: &Args) -> Result<Self, Error> {
+        let map = object(bytes)?;
+        let version = version_of(&map)?;
+        let mut fields = Fields::new(&map, "");
+        let head = Head::read(&mut fields, version, args);
+        let body = body(&mut fields, &head, version);
+        if let Some(body) = &body {
+            capabilities::check(&mut fields, &head, body);
+        }
+        let problems = fields.finish().without_repetition();
+        match (problems.0.is_empty(), head.name, head.plugin, body) {
+            (true, Some(name), Some(plugin_type), Some(body)) => Ok(Self {
+                version,
+                name,
+                plugin_type,
+                body,
+                prev_result: head.prev_result,
+                runtime: head.runtime,
+                valid_attachments: head.attachments,
+            }),
+            _ => Err(invalid(&map, &problems)),
+        }
+    }
+}
+
+/// What every configuration has, whatever its kind.
+struct Head {
+    name: Option<NetworkName>,
+    plugin: Option<PluginType>,
+    asked: Asked,
+    runtime: super::Runtime,
+    prev_result: Option<Outcome>,
+    attachments: Option<Vec<ValidAttachment>>,
+    capabilities: Vec<String>,
+}
+
+impl Head {
+    fn read(fields: &mut Fields<'_>, version: Version, args: &Args) -> Self {
+        let name = fields.parsed("name");
+        let plugin = fields.parsed("type");
+        for (key, remedy) in [
+            ("name", "write the network's name"),
+            ("type", "write the plugin's name, plexus-cni"),
+        ] {
+            if fields.lacks(key) {
+                fields.missing(key, remedy);
+            }
+        }
+        other_versions(fields);
+        fields.flag("disableCheck");
+        fields.flag("disableGC");
+        fields.parsed::<PathBuf>("agentSocket");
+        let (asked, runtime) = Asked::read(fields, args);
+        let prev_result = prev_result(fields, version);
+        let attachments = attachments(fields);
+        let capabilities = common::capabilities(fields);
+        Self {
+            name,
+            plugin,
+            asked,
+            runtime,
+            prev_result,
+            attachments,
+            capabilities,
+        }
+    }
+}
+
+/// An error for a version that we do not speak.
+pub(super) fn incompatible(what: &str, version: &str) -> Error {
+    let spoken: Vec<&str> = Version::ALL.into_iter().map(Version::as_str).collect();
+    let spoken = spoken.join(", ");
+    Error::new(
+        Code::IncompatibleVersion,
+        format!(
+            "cniVersion {} of the {what} is not one that we speak: {spoken}",
+            shown(version)
+        ),
+        "write one of these as cniVersion",
+    )
+}
+
+fn object(bytes: &[u8]) -> Result<Map<String, Value>, Error> {
+    let error = |msg: String| {
+        Error::new(
+            Code::Decode,
+            msg,
+            "write the network configuration as one JSON object",
+        )
+    };
+    if bytes.len() > MAX_CONFIG {
+        let size = bytes.len();
+        return Err(error(format!(
+            "the network configuration has {size} bytes: at most {MAX_CONFIG} are accepted"
+        )));
+    }
+    match document::read(bytes) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err(error(
+            "the network configuration is JSON, but not an object".to_owned(),
+        )),
+        Err(cause) => Err(error(format!(
+            "the network configuration is not valid JSON: {cause}"
+        ))),
+    }
+}
+
+/// An absent version is 0.1.0 by the specification.
+fn version_of(map: &Map<String, Value>) -> Result<Version, Error> {
+    let text = match map.get("cniVersion") {
+        None | Some(Value::Null) => "0.1.0",
+        Some(Value::String(text)) if text.is_empty() => "0.1.0",
+        Some(Value::String(text)) => text,
+        Some(other) => {
+            let msg = format!(
+                "cniVersion: must be a string, not {}",
+                shown(&other.to_string())
+            );
+            return Err(Error::new(Code::InvalidConfig, msg, "write \"1.1.0\""));
+        }
+    };
+    Version::parse(text).ok_or_else(|| incompatible("network configuration", text))
+}
+
+/// `cniVersions` lets a runtime choose; by now it has chosen.
+fn other_versions(fields: &mut Fields<'_>) {
+    fields.know(&["cniVersion"]);
+    for (i, text) in fields
+        .parsed_list::<String>("cniVersions")
+        .iter()
+        .enumerate()
+    {
+        let parts: Vec<&str> = text.split('.').collect();
+        let numbers = parts.iter().all(|part| part.parse::<u16>().is_ok());
+        if parts.len() != 3 || !numbers {
+            let text = format!("{} is not a version: write it as 1.1.0", shown(text));
+            fields.problem(&format!("cniVersions[{i}]"), text);
+        }
+    }
+}
+
+/// `prevResult` has the version that it says, else the configuration's.
+fn prev_result(fields: &mut Fields<'_>, version: Version) -> Option<Outcome> {
+    let map = fields.map_of("prevResult")?;
+    let version = match map.get("cniVersion").and_then(Value::as_str) {
+        None => version,
+        Some(text) => match Version::parse(text) {
+            Some(version) => version,
+            None => {
+                let error = incompatible("previous result", text);
+                fields.problem("prevResult.cniVersion", error.msg);
+                return None;
+            }
+        },
+    };
+    let mut inner = Fields::new(map, fields.path_of("prevResult"));
+    let outcome = Outcome::read(&mut inner, version);
+    fields.absorb(inner.finish());
+    Some(outcome)
+}
+
+/// The list of what must stay, under its present name and under its older one: what either has.
+fn attachments(fields: &mut Fields<'_>) -> Option<Vec<ValidAttachment>> {
+    let mut all: Option<BTreeSet<ValidAttachment>> = None;
+    for key in ["cni.dev/valid-attachments", "cni.dev/attachments"] {
+        let list = fields.objects(key, |fields, _| {
+            let container = fields.parsed("containerID");
+            let ifname = fields.parsed("ifname");
+            for key in ["containerID", "ifname"] {
+                if fields.lacks(key) {
+                    fields.missing(key, "an attachment is named by both");
+                }
+            }
+            fields.accept_rest();
+            Some(ValidAttachment {
+                container: container?,
+                ifname: ifname?,
+            })
+        });
+        if let Some(list) = list {
+            all.get_or_insert_default().extend(list);
+        }
+    }
+    all.map(|all| all.into_iter().collect())
+}
+
+fn body(fields: &mut Fields<'_>, head: &Head, version: Version) -> Option<Body> {
+    if fields.has("networks") {
+        return standalone::read(fields, head, version);
+    }
+    fields.know(&["networks"]);
+    let source_routing = fields.flag("sourceRouting");
+    let how = network::top(fields, head.plugin.as_ref(), version, &head.asked);
+    network::check_source_routing(fields, source_routing, how.as_ref());
+    let name = head.name.clone()?;
+    Some(Body::One(Network {
+        name,
+        interface: None,
+        source_routing,
+        how: how?,
+    }))
+}
+
+fn invalid(map: &Map<String, Value>, problems: &Problems) -> Error {
+    let name = map
+        .get("name")
+        .and_then(Value::as_str)
+        .map(|name| format!(" {}", shown(name)));
+    let name = name.unwrap_or_default();
+    let unsupported = problems.0.iter().all(|problem| problem.unknown_key);
+    let (code, details) = if unsupported && !problems.0.is_empty() {
+        let remedy = "remove the keys named, or correct them; a reference plugin's own options \
+                      are understood under its \"type\", which executes it if need be";
+        (Code::UnsupportedField, remedy)
+    } else {
+        (
+            Code::InvalidConfig,
+            "correct the fields named and try again: nothing was changed",
+        )
+    };
+    Error::new(
+        code,
+        format!("network configuration{name}: {problems}"),
+        details,
+    )
+}

@@ -1,0 +1,202 @@
+//! One network, at the top of the configuration (plugin mode) or as an element of `networks`:
+//! who does it, natively or by executing plugins.
+
+use super::asked::Asked;
+use super::native::{self, ALL_OPTIONS, Kind, Written};
+use super::{OWN_TYPES, REFERENCE_TYPES, TOP_KEYS, chain, common};
+use crate::cni::{How, Ipam, Network, Version};
+use crate::text::shown;
+use crate::{Fields, Problems};
+use plexus_types::{NetworkName, PluginType};
+
+/// What an element of `networks` has beside the plugin's own keys.
+const ENTRY_KEYS: [&str; 3] = ["name", "interface", "sourceRouting"];
+
+/// The network of plugin mode. `plugin` is the name that we were called by.
+pub(super) fn top(
+    fields: &mut Fields<'_>,
+    plugin: Option<&PluginType>,
+    version: Version,
+    asked: &Asked,
+) -> Option<How> {
+    let plugin = plugin?.as_str();
+    let ours = OWN_TYPES.contains(&plugin);
+    if !ours && !REFERENCE_TYPES.contains(&plugin) {
+        let text = format!(
+            "{} is neither one of our names ({}) nor a reference plugin's",
+            shown(plugin),
+            OWN_TYPES.join(", ")
+        );
+        fields.problem("type", text);
+        fields.accept_rest();
+        return None;
+    }
+    let keys: Vec<&str> = ["provider", "plugins"]
+        .into_iter()
+        .filter(|k| fields.has(k))
+        .collect();
+    match (ours, keys.as_slice()) {
+        (false, []) => typed(fields, plugin, &TOP_KEYS, version, asked),
+        (false, [key, ..]) => {
+            let text = format!("and \"type\": \"{plugin}\" exclude each other: keep one of them");
+            fields.problem(key, text);
+            fields.accept_rest();
+            None
+        }
+        (true, []) => {
+            let text = "write \"provider\" (macvlan, bridge or routed), \"plugins\" (a chain to \
+                        execute) or \"networks\" (several)";
+            fields.missing("provider", text);
+            unclear(fields)
+        }
+        (true, _) => ours_or_chain(fields, version, asked),
+    }
+}
+
+/// An element of `networks`.
+pub(super) fn entry(fields: &mut Fields<'_>, version: Version, asked: &Asked) -> Option<Network> {
+    let name = fields.parsed::<NetworkName>("name");
+    if fields.lacks("name") {
+        fields.missing("name", "write the network's name");
+    }
+    let interface = fields.parsed("interface");
+    let source_routing = fields.flag("sourceRouting");
+    let keys: Vec<&str> = ["provider", "type", "plugins"]
+        .into_iter()
+        .filter(|k| fields.has(k))
+        .collect();
+    let how = match keys.as_slice() {
+        ["type"] => fields
+            .parsed::<PluginType>("type")
+            .and_then(|plugin| typed(fields, plugin.as_str(), &ENTRY_KEYS, version, asked)),
+        ["provider"] | ["plugins"] | ["provider", "plugins"] => {
+            ours_or_chain(fields, version, asked)
+        }
+        [] => {
+            let text = "write \"provider\" (native), \"type\" (a reference plugin's \
+                        configuration) or \"plugins\" (a chain)";
+            fields.missing("provider", text);
+            unclear(fields)
+        }
+        keys => {
+            let text = format!("{} exclude each other: keep one of them", keys.join(", "));
+            fields.problem("provider", text);
+            unclear(fields)
+        }
+    };
+    check_source_routing(fields, source_routing, how.as_ref());
+    Some(Network {
+        name: name?,
+        interface,
+        source_routing,
+        how: how?,
+    })
+}
+
+/// Source routing needs to know the addresses before the interface is made.
+pub(super) fn check_source_routing(fields: &mut Fields<'_>, wanted: bool, how: Option<&How>) {
+    if let (true, Some(How::Delegate(_))) = (wanted, how) {
+        let text = "is for native networks: this one is executed; add the plugin \"sbr\" to its \
+                    \"plugins\", or leave it out";
+        fields.unsupported("sourceRouting", text);
+    }
+}
+
+/// `provider`, `plugins`, or `"provider": "delegate"` with `plugins`.
+fn ours_or_chain(fields: &mut Fields<'_>, version: Version, asked: &Asked) -> Option<How> {
+    let provider = fields.text("provider");
+    let has_plugins = fields.has("plugins");
+    match provider {
+        None | Some("delegate") if has_plugins => {
+            chain::plugins(fields, version, asked).map(How::Delegate)
+        }
+        None => unclear(fields),
+        Some("delegate") => {
+            fields.missing("plugins", "write the list of plugins to execute");
+            unclear(fields)
+        }
+        Some(_) if has_plugins => {
+            let text = "and \"plugins\" exclude each other: keep one of them";
+            fields.problem("provider", text);
+            unclear(fields)
+        }
+        Some(name) => match Kind::parse(name) {
+            Some(kind) => native::read(fields, kind, Written::ForUs, asked).map(How::Native),
+            None => {
+                let text = format!(
+                    "{} is not a native provider: write macvlan, bridge, routed or delegate",
+                    shown(name)
+                );
+                fields.problem("provider", text);
+                unclear(fields)
+            }
+        },
+    }
+}
+
+/// A reference plugin's configuration: native if every key is understood, else executed. A value
+/// that is wrong is an error in both cases. `ours` are the keys that are not the plugin's.
+fn typed(
+    fields: &mut Fields<'_>,
+    plugin: &str,
+    ours: &[&'static str],
+    version: Version,
+    asked: &Asked,
+) -> Option<How> {
+    fields.accept_rest();
+    let mut because = None;
+    if let Some(kind) = Kind::of_plugin(plugin) {
+        let mut options = Fields::new(fields.map(), fields.path());
+        options.know(ours);
+        options.know(&["type"]);
+        foreign_capabilities(&mut options);
+        let native = native::read(&mut options, kind, Written::ForPlugin, asked);
+        let problems = options.finish();
+        if problems.0.is_empty() {
+            return native.map(How::Native);
+        }
+        let (foreign, wrong): (Vec<_>, Vec<_>) = problems
+            .0
+            .into_iter()
+            .partition(|problem| problem.unknown_key);
+        because = foreign
+            .first()
+            .map(|problem| relative(&problem.path, fields.path()));
+        // No plugin but ourselves knows the IPAM "plexus".
+        let only_ours = native.is_some_and(|native| matches!(native.ipam, Some(Ipam::Plexus(_))));
+        if !wrong.is_empty() || only_ours {
+            fields.absorb(Problems(if wrong.is_empty() { foreign } else { wrong }));
+            return None;
+        }
+    }
+    let kept = |key: &&&str| !matches!(**key, "type" | "args" | "capabilities");
+    let stripped: Vec<&str> = ours.iter().filter(kept).copied().collect();
+    Some(How::Delegate(chain::single(
+        fields, &stripped, version, asked, because,
+    )))
+}
+
+/// Capabilities that the native networks do not have are a reason to execute the plugin.
+fn foreign_capabilities(fields: &mut Fields<'_>) {
+    for name in common::capabilities(fields) {
+        if !["ips", "mac"].contains(&name.as_str()) {
+            fields.unsupported(
+                &format!("capabilities.{name}"),
+                "is not native: ips and mac are",
+            );
+        }
+    }
+}
+
+/// Nothing can be said about the options of a network of no known kind.
+fn unclear(fields: &mut Fields<'_>) -> Option<How> {
+    fields.know(&["provider", "type", "plugins", "networks", "interface"]);
+    fields.know(&ALL_OPTIONS);
+    None
+}
+
+fn relative(path: &str, base: &str) -> String {
+    path.strip_prefix(base)
+        .map_or(path, |rest| rest.trim_start_matches('.'))
+        .to_owned()
+}

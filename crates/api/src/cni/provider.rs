@@ -1,0 +1,96 @@
+//! The options of the native providers: the reference plugins' JSON.
+
+use super::{Dns, Ipam};
+use plexus_types::{IfName, Mac};
+use std::net::IpAddr;
+
+/// A network that we make ourselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Native {
+    /// What the interface is made of.
+    pub provider: Provider,
+    /// Where its addresses come from; none: a link without addresses.
+    pub ipam: Option<Ipam>,
+    /// The MAC asked for: runtimeConfig, else `args.cni`, else CNI_ARGS, else the configuration.
+    pub mac: Option<Mac>,
+    /// Addresses asked for: runtimeConfig, else `args.cni`, else CNI_ARGS; prefix if written.
+    /// Empty for `static`: there they are among its addresses already.
+    pub ips: Vec<(IpAddr, Option<u8>)>,
+    /// MTU of the interface.
+    pub mtu: Option<u32>,
+    /// DNS of the configuration, passed on in the result.
+    pub dns: Dns,
+}
+
+/// The native providers of one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Provider {
+    /// A macvlan on one of the node's links.
+    Macvlan(Macvlan),
+    /// A veth into a bridge on the node.
+    Bridge(Bridge),
+    /// A veth that the node routes to.
+    Routed(Routed),
+}
+
+impl Provider {
+    /// As users write it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Provider::Macvlan(_) => "macvlan",
+            Provider::Bridge(_) => "bridge",
+            Provider::Routed(_) => "routed",
+        }
+    }
+}
+
+/// Options of `macvlan`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Macvlan {
+    /// The node's link; none: the one that has the default route.
+    pub master: Option<IfName>,
+    /// `mode`, default bridge.
+    pub mode: MacvlanMode,
+    /// `bcqueuelen`.
+    pub bcqueuelen: Option<u32>,
+}
+
+/// The modes of a macvlan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MacvlanMode {
+    /// Siblings talk directly.
+    #[default]
+    Bridge,
+    /// Siblings talk through an outside switch.
+    Vepa,
+    /// Siblings do not talk.
+    Private,
+    /// The one and only; takes the parent over.
+    Passthru,
+}
+
+/// Options of `bridge`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bridge {
+    /// Its name, default `cni0`.
+    pub bridge: IfName,
+    /// The bridge has the gateway's address, and the node forwards.
+    pub is_gateway: bool,
+    /// … and the default route points there.
+    pub is_default_gateway: bool,
+    /// A different address on the bridge is replaced, not refused.
+    pub force_address: bool,
+    /// Traffic that leaves the subnet takes the node's address.
+    pub ip_masq: bool,
+    /// Frames may go back out of the port that they came in by.
+    pub hairpin_mode: bool,
+    /// The bridge is promiscuous.
+    pub promisc_mode: bool,
+}
+
+/// Options of `routed`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Routed {
+    /// Traffic that leaves the subnet takes the node's address.
+    pub ip_masq: bool,
+}

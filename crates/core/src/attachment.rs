@@ -1,6 +1,7 @@
 //! One interface of one pod on one network, with what was decided for it: index, name, MAC,
 //! addresses. Made by [`resolve`](crate::resolve), completed by IPAM, turned into a plan.
 
+use crate::plan::ALIAS_MARK;
 use ipnet::IpNet;
 use plexus_api::cni::{Dns, Native, RouteConf};
 use plexus_types::{Family, IfName, Mac, NetworkName};
@@ -88,36 +89,38 @@ pub struct Alias {
     pub addresses: Vec<IpNet>,
 }
 
+/// The longest alias that a kernel takes.
+const LONGEST: usize = 255;
+
 impl Alias {
-    /// As the kernel stores it (at most 255 bytes; addresses that do not fit are left out).
+    /// As the kernel stores it, in at most 255 bytes. Addresses that do not fit are left out; if
+    /// the rest does not fit either, only the mark remains, which [`Alias::parse`] refuses, rather
+    /// than a name that is cut short and taken for another.
     pub fn render(&self) -> String {
         let mut text = format!(
-            "{} {} {} {} {} {}",
-            crate::plan::ALIAS_MARK,
-            self.container,
-            self.cni_ifname,
-            self.network,
-            self.ifname,
-            self.pool
+            "{ALIAS_MARK} {} {} {} {} {}",
+            self.container, self.cni_ifname, self.network, self.ifname, self.pool
         );
+        if text.len() > LONGEST {
+            return format!("{ALIAS_MARK} -");
+        }
         let mut separator = ' ';
         for address in &self.addresses {
             let address = address.to_string();
-            if text.len() + 1 + address.len() > 255 {
+            if text.len() + 1 + address.len() > LONGEST {
                 break;
             }
             text.push(separator);
             text.push_str(&address);
             separator = ',';
         }
-        text.truncate(255);
         text
     }
 
     /// Reads a mark; none if the alias is not ours.
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
-        if words.next()? != crate::plan::ALIAS_MARK {
+        if words.next()? != ALIAS_MARK {
             return None;
         }
         let mut word = || words.next().map(str::to_owned);

@@ -8,3 +8,4 @@ pub mod attachment;
 pub mod ipam;
 pub mod plan;
 pub mod resolve;
+mod stable;

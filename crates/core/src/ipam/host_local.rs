@@ -3,7 +3,7 @@
 //!
 //! Touches no file: who keeps them says through a function whether an address could be reserved.
 
-use super::index::{index_of, number};
+use super::index::{index_of, number, with_prefix};
 use ipnet::IpNet;
 use plexus_api::cni::Range;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -215,7 +215,7 @@ impl<'a> Iterator for Candidates<'a> {
 
 fn picked(range: &Range, address: IpAddr) -> Picked {
     Picked {
-        address: IpNet::new_assert(address, range.subnet.prefix_len()),
+        address: with_prefix(address, &range.subnet),
         gateway: range.gateway,
     }
 }

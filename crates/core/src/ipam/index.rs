@@ -42,6 +42,11 @@ pub(crate) fn last_index(prefix: &IpNet) -> u128 {
     number(prefix.broadcast()) - number(prefix.network())
 }
 
+/// An address with the prefix length of a subnet that it is in.
+pub(crate) fn with_prefix(address: IpAddr, subnet: &IpNet) -> IpNet {
+    IpNet::new(address, subnet.prefix_len()).unwrap_or_else(|_| IpNet::from(address))
+}
+
 /// An address as a number.
 pub(crate) fn number(address: IpAddr) -> u128 {
     match address {

@@ -6,6 +6,7 @@
 
 use super::PoolKey;
 use super::error::AllocateError;
+use super::index::with_prefix;
 use super::pool::{Pool, PoolError, first_usable};
 use crate::attachment::{Assigned, AssignedIp};
 use ipnet::IpNet;
@@ -330,7 +331,7 @@ fn gateways(config: &PlexusIpam, subnet: &IpNet) -> Vec<IpAddr> {
 
 fn assigned(config: &PlexusIpam, subnet: &IpNet, address: IpAddr) -> AssignedIp {
     AssignedIp {
-        address: IpNet::new_assert(address, subnet.prefix_len()),
+        address: with_prefix(address, subnet),
         gateway: gateways(config, subnet).first().copied(),
     }
 }

@@ -1,21 +1,39 @@
-//! Compares plans with what a kernel has.
+//! Compares a plan with what a kernel has: after applying, for CHECK, and at replay.
+//!
+//! Says only what is missing or altered. What is there beyond the plan is the pod's own business,
+//! and so are the group and the alias of its links.
 
-use super::{Address, Neighbour, NodePlan, Observed, PodPlan, Route, Rule};
-use plexus_types::IfName;
+use super::effective::MAIN_TABLE;
+use super::{
+    Address, HostEnd, Link, LinkKind, MacvlanMode, Neighbour, NodePlan, Observed, ObservedLink,
+    PodPlan, Route, Rule,
+};
+use plexus_types::{Family, IfName, Mac};
 use std::fmt;
 
 /// One object that is not as planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Whose.
+    /// Where.
+    pub side: Side,
+    /// On which interface.
     pub interface: IfName,
-    /// What it is about.
+    /// Which object.
     pub object: Object,
     /// What is wrong with it.
     pub state: State,
 }
 
-/// A kind of kernel object.
+/// A side of an attachment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// In the pod's namespace.
+    Pod,
+    /// In the node's.
+    Node,
+}
+
+/// A kernel object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Object {
     /// The link itself.
@@ -26,39 +44,269 @@ pub enum Object {
     Route(Route),
     /// A rule.
     Rule(Rule),
-    /// A neighbour.
+    /// A permanent neighbour.
     Neighbour(Neighbour),
 }
 
-/// What is wrong.
+/// What is wrong with an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// It is not there.
     Missing,
-    /// It is there, but different: in words.
+    /// It is there, but different: `MTU is 1400 instead of 1500`.
     Altered(String),
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "interface {}", self.interface)
+        let prefix = if self.side == Side::Node { "node " } else { "" };
+        write!(f, "{prefix}interface {}", self.interface)?;
+        match &self.object {
+            Object::Link => {}
+            Object::Address(address) => write!(f, ": address {}", address.net)?,
+            Object::Route(route) => write!(f, ": route {route}")?,
+            Object::Rule(rule) => write!(f, ": rule {rule}")?,
+            Object::Neighbour(neighbour) => write!(f, ": neighbour {}", neighbour.address)?,
+        }
+        match (&self.state, &self.object) {
+            (State::Missing, _) => f.write_str(" is missing"),
+            (State::Altered(how), Object::Link) => write!(f, ": {how}"),
+            (State::Altered(how), _) => write!(f, " {how}"),
+        }
     }
 }
 
 /// What the pod lacks.
 pub fn diff_pod(plan: &PodPlan, observed: &Observed) -> Vec<Difference> {
-    let _ = (plan, observed);
-    Vec::new()
+    plan.links
+        .iter()
+        .flat_map(|link| diff_link(link, observed))
+        .collect()
 }
 
-/// What the node lacks for the pod.
+/// What the node lacks for the pod: the host ends, their routes and neighbours.
 pub fn diff_host_ends(plan: &PodPlan, observed: &Observed) -> Vec<Difference> {
-    let _ = (plan, observed);
-    Vec::new()
+    let ends = plan.links.iter().filter_map(|link| match &link.kind {
+        LinkKind::Veth(end) => Some(end),
+        LinkKind::Macvlan { .. } => None,
+    });
+    ends.flat_map(|end| diff_host_end(end, observed)).collect()
 }
 
 /// What the node lacks for the networks: bridges and their addresses.
 pub fn diff_node(plan: &NodePlan, observed: &Observed) -> Vec<Difference> {
-    let _ = (plan, observed);
-    Vec::new()
+    let mut differences = Vec::new();
+    for bridge in &plan.bridges {
+        let mut side = Comparison::new(Side::Node, &bridge.name, observed, &mut differences);
+        let Some(link) = side.link() else { continue };
+        side.same("kind", &link.kind.as_str(), &"bridge");
+        side.up(link);
+        if bridge.promisc && !link.promisc {
+            side.altered(Object::Link, "is not promiscuous".to_owned());
+        }
+        for net in &bridge.addresses {
+            side.address(link, &Address { net: *net });
+        }
+    }
+    differences
+}
+
+fn diff_link(link: &Link, observed: &Observed) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    let mut side = Comparison::new(Side::Pod, &link.name, observed, &mut differences);
+    let Some(seen) = side.link() else {
+        return differences;
+    };
+    match &link.kind {
+        LinkKind::Macvlan { mode, .. } => {
+            side.same("kind", &seen.kind.as_str(), &"macvlan");
+            side.mode(seen, *mode);
+        }
+        LinkKind::Veth(_) => side.same("kind", &seen.kind.as_str(), &"veth"),
+    }
+    side.mac(seen, link.mac);
+    side.mtu(seen, link.mtu);
+    side.up(seen);
+    link.addresses
+        .iter()
+        .for_each(|address| side.address(seen, address));
+    link.routes.iter().for_each(|route| side.route(seen, route));
+    link.rules.iter().for_each(|rule| side.rule(rule));
+    link.neighbours
+        .iter()
+        .for_each(|neighbour| side.neighbour(seen, neighbour));
+    differences
+}
+
+fn diff_host_end(end: &HostEnd, observed: &Observed) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    let mut side = Comparison::new(Side::Node, &end.name, observed, &mut differences);
+    let Some(seen) = side.link() else {
+        return differences;
+    };
+    side.same("kind", &seen.kind.as_str(), &"veth");
+    side.mac(seen, Some(end.mac));
+    side.mtu(seen, end.mtu);
+    side.up(seen);
+    if let Some(bridge) = &end.bridge {
+        let master = observed.link(bridge).map(|bridge| bridge.index);
+        if master.is_none() || seen.master != master {
+            side.altered(Object::Link, format!("is not a port of bridge {bridge}"));
+        }
+    }
+    end.routes.iter().for_each(|route| side.route(seen, route));
+    end.neighbours
+        .iter()
+        .for_each(|neighbour| side.neighbour(seen, neighbour));
+    differences
+}
+
+/// Collects the differences of one interface.
+struct Comparison<'a> {
+    side: Side,
+    interface: &'a IfName,
+    observed: &'a Observed,
+    differences: &'a mut Vec<Difference>,
+}
+
+impl<'a> Comparison<'a> {
+    fn new(
+        side: Side,
+        interface: &'a IfName,
+        observed: &'a Observed,
+        differences: &'a mut Vec<Difference>,
+    ) -> Self {
+        Self {
+            side,
+            interface,
+            observed,
+            differences,
+        }
+    }
+
+    fn push(&mut self, object: Object, state: State) {
+        let (side, interface) = (self.side, self.interface.clone());
+        self.differences.push(Difference {
+            side,
+            interface,
+            object,
+            state,
+        });
+    }
+
+    fn altered(&mut self, object: Object, how: String) {
+        self.push(object, State::Altered(how));
+    }
+
+    fn link(&mut self) -> Option<&'a ObservedLink> {
+        let link = self.observed.link(self.interface);
+        if link.is_none() {
+            self.push(Object::Link, State::Missing);
+        }
+        link
+    }
+
+    fn same<T: PartialEq + fmt::Display>(&mut self, what: &str, is: &T, should: &T) {
+        if is != should {
+            self.altered(Object::Link, format!("{what} is {is} instead of {should}"));
+        }
+    }
+
+    fn mode(&mut self, seen: &ObservedLink, mode: MacvlanMode) {
+        if seen.macvlan_mode != Some(mode.number()) {
+            let is = seen.macvlan_mode.and_then(MacvlanMode::from_number);
+            let is = is.map_or("unknown", MacvlanMode::name);
+            self.altered(
+                Object::Link,
+                format!("mode is {is} instead of {}", mode.name()),
+            );
+        }
+    }
+
+    fn mac(&mut self, seen: &ObservedLink, mac: Option<Mac>) {
+        let Some(mac) = mac else { return };
+        match seen.mac {
+            Some(is) => self.same("MAC", &is, &mac),
+            None => self.altered(Object::Link, format!("has no MAC instead of {mac}")),
+        }
+    }
+
+    fn mtu(&mut self, seen: &ObservedLink, mtu: Option<u32>) {
+        if let Some(mtu) = mtu {
+            self.same("MTU", &seen.mtu, &mtu);
+        }
+    }
+
+    fn up(&mut self, seen: &ObservedLink) {
+        if !seen.up {
+            self.altered(Object::Link, "is down".to_owned());
+        }
+    }
+
+    fn address(&mut self, link: &ObservedLink, address: &Address) {
+        let mut here = self
+            .observed
+            .addresses
+            .iter()
+            .filter(|seen| seen.link == link.index);
+        if here.clone().any(|seen| seen.net == address.net) {
+            return;
+        }
+        let other = here.find(|seen| seen.net.addr() == address.net.addr());
+        let state = match other {
+            Some(other) => State::Altered(format!("is {} instead", other.net)),
+            None => State::Missing,
+        };
+        self.push(Object::Address(address.clone()), state);
+    }
+
+    fn route(&mut self, link: &ObservedLink, route: &Route) {
+        let table = route.table.unwrap_or(MAIN_TABLE);
+        let v6 = Family::of(route.dst.addr()) == Family::V6;
+        let found = self.observed.routes.iter().any(|seen| {
+            let metric = match route.metric {
+                Some(metric) => seen.metric == metric,
+                // What the kernel gives to an IPv6 route without one.
+                None => seen.metric == 0 || (v6 && seen.metric == 1024),
+            };
+            seen.link == Some(link.index)
+                && seen.dst == route.dst
+                && seen.via == route.via
+                && seen.table == table
+                && metric
+                && (route.src.is_none() || seen.src == route.src)
+                && (v6 || route.scope.is_none_or(|scope| seen.scope == scope))
+        });
+        if !found {
+            self.push(Object::Route(route.clone()), State::Missing);
+        }
+    }
+
+    fn rule(&mut self, rule: &Rule) {
+        let found = self.observed.rules.iter().any(|seen| {
+            seen.from == rule.from && seen.table == rule.table && seen.priority == rule.priority
+        });
+        if !found {
+            self.push(Object::Rule(rule.clone()), State::Missing);
+        }
+    }
+
+    fn neighbour(&mut self, link: &ObservedLink, neighbour: &Neighbour) {
+        let seen = self
+            .observed
+            .neighbours
+            .iter()
+            .find(|seen| seen.link == link.index && seen.address == neighbour.address);
+        let state = match seen {
+            Some(seen) if seen.mac == Some(neighbour.mac) => return,
+            Some(seen) => {
+                let is = seen
+                    .mac
+                    .map_or_else(|| "nowhere".to_owned(), |mac| mac.to_string());
+                State::Altered(format!("is at {is} instead of {}", neighbour.mac))
+            }
+            None => State::Missing,
+        };
+        self.push(Object::Neighbour(neighbour.clone()), state);
+    }
 }

@@ -1,11 +1,110 @@
-//! What IPAM answered, completed as the provider says.
+//! What IPAM answered, completed as the provider and the choice of the default route say: what a
+//! plan is built from, and what the result reports.
 
 use crate::attachment::{Assigned, DefaultRoute};
-use plexus_api::cni::Native;
+use ipnet::IpNet;
+use plexus_api::cni::{Bridge, Native, Provider, RouteConf};
+use plexus_types::Family;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The main routing table, which a route is in unless it says otherwise.
+pub(crate) const MAIN_TABLE: u32 = 254;
 
 /// Completes what IPAM answered: gateways that the provider implies, default routes that were
 /// chosen or refused. Doing it twice changes nothing.
 pub fn effective(native: &Native, assigned: &Assigned, default_route: DefaultRoute) -> Assigned {
-    let _ = (native, default_route);
-    assigned.clone()
+    let mut out = assigned.clone();
+    match &native.provider {
+        Provider::Macvlan(_) => {}
+        Provider::Bridge(bridge) => bridge_gateways(bridge, &mut out),
+        Provider::Routed(_) => {
+            for ip in &mut out.ips {
+                ip.gateway = Some(next_hop(Family::of(ip.address.addr())));
+            }
+        }
+    }
+    for family in Family::ALL {
+        match default_route.of(family) {
+            None => {}
+            Some(false) => out.routes.retain(|route| !is_main_default(route, family)),
+            Some(true) => {
+                let has = out
+                    .routes
+                    .iter()
+                    .any(|route| is_main_default(route, family));
+                if let Some(gateway) = gateway(&out, family).filter(|_| !has) {
+                    out.routes.push(default_via(family, gateway));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The first gateway of a family.
+pub(crate) fn gateway(assigned: &Assigned, family: Family) -> Option<IpAddr> {
+    assigned
+        .ips
+        .iter()
+        .filter(|ip| Family::of(ip.address.addr()) == family)
+        .find_map(|ip| ip.gateway.filter(|gateway| Family::of(*gateway) == family))
+}
+
+/// Whether it is a default route of that family, in the main table.
+pub(crate) fn is_main_default(route: &RouteConf, family: Family) -> bool {
+    route.dst.prefix_len() == 0
+        && Family::of(route.dst.addr()) == family
+        && route
+            .table
+            .is_none_or(|table| table == 0 || table == MAIN_TABLE)
+}
+
+/// What `routed` pods send everything to: an address that nobody has, with a permanent neighbour.
+pub(crate) fn next_hop(family: Family) -> IpAddr {
+    match family {
+        Family::V4 => IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1)),
+        Family::V6 => IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1)),
+    }
+}
+
+/// The subnet's first address after its own, which the reference plugin takes for the gateway.
+fn first_of(address: &IpNet) -> Option<IpAddr> {
+    match address.network() {
+        IpAddr::V4(v4) => u32::from(v4).checked_add(1).map(|n| IpAddr::V4(n.into())),
+        IpAddr::V6(v6) => u128::from(v6).checked_add(1).map(|n| IpAddr::V6(n.into())),
+    }
+}
+
+fn bridge_gateways(bridge: &Bridge, out: &mut Assigned) {
+    if bridge.is_gateway || bridge.is_default_gateway {
+        for ip in &mut out.ips {
+            ip.gateway = ip.gateway.or_else(|| first_of(&ip.address));
+        }
+    }
+    if !bridge.is_default_gateway {
+        return;
+    }
+    for family in Family::ALL {
+        let is_default = |route: &RouteConf| {
+            route.dst.prefix_len() == 0 && Family::of(route.dst.addr()) == family
+        };
+        if out.routes.iter().any(is_default) {
+            continue;
+        }
+        if let Some(gateway) = gateway(out, family) {
+            out.routes.push(default_via(family, gateway));
+        }
+    }
+}
+
+fn default_via(family: Family, gateway: IpAddr) -> RouteConf {
+    RouteConf {
+        dst: family.everything(),
+        gw: Some(gateway),
+        mtu: None,
+        advmss: None,
+        priority: None,
+        table: None,
+        scope: None,
+    }
 }

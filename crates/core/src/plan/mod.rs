@@ -1,23 +1,31 @@
 //! The plan: a plain value that says which kernel objects must exist for a pod, and what its
-//! networks keep on the node. Owns the shape of that value, how it is made ([`build`]), how it is
-//! compared with what the kernel has ([`diff`]) and how it reads as `ip` commands ([`text`]).
+//! networks keep on the node. Owns the shape of that value, how it is made ([`build()`]), how it is
+//! compared with what the kernel has ([`diff_pod`]) and how it reads as `ip` commands ([`pod_text`]).
 //!
 //! Never talks to a kernel. The same inputs give the same plan, byte for byte.
 
 mod build;
 mod diff;
 mod effective;
+mod error;
+mod node;
 mod observed;
 mod outcome;
+mod route;
+mod settings;
 mod text;
 
-pub use build::{Facts, LinkFacts, Place, PlanError, build, group, node_plan, pod_plan};
-pub use diff::{Difference, Object, State, diff_host_ends, diff_node, diff_pod};
+pub use build::{Facts, LinkFacts, Place, build, group, pod_plan};
+pub use diff::{Difference, Object, Side, State, diff_host_ends, diff_node, diff_pod};
 pub use effective::effective;
+pub(crate) use effective::{gateway, is_main_default};
+pub use error::PlanError;
+pub use node::node_plan;
 pub use observed::{
     Observed, ObservedAddress, ObservedLink, ObservedNeighbour, ObservedRoute, ObservedRule,
 };
 pub use outcome::{Seen, outcome};
+pub use route::source_table;
 pub use text::{node_text, pod_text};
 
 use ipnet::IpNet;

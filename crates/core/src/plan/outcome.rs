@@ -1,12 +1,13 @@
 //! What an ADD answers for one attachment.
 
-use super::Link;
+use super::{Link, LinkKind, effective};
 use crate::attachment::{Assigned, DefaultRoute, Wanted};
-use plexus_api::cni::Outcome;
+use ipnet::IpNet;
+use plexus_api::cni::{Interface, Ip, Outcome, Provider};
 use plexus_types::Mac;
 
 /// What only the kernel knows.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Seen {
     /// MAC of the bridge.
     pub bridge_mac: Option<Mac>,
@@ -14,8 +15,9 @@ pub struct Seen {
     pub pod_mac: Option<Mac>,
 }
 
-/// The result of one attachment. `sandbox` is CNI_NETNS; `whole` adds the bridge (plugin mode),
-/// standalone mode answers with the interface and its host end alone.
+/// The result of one attachment. `sandbox` is CNI_NETNS. `whole` lists all that the reference
+/// plugin does, the bridge too (plugin mode); without it, the interface and its host end alone
+/// (standalone mode).
 pub fn outcome(
     wanted: &Wanted,
     assigned: &Assigned,
@@ -25,6 +27,40 @@ pub fn outcome(
     seen: Seen,
     whole: bool,
 ) -> Outcome {
-    let _ = (wanted, assigned, default_route, link, sandbox, seen, whole);
-    Outcome::default()
+    let mut interfaces = Vec::with_capacity(3);
+    if let LinkKind::Veth(end) = &link.kind {
+        if let Some(bridge) = end.bridge.as_ref().filter(|_| whole) {
+            interfaces.push(Interface::new(bridge.as_str(), seen.bridge_mac, None, None));
+        }
+        interfaces.push(Interface::new(end.name.as_str(), Some(end.mac), None, None));
+    }
+    let position = interfaces.len();
+    let mac = link.mac.or(seen.pod_mac);
+    interfaces.push(Interface::new(link.name.as_str(), mac, None, Some(sandbox)));
+
+    let now = effective(&wanted.native, assigned, default_route);
+    let routed = matches!(wanted.native.provider, Provider::Routed(_));
+    let ips = now.ips.iter().map(|ip| Ip {
+        address: if routed {
+            IpNet::from(ip.address.addr())
+        } else {
+            ip.address
+        },
+        gateway: ip.gateway,
+        interface: Some(position),
+    });
+    // The reference macvlan drops what the IPAM says about DNS, the reference bridge does not.
+    let configured = &wanted.native.dns;
+    let only_configured = matches!(wanted.native.provider, Provider::Macvlan(_));
+    let dns = if only_configured || !configured.is_empty() {
+        configured
+    } else {
+        &now.dns
+    };
+    Outcome {
+        interfaces,
+        ips: ips.collect(),
+        dns: dns.clone(),
+        routes: now.routes,
+    }
 }

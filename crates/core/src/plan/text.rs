@@ -1,15 +1,238 @@
-//! Plans as the commands that a person would type.
+//! Plans as the commands that a person would type: for `--dry-run`, messages and tests. The pod's
+//! namespace is called `pod`.
 
-use super::{NodePlan, PodPlan};
+use super::{
+    Bridge, HostEnd, Link, LinkKind, MacvlanMode, Masquerade, Neighbour, NodePlan, PROTOCOL,
+    PodPlan, Route, Rule, Setting,
+};
+use plexus_types::{Family, IfName};
+use std::fmt::{self, Display, Formatter};
 
-/// A pod's plan.
+/// A pod's plan, both its ends.
 pub fn pod_text(plan: &PodPlan) -> String {
-    let _ = plan;
-    String::new()
+    let mut lines = Lines::default();
+    for link in &plan.links {
+        lines.link(link, plan.group);
+    }
+    lines.0
 }
 
-/// A node's plan.
+/// What the networks of a pod keep on the node.
 pub fn node_text(plan: &NodePlan) -> String {
-    let _ = plan;
-    String::new()
+    let mut lines = Lines::default();
+    for setting in &plan.settings {
+        lines.setting("", setting);
+    }
+    for bridge in &plan.bridges {
+        lines.bridge(bridge);
+    }
+    for masquerade in &plan.masquerades {
+        lines.masquerade(masquerade);
+    }
+    lines.0
+}
+
+impl MacvlanMode {
+    /// As users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            MacvlanMode::Bridge => "bridge",
+            MacvlanMode::Vepa => "vepa",
+            MacvlanMode::Private => "private",
+            MacvlanMode::Passthru => "passthru",
+        }
+    }
+
+    /// As the kernel numbers it.
+    pub fn number(self) -> u32 {
+        match self {
+            MacvlanMode::Private => 1,
+            MacvlanMode::Vepa => 2,
+            MacvlanMode::Bridge => 4,
+            MacvlanMode::Passthru => 8,
+        }
+    }
+
+    /// From the kernel's number.
+    pub fn from_number(number: u32) -> Option<Self> {
+        let all = [Self::Bridge, Self::Vepa, Self::Private, Self::Passthru];
+        all.into_iter().find(|mode| mode.number() == number)
+    }
+}
+
+impl Display for Route {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.via {
+            Some(via) if self.is_default() => write!(f, "default via {via}")?,
+            Some(via) => write!(f, "{} via {via}", self.dst)?,
+            None => write!(f, "{}", self.dst)?,
+        }
+        option(f, "src", self.src)?;
+        option(f, "table", self.table)?;
+        option(f, "metric", self.metric)?;
+        option(f, "scope", self.scope)?;
+        option(f, "mtu", self.mtu)?;
+        option(f, "advmss", self.advmss)?;
+        if self.onlink {
+            f.write_str(" onlink")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Display for Rule {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "from {} lookup {} priority {}",
+            self.from, self.table, self.priority
+        )
+    }
+}
+
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn line(&mut self, line: impl Display) {
+        self.0.push_str(&line.to_string());
+        self.0.push('\n');
+    }
+
+    fn link(&mut self, link: &Link, group: u32) {
+        let name = &link.name;
+        let shape = Shape(link.mac.map(|mac| mac.to_string()), link.mtu, group);
+        match &link.kind {
+            LinkKind::Macvlan {
+                parent,
+                mode,
+                bcqueuelen,
+            } => {
+                let queue = bcqueuelen.map_or_else(String::new, |n| format!(" bcqueuelen {n}"));
+                self.line(format_args!(
+                    "ip link add {name} link {} netns pod{shape} type macvlan mode {}{queue}",
+                    parent.name,
+                    mode.name()
+                ));
+            }
+            LinkKind::Veth(end) => {
+                let host = Shape(Some(end.mac.to_string()), end.mtu, group);
+                self.line(format_args!(
+                    "ip link add {}{host} type veth peer name {name} netns pod{shape}",
+                    end.name
+                ));
+            }
+        }
+        self.line(format_args!(
+            "ip -n pod link set {name} alias '{}'",
+            link.alias
+        ));
+        if let LinkKind::Veth(end) = &link.kind {
+            self.host_end(end);
+        }
+        for setting in &link.settings {
+            self.setting("ip netns exec pod ", setting);
+        }
+        for address in &link.addresses {
+            let v6 = Family::of(address.net.addr()) == Family::V6;
+            let nodad = if v6 { " nodad" } else { "" };
+            self.line(format_args!(
+                "ip -n pod address add {} dev {name}{nodad}",
+                address.net
+            ));
+        }
+        self.line(format_args!("ip -n pod link set {name} up"));
+        self.rest("ip -n pod", name, &link.neighbours, &link.routes);
+        for rule in &link.rules {
+            self.line(format_args!(
+                "ip -n pod rule add {rule} protocol {PROTOCOL}"
+            ));
+        }
+    }
+
+    fn host_end(&mut self, end: &HostEnd) {
+        let name = &end.name;
+        self.line(format_args!("ip link set {name} alias '{}'", end.alias));
+        for setting in &end.settings {
+            self.setting("", setting);
+        }
+        if let Some(bridge) = &end.bridge {
+            self.line(format_args!("ip link set {name} master {bridge}"));
+        }
+        if end.hairpin {
+            self.line(format_args!("bridge link set dev {name} hairpin on"));
+        }
+        self.line(format_args!("ip link set {name} up"));
+        self.rest("ip", name, &end.neighbours, &end.routes);
+    }
+
+    fn rest(&mut self, ip: &str, name: &IfName, neighbours: &[Neighbour], routes: &[Route]) {
+        for Neighbour { address, mac } in neighbours {
+            self.line(format_args!(
+                "{ip} neighbour add {address} lladdr {mac} dev {name} nud permanent protocol {PROTOCOL}"
+            ));
+        }
+        for route in routes {
+            self.line(format_args!(
+                "{ip} route add {route} dev {name} protocol {PROTOCOL}"
+            ));
+        }
+    }
+
+    fn setting(&mut self, before: &str, setting: &Setting) {
+        self.line(format_args!(
+            "{before}sysctl -w {}={}",
+            setting.key, setting.value
+        ));
+    }
+
+    fn bridge(&mut self, bridge: &Bridge) {
+        let name = &bridge.name;
+        let mtu = bridge
+            .mtu
+            .map_or_else(String::new, |mtu| format!(" mtu {mtu}"));
+        self.line(format_args!("ip link add {name}{mtu} type bridge"));
+        for setting in &bridge.settings {
+            self.setting("", setting);
+        }
+        if bridge.promisc {
+            self.line(format_args!("ip link set {name} promisc on"));
+        }
+        self.line(format_args!("ip link set {name} up"));
+        let add = if bridge.force_address {
+            "replace"
+        } else {
+            "add"
+        };
+        for address in &bridge.addresses {
+            self.line(format_args!("ip address {add} {address} dev {name}"));
+        }
+    }
+
+    fn masquerade(&mut self, masquerade: &Masquerade) {
+        let (ip, multicast) = match Family::of(masquerade.source.addr()) {
+            Family::V4 => ("ip", "224.0.0.0/4"),
+            Family::V6 => ("ip6", "ff00::/8"),
+        };
+        let Masquerade { network, source } = masquerade;
+        self.line(format_args!(
+            "nft add rule inet plexus postrouting {ip} saddr {source} {ip} daddr != {{ {source}, {multicast} }} masquerade comment '{network}'"
+        ));
+    }
+}
+
+/// MAC, MTU and group of a link, as arguments of `ip link add`.
+struct Shape(Option<String>, Option<u32>, u32);
+
+impl Display for Shape {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        option(f, "address", self.0.as_ref())?;
+        option(f, "mtu", self.1)?;
+        write!(f, " group {}", self.2)
+    }
+}
+
+fn option(f: &mut Formatter<'_>, name: &str, value: Option<impl Display>) -> fmt::Result {
+    value.map_or(Ok(()), |value| write!(f, " {name} {value}"))
 }

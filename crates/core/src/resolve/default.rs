@@ -1,8 +1,9 @@
 //! Who has the default route, once it is known who brings a gateway.
 
 use crate::attachment::{Assigned, DefaultRoute, Wanted};
-use plexus_api::cni::{DefaultGw, Error, Outcome};
-use plexus_types::{IfName, NetworkName};
+use crate::plan::{effective, gateway, is_main_default};
+use plexus_api::cni::{Code, DefaultGw, Error, Outcome, RouteConf};
+use plexus_types::{Family, IfName, NetworkName};
 
 /// One attachment of the call, with what it got.
 #[derive(Debug, Clone, Copy)]
@@ -24,11 +25,167 @@ pub enum Brings<'a> {
     Delegate(&'a Outcome),
 }
 
-/// Decides, for each candidate, whether it has the default route. `choice`: none in plugin mode.
+/// Decides for each candidate, in order, which default routes are on it.
+///
+/// Without a `choice` (plugin mode) everything stays as configured. With one (standalone mode) a
+/// family's default route is on the candidate that is named for it, by interface or by network;
+/// else, and if the one named has no address of that family though it has of the other, on the
+/// first that brings a gateway.
+///
+/// Fails if a name fits nobody or somebody without a gateway, or if executed plugins have set a
+/// default route that belongs elsewhere: it is not ours to remove.
 pub fn choose_default(
     candidates: &[Candidate<'_>],
     choice: Option<&DefaultGw>,
 ) -> Result<Vec<DefaultRoute>, Error> {
-    let _ = choice;
-    Ok(vec![DefaultRoute::AsConfigured; candidates.len()])
+    let Some(choice) = choice else {
+        return Ok(vec![DefaultRoute::AsConfigured; candidates.len()]);
+    };
+    let v4 = choose(candidates, choice, Family::V4)?;
+    let v6 = choose(candidates, choice, Family::V6)?;
+    let each = (0..candidates.len()).map(|index| DefaultRoute::Only {
+        v4: v4 == Some(index),
+        v6: v6 == Some(index),
+    });
+    Ok(each.collect())
+}
+
+fn choose(
+    candidates: &[Candidate<'_>],
+    choice: &DefaultGw,
+    family: Family,
+) -> Result<Option<usize>, Error> {
+    let first = candidates
+        .iter()
+        .position(|candidate| candidate.has_gateway(family));
+    let chosen = match choice.of(family) {
+        None => first,
+        Some(name) => named(candidates, choice, name, family)?.or(first),
+    };
+    for (index, candidate) in candidates.iter().enumerate() {
+        if let (Some(chosen), true) = (chosen, candidate.has_set_default(family))
+            && chosen != index
+            && let Some(winner) = candidates.get(chosen)
+        {
+            return Err(set_already(candidate, winner, family));
+        }
+    }
+    Ok(chosen)
+}
+
+/// The candidate of that name; none if it has no address of the family but of the other, and the
+/// same name is given for both.
+fn named(
+    candidates: &[Candidate<'_>],
+    choice: &DefaultGw,
+    name: &str,
+    family: Family,
+) -> Result<Option<usize>, Error> {
+    let by_ifname = candidates
+        .iter()
+        .position(|candidate| candidate.ifname.as_str() == name);
+    let of_network = |candidate: &Candidate<'_>| candidate.network.as_str() == name;
+    let index = by_ifname
+        .or_else(|| {
+            candidates
+                .iter()
+                .position(|c| of_network(c) && c.has_gateway(family))
+        })
+        .or_else(|| candidates.iter().position(of_network))
+        .ok_or_else(|| unknown(candidates, name))?;
+    let Some(candidate) = candidates.get(index) else {
+        return Ok(None);
+    };
+    if candidate.has_gateway(family) {
+        return Ok(Some(index));
+    }
+    let for_both = Family::ALL
+        .iter()
+        .all(|family| choice.of(*family) == Some(name));
+    let has = |family| candidate.has_address(family);
+    if for_both && !has(family) && Family::ALL.into_iter().any(has) {
+        return Ok(None);
+    }
+    Err(no_gateway(candidate, name, family))
+}
+
+impl Candidate<'_> {
+    /// Whether a default route of that family could be, or is, on it.
+    fn has_gateway(&self, family: Family) -> bool {
+        match self.brings {
+            Brings::Native(wanted, assigned) => {
+                let now = effective(&wanted.native, assigned, DefaultRoute::AsConfigured);
+                gateway(&now, family).is_some() || any_default(&now.routes, family)
+            }
+            Brings::Delegate(outcome) => {
+                let mut gateways = outcome.ips.iter().filter_map(|ip| ip.gateway);
+                gateways.any(|gateway| Family::of(gateway) == family)
+                    || any_default(&outcome.routes, family)
+            }
+        }
+    }
+
+    /// Whether plugins that we executed have set one.
+    fn has_set_default(&self, family: Family) -> bool {
+        match self.brings {
+            Brings::Native(..) => false,
+            Brings::Delegate(outcome) => any_default(&outcome.routes, family),
+        }
+    }
+
+    fn has_address(&self, family: Family) -> bool {
+        match self.brings {
+            Brings::Native(_, assigned) => assigned
+                .ips
+                .iter()
+                .any(|ip| Family::of(ip.address.addr()) == family),
+            Brings::Delegate(outcome) => outcome
+                .ips
+                .iter()
+                .any(|ip| Family::of(ip.address.addr()) == family),
+        }
+    }
+}
+
+fn any_default(routes: &[RouteConf], family: Family) -> bool {
+    routes.iter().any(|route| is_main_default(route, family))
+}
+
+fn unknown(candidates: &[Candidate<'_>], name: &str) -> Error {
+    let each = candidates
+        .iter()
+        .map(|c| format!("{} ({})", c.network, c.ifname));
+    let known = each.collect::<Vec<_>>().join(", ");
+    Error::new(
+        Code::InvalidConfig,
+        format!("default-gw: {name} is neither a network nor an interface of this container"),
+        format!("name one of {known}"),
+    )
+}
+
+fn no_gateway(candidate: &Candidate<'_>, name: &str, family: Family) -> Error {
+    let Candidate {
+        network, ifname, ..
+    } = candidate;
+    Error::new(
+        Code::InvalidConfig,
+        format!(
+            "default-gw: {name} is chosen for {family}, but network {network} (interface {ifname}) brings no {family} gateway"
+        ),
+        "give its IPAM a gateway or a default route, or choose another",
+    )
+}
+
+fn set_already(candidate: &Candidate<'_>, winner: &Candidate<'_>, family: Family) -> Error {
+    let Candidate {
+        network, ifname, ..
+    } = candidate;
+    Error::new(
+        Code::InvalidConfig,
+        format!(
+            "the plugins of network {network} (interface {ifname}) set an {family} default route, which belongs to network {} (interface {})",
+            winner.network, winner.ifname
+        ),
+        format!("name {network} in default-gw, or take the default route out of its configuration"),
+    )
 }

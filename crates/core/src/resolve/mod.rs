@@ -12,6 +12,10 @@ use plexus_api::cni::{Body, Chain, Code, Error, How, NetConf, Network};
 use plexus_types::{IfName, NetworkName};
 
 /// One attachment, before it has addresses.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a handful per call, none of them kept"
+)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolved {
     /// Made by us.

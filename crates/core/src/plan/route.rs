@@ -1,0 +1,207 @@
+//! The routes and rules of a pod's interface.
+//!
+//! What is on the link comes from its addresses and is not listed, except in a table of its own
+//! and for `routed`, whose addresses have no link to speak of.
+
+use super::effective::{MAIN_TABLE, effective, gateway, next_hop};
+use super::{PlanError, RULE_PRIORITY, Route, Rule};
+use crate::attachment::{Assigned, DefaultRoute, Wanted};
+use crate::stable::hash32;
+use ipnet::IpNet;
+use plexus_api::cni::{Provider, RouteConf};
+use plexus_types::{Family, IfName, NetworkName};
+use std::net::IpAddr;
+
+/// The interface's routes and, if it has a table of its own, the rules that lead there.
+pub(super) fn routes(
+    wanted: &Wanted,
+    assigned: &Assigned,
+    default_route: DefaultRoute,
+) -> Result<(Vec<Route>, Vec<Rule>), PlanError> {
+    let routed = matches!(wanted.native.provider, Provider::Routed(_));
+    let now = effective(&wanted.native, assigned, default_route);
+    let mut routes = Vec::new();
+    if routed {
+        check_routed(&wanted.network, assigned)?;
+        to_next_hops(&now, None, &mut routes);
+    }
+    for conf in &now.routes {
+        add(&mut routes, route(&wanted.network, conf, &now, routed)?);
+    }
+    if !wanted.source_routing {
+        return Ok((routes, Vec::new()));
+    }
+    let table = source_table(&wanted.ifname);
+    let configured = effective(&wanted.native, assigned, DefaultRoute::AsConfigured);
+    own_table(wanted, &configured, table, routed, &mut routes)?;
+    let rules = assigned.ips.iter().map(|ip| Rule {
+        from: IpNet::from(ip.address.addr()),
+        table,
+        priority: RULE_PRIORITY,
+    });
+    let mut rules: Vec<Rule> = rules.collect();
+    rules.dedup();
+    Ok((routes, rules))
+}
+
+/// The table of an interface's own traffic: a hash of its name, in a band that people do not use.
+pub fn source_table(ifname: &IfName) -> u32 {
+    0x4000_0000 | (hash32(&["table", ifname.as_str()]) & 0x3fff_ffff)
+}
+
+/// Fills the interface's own table: what is on the link, what is configured, a default route.
+fn own_table(
+    wanted: &Wanted,
+    assigned: &Assigned,
+    table: u32,
+    routed: bool,
+    routes: &mut Vec<Route>,
+) -> Result<(), PlanError> {
+    if routed {
+        to_next_hops(assigned, Some(table), routes);
+    } else {
+        for ip in assigned.ips.iter().filter(|ip| !is_host(&ip.address)) {
+            let on_link = Route::new(ip.address.trunc(), None);
+            add(
+                routes,
+                Route {
+                    table: Some(table),
+                    ..on_link
+                },
+            );
+        }
+    }
+    let mut has_default = [false, false];
+    for conf in &assigned.routes {
+        let route = route(&wanted.network, conf, assigned, routed)?;
+        if route.table.is_none() {
+            let v6 = usize::from(Family::of(route.dst.addr()) == Family::V6);
+            has_default[v6] |= route.is_default();
+            add(
+                routes,
+                Route {
+                    table: Some(table),
+                    ..route
+                },
+            );
+        }
+    }
+    for (family, has) in Family::ALL.into_iter().zip(has_default) {
+        let Some(via) = gateway(assigned, family).filter(|_| !has) else {
+            continue;
+        };
+        let onlink = routed || !on_link(assigned, via);
+        let default = Route::new(family.everything(), Some(via));
+        add(
+            routes,
+            Route {
+                table: Some(table),
+                onlink,
+                ..default
+            },
+        );
+    }
+    Ok(())
+}
+
+/// `routed`: the next hop is on the link, the rest of the subnet is behind it.
+fn to_next_hops(assigned: &Assigned, table: Option<u32>, routes: &mut Vec<Route>) {
+    for ip in &assigned.ips {
+        let family = Family::of(ip.address.addr());
+        let hop = next_hop(family);
+        if family == Family::V4 {
+            add(
+                routes,
+                Route {
+                    table,
+                    ..Route::new(IpNet::from(hop), None)
+                },
+            );
+        }
+        if !is_host(&ip.address) {
+            let subnet = Route::new(ip.address.trunc(), Some(hop));
+            add(
+                routes,
+                Route {
+                    table,
+                    onlink: true,
+                    ..subnet
+                },
+            );
+        }
+    }
+}
+
+/// A configured route. Without a gateway it takes the address's, and `0.0.0.0` or `::` says that
+/// it has none: as the reference plugins do.
+fn route(
+    network: &NetworkName,
+    conf: &RouteConf,
+    assigned: &Assigned,
+    routed: bool,
+) -> Result<Route, PlanError> {
+    let family = Family::of(conf.dst.addr());
+    let via = match conf.gw {
+        _ if routed => Some(next_hop(family)),
+        Some(gw) if gw.is_unspecified() => None,
+        Some(gw) if Family::of(gw) != family => {
+            let (network, of) = (network.clone(), conf.dst);
+            return Err(PlanError::GatewayFamily {
+                network,
+                gateway: gw,
+                of,
+            });
+        }
+        Some(gw) => Some(gw),
+        None => gateway(assigned, family),
+    };
+    // The reference plugins leave the scope of a route without a gateway global, too.
+    let global = (via.is_none() && family == Family::V4).then_some(0);
+    Ok(Route {
+        dst: conf.dst.trunc(),
+        via,
+        src: None,
+        table: conf
+            .table
+            .filter(|table| *table != 0 && *table != MAIN_TABLE),
+        metric: conf.priority.filter(|metric| *metric > 0),
+        scope: conf.scope.or(global),
+        mtu: conf.mtu.filter(|mtu| *mtu > 0),
+        advmss: conf.advmss.filter(|mss| *mss > 0),
+        onlink: routed,
+    })
+}
+
+/// A gateway in a route of `routed` may be the next hop or the subnet's, which stands for it.
+fn check_routed(network: &NetworkName, assigned: &Assigned) -> Result<(), PlanError> {
+    for route in &assigned.routes {
+        let family = Family::of(route.dst.addr());
+        let Some(gw) = route.gw else { continue };
+        let known = gw == next_hop(family) || assigned.ips.iter().any(|ip| ip.gateway == Some(gw));
+        if !known || Family::of(gw) != family {
+            let network = network.clone();
+            return Err(PlanError::RoutedGateway {
+                network,
+                dst: route.dst,
+                gateway: gw,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn add(routes: &mut Vec<Route>, route: Route) {
+    if !routes.contains(&route) {
+        routes.push(route);
+    }
+}
+
+/// Whether a gateway can be reached without being told that it is on the link.
+fn on_link(assigned: &Assigned, via: IpAddr) -> bool {
+    let link_local = matches!(via, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    link_local || assigned.ips.iter().any(|ip| ip.address.contains(&via))
+}
+
+fn is_host(net: &IpNet) -> bool {
+    net.prefix_len() == net.max_prefix_len()
+}

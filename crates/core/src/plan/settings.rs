@@ -1,0 +1,72 @@
+//! The sysctls of an interface: those that the reference plugins set, under the same conditions,
+//! and ours: no router advertisements, and a reverse-path filter that works with several
+//! interfaces.
+
+use super::Setting;
+use crate::attachment::{Assigned, Wanted};
+use plexus_api::cni::Provider;
+use plexus_types::{Family, IfName};
+
+/// Of the pod's interface.
+pub(super) fn of_pod(wanted: &Wanted, assigned: &Assigned) -> Vec<Setting> {
+    let ifname = &wanted.ifname;
+    let v4 = |name: &str, value: &str| setting("ipv4", ifname.as_str(), name, value);
+    let v6 = |name: &str, value: &str| setting("ipv6", ifname.as_str(), name, value);
+    let mut settings = Vec::with_capacity(7);
+    if assigned
+        .ips
+        .iter()
+        .any(|ip| Family::of(ip.address.addr()) == Family::V6)
+    {
+        settings.push(setting("ipv6", "lo", "disable_ipv6", "0"));
+        settings.push(v6("disable_ipv6", "0"));
+        settings.push(v6("keep_addr_on_down", "1"));
+    }
+    settings.push(v6("accept_ra", "0"));
+    if !assigned.ips.is_empty() {
+        if !matches!(wanted.native.provider, Provider::Macvlan(_)) {
+            settings.push(v6("accept_dad", "0"));
+        }
+        settings.push(v4("arp_notify", "1"));
+        if !matches!(wanted.native.provider, Provider::Bridge(_)) {
+            settings.push(v6("ndisc_notify", "1"));
+        }
+    }
+    if wanted.several {
+        settings.push(v4("rp_filter", "2"));
+    }
+    settings
+}
+
+/// Of a link on the node: the pod's host end, or a bridge.
+pub(super) fn of_node_link(name: &IfName) -> Vec<Setting> {
+    vec![setting("ipv6", name.as_str(), "accept_ra", "0")]
+}
+
+/// Forwarding, for the families of the addresses.
+pub(super) fn forwarding(assigned: &Assigned) -> Vec<Setting> {
+    let has = |family| {
+        assigned
+            .ips
+            .iter()
+            .any(|ip| Family::of(ip.address.addr()) == family)
+    };
+    let mut settings = Vec::with_capacity(2);
+    if has(Family::V4) {
+        settings.push(Setting {
+            key: "net/ipv4/ip_forward".to_owned(),
+            value: "1".to_owned(),
+        });
+    }
+    if has(Family::V6) {
+        settings.push(setting("ipv6", "all", "forwarding", "1"));
+    }
+    settings
+}
+
+fn setting(family: &str, interface: &str, name: &str, value: &str) -> Setting {
+    Setting {
+        key: format!("net/{family}/conf/{interface}/{name}"),
+        value: value.to_owned(),
+    }
+}

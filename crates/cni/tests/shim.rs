@@ -1,5 +1,7 @@
 //! The shim as a runtime sees it: the real binary, against an agent that the test plays.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
 mod common;
 
 use common::{Agent, Dir, Shim, answer};

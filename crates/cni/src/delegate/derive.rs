@@ -48,7 +48,8 @@ pub(super) fn derive(plugin: &Map<String, Value>, extras: Extras<'_>) -> String 
     Value::Object(config).to_string()
 }
 
-/// The keys that the plugin declares, of those that the runtime gives.
+/// The keys that the plugin declares, of those that the runtime gives; in any case, as Go reads
+/// them.
 fn runtime_config(
     capabilities: Option<&Value>,
     given: Option<&Map<String, Value>>,
@@ -56,11 +57,15 @@ fn runtime_config(
     let (Some(Value::Object(declared)), Some(given)) = (capabilities, given) else {
         return Map::new();
     };
-    let wanted = given
-        .iter()
-        .filter(|(key, _)| declared.get(*key) == Some(&Value::Bool(true)));
+    let takes = |name: &str| {
+        let same = |(declared, on): (&String, &Value)| {
+            declared.eq_ignore_ascii_case(name) && *on == Value::Bool(true)
+        };
+        declared.iter().any(same)
+    };
+    let wanted = given.iter().filter(|(name, _)| takes(name));
     wanted
-        .map(|(key, value)| (key.clone(), value.clone()))
+        .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }
 
@@ -74,16 +79,21 @@ mod tests {
         value.as_object().unwrap().clone()
     }
 
-    fn derived(plugin: Value, change: impl Fn(&mut Extras<'_>)) -> Value {
+    fn derived(
+        plugin: Value,
+        prev: Option<&Outcome>,
+        runtime: Option<&Map<String, Value>>,
+        valid: Option<&[ValidAttachment]>,
+    ) -> Value {
         let network = NetworkName::new("blue").unwrap();
-        let mut extras = Extras {
+        let version = Version::V0_4_0;
+        let extras = Extras {
             network: &network,
-            version: Version::V0_4_0,
-            prev: None,
-            runtime: None,
-            valid: None,
+            version,
+            prev,
+            runtime,
+            valid,
         };
-        change(&mut extras);
         serde_json::from_str(&derive(&object(plugin), extras)).unwrap()
     }
 
@@ -92,7 +102,7 @@ mod tests {
         let plugin = json!({"type":"x","name":"old","cniVersion":"0.1.0","a":{"b":[1,null]},
             "prevResult":{},"runtimeConfig":{"mac":"x"},"capabilities":{"mac":true}});
         let expected = json!({"type":"x","name":"blue","cniVersion":"0.4.0","a":{"b":[1,null]}});
-        assert_eq!(derived(plugin, |_| {}), expected);
+        assert_eq!(derived(plugin, None, None, None), expected);
     }
 
     #[test]
@@ -100,9 +110,8 @@ mod tests {
         let given =
             object(json!({"mac":"02:00:00:00:00:01","portMappings":[],"ips":["10.0.0.1/8"]}));
         let plugin = json!({"type":"x",
-            "capabilities":{"mac":true,"portMappings":false,"bandwidth":true,"ips":"true"}});
-        let runtime = &given;
-        let config = derived(plugin, |extras| extras.runtime = Some(runtime));
+            "capabilities":{"MAC":true,"portMappings":false,"bandwidth":true,"ips":"true"}});
+        let config = derived(plugin, None, Some(&given), None);
         assert_eq!(config["runtimeConfig"], json!({"mac":"02:00:00:00:00:01"}));
         assert_eq!(config.get("capabilities"), None);
     }
@@ -123,7 +132,7 @@ mod tests {
             }],
             ..Outcome::default()
         };
-        let config = derived(json!({"type":"x"}), |extras| extras.prev = Some(&outcome));
+        let config = derived(json!({"type":"x"}), Some(&outcome), None, None);
         assert_eq!(config["prevResult"]["cniVersion"], "0.4.0");
         assert_eq!(config["prevResult"]["ips"][0]["version"], "4");
         assert_eq!(config["prevResult"]["interfaces"][0].get("mtu"), None);
@@ -131,15 +140,15 @@ mod tests {
 
     #[test]
     fn an_empty_list_is_a_list() {
-        let none = derived(json!({"type":"x"}), |_| {});
+        let none = derived(json!({"type":"x"}), None, None, None);
         assert_eq!(none.get("cni.dev/valid-attachments"), None);
-        let empty = derived(json!({"type":"x"}), |extras| extras.valid = Some(&[]));
+        let empty = derived(json!({"type":"x"}), None, None, Some(&[]));
         assert_eq!(empty["cni.dev/valid-attachments"], json!([]));
         let valid = [ValidAttachment {
             container: ContainerId::new("c1").unwrap(),
             ifname: IfName::new("eth0").unwrap(),
         }];
-        let one = derived(json!({"type":"x"}), |extras| extras.valid = Some(&valid));
+        let one = derived(json!({"type":"x"}), None, None, Some(&valid));
         let expected = json!([{"containerID":"c1","ifname":"eth0"}]);
         assert_eq!(one["cni.dev/valid-attachments"], expected);
     }

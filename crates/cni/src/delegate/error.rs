@@ -29,7 +29,7 @@ pub enum Cause {
     NoType,
     /// A path, or worse.
     #[error("the configuration names a plugin that cannot be one")]
-    Type(#[source] plexus_types::Invalid),
+    Type(#[source] Box<plexus_types::Invalid>),
     /// The administrator does not allow it.
     #[error("plugin {plugin:?} is not one that the agent may run (allowed: {allowed})")]
     NotAllowed {
@@ -90,7 +90,7 @@ pub enum Cause {
     TooMuch(usize),
     /// It failed and said why as the specification asks.
     #[error("{}", .0.msg)]
-    Told(cni::Error),
+    Told(Box<cni::Error>),
     /// It failed in its own way.
     #[error("it ended with {status} and no CNI error{}", said(stderr))]
     Broke {

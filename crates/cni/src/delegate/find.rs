@@ -1,14 +1,12 @@
 //! Which file a plugin type stands for. Never a path from a configuration, never ourselves.
 
 use super::{Cause, Options};
+use plexus_api::cni::OWN_TYPES;
 use plexus_types::PluginType;
 use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-
-/// Refused by name too: another version of our binary would call the agent that waits for it.
-const OWN_NAME: &str = "plexus-cni";
 
 /// A plugin's file, and what identifies it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +37,7 @@ impl Identity {
 
 /// Checks the text of a `type`, the administrator's list, and looks through the directories.
 pub(super) fn find(options: &Options, text: &str) -> Result<Found, Cause> {
-    let plugin = PluginType::new(text).map_err(Cause::Type)?;
+    let plugin = PluginType::new(text).map_err(|error| Cause::Type(Box::new(error)))?;
     if let Some(allowed) = &options.allowed
         && !allowed.contains(&plugin)
     {
@@ -61,7 +59,8 @@ pub(super) fn find(options: &Options, text: &str) -> Result<Found, Cause> {
         if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
             continue;
         }
-        if plugin.as_str() == OWN_NAME || options.own.iter().any(|own| same(own, &path, &metadata))
+        if OWN_TYPES.contains(&plugin.as_str())
+            || options.own.iter().any(|own| same(own, &path, &metadata))
         {
             return Err(Cause::Ourselves(path));
         }

@@ -190,7 +190,7 @@ pub(super) fn read_outcome(text: &str, version: Version) -> Result<Outcome, Caus
             .is_some_and(|code| code != 0)
             && let Some(error) = cni::Error::from_json(text)
         {
-            return Err(Cause::Told(error));
+            return Err(Cause::Told(Box::new(error)));
         }
         map.entry("cniVersion")
             .or_insert_with(|| version.as_str().into());
@@ -204,7 +204,7 @@ fn failure(output: &Output, text: &str) -> Cause {
             if error.msg.is_empty() {
                 error.msg = excerpt(&output.stderr);
             }
-            Cause::Told(error)
+            Cause::Told(Box::new(error))
         }
         None => {
             let said = if output.stderr.is_empty() {

@@ -1,8 +1,8 @@
 //! What the runtime gives us: standard input and the CNI_… variables. Bounded, checked for being
 //! JSON, and otherwise passed on untouched: what the fields mean is the agent's business.
 
-use super::{MAX_BODY, MAX_CONFIG, Surroundings};
-use plexus_api::cni::{Code, Error, Request, Version};
+use super::{MAX_BODY, Surroundings};
+use plexus_api::cni::{Code, Error, MAX_CONFIG, Request, Version};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::io::Read;

@@ -21,8 +21,6 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
-/// The largest network configuration that is taken, in bytes.
-pub const MAX_CONFIG: usize = 1 << 20;
 /// The largest request body that is sent or queued: a configuration and its environment.
 pub const MAX_BODY: usize = 2 << 20;
 /// Where the agent listens unless something says otherwise.

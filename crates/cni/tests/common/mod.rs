@@ -2,6 +2,9 @@
 //! told, and a way to run the shim.
 
 #![allow(dead_code, missing_docs, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+pub mod bench;
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};

@@ -1,0 +1,195 @@
+//! A bridge of the node: made if missing, brought to what the plan says, by difference.
+
+use crate::effect::effect;
+use crate::node::NodeError;
+use crate::observe::{link_by_name, list};
+use crate::{NetlinkError, Socket, address, link};
+use ipnet::IpNet;
+use plexus_core::plan::{Bridge, ObservedLink};
+
+/// Makes the bridge what the plan says; adds to `changes` what was done. The caller sets
+/// its sysctls.
+pub(crate) fn ensure(
+    socket: &mut Socket,
+    bridge: &Bridge,
+    changes: &mut Vec<String>,
+) -> Result<(), NodeError> {
+    let name = bridge.name.as_str();
+    let failed = |source| NodeError::Bridge {
+        name: bridge.name.clone(),
+        source,
+    };
+    let found = match link_by_name(socket, name).map_err(failed)? {
+        Some(found) => found,
+        None => create(socket, bridge, changes)?,
+    };
+    if found.kind != "bridge" {
+        let kind = if found.kind.is_empty() {
+            "device".into()
+        } else {
+            found.kind
+        };
+        return Err(NodeError::NotBridge {
+            name: bridge.name.clone(),
+            kind,
+        });
+    }
+    let mut requests = Vec::new();
+    if !found.up {
+        requests.push(link::set_up(name, found.index));
+    }
+    if bridge.promisc && !found.promisc {
+        requests.push(link::set_promisc(name, found.index));
+    }
+    if !bridge.addresses.is_empty() {
+        let list = list(socket, address::list(Some(found.index)), address::read).map_err(failed)?;
+        let list: Vec<_> = list
+            .iter()
+            .filter(|a| a.link == found.index)
+            .map(|a| a.net)
+            .collect();
+        let (unwanted, missing) = compare(bridge, &list)?;
+        requests.extend(
+            unwanted
+                .iter()
+                .map(|net| address::delete(name, found.index, *net)),
+        );
+        requests.extend(
+            missing
+                .iter()
+                .map(|net| address::add(name, found.index, *net)),
+        );
+    }
+    changes.extend(requests.iter().map(|request| request.what.clone()));
+    match socket.batch(effect!("netlink.bridge"), &requests) {
+        // Another thread was quicker with the same address.
+        Err(error) if error.errno() == Some(libc::EEXIST) => Ok(()),
+        other => other.map_err(failed),
+    }
+}
+
+/// The addresses to delete and those to add: the reference plugin's rule. A bridge has one IPv4
+/// subnet unless the plan itself names several; IPv6 subnets may be many but must not overlap.
+fn compare(bridge: &Bridge, have: &[IpNet]) -> Result<(Vec<IpNet>, Vec<IpNet>), NodeError> {
+    let missing: Vec<_> = bridge
+        .addresses
+        .iter()
+        .filter(|a| !have.contains(a))
+        .copied()
+        .collect();
+    let conflicts = |other: &IpNet, wanted: &IpNet| match (other, wanted) {
+        (IpNet::V4(_), IpNet::V4(_)) => true,
+        (IpNet::V6(_), IpNet::V6(_)) => {
+            other.contains(&wanted.addr()) || wanted.contains(&other.addr())
+        }
+        _ => false,
+    };
+    let others = have
+        .iter()
+        .filter(|other| !bridge.addresses.contains(other));
+    let mut unwanted = Vec::new();
+    for other in others {
+        let Some(wanted) = missing.iter().find(|wanted| conflicts(other, wanted)) else {
+            continue;
+        };
+        if !bridge.force_address {
+            return Err(NodeError::Address {
+                name: bridge.name.clone(),
+                has: *other,
+                wanted: *wanted,
+            });
+        }
+        unwanted.push(*other);
+    }
+    Ok((unwanted, missing))
+}
+
+/// Makes it, and pins its MAC: otherwise that would change whenever a port comes or goes.
+fn create(
+    socket: &mut Socket,
+    bridge: &Bridge,
+    changes: &mut Vec<String>,
+) -> Result<ObservedLink, NodeError> {
+    let name = bridge.name.as_str();
+    let failed = |source| NodeError::Bridge {
+        name: bridge.name.clone(),
+        source,
+    };
+    let request = link::create_bridge(name, bridge.mtu);
+    let effect = effect!("netlink.bridge-create");
+    match socket.batch(effect, std::slice::from_ref(&request)) {
+        Ok(()) => changes.push(request.what),
+        Err(error) if error.errno() == Some(libc::EEXIST) => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let found = link_by_name(socket, name).map_err(failed)?;
+    let found = found.ok_or_else(|| NodeError::Vanished {
+        name: bridge.name.clone(),
+    })?;
+    if let (Some(mac), "bridge") = (found.mac, found.kind.as_str()) {
+        let pin = [link::set_mac(name, found.index, mac)];
+        socket
+            .batch(effect!("netlink.bridge-mac"), &pin)
+            .map_err(failed)?;
+    }
+    Ok(found)
+}
+
+/// The MAC of a link of the socket's namespace.
+pub(crate) fn mac(
+    socket: &mut Socket,
+    name: &str,
+) -> Result<Option<plexus_types::Mac>, NetlinkError> {
+    Ok(link_by_name(socket, name)?.and_then(|link| link.mac))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bridge(addresses: &[&str], force_address: bool) -> Bridge {
+        Bridge {
+            name: "br0".parse().unwrap(),
+            mtu: None,
+            promisc: false,
+            addresses: nets(addresses),
+            force_address,
+            settings: vec![],
+        }
+    }
+
+    fn nets(texts: &[&str]) -> Vec<IpNet> {
+        texts.iter().map(|t| t.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn what_is_there_is_left_alone() {
+        let wanted = bridge(&["10.1.0.1/24", "fd00:1::1/64"], false);
+        let have = nets(&["fe80::1/64", "fd00:1::1/64", "10.1.0.1/24"]);
+        assert_eq!(compare(&wanted, &have).unwrap(), (vec![], vec![]));
+    }
+
+    #[test]
+    fn another_ipv4_address_is_refused_or_replaced() {
+        let have = nets(&["10.9.0.1/24"]);
+        let error = compare(&bridge(&["10.1.0.1/24"], false), &have).unwrap_err();
+        assert!(error.to_string().contains("10.9.0.1/24"), "{error}");
+        let (unwanted, missing) = compare(&bridge(&["10.1.0.1/24"], true), &have).unwrap();
+        assert_eq!((unwanted, missing), (have, nets(&["10.1.0.1/24"])));
+    }
+
+    #[test]
+    fn ipv6_subnets_live_side_by_side_unless_they_overlap() {
+        let wanted = bridge(&["fd00:1::1/64"], false);
+        assert!(compare(&wanted, &nets(&["fd00:2::1/64", "fe80::1/64"])).is_ok());
+        assert!(compare(&wanted, &nets(&["fd00:1::2/64"])).is_err());
+        assert!(compare(&wanted, &nets(&["fd00::1/16"])).is_err());
+    }
+
+    #[test]
+    fn the_plans_own_addresses_do_not_conflict() {
+        let wanted = bridge(&["10.1.0.1/24", "10.2.0.1/24"], false);
+        let (unwanted, missing) = compare(&wanted, &nets(&["10.1.0.1/24"])).unwrap();
+        assert_eq!((unwanted, missing), (vec![], nets(&["10.2.0.1/24"])));
+    }
+}

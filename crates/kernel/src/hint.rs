@@ -1,0 +1,72 @@
+//! What an error number most likely means for a plan: the half of a message that a person needs.
+
+use plexus_core::plan::{Link, LinkKind, MacvlanMode};
+
+/// The likely cause when a link could not be made.
+pub(crate) fn create(link: &Link, errno: i32) -> String {
+    match (errno, &link.kind) {
+        (libc::EEXIST, LinkKind::Macvlan { .. }) => {
+            format!(
+                "an interface called {} exists already in the namespace",
+                link.name
+            )
+        }
+        (libc::EEXIST, LinkKind::Veth(end)) => format!(
+            "an interface called {} exists already in the namespace, or {} on the node",
+            link.name, end.name
+        ),
+        (libc::ENODEV, LinkKind::Macvlan { parent, .. }) => {
+            format!(
+                "its parent {} (index {}) is gone from the node",
+                parent.name, parent.index
+            )
+        }
+        (libc::ENODEV, LinkKind::Veth(end)) => match &end.bridge {
+            Some(bridge) => format!("its bridge {bridge} is gone from the node"),
+            None => "the kernel has no veth".into(),
+        },
+        (libc::EOPNOTSUPP, kind) => {
+            format!(
+                "the kernel has no {}: load or build that module",
+                kind_name(kind)
+            )
+        }
+        (libc::EBUSY, LinkKind::Macvlan { parent, .. }) => format!(
+            "{} cannot carry it: it is a bridge port, or has ipvlans, or is the loopback",
+            parent.name
+        ),
+        (libc::EINVAL, LinkKind::Macvlan { parent, mode, .. }) => {
+            let passthru = if *mode == MacvlanMode::Passthru {
+                "it carries macvlans already, and passthru wants it alone"
+            } else {
+                "a passthru macvlan has taken it, or the MTU is larger than its own"
+            };
+            format!("{} cannot carry it: {passthru}", parent.name)
+        }
+        (libc::EADDRINUSE, _) => "its MAC address is in use on the same parent".into(),
+        _ => general(errno),
+    }
+}
+
+/// The likely cause when anything else was refused.
+pub(crate) fn general(errno: i32) -> String {
+    match errno {
+        libc::EPERM | libc::EACCES => "this needs CAP_NET_ADMIN in both namespaces".into(),
+        libc::EEXIST => "it exists already".into(),
+        libc::ENODEV => "the interface is gone".into(),
+        libc::ENETUNREACH | libc::EHOSTUNREACH => "the next hop is not on the link".into(),
+        libc::ENETDOWN => "the interface is down".into(),
+        libc::EOPNOTSUPP | libc::EAFNOSUPPORT => "the kernel has no support for it".into(),
+        libc::ENOBUFS | libc::ENOMEM => "the kernel is short of memory".into(),
+        libc::EINVAL | libc::ERANGE => "the kernel does not accept a value in it".into(),
+        libc::ESRCH | libc::ENOENT => "it does not exist".into(),
+        _ => "see the cause".into(),
+    }
+}
+
+fn kind_name(kind: &LinkKind) -> &'static str {
+    match kind {
+        LinkKind::Macvlan { .. } => "macvlan",
+        LinkKind::Veth(_) => "veth",
+    }
+}

@@ -1,0 +1,42 @@
+//! The kernel, observed and changed. Owns netlink, network namespaces, nftables and sysctls; one
+//! file per kernel object; the only `unsafe` of the project is in `sys`.
+//!
+//! Decides nothing: a [`PodPlan`](plexus_core::plan::PodPlan) or a
+//! [`NodePlan`](plexus_core::plan::NodePlan) goes in, kernel objects and an
+//! [`Observed`](plexus_core::plan::Observed) come out. Everything blocks, nothing is async: a
+//! network namespace belongs to an OS thread.
+//!
+//! ```text
+//! pod::apply ─┬─ link, address, route, rule, neighbour   build messages, read answers
+//!             ├─ netlink::Socket                         one send, all answers, first error
+//!             ├─ Netns::enter                            the thread goes in and comes back
+//!             └─ sysctl, announce                        what netlink cannot say
+//! ```
+
+mod address;
+pub mod announce;
+mod boot;
+mod bridge;
+mod effect;
+mod hint;
+mod link;
+mod neighbour;
+pub mod netlink;
+mod netns;
+pub mod nft;
+pub mod node;
+mod node_side;
+pub mod observe;
+pub mod pod;
+mod probe;
+mod route;
+mod rule;
+pub mod scan;
+mod sys;
+pub mod sysctl;
+
+pub use boot::{BootIdError, boot_id};
+pub use netlink::{NetlinkError, Socket};
+pub use netns::{Netns, NetnsError};
+pub use node_side::NodeSide;
+pub use probe::{Feature, Features, probe};

@@ -1,0 +1,293 @@
+//! Links: how one is made, changed, removed and read.
+
+use crate::netlink::{Request, attributes, text, u32_of};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::RouteNetlinkMessage as Message;
+use netlink_packet_route::link::{
+    InfoBridgePort, InfoData, InfoKind, InfoMacVlan, InfoPortData, InfoPortKind, InfoVeth,
+    LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo, LinkMessage, MacVlanMode,
+};
+use plexus_core::plan::{HostEnd, Link, LinkKind, MacvlanMode, ObservedLink};
+use plexus_types::Mac;
+use std::os::fd::RawFd;
+
+/// The loopback link has this index in every namespace.
+pub(crate) const LOOPBACK: u32 = 1;
+
+/// Makes a link of a plan inside the pod's namespace under its final name, down; of a veth pair
+/// the node's end, up and in its bridge, with the pod's end as its peer.
+///
+/// `bridge` is the index of the host end's bridge.
+pub(crate) fn create(link: &Link, group: u32, pod: RawFd, bridge: Option<u32>) -> Request {
+    let mut inside = vec![
+        LinkAttribute::IfName(link.name.to_string()),
+        LinkAttribute::NetNsFd(pod),
+        LinkAttribute::Group(group),
+    ];
+    inside.extend(
+        link.mac
+            .map(|mac| LinkAttribute::Address(mac.bytes().to_vec())),
+    );
+    inside.extend(link.mtu.map(LinkAttribute::Mtu));
+    let (message, what) = match &link.kind {
+        LinkKind::Macvlan {
+            parent,
+            mode,
+            bcqueuelen,
+        } => {
+            let mut data = vec![InfoMacVlan::Mode(macvlan_mode(*mode))];
+            data.extend(bcqueuelen.map(InfoMacVlan::BcQueueLen));
+            inside.push(LinkAttribute::Link(parent.index));
+            inside.push(kind(InfoKind::MacVlan, Some(InfoData::MacVlan(data))));
+            (
+                message(inside),
+                format!("create macvlan {} on {}", link.name, parent.name),
+            )
+        }
+        LinkKind::Veth(end) => (
+            host_end(end, bridge, message(inside)),
+            format!("create veth {} with node end {}", link.name, end.name),
+        ),
+    };
+    Request::new(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL, what)
+}
+
+/// Marks a link of the socket's namespace. In a message of its own: the kernel ignores an alias in
+/// the message that creates the link.
+pub(crate) fn set_alias(name: &str, index: u32, alias: &str) -> Request {
+    let mut attributes = vec![LinkAttribute::IfAlias(alias.to_owned())];
+    if index == 0 {
+        attributes.push(LinkAttribute::IfName(name.to_owned()));
+    }
+    let mut message = message(attributes);
+    message.header.index = index;
+    Request::new(
+        Message::SetLink(message),
+        0,
+        format!("set the alias of {name}"),
+    )
+}
+
+/// Lets the bridge send frames back out of the port that they came in by.
+pub(crate) fn set_hairpin(name: &str) -> Request {
+    let port = vec![
+        LinkInfo::PortKind(InfoPortKind::Bridge),
+        LinkInfo::PortData(InfoPortData::BridgePort(vec![InfoBridgePort::HairpinMode(
+            true,
+        )])),
+    ];
+    let message = message(vec![
+        LinkAttribute::IfName(name.to_owned()),
+        LinkAttribute::LinkInfo(port),
+    ]);
+    Request::new(
+        Message::NewLink(message),
+        0,
+        format!("switch hairpin mode on for {name}"),
+    )
+}
+
+/// Brings a link up.
+pub(crate) fn set_up(name: &str, index: u32) -> Request {
+    set_flags(name, index, LinkFlags::Up, "bring up")
+}
+
+/// Switches promiscuous mode on.
+pub(crate) fn set_promisc(name: &str, index: u32) -> Request {
+    set_flags(
+        name,
+        index,
+        LinkFlags::Promisc,
+        "switch promiscuous mode on for",
+    )
+}
+
+/// Sets a MAC address.
+pub(crate) fn set_mac(name: &str, index: u32, mac: Mac) -> Request {
+    let mut message = message(vec![LinkAttribute::Address(mac.bytes().to_vec())]);
+    message.header.index = index;
+    Request::new(
+        Message::SetLink(message),
+        0,
+        format!("set the MAC address of {name}"),
+    )
+}
+
+/// Makes a bridge, up.
+pub(crate) fn create_bridge(name: &str, mtu: Option<u32>) -> Request {
+    let mut attributes = vec![
+        LinkAttribute::IfName(name.to_owned()),
+        kind(InfoKind::Bridge, None),
+    ];
+    attributes.extend(mtu.map(LinkAttribute::Mtu));
+    let mut message = message(attributes);
+    message.header.flags = LinkFlags::Up;
+    message.header.change_mask = LinkFlags::Up;
+    let what = format!("create bridge {name}");
+    Request::new(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL, what)
+}
+
+/// Makes a link of any kind, down.
+pub(crate) fn create_plain(
+    name: &str,
+    info: InfoKind,
+    data: Option<InfoData>,
+    parent: Option<u32>,
+) -> Request {
+    let mut attributes = vec![LinkAttribute::IfName(name.to_owned()), kind(info, data)];
+    attributes.extend(parent.map(LinkAttribute::Link));
+    let what = format!("create link {name}");
+    Request::new(
+        Message::NewLink(message(attributes)),
+        NLM_F_CREATE | NLM_F_EXCL,
+        what,
+    )
+}
+
+/// Removes one link.
+pub(crate) fn delete(name: &str, index: u32) -> Request {
+    let mut message = LinkMessage::default();
+    message.header.index = index;
+    Request::new(Message::DelLink(message), 0, format!("delete link {name}"))
+}
+
+/// Removes every link of a group in one go: as slow as removing one.
+pub(crate) fn delete_group(group: u32) -> Request {
+    let message = message(vec![LinkAttribute::Group(group)]);
+    Request::new(
+        Message::DelLink(message),
+        0,
+        format!("delete the links of group {group}"),
+    )
+}
+
+/// Asks for the link of that name.
+pub(crate) fn get_by_name(name: &str) -> Request {
+    let message = message(vec![
+        LinkAttribute::IfName(name.to_owned()),
+        without_statistics(),
+    ]);
+    Request::new(Message::GetLink(message), 0, format!("find link {name}"))
+}
+
+/// Asks for the link of that index.
+pub(crate) fn get_by_index(index: u32) -> Request {
+    let mut message = message(vec![without_statistics()]);
+    message.header.index = index;
+    Request::new(Message::GetLink(message), 0, format!("find link {index}"))
+}
+
+/// Asks for all links.
+pub(crate) fn list() -> Request {
+    let message = message(vec![without_statistics()]);
+    Request::new(Message::GetLink(message), 0, "list links")
+}
+
+/// Reads one link from an answer.
+pub(crate) fn read(payload: &[u8]) -> Option<ObservedLink> {
+    let header = payload.get(..16)?;
+    let flags = u32_of(&header[8..12]);
+    let mut link = ObservedLink {
+        index: u32_of(&header[4..8]),
+        name: String::new(),
+        kind: String::new(),
+        macvlan_mode: None,
+        mac: None,
+        mtu: 0,
+        up: flags & libc::IFF_UP as u32 != 0,
+        group: 0,
+        alias: None,
+        master: None,
+        parent: None,
+        promisc: flags & libc::IFF_PROMISC as u32 != 0,
+    };
+    for (kind, value) in attributes(&payload[16..]) {
+        match kind {
+            libc::IFLA_IFNAME => link.name = text(value),
+            libc::IFLA_ADDRESS => {
+                link.mac = <[u8; 6]>::try_from(value)
+                    .ok()
+                    .and_then(|mac| Mac::new(mac).ok());
+            }
+            libc::IFLA_MTU => link.mtu = u32_of(value),
+            libc::IFLA_GROUP => link.group = u32_of(value),
+            libc::IFLA_IFALIAS => link.alias = Some(text(value)),
+            libc::IFLA_MASTER => link.master = Some(u32_of(value)),
+            libc::IFLA_LINK => link.parent = Some(u32_of(value)),
+            libc::IFLA_LINKINFO => read_info(&mut link, value),
+            _ => {}
+        }
+    }
+    Some(link)
+}
+
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_MACVLAN_MODE: u16 = 1;
+
+fn read_info(link: &mut ObservedLink, info: &[u8]) {
+    let mut data = &[][..];
+    for (kind, value) in attributes(info) {
+        match kind {
+            IFLA_INFO_KIND => link.kind = text(value),
+            IFLA_INFO_DATA => data = value,
+            _ => {}
+        }
+    }
+    if link.kind == "macvlan" {
+        let mode = attributes(data).find(|(kind, _)| *kind == IFLA_MACVLAN_MODE);
+        link.macvlan_mode = mode.map(|(_, value)| u32_of(value));
+    }
+}
+
+fn host_end(end: &HostEnd, bridge: Option<u32>, peer: LinkMessage) -> LinkMessage {
+    let mut attributes = vec![
+        LinkAttribute::IfName(end.name.to_string()),
+        LinkAttribute::Address(end.mac.bytes().to_vec()),
+        // No queue on the way into the pod, as the reference plugin has it.
+        LinkAttribute::TxQueueLen(0),
+        kind(InfoKind::Veth, Some(InfoData::Veth(InfoVeth::Peer(peer)))),
+    ];
+    attributes.extend(end.mtu.map(LinkAttribute::Mtu));
+    attributes.extend(bridge.map(LinkAttribute::Controller));
+    let mut message = message(attributes);
+    message.header.flags = LinkFlags::Up;
+    message.header.change_mask = LinkFlags::Up;
+    message
+}
+
+fn set_flags(name: &str, index: u32, flags: LinkFlags, verb: &str) -> Request {
+    let mut message = LinkMessage::default();
+    message.header.index = index;
+    message.header.flags = flags;
+    message.header.change_mask = flags;
+    Request::new(Message::SetLink(message), 0, format!("{verb} {name}"))
+}
+
+fn message(attributes: Vec<LinkAttribute>) -> LinkMessage {
+    let mut message = LinkMessage::default();
+    message.attributes = attributes;
+    message
+}
+
+fn kind(kind: InfoKind, data: Option<InfoData>) -> LinkAttribute {
+    LinkAttribute::LinkInfo(
+        [LinkInfo::Kind(kind)]
+            .into_iter()
+            .chain(data.map(LinkInfo::Data))
+            .collect(),
+    )
+}
+
+fn without_statistics() -> LinkAttribute {
+    LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats])
+}
+
+fn macvlan_mode(mode: MacvlanMode) -> MacVlanMode {
+    match mode {
+        MacvlanMode::Bridge => MacVlanMode::Bridge,
+        MacvlanMode::Vepa => MacVlanMode::Vepa,
+        MacvlanMode::Private => MacVlanMode::Private,
+        MacvlanMode::Passthru => MacVlanMode::Passthrough,
+    }
+}

@@ -1,0 +1,320 @@
+//! Masquerading: one rule per network and source, told apart by what they carry as user data (a
+//! comment that people see, and the source with a format number that only we read).
+
+use super::encode::{
+    Attributes, batch_begin, batch_end, bitwise, cmp, message, meta_nfproto, payload,
+};
+use crate::effect::effect;
+use crate::netlink::{Raw, Request, attributes};
+use crate::{NetlinkError, NetnsError, NodeSide, Socket};
+use ipnet::IpNet;
+use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE};
+use plexus_core::plan::Masquerade;
+use plexus_types::NetworkName;
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
+
+/// nf_tables refused, or is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum NftError {
+    /// The node's namespace cannot be used.
+    #[error(transparent)]
+    Netns(#[from] NetnsError),
+    /// The rules cannot be read.
+    #[error("cannot list the rules of table inet plexus: does the kernel have nf_tables?")]
+    List(#[source] NetlinkError),
+    /// The rules cannot be changed.
+    #[error(
+        "cannot change table inet plexus: does the kernel have nf_tables with nat and masquerade (5.2 or newer)?"
+    )]
+    Change(#[source] NetlinkError),
+}
+
+/// Makes sure that each of these has exactly one rule; says what was changed.
+pub fn ensure(node: &NodeSide, wanted: &[Masquerade]) -> Result<Vec<String>, NftError> {
+    node.netns().enter(|| {
+        let mut socket = Socket::netfilter().map_err(NftError::List)?;
+        if changes(&rules(&mut socket)?, wanted).is_empty() {
+            return Ok(Vec::new());
+        }
+        // Two threads that find the same rule missing must not both add it.
+        let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = changes(&rules(&mut socket)?, wanted);
+        let words = changes.iter().map(|request| request.what.clone()).collect();
+        if !changes.is_empty() {
+            commit(&mut socket, changes)?;
+        }
+        Ok(words)
+    })?
+}
+
+/// The networks and sources that have rules now, in order.
+pub fn list(node: &NodeSide) -> Result<Vec<(String, IpNet)>, NftError> {
+    node.netns().enter(|| {
+        let mut socket = Socket::netfilter().map_err(NftError::List)?;
+        Ok(rules(&mut socket)?
+            .into_iter()
+            .filter_map(|rule| rule.owner())
+            .collect())
+    })?
+}
+
+/// Removes all rules of a network; says how many.
+pub fn remove(node: &NodeSide, network: &NetworkName) -> Result<usize, NftError> {
+    node.netns().enter(|| {
+        let mut socket = Socket::netfilter().map_err(NftError::List)?;
+        let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_network = |rule: &Rule| {
+            rule.owner()
+                .is_some_and(|(name, _)| name == network.as_str())
+        };
+        let rules = rules(&mut socket)?;
+        let deletions: Vec<_> = rules
+            .iter()
+            .filter(|r| of_network(r))
+            .map(Rule::delete)
+            .collect();
+        let count = deletions.len();
+        if count > 0 {
+            commit(&mut socket, deletions)?;
+        }
+        Ok(count)
+    })?
+}
+
+/// Tries to masquerade in the calling thread's namespace.
+pub(crate) fn probe() -> Result<(), NetlinkError> {
+    let mut socket = Socket::netfilter()?;
+    let network = NetworkName::new("probe").ok();
+    let source = "192.0.2.0/24".parse().ok();
+    let wanted = network
+        .zip(source)
+        .map(|(network, source)| Masquerade { network, source });
+    send(&mut socket, wanted.iter().map(add).collect())
+}
+
+const INET: u8 = 1;
+const TABLE: &str = "plexus";
+const CHAIN: &str = "postrouting";
+const NEWTABLE: u16 = 0;
+const NEWCHAIN: u16 = 3;
+const NEWRULE: u16 = 6;
+const GETRULE: u16 = 7;
+const DELRULE: u16 = 8;
+const RULE_TABLE: u16 = 1;
+const RULE_CHAIN: u16 = 2;
+const RULE_HANDLE: u16 = 3;
+const RULE_EXPRESSIONS: u16 = 4;
+const RULE_USERDATA: u16 = 7;
+/// nft shows this kind of user data as the comment, and passes over kinds that it does not know.
+const COMMENT: u8 = 0;
+const SOURCE: u8 = 80;
+/// Goes up when the expressions change, so that old rules are told from new ones.
+const FORMAT: &str = "1";
+
+/// One rule of our chain, as the kernel has it.
+struct Rule {
+    handle: Vec<u8>,
+    userdata: Vec<u8>,
+}
+
+impl Rule {
+    fn read(payload: &[u8]) -> Option<Self> {
+        let (mut handle, mut userdata) = (None, Vec::new());
+        for (kind, value) in attributes(payload.get(4..)?) {
+            match kind {
+                RULE_HANDLE => handle = Some(value.to_vec()),
+                RULE_USERDATA => userdata = value.to_vec(),
+                _ => {}
+            }
+        }
+        Some(Self {
+            handle: handle?,
+            userdata,
+        })
+    }
+
+    /// Network and source, if it is a masquerade of ours.
+    fn owner(&self) -> Option<(String, IpNet)> {
+        let (mut network, mut source) = (None, None);
+        let mut rest = &self.userdata[..];
+        while let [kind, length, more @ ..] = rest {
+            let value = more.get(..usize::from(*length))?;
+            let text = std::str::from_utf8(value).ok()?.trim_end_matches('\0');
+            match *kind {
+                COMMENT => network = text.strip_prefix("plexus ").map(str::to_owned),
+                SOURCE => source = text.split(' ').nth(1).and_then(|net| net.parse().ok()),
+                _ => {}
+            }
+            rest = &more[value.len()..];
+        }
+        network.zip(source)
+    }
+
+    fn delete(&self) -> Request<Raw> {
+        let which = Attributes::default()
+            .text(RULE_TABLE, TABLE)
+            .text(RULE_CHAIN, CHAIN)
+            .bytes(RULE_HANDLE, &self.handle);
+        let (network, source) = self
+            .owner()
+            .map_or_else(Default::default, |(n, s)| (n, s.to_string()));
+        let what = format!("delete the masquerade of {source} (network {network})");
+        Request::new(message(DELRULE, INET, which), 0, what)
+    }
+}
+
+fn rules(socket: &mut Socket) -> Result<Vec<Rule>, NftError> {
+    let ours = Attributes::default()
+        .text(RULE_TABLE, TABLE)
+        .text(RULE_CHAIN, CHAIN);
+    let request: Request<Raw> = Request::new(
+        message(GETRULE, INET, ours),
+        0,
+        "list the rules of inet plexus",
+    );
+    match socket.dump(request, Vec::new, |rules, payload| {
+        rules.extend(Rule::read(payload))
+    }) {
+        Err(error) if error.is_missing() => Ok(Vec::new()),
+        other => other.map_err(NftError::List),
+    }
+}
+
+/// What must be added and what is there twice.
+fn changes(have: &[Rule], wanted: &[Masquerade]) -> Vec<Request<Raw>> {
+    let mut changes = Vec::new();
+    for masquerade in wanted.iter().collect::<BTreeSet<_>>() {
+        let userdata = userdata(masquerade);
+        let mut same = have.iter().filter(|rule| rule.userdata == userdata);
+        if same.next().is_none() {
+            changes.push(add(masquerade));
+        }
+        changes.extend(same.map(Rule::delete));
+        let owner = (masquerade.network.to_string(), masquerade.source.trunc());
+        let outdated = have.iter().filter(|rule| rule.userdata != userdata);
+        changes.extend(
+            outdated
+                .filter(|rule| rule.owner().as_ref() == Some(&owner))
+                .map(Rule::delete),
+        );
+    }
+    changes
+}
+
+fn commit(socket: &mut Socket, changes: Vec<Request<Raw>>) -> Result<(), NftError> {
+    send(socket, changes).map_err(NftError::Change)
+}
+
+/// One batch: the kernel does all of it or nothing.
+fn send(socket: &mut Socket, changes: Vec<Request<Raw>>) -> Result<(), NetlinkError> {
+    let table = Attributes::default().text(1, TABLE).number(2, 0);
+    let hook = Attributes::default()
+        .number(1, POSTROUTING)
+        .number(2, SRCNAT);
+    let chain = Attributes::default()
+        .text(1, TABLE)
+        .text(3, CHAIN)
+        .nested(4, hook)
+        .number(5, ACCEPT)
+        .text(7, "nat");
+    let mut requests = vec![
+        Request::new(batch_begin(), 0, "change nf_tables"),
+        Request::new(
+            message(NEWTABLE, INET, table),
+            NLM_F_CREATE,
+            "add table inet plexus",
+        ),
+        Request::new(
+            message(NEWCHAIN, INET, chain),
+            NLM_F_CREATE,
+            "add chain postrouting",
+        ),
+    ];
+    requests.extend(changes);
+    requests.push(Request::new(
+        batch_end(),
+        0,
+        "commit the change of nf_tables",
+    ));
+    effect!("nft.batch").around(|| socket.transaction(&requests))
+}
+
+const POSTROUTING: u32 = 4;
+const SRCNAT: u32 = 100;
+const ACCEPT: u32 = 1;
+
+fn add(masquerade: &Masquerade) -> Request<Raw> {
+    let rule = Attributes::default()
+        .text(RULE_TABLE, TABLE)
+        .text(RULE_CHAIN, CHAIN)
+        .nested(RULE_EXPRESSIONS, expressions(masquerade.source))
+        .bytes(RULE_USERDATA, &userdata(masquerade));
+    let what = format!(
+        "masquerade {} (network {})",
+        masquerade.source, masquerade.network
+    );
+    Request::new(
+        message(NEWRULE, INET, rule),
+        NLM_F_CREATE | NLM_F_APPEND,
+        what,
+    )
+}
+
+/// `ip saddr SRC ip daddr != SRC ip daddr != 224.0.0.0/4 masquerade`
+fn expressions(source: IpNet) -> Attributes {
+    let (family, length, from, to) = match source {
+        IpNet::V4(_) => (libc::NFPROTO_IPV4, 4, 12, 16),
+        IpNet::V6(_) => (libc::NFPROTO_IPV6, 16, 8, 24),
+    };
+    let multicast = match source {
+        IpNet::V4(_) => IpNet::V4(ipnet::Ipv4Net::new_assert([224, 0, 0, 0].into(), 4)),
+        IpNet::V6(_) => IpNet::V6(ipnet::Ipv6Net::new_assert(
+            0xff00_u128.wrapping_shl(112).into(),
+            8,
+        )),
+    };
+    let list = Attributes::default()
+        .expression("meta", meta_nfproto())
+        .expression("cmp", cmp(true, &[family as u8]));
+    let list = matching(list, from, length, true, source);
+    let list = matching(list, to, length, false, source);
+    let list = matching(list, to, length, false, multicast);
+    list.expression("masq", Attributes::default())
+}
+
+fn matching(list: Attributes, offset: u32, length: u32, equal: bool, net: IpNet) -> Attributes {
+    let (network, mask) = match net {
+        IpNet::V4(net) => (
+            net.network().octets().to_vec(),
+            net.netmask().octets().to_vec(),
+        ),
+        IpNet::V6(net) => (
+            net.network().octets().to_vec(),
+            net.netmask().octets().to_vec(),
+        ),
+    };
+    let list = list.expression("payload", payload(offset, length));
+    let whole = mask.iter().all(|byte| *byte == 0xff);
+    let list = if whole {
+        list
+    } else {
+        list.expression("bitwise", bitwise(&mask))
+    };
+    list.expression("cmp", cmp(equal, &network))
+}
+
+fn userdata(masquerade: &Masquerade) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let source = masquerade.source.trunc();
+    let parts = [
+        (COMMENT, format!("plexus {}\0", masquerade.network)),
+        (SOURCE, format!("{FORMAT} {source}\0")),
+    ];
+    for (kind, text) in parts {
+        // A network name has at most 200 bytes, a prefix at most 43.
+        bytes.extend([kind, text.len().min(255) as u8]);
+        bytes.extend(text.bytes().take(255));
+    }
+    bytes
+}

@@ -1,0 +1,17 @@
+//! nf_tables over netlink. Owns one table, `inet plexus`, with the masquerading of the node's
+//! networks; never touches another table, and needs no `nft` binary.
+//!
+//! ```text
+//! table inet plexus {
+//!   chain postrouting {
+//!     type nat hook postrouting priority srcnat; policy accept;
+//!     ip saddr 10.1.0.0/24 ip daddr != 10.1.0.0/24 ip daddr != 224.0.0.0/4 masquerade comment "plexus blue"
+//!   }
+//! }
+//! ```
+
+mod encode;
+mod masquerade;
+
+pub(crate) use masquerade::probe;
+pub use masquerade::{NftError, ensure, list, remove};

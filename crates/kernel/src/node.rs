@@ -1,0 +1,109 @@
+//! What networks keep on the node: bridges, sysctls, masquerading. Owns making it so by
+//! difference; never removes what others made. Cheap when all is there.
+
+use crate::nft::{self, NftError};
+use crate::sysctl::{self, SysctlError};
+use crate::{NetlinkError, NetnsError, NodeSide, bridge};
+use ipnet::IpNet;
+use plexus_core::plan::NodePlan;
+use plexus_types::{IfName, Mac};
+
+/// What had to be changed; empty if all was there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ensured {
+    /// In words, in order.
+    pub changes: Vec<String>,
+}
+
+/// The node is not what the plan needs.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The node's namespace cannot be used.
+    #[error(transparent)]
+    Netns(#[from] NetnsError),
+    /// A bridge could not be made or changed.
+    #[error("cannot set up bridge {name} on the node")]
+    Bridge {
+        /// The bridge.
+        name: IfName,
+        /// What the kernel said.
+        #[source]
+        source: NetlinkError,
+    },
+    /// The name belongs to something else.
+    #[error(
+        "{name} exists on the node already but is a {kind}, not a bridge: choose another bridge name"
+    )]
+    NotBridge {
+        /// The name.
+        name: IfName,
+        /// What it is.
+        kind: String,
+    },
+    /// Another gateway address is in the way.
+    #[error(
+        "bridge {name} has the address {has} already, which differs from {wanted}: remove it, or set forceAddress to have it replaced"
+    )]
+    Address {
+        /// The bridge.
+        name: IfName,
+        /// Its address.
+        has: IpNet,
+        /// The plan's.
+        wanted: IpNet,
+    },
+    /// A bridge was made and then was not there.
+    #[error(
+        "bridge {name} vanished right after it was made: is another program at work on the node?"
+    )]
+    Vanished {
+        /// The bridge.
+        name: IfName,
+    },
+    /// A sysctl could not be set.
+    #[error("cannot prepare the node")]
+    Setting(#[from] SysctlError),
+    /// Masquerading could not be set up.
+    #[error("cannot set up masquerading on the node")]
+    Masquerade(#[from] NftError),
+    /// Netlink itself failed.
+    #[error("cannot talk to the kernel about the node")]
+    Netlink(#[from] NetlinkError),
+}
+
+/// Makes the node what the plan says. Can be repeated, and run by several threads at once.
+pub fn ensure(plan: &NodePlan, node: &NodeSide) -> Result<Ensured, NodeError> {
+    let mut done = Ensured::default();
+    if plan.is_empty() {
+        return Ok(done);
+    }
+    node.with_socket(|socket| {
+        plan.bridges
+            .iter()
+            .try_for_each(|b| bridge::ensure(socket, b, &mut done.changes))
+    })?;
+    let settings = || {
+        plan.bridges
+            .iter()
+            .flat_map(|b| &b.settings)
+            .chain(&plan.settings)
+    };
+    node.netns().enter(|| -> Result<(), NodeError> {
+        for setting in settings() {
+            if sysctl::ensure(setting)? {
+                done.changes
+                    .push(format!("set sysctl {} to {}", setting.key, setting.value));
+            }
+        }
+        Ok(())
+    })??;
+    if !plan.masquerades.is_empty() {
+        done.changes.extend(nft::ensure(node, &plan.masquerades)?);
+    }
+    Ok(done)
+}
+
+/// The MAC of a bridge (or another link) of the node, if there is such a link.
+pub fn bridge_mac(node: &NodeSide, name: &IfName) -> Result<Option<Mac>, NetlinkError> {
+    node.with_socket(|socket| bridge::mac(socket, name.as_str()))
+}

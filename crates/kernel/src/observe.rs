@@ -1,0 +1,129 @@
+//! What a namespace has. Owns the questions; never changes anything. A socket goes in, an
+//! [`Observed`] or a link comes out.
+
+use crate::netlink::Request;
+use crate::{NetlinkError, Socket, address, link, neighbour, route, rule};
+use plexus_core::plan::{Observed, ObservedLink, PodPlan};
+use plexus_types::Family;
+
+/// Which objects to look at; links always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct What {
+    /// Addresses of all links.
+    pub addresses: bool,
+    /// Routes of these families.
+    pub routes: (bool, bool),
+    /// Rules of these families.
+    pub rules: (bool, bool),
+    /// Permanent neighbours of these families.
+    pub neighbours: (bool, bool),
+}
+
+impl What {
+    /// Everything that a plan may speak of.
+    pub const ALL: What = What {
+        addresses: true,
+        routes: (true, true),
+        rules: (true, true),
+        neighbours: (true, true),
+    };
+
+    /// What this plan speaks of.
+    pub fn of(plan: &PodPlan) -> Self {
+        let links = || plan.links.iter();
+        let families = |has: &dyn Fn(Family) -> bool| (has(Family::V4), has(Family::V6));
+        What {
+            addresses: true,
+            routes: families(&|f| {
+                links().any(|l| l.routes.iter().any(|r| Family::of(r.dst.addr()) == f))
+            }),
+            rules: families(&|f| {
+                links().any(|l| l.rules.iter().any(|r| Family::of(r.from.addr()) == f))
+            }),
+            neighbours: families(&|f| {
+                links().any(|l| l.neighbours.iter().any(|n| Family::of(n.address) == f))
+            }),
+        }
+    }
+}
+
+/// The objects of the socket's namespace.
+pub fn observe(socket: &mut Socket, what: What) -> Result<Observed, NetlinkError> {
+    let mut observed = Observed {
+        links: list(socket, link::list(), link::read)?,
+        ..Observed::default()
+    };
+    if what.addresses {
+        observed.addresses = list(socket, address::list(None), address::read)?;
+    }
+    for family in wanted(what.routes) {
+        observed
+            .routes
+            .extend(list(socket, route::list(family), route::read)?);
+    }
+    for family in wanted(what.rules) {
+        observed
+            .rules
+            .extend(list(socket, rule::list(family), rule::read)?);
+    }
+    for family in wanted(what.neighbours) {
+        observed
+            .neighbours
+            .extend(list(socket, neighbour::list(family), neighbour::read)?);
+    }
+    Ok(observed)
+}
+
+/// All links of the socket's namespace.
+pub fn links(socket: &mut Socket) -> Result<Vec<ObservedLink>, NetlinkError> {
+    list(socket, link::list(), link::read)
+}
+
+/// The link of that name in the socket's namespace, if there is one.
+pub fn link_by_name(socket: &mut Socket, name: &str) -> Result<Option<ObservedLink>, NetlinkError> {
+    if name.is_empty() || name.len() > 15 {
+        return Ok(None);
+    }
+    optional(socket.get(&link::get_by_name(name), link::read))
+}
+
+/// The link of the default route of the socket's namespace, IPv4 before IPv6, the lowest metric
+/// first: where a macvlan goes that names no master.
+pub fn default_route_link(socket: &mut Socket) -> Result<Option<ObservedLink>, NetlinkError> {
+    for family in Family::ALL {
+        let mut routes = list(socket, route::list(family), route::read)?;
+        routes.retain(|r| r.dst.prefix_len() == 0 && r.table == route::MAIN && r.link.is_some());
+        routes.sort_by_key(|r| r.metric);
+        if let Some(index) = routes.first().and_then(|r| r.link) {
+            return optional(socket.get(&link::get_by_index(index), link::read));
+        }
+    }
+    Ok(None)
+}
+
+/// An answer, or none because the object does not exist.
+pub(crate) fn optional<T>(
+    answer: Result<Option<T>, NetlinkError>,
+) -> Result<Option<T>, NetlinkError> {
+    match answer {
+        Err(error) if error.is_missing() => Ok(None),
+        other => other,
+    }
+}
+
+pub(crate) fn list<T>(
+    socket: &mut Socket,
+    request: Request,
+    read: fn(&[u8]) -> Option<T>,
+) -> Result<Vec<T>, NetlinkError> {
+    socket.dump(request, Vec::new, |found, payload| {
+        found.extend(read(payload))
+    })
+}
+
+fn wanted((v4, v6): (bool, bool)) -> impl Iterator<Item = Family> {
+    [(v4, Family::V4), (v6, Family::V6)]
+        .into_iter()
+        .filter(|(yes, _)| *yes)
+        .map(|(_, f)| f)
+}

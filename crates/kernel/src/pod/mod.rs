@@ -1,0 +1,15 @@
+//! A pod's interfaces, made and removed. Owns the order of the messages; never undoes by itself
+//! what it made: the caller does, with [`remove`].
+//!
+//! ```text
+//! node socket   NEWLINK ×n (born in the pod, down; node ends up, marked)
+//! pod socket    sysctls, then: lo up, aliases, addresses, up, neighbours, routes, rules
+//! node socket   sysctls, routes and neighbours of the node ends
+//! both          announce, read back
+//! ```
+
+mod apply;
+mod remove;
+
+pub use apply::{Applied, ApplyError, apply, observe};
+pub use remove::{RemoveError, Removed, remove, remove_marked};

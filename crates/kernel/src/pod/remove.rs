@@ -1,0 +1,222 @@
+//! Removing a pod's interfaces: needs no memory of how far their making went, can be repeated,
+//! tries everything and reports every error.
+
+use crate::effect::effect;
+use crate::netlink::{Refused, Request};
+use crate::observe::{link_by_name, links};
+use crate::{NetlinkError, Netns, NodeSide, Socket, link, rule};
+use plexus_core::attachment::Alias;
+use plexus_core::plan::{HostEnd, LinkKind, ObservedLink, PodPlan};
+use std::fmt;
+
+/// What was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Removed {
+    /// Links in the pod's namespace.
+    pub in_pod: usize,
+    /// Links on the node that were still there after that.
+    pub on_node: usize,
+    /// Rules in the pod's namespace.
+    pub rules: usize,
+}
+
+/// Something may still be there.
+#[derive(Debug)]
+pub struct RemoveError {
+    /// Every failure, in order.
+    pub errors: Vec<NetlinkError>,
+    /// What was removed all the same.
+    pub removed: Removed,
+}
+
+impl fmt::Display for RemoveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cannot remove all of the pod's interfaces, {} failures",
+            self.errors.len()
+        )?;
+        // The first is in the chain.
+        self.errors
+            .iter()
+            .skip(1)
+            .try_for_each(|error| write!(f, "; {error}"))
+    }
+}
+
+impl std::error::Error for RemoveError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.errors.first().map(|error| error as _)
+    }
+}
+
+/// Removes what the plan made. A link is taken only if it has the plan's name and either our mark
+/// for this container or the plan's group. What is gone already counts as removed.
+///
+/// Without a namespace only the node's ends are looked for: the rest went with the namespace.
+pub fn remove(
+    plan: &PodPlan,
+    pod: Option<&Netns>,
+    node: &NodeSide,
+) -> Result<Removed, RemoveError> {
+    let mut work = Work::default();
+    if let Some(pod) = pod {
+        work.attempt(|work| {
+            let mut socket = Socket::open_in(pod)?;
+            let found = links(&mut socket)?;
+            work.delete_rules(&mut socket, plan)?;
+            let ours: Vec<_> = found.iter().filter(|link| is_of_plan(link, plan)).collect();
+            let in_group = found.iter().filter(|link| link.group == plan.group).count();
+            let whole = plan.group != 0 && ours.iter().all(|link| link.group == plan.group);
+            let requests = if ours.len() > 1 && whole && in_group == ours.len() {
+                vec![link::delete_group(plan.group)]
+            } else {
+                deletions(&ours)
+            };
+            let effect = effect!("netlink.pod-delete");
+            let refused = work.run(&mut socket, effect, &requests)?;
+            work.removed.in_pod += ours.len().saturating_sub(refused);
+            Ok(())
+        });
+    }
+    let ends = plan.links.iter().filter_map(|link| match &link.kind {
+        LinkKind::Veth(end) => Some(end),
+        LinkKind::Macvlan { .. } => None,
+    });
+    for end in ends {
+        work.attempt(|work| node.with_socket(|socket| work.delete_host_end(socket, end)));
+    }
+    work.finish()
+}
+
+/// Removes the links that carry our mark for this container and CNI_IFNAME, in the pod's namespace
+/// and on the node: for when there is no plan.
+pub fn remove_marked(
+    pod: Option<&Netns>,
+    container: &str,
+    cni_ifname: &str,
+    node: &NodeSide,
+) -> Result<Removed, RemoveError> {
+    let mut work = Work::default();
+    let marked = |link: &ObservedLink| {
+        let mark = link.alias.as_deref().and_then(Alias::parse);
+        mark.is_some_and(|mark| mark.container == container && mark.cni_ifname == cni_ifname)
+    };
+    if let Some(pod) = pod {
+        work.attempt(|work| {
+            let mut socket = Socket::open_in(pod)?;
+            work.removed.in_pod += work.delete_where(&mut socket, marked)?;
+            Ok(())
+        });
+    }
+    work.attempt(|work| {
+        node.with_socket(|socket| {
+            work.removed.on_node += work.delete_where(socket, marked)?;
+            Ok(())
+        })
+    });
+    work.finish()
+}
+
+#[derive(Default)]
+struct Work {
+    removed: Removed,
+    errors: Vec<NetlinkError>,
+}
+
+impl Work {
+    fn attempt(&mut self, step: impl FnOnce(&mut Self) -> Result<(), NetlinkError>) {
+        if let Err(error) = step(self) {
+            self.errors.push(error);
+        }
+    }
+
+    fn finish(self) -> Result<Removed, RemoveError> {
+        if self.errors.is_empty() {
+            return Ok(self.removed);
+        }
+        Err(RemoveError {
+            errors: self.errors,
+            removed: self.removed,
+        })
+    }
+
+    /// Keeps the refusals that matter and counts them: what is gone already is fine.
+    fn run(
+        &mut self,
+        socket: &mut Socket,
+        effect: crate::effect::Effect,
+        requests: &[Request],
+    ) -> Result<usize, NetlinkError> {
+        let refused = socket.batch_all(effect, requests)?;
+        let refused = refused.into_iter().map(|r: Refused| NetlinkError::from(r));
+        let before = self.errors.len();
+        self.errors
+            .extend(refused.filter(|error| !error.is_missing()));
+        Ok(self.errors.len() - before)
+    }
+
+    fn delete_rules(&mut self, socket: &mut Socket, plan: &PodPlan) -> Result<(), NetlinkError> {
+        let rules: Vec<_> = plan
+            .links
+            .iter()
+            .flat_map(|l| &l.rules)
+            .map(rule::delete)
+            .collect();
+        let refused = self.run(socket, effect!("netlink.pod-rules"), &rules)?;
+        self.removed.rules += rules.len() - refused;
+        Ok(())
+    }
+
+    fn delete_host_end(&mut self, socket: &mut Socket, end: &HostEnd) -> Result<(), NetlinkError> {
+        let Some(found) = link_by_name(socket, end.name.as_str())? else {
+            return Ok(());
+        };
+        if !same_owner(found.alias.as_deref(), &end.alias) {
+            return Ok(());
+        }
+        let refused = self.run(
+            socket,
+            effect!("netlink.node-delete"),
+            &deletions(&[&found]),
+        )?;
+        self.removed.on_node += 1 - refused;
+        Ok(())
+    }
+
+    fn delete_where(
+        &mut self,
+        socket: &mut Socket,
+        wanted: impl Fn(&ObservedLink) -> bool,
+    ) -> Result<usize, NetlinkError> {
+        let found = links(socket)?;
+        let ours: Vec<_> = found.iter().filter(|link| wanted(link)).collect();
+        let refused = self.run(socket, effect!("netlink.marked-delete"), &deletions(&ours))?;
+        Ok(ours.len().saturating_sub(refused))
+    }
+}
+
+fn deletions(links: &[&ObservedLink]) -> Vec<Request> {
+    links
+        .iter()
+        .map(|link| link::delete(&link.name, link.index))
+        .collect()
+}
+
+fn is_of_plan(found: &ObservedLink, plan: &PodPlan) -> bool {
+    plan.links.iter().any(|link| {
+        link.name.as_str() == found.name
+            && ((plan.group != 0 && found.group == plan.group)
+                || same_owner(found.alias.as_deref(), &link.alias))
+    })
+}
+
+/// Whether two marks are of the same container and call.
+fn same_owner(found: Option<&str>, planned: &str) -> bool {
+    match (found.and_then(Alias::parse), Alias::parse(planned)) {
+        (Some(found), Some(planned)) => {
+            (found.container, found.cni_ifname) == (planned.container, planned.cni_ifname)
+        }
+        _ => found == Some(planned),
+    }
+}

@@ -1,0 +1,193 @@
+//! What this kernel can do, tried for real in a namespace that is thrown away. Owns the attempts;
+//! decides nothing about them: a reason is given for what is missing.
+
+use crate::effect::Effect;
+use crate::{NetlinkError, Netns, Socket, link, nft, sys};
+use netlink_packet_route::link::{
+    InfoData, InfoIpVlan, InfoKind, InfoMacVlan, InfoVlan, InfoVrf, InfoVxlan, IpVlanMode,
+    MacVlanMode,
+};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Something that a kernel may lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Feature {
+    /// Links of kind `veth`.
+    Veth,
+    /// Links of kind `bridge`.
+    Bridge,
+    /// Links of kind `macvlan`.
+    Macvlan,
+    /// Links of kind `ipvlan`.
+    Ipvlan,
+    /// Links of kind `vlan`.
+    Vlan,
+    /// Links of kind `vxlan`.
+    Vxlan,
+    /// Links of kind `vrf`.
+    Vrf,
+    /// Links of kind `dummy`.
+    Dummy,
+    /// nf_tables with nat and masquerade in the family `inet`.
+    Masquerade,
+    /// Cookies of network namespaces.
+    NetnsCookie,
+}
+
+impl Feature {
+    /// All of them, in order.
+    pub const ALL: [Feature; 10] = [
+        Feature::Veth,
+        Feature::Bridge,
+        Feature::Macvlan,
+        Feature::Ipvlan,
+        Feature::Vlan,
+        Feature::Vxlan,
+        Feature::Vrf,
+        Feature::Dummy,
+        Feature::Masquerade,
+        Feature::NetnsCookie,
+    ];
+
+    /// The kernel's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Feature::Veth => "veth",
+            Feature::Bridge => "bridge",
+            Feature::Macvlan => "macvlan",
+            Feature::Ipvlan => "ipvlan",
+            Feature::Vlan => "vlan",
+            Feature::Vxlan => "vxlan",
+            Feature::Vrf => "vrf",
+            Feature::Dummy => "dummy",
+            Feature::Masquerade => "nftables masquerade",
+            Feature::NetnsCookie => "network namespace cookies",
+        }
+    }
+}
+
+impl fmt::Display for Feature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a kernel has and lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Features {
+    missing: BTreeMap<Feature, String>,
+}
+
+impl Features {
+    /// Whether the kernel has it.
+    pub fn has(&self, feature: Feature) -> bool {
+        !self.missing.contains_key(&feature)
+    }
+
+    /// Why it is missing, if it is.
+    pub fn missing(&self, feature: Feature) -> Option<&str> {
+        self.missing.get(&feature).map(String::as_str)
+    }
+
+    /// Every feature with the reason if it is missing, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Feature, Option<&str>)> {
+        Feature::ALL
+            .into_iter()
+            .map(|feature| (feature, self.missing(feature)))
+    }
+}
+
+/// Tries everything once, on a thread of its own: that thread's namespace dies with it.
+pub fn probe() -> Features {
+    let thread = std::thread::Builder::new()
+        .name("plexus-probe".into())
+        .spawn(attempt_all);
+    let failed = |why: String| Features {
+        missing: Feature::ALL
+            .into_iter()
+            .map(|feature| (feature, why.clone()))
+            .collect(),
+    };
+    match thread.map(|thread| thread.join()) {
+        Ok(Ok(Ok(features))) => features,
+        Ok(Ok(Err(why))) => failed(why),
+        Ok(Err(_)) => failed("the probe itself failed".into()),
+        Err(error) => failed(format!("cannot start a thread for the probe: {error}")),
+    }
+}
+
+fn attempt_all() -> Result<Features, String> {
+    sys::unshare_network().map_err(|error| {
+        format!("cannot make a network namespace for the probe (this needs CAP_SYS_ADMIN): {error}")
+    })?;
+    let mut socket = Socket::open().map_err(|error| error.to_string())?;
+    let mut features = Features::default();
+    for feature in Feature::ALL {
+        let attempt = match feature {
+            Feature::Masquerade => nft::probe(),
+            Feature::NetnsCookie => Netns::current()
+                .and_then(|ns| ns.cookie().map(drop))
+                .map_err(Into::into),
+            _ => attempt_link(&mut socket, feature),
+        };
+        if let Err(error) = attempt {
+            let why = match error.errno() {
+                Some(libc::EOPNOTSUPP) => {
+                    format!("the kernel has no {feature}: load or build that module")
+                }
+                _ => error.to_string(),
+            };
+            features.missing.insert(feature, why);
+        }
+    }
+    Ok(features)
+}
+
+fn attempt_link(socket: &mut Socket, feature: Feature) -> Result<(), NetlinkError> {
+    let (kind, data) = match feature {
+        Feature::Veth => (InfoKind::Veth, None),
+        Feature::Bridge => (InfoKind::Bridge, None),
+        Feature::Dummy => (InfoKind::Dummy, None),
+        Feature::Macvlan => (
+            InfoKind::MacVlan,
+            Some(InfoData::MacVlan(vec![InfoMacVlan::Mode(
+                MacVlanMode::Bridge,
+            )])),
+        ),
+        Feature::Ipvlan => (
+            InfoKind::IpVlan,
+            Some(InfoData::IpVlan(vec![InfoIpVlan::Mode(IpVlanMode::L2)])),
+        ),
+        Feature::Vlan => (InfoKind::Vlan, Some(InfoData::Vlan(vec![InfoVlan::Id(80)]))),
+        Feature::Vxlan => (
+            InfoKind::Vxlan,
+            Some(InfoData::Vxlan(vec![
+                InfoVxlan::Id(80),
+                InfoVxlan::Port(4789),
+            ])),
+        ),
+        Feature::Vrf => (
+            InfoKind::Vrf,
+            Some(InfoData::Vrf(vec![InfoVrf::TableId(80)])),
+        ),
+        Feature::Masquerade | Feature::NetnsCookie => return Ok(()),
+    };
+    // The loopback cannot carry a macvlan; the ends of the veth can. One end each, since a parent
+    // carries macvlans or ipvlans but not both.
+    let parent = match feature {
+        Feature::Macvlan | Feature::Vlan => Some(VETH.0),
+        Feature::Ipvlan => Some(VETH.1),
+        _ => None,
+    };
+    let parent = match parent {
+        None => None,
+        Some(name) => crate::observe::link_by_name(socket, name)?.map(|link| link.index),
+    };
+    let request = link::create_plain(feature.name(), kind, data, parent);
+    // Nothing outside the throw-away namespace changes: not a place to die.
+    socket.batch(Effect::none(), &[request])
+}
+
+/// The kernel names both ends when none is given: see [`link::create_plain`].
+const VETH: (&str, &str) = ("veth", "veth0");

@@ -1,0 +1,96 @@
+//! The system calls that no safe wrapper covers: socket options by number, the kind of a
+//! namespace, a namespace of one's own, and a frame to a link. The only `unsafe` of the project.
+//!
+//! Never interprets anything: integers and descriptors go in, integers or an `io::Error` come out.
+
+#![allow(unsafe_code)]
+
+use rustix::thread::UnshareFlags;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// `setsockopt` with an `int`.
+pub(crate) fn set_option(fd: impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
+    // SAFETY: the pointer and the length describe `value`, which outlives the call; the kernel
+    // only reads it.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_fd().as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<i32>() as libc::socklen_t,
+        )
+    };
+    check(result).map(drop)
+}
+
+/// `getsockopt` of a `u64`.
+pub(crate) fn get_option_u64(fd: impl AsFd, level: i32, name: i32) -> io::Result<u64> {
+    let mut value = 0_u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: pointer and length describe `value`, which outlives the call; any bit pattern that
+    // the kernel writes is a valid `u64`.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_fd().as_raw_fd(),
+            level,
+            name,
+            (&raw mut value).cast(),
+            &raw mut length,
+        )
+    };
+    check(result).map(|_| value)
+}
+
+/// The kind of a namespace, as a `CLONE_NEW…` constant.
+pub(crate) fn namespace_kind(fd: impl AsFd) -> io::Result<i32> {
+    // SAFETY: NS_GET_NSTYPE takes no argument and touches no memory of ours; on a descriptor of
+    // another kind it fails with ENOTTY.
+    check(unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::NS_GET_NSTYPE) })
+}
+
+/// Gives the calling thread a new, empty network namespace.
+pub(crate) fn unshare_network() -> io::Result<()> {
+    // SAFETY: only CLONE_NEWNET is asked for: the descriptor table and memory stay shared, which
+    // is what the I/O-safety rule of `unshare` is about.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.map_err(io::Error::from)
+}
+
+/// Sends a whole Ethernet frame out of a link through a packet socket.
+pub(crate) fn send_frame(fd: impl AsFd, link: u32, frame: &[u8]) -> io::Result<()> {
+    // SAFETY: sockaddr_ll is plain integers, for which all zeroes is a valid value.
+    let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    to.sll_family = libc::AF_PACKET as u16;
+    to.sll_ifindex = link as i32;
+    to.sll_halen = 6;
+    if let (Some(protocol), Some(target)) = (frame.get(12..14), frame.get(..6)) {
+        to.sll_protocol = u16::from_ne_bytes([protocol[0], protocol[1]]);
+        to.sll_addr[..6].copy_from_slice(target);
+    }
+    // SAFETY: both pointers are given with the length of what they point to, and both outlive the
+    // call; the kernel only reads them.
+    let sent = unsafe {
+        libc::sendto(
+            fd.as_fd().as_raw_fd(),
+            frame.as_ptr().cast(),
+            frame.len(),
+            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+            (&raw const to).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    if sent < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+fn check(result: i32) -> io::Result<i32> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}

@@ -1,0 +1,133 @@
+//! Sysctls below `/proc/sys/net`, which shows the namespace of the thread that opens a file. Owns
+//! reading and writing them; never goes into a namespace itself.
+
+use crate::effect::effect;
+use plexus_core::plan::Setting;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A sysctl that cannot be read or set.
+#[derive(Debug, thiserror::Error)]
+pub enum SysctlError {
+    /// A key that could lead elsewhere.
+    #[error("sysctl key {key:?} is not legal: use a path below net, without empty or dotted parts")]
+    Key {
+        /// The key.
+        key: String,
+    },
+    /// Not readable.
+    #[error(
+        "cannot read sysctl {key}: does the interface exist, and does the kernel know the key?"
+    )]
+    Read {
+        /// The key.
+        key: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Not writable, or the value is refused.
+    #[error(
+        "cannot set sysctl {key} to {value:?}: does the interface exist, and is /proc/sys writable?"
+    )]
+    Write {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The value of `key` in the calling thread's namespace, without the line end.
+pub fn read(key: &str) -> Result<String, SysctlError> {
+    let path = path(key)?;
+    std::fs::read_to_string(path)
+        .map(|text| text.trim_end().to_owned())
+        .map_err(|source| SysctlError::Read {
+            key: key.into(),
+            source,
+        })
+}
+
+/// Sets it in the calling thread's namespace. A key below `net/ipv6` is passed over if the kernel
+/// runs without IPv6: there is nothing that it could govern.
+pub fn write(setting: &Setting) -> Result<(), SysctlError> {
+    let path = path(&setting.key)?;
+    let value = setting.value.as_bytes();
+    let written = effect!("sysctl").around(|| overwrite(&path, value));
+    match written {
+        Err(e) if e.kind() == io::ErrorKind::NotFound && without_ipv6(&setting.key) => Ok(()),
+        Err(source) => Err(SysctlError::Write {
+            key: setting.key.clone(),
+            value: setting.value.clone(),
+            source,
+        }),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Sets it unless it has that value already; says whether it was set.
+pub fn ensure(setting: &Setting) -> Result<bool, SysctlError> {
+    match read(&setting.key) {
+        Ok(value) if value == setting.value => Ok(false),
+        Ok(_) | Err(SysctlError::Read { .. }) => write(setting).map(|()| true),
+        Err(error) => Err(error),
+    }
+}
+
+fn path(key: &str) -> Result<PathBuf, SysctlError> {
+    let legal = key.starts_with("net/")
+        && key.len() < 256
+        && key.split('/').all(|part| !matches!(part, "" | "." | ".."))
+        && !key.contains('\0');
+    if !legal {
+        return Err(SysctlError::Key {
+            key: key.chars().take(80).collect(),
+        });
+    }
+    Ok(Path::new("/proc/sys").join(key))
+}
+
+fn overwrite(path: &Path, value: &[u8]) -> io::Result<()> {
+    use std::io::Write;
+    // Neither created nor truncated: a missing key must stay an error.
+    let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
+    file.write_all(value)
+}
+
+fn without_ipv6(key: &str) -> bool {
+    key.starts_with("net/ipv6/") && !Path::new("/proc/sys/net/ipv6").exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_lead_elsewhere_are_refused() {
+        for key in [
+            "",
+            "kernel/panic",
+            "net/../kernel/panic",
+            "/net/ipv4/x",
+            "net//x",
+            "net/./x",
+            "net/a\0",
+        ] {
+            assert!(matches!(read(key), Err(SysctlError::Key { .. })), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_key_is_named() {
+        let setting = Setting {
+            key: "net/ipv4/conf/nosuch/arp_notify".into(),
+            value: "1".into(),
+        };
+        let error = write(&setting).unwrap_err().to_string();
+        assert!(error.contains("net/ipv4/conf/nosuch/arp_notify"), "{error}");
+    }
+}

@@ -146,3 +146,62 @@ impl Alias {
 pub fn derived_mac(container: &str, ifname: &IfName, end: &str) -> Mac {
     Mac::derived(&[container, ifname.as_str(), end])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alias(container: String, pool: &str, addresses: usize) -> Alias {
+        let address = |i: usize| format!("fd00:1111:2222:3333::{i:x}/64").parse().unwrap();
+        Alias {
+            container,
+            cni_ifname: "eth0".to_owned(),
+            network: "blue".to_owned(),
+            ifname: "nét1".to_owned(),
+            pool: pool.to_owned(),
+            addresses: (0..addresses).map(address).collect(),
+        }
+    }
+
+    #[test]
+    fn what_fits_reads_back() {
+        for addresses in 0..3 {
+            let alias = alias(
+                "c".repeat(64),
+                "host-local:/var/lib/cni/networks",
+                addresses,
+            );
+            assert_eq!(Alias::parse(&alias.render()), Some(alias));
+        }
+    }
+
+    #[test]
+    fn addresses_that_do_not_fit_are_left_out_whole() {
+        let text = alias("c".repeat(64), "plexus:", 20).render();
+        assert!(text.len() <= 255);
+        let parsed = Alias::parse(&text).unwrap();
+        let longer = alias("c".repeat(64), "plexus:", 20).addresses;
+        assert_eq!(parsed.addresses, longer[..parsed.addresses.len()]);
+        assert!(parsed.addresses.len() > 3);
+    }
+
+    #[test]
+    fn a_name_that_does_not_fit_is_not_cut_short() {
+        let text = alias("c".repeat(200), &"ü".repeat(100), 1).render();
+        assert!(text.starts_with(ALIAS_MARK) && text.len() <= 255, "{text}");
+        assert_eq!(Alias::parse(&text), None);
+    }
+
+    #[test]
+    fn foreign_aliases_are_not_ours() {
+        for text in [
+            "",
+            "plexus",
+            "plexusx a b c d e",
+            "uplink to rack 7",
+            "plexus a b c d",
+        ] {
+            assert_eq!(Alias::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,5 +1,11 @@
 //! The pool against a model that is too simple to be wrong: a list of free addresses.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails panics"
+)]
+
 use ipnet::IpNet;
 use plexus_core::ipam::{Pool, PoolError, address_at, index_of};
 use proptest::prelude::*;

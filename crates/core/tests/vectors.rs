@@ -1,5 +1,11 @@
 //! The index, exclude and capacity arithmetic of multi-nic-cni, as input and expected output.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails panics"
+)]
+
 use ipnet::IpNet;
 use plexus_core::ipam::{Pool, address_at, exclude_range, index_of};
 use std::net::IpAddr;

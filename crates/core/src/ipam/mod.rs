@@ -4,6 +4,7 @@
 //! Keeps nothing on disk and asks nobody: the agent journals what is decided here, and replays it.
 
 mod error;
+mod fixed;
 pub mod host_local;
 mod index;
 mod key;
@@ -12,6 +13,7 @@ mod pools;
 mod runs;
 
 pub use error::AllocateError;
+pub use fixed::assigned_static;
 pub use index::{address_at, exclude_range, index_of};
 pub use key::PoolKey;
 pub use pool::{Pool, PoolError};

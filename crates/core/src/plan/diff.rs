@@ -102,7 +102,7 @@ pub fn diff_node(plan: &NodePlan, observed: &Observed) -> Vec<Difference> {
         side.same("kind", &link.kind.as_str(), &"bridge");
         side.up(link);
         if bridge.promisc && !link.promisc {
-            side.altered(Object::Link, "is not promiscuous".to_owned());
+            side.altered(Object::Link, "link is not promiscuous".to_owned());
         }
         for net in &bridge.addresses {
             side.address(link, &Address { net: *net });
@@ -151,7 +151,10 @@ fn diff_host_end(end: &HostEnd, observed: &Observed) -> Vec<Difference> {
     if let Some(bridge) = &end.bridge {
         let master = observed.link(bridge).map(|bridge| bridge.index);
         if master.is_none() || seen.master != master {
-            side.altered(Object::Link, format!("is not a port of bridge {bridge}"));
+            side.altered(
+                Object::Link,
+                format!("link is not a port of bridge {bridge}"),
+            );
         }
     }
     end.routes.iter().for_each(|route| side.route(seen, route));
@@ -239,7 +242,7 @@ impl<'a> Comparison<'a> {
 
     fn up(&mut self, seen: &ObservedLink) {
         if !seen.up {
-            self.altered(Object::Link, "is down".to_owned());
+            self.altered(Object::Link, "link is down".to_owned());
         }
     }
 

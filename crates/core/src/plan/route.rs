@@ -90,7 +90,7 @@ fn own_table(
         let Some(via) = gateway(assigned, family).filter(|_| !has) else {
             continue;
         };
-        let onlink = routed || !on_link(assigned, via);
+        let onlink = !on_link(assigned, via);
         let default = Route::new(family.everything(), Some(via));
         add(
             routes,
@@ -168,7 +168,8 @@ fn route(
         scope: conf.scope.or(global),
         mtu: conf.mtu.filter(|mtu| *mtu > 0),
         advmss: conf.advmss.filter(|mss| *mss > 0),
-        onlink: routed,
+        // A link-local next hop of IPv6 is on the link by its nature.
+        onlink: routed && family == Family::V4,
     })
 }
 

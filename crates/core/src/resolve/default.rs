@@ -23,6 +23,9 @@ pub enum Brings<'a> {
     Native(&'a Wanted, &'a Assigned),
     /// From executed plugins.
     Delegate(&'a Outcome),
+    /// Plugins that have not been executed yet: nobody knows. Named, it has the default route;
+    /// otherwise those before it decide.
+    NotYet,
 }
 
 /// Decides for each candidate, in order, which default routes are on it.
@@ -96,7 +99,7 @@ fn named(
     let Some(candidate) = candidates.get(index) else {
         return Ok(None);
     };
-    if candidate.has_gateway(family) {
+    if candidate.has_gateway(family) || matches!(candidate.brings, Brings::NotYet) {
         return Ok(Some(index));
     }
     let for_both = Family::ALL
@@ -122,13 +125,14 @@ impl Candidate<'_> {
                 gateways.any(|gateway| Family::of(gateway) == family)
                     || any_default(&outcome.routes, family)
             }
+            Brings::NotYet => false,
         }
     }
 
     /// Whether plugins that we executed have set one.
     fn has_set_default(&self, family: Family) -> bool {
         match self.brings {
-            Brings::Native(..) => false,
+            Brings::Native(..) | Brings::NotYet => false,
             Brings::Delegate(outcome) => any_default(&outcome.routes, family),
         }
     }

@@ -268,3 +268,45 @@ fn a_delegate_can_have_it_and_cannot_be_made_to_give_it_up() {
         "{error}"
     );
 }
+
+#[test]
+fn plugins_that_have_not_run_have_it_only_if_they_are_named() {
+    let cases = [
+        case("a", &[("10.0.0.2/24", Some("10.0.0.1"))], false, &[]),
+        case("b", &[], false, &[]),
+    ];
+    let candidate = |case: &'static str, index: usize, brings| {
+        let Case {
+            network, ifname, ..
+        } = &cases[index];
+        assert_eq!(network.as_str(), case);
+        Candidate {
+            network,
+            ifname,
+            brings,
+        }
+    };
+    let first = Brings::Native(&cases[0].wanted, &cases[0].assigned);
+    let candidates = [candidate("a", 0, first), candidate("b", 1, Brings::NotYet)];
+    let none = DefaultRoute::Only {
+        v4: false,
+        v6: false,
+    };
+    let chosen = choose_default(&candidates, Some(&DefaultGw::default())).unwrap();
+    assert_eq!(
+        chosen,
+        [
+            DefaultRoute::Only {
+                v4: true,
+                v6: false
+            },
+            none
+        ]
+    );
+    let named = DefaultGw {
+        v4: Some("b".to_owned()),
+        v6: Some("b".to_owned()),
+    };
+    let chosen = choose_default(&candidates, Some(&named)).unwrap();
+    assert_eq!(chosen, [none, DefaultRoute::Only { v4: true, v6: true }]);
+}

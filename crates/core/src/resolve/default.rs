@@ -147,6 +147,7 @@ impl Candidate<'_> {
                 .ips
                 .iter()
                 .any(|ip| Family::of(ip.address.addr()) == family),
+            Brings::NotYet => false,
         }
     }
 }

@@ -26,6 +26,10 @@ pub struct NetConf {
 }
 
 /// One network, or all of the container's.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one per call, or a handful; none is kept"
+)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
     /// Plugin mode: one call, one interface.
@@ -82,6 +86,10 @@ pub struct Network {
 }
 
 /// Natively, or by executing plugins.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one per call, or a handful; none is kept"
+)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum How {
     /// By netlink.

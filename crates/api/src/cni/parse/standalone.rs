@@ -66,47 +66,41 @@ pub(super) fn read(fields: &mut Fields<'_>, head: &Head, version: Version) -> Op
 }
 
 impl Body {
-    /// The interfaces' names, in order: the first CNI_IFNAME, the others as they ask, or `net<i>`.
-    /// Refuses names that clash, and a `default-gw` that names nothing: only here, since
-    /// CNI_IFNAME is no part of the configuration.
-    pub fn interface_names(&self, ifname: &IfName) -> Result<Vec<IfName>, Error> {
+    /// Checks what depends on CNI_IFNAME, which is no part of the configuration: that no two
+    /// interfaces have one name (the first is named CNI_IFNAME, the others as they ask, or
+    /// `net<i>`), and that `default-gw` names one of them.
+    pub fn check_names(&self, ifname: &IfName) -> Result<(), Error> {
         let Body::All {
             networks,
             default_gw,
         } = self
         else {
-            return Ok(vec![ifname.clone()]);
+            return Ok(());
         };
-        let wrong = |msg: String, details: &str| Error::new(Code::InvalidConfig, msg, details);
-        let mut names = Vec::with_capacity(networks.len());
+        let wrong = |msg: String, details: &str| Err(Error::new(Code::InvalidConfig, msg, details));
+        let mut seen = BTreeSet::new();
         for (i, network) in networks.iter().enumerate() {
-            let name = match (i, &network.interface) {
-                (0, Some(own)) if own != ifname => {
-                    let msg = format!("networks[0].interface: {own} is not CNI_IFNAME, {ifname}");
-                    return Err(wrong(
-                        msg,
-                        "leave it out: the runtime names the first interface",
-                    ));
-                }
-                (0, _) => ifname.clone(),
-                (_, Some(own)) => own.clone(),
-                (_, None) => default_name(i)?,
-            };
-            if names.contains(&name) {
-                let msg = format!("networks[{i}]: another interface is named {name} too");
-                return Err(wrong(msg, "write another name as its \"interface\""));
+            if let (0, Some(own)) = (i, &network.interface)
+                && own != ifname
+            {
+                let msg = format!("networks[0].interface: {own} is not CNI_IFNAME, {ifname}");
+                return wrong(msg, "leave it out: the runtime names the first interface");
             }
-            names.push(name);
+            let name = name_of(i, network, Some(ifname)).unwrap_or_default();
+            if !seen.insert(name.clone()) {
+                let msg = format!("networks[{i}]: another interface is named {name} too");
+                return wrong(msg, "write another name as its \"interface\"");
+            }
         }
         for name in [&default_gw.v4, &default_gw.v6].into_iter().flatten() {
-            named(networks, Some(ifname), name).map_err(|text| {
-                wrong(
+            if let Err(text) = named(networks, Some(ifname), name) {
+                return wrong(
                     format!("default-gw: {text}"),
                     "write a name that occurs once",
-                )
-            })?;
+                );
+            }
         }
-        Ok(names)
+        Ok(())
     }
 
     /// Whether some plugin that is executed declares a capability.
@@ -157,12 +151,8 @@ fn unique_interfaces(fields: &mut Fields<'_>, networks: &[Network]) {
 /// Which element a name means. Without CNI_IFNAME any interface name may turn out to be it.
 fn named(networks: &[Network], ifname: Option<&IfName>, name: &str) -> Result<(), String> {
     let by_name = |(i, network): (usize, &Network)| {
-        let own = match (i, &network.interface) {
-            (0, _) => ifname.cloned(),
-            (_, Some(own)) => Some(own.clone()),
-            (_, None) => default_name(i).ok(),
-        };
-        (network.name.as_str() == name || own.is_some_and(|own| own.as_str() == name)).then_some(i)
+        let own = name_of(i, network, ifname);
+        (network.name.as_str() == name || own.as_deref() == Some(name)).then_some(i)
     };
     let found: Vec<usize> = networks.iter().enumerate().filter_map(by_name).collect();
     match found.as_slice() {
@@ -186,7 +176,11 @@ fn named(networks: &[Network], ifname: Option<&IfName>, name: &str) -> Result<()
     }
 }
 
-fn default_name(i: usize) -> Result<IfName, Error> {
-    IfName::new(&format!("net{i}"))
-        .map_err(|error| Error::new(Code::InvalidConfig, error.to_string(), ""))
+/// The name of the i-th interface; none if it is CNI_IFNAME, and that is not known.
+fn name_of(i: usize, network: &Network, ifname: Option<&IfName>) -> Option<String> {
+    match (i, &network.interface) {
+        (0, _) => ifname.map(ToString::to_string),
+        (_, Some(own)) => Some(own.to_string()),
+        (_, None) => Some(format!("net{i}")),
+    }
 }

@@ -1,6 +1,6 @@
 //! `plexus`: subnets, exclusions and gateways that must fit together.
 
-use super::span::{Span, overlaps};
+use super::span::{Span, address, overlaps};
 use crate::Fields;
 use crate::cni::PlexusIpam;
 use crate::cni::parse::common;
@@ -126,7 +126,7 @@ fn check_gateways(fields: &mut Fields<'_>, subnets: &[IpNet], gateways: &[IpAddr
 }
 
 /// Every subnet must have an address to hand out: its usable ones without the excluded ones and
-/// the gateway, given or reserved.
+/// the gateway, given or reserved. In a subnet of one address none is reserved.
 fn check_space(fields: &mut Fields<'_>, subnets: &[IpNet], exclude: &[IpNet], gateways: &[IpAddr]) {
     for subnet in subnets {
         let usable = Span::usable(subnet);
@@ -134,17 +134,17 @@ fn check_space(fields: &mut Fields<'_>, subnets: &[IpNet], exclude: &[IpNet], ga
             .iter()
             .filter_map(|net| usable.shared(&Span::of(net)));
         let gone = gone.fold(0_u128, |sum, span| sum.saturating_add(span.len()));
-        let gateway = gateways
+        let given = gateways
             .iter()
             .copied()
             .find(|gateway| usable.holds(*gateway));
-        let gateway = gateway.unwrap_or_else(|| super::span::address(usable.family, usable.first));
-        let counted = exclude.iter().any(|net| net.contains(&gateway));
-        let taken = gone.saturating_add(u128::from(!counted));
-        if taken >= usable.len() {
+        let reserved = (usable.len() > 1).then(|| address(usable.family, usable.first));
+        let excluded = |gateway: &IpAddr| exclude.iter().any(|net| net.contains(gateway));
+        let gateway = given.or(reserved).filter(|gateway| !excluded(gateway));
+        if gone.saturating_add(u128::from(gateway.is_some())) >= usable.len() {
             let text = format!(
-                "{subnet} has no address to hand out beside its gateway {gateway} and what is \
-                 excluded: write a larger one, or exclude less"
+                "{subnet} has no address to hand out beside its gateway and what is excluded: \
+                 write a larger one, or exclude less"
             );
             fields.problem("subnets", text);
         }

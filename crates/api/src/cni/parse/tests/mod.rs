@@ -1,0 +1,68 @@
+mod accepted;
+mod delegation;
+mod hostile;
+mod property;
+mod standalone;
+
+use crate::cni::{Args, Chain, Error, How, Native, NetConf, Network};
+use serde_json::{Value, json};
+
+fn parse(conf: &Value) -> Result<NetConf, Error> {
+    NetConf::parse(conf.to_string().as_bytes(), &Args::default())
+}
+
+/// `extra` over a small valid configuration of `provider`.
+fn with(provider: &str, extra: &Value) -> Value {
+    over(
+        &json!({"cniVersion": "1.1.0", "name": "n", "type": "plexus-cni", "provider": provider}),
+        extra,
+    )
+}
+
+/// `extra` over a small configuration of the reference plugin `plugin`.
+fn of_plugin(plugin: &str, extra: &Value) -> Value {
+    over(
+        &json!({"cniVersion": "1.1.0", "name": "n", "type": plugin}),
+        extra,
+    )
+}
+
+fn over(base: &Value, extra: &Value) -> Value {
+    let mut conf = base.clone();
+    for (key, value) in extra.as_object().unwrap() {
+        conf[key] = value.clone();
+    }
+    conf
+}
+
+fn native(network: &Network) -> &Native {
+    match &network.how {
+        How::Native(native) => native,
+        How::Delegate(chain) => panic!("executed, because of {:?}", chain.because),
+    }
+}
+
+fn chain(network: &Network) -> &Chain {
+    match &network.how {
+        How::Delegate(chain) => chain,
+        How::Native(native) => panic!("native: {native:?}"),
+    }
+}
+
+/// Each configuration is refused with a number and a text.
+fn refused(table: &[(Value, u32, &str)]) {
+    for (conf, code, cause) in table {
+        let error = parse(conf).expect_err(&conf.to_string());
+        assert!(
+            error.msg.contains(cause),
+            "{conf}\nwanted {cause:?}\ngot    {error}"
+        );
+        assert_eq!(error.code.number(), *code, "{conf}\n{error}");
+        assert!(!error.details.is_empty(), "{error}");
+        assert!(
+            error.msg.len() < 8_000,
+            "a message of {} bytes",
+            error.msg.len()
+        );
+    }
+}

@@ -124,7 +124,7 @@ fn to_next_hops(assigned: &Assigned, table: Option<u32>, routes: &mut Vec<Route>
                 routes,
                 Route {
                     table,
-                    onlink: true,
+                    onlink: family == Family::V4,
                     ..subnet
                 },
             );

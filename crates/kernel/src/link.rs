@@ -92,6 +92,14 @@ pub(crate) fn set_up(name: &str, index: u32) -> Request {
     set_flags(name, index, LinkFlags::Up, "bring up")
 }
 
+/// Makes a link a port of a bridge.
+pub(crate) fn set_master(name: &str, index: u32, master: u32) -> Request {
+    let mut message = LinkMessage::default();
+    message.header.index = index;
+    message.attributes.push(LinkAttribute::Controller(master));
+    Request::new(Message::SetLink(message), 0, format!("make {name} a port"))
+}
+
 /// Switches promiscuous mode on.
 pub(crate) fn set_promisc(name: &str, index: u32) -> Request {
     set_flags(

@@ -5,7 +5,7 @@ use crate::nft::{self, NftError};
 use crate::sysctl::{self, SysctlError};
 use crate::{NetlinkError, NetnsError, NodeSide, bridge};
 use ipnet::IpNet;
-use plexus_core::plan::NodePlan;
+use plexus_core::plan::{NodePlan, Observed};
 use plexus_types::{IfName, Mac};
 
 /// What had to be changed; empty if all was there.
@@ -101,6 +101,22 @@ pub fn ensure(plan: &NodePlan, node: &NodeSide) -> Result<Ensured, NodeError> {
         done.changes.extend(nft::ensure(node, &plan.masquerades)?);
     }
     Ok(done)
+}
+
+/// The bridges of a plan and their addresses, as the kernel has them.
+pub fn observe(plan: &NodePlan, node: &NodeSide) -> Result<Observed, NetlinkError> {
+    node.with_socket(|socket| {
+        let mut observed = Observed::default();
+        for bridge in &plan.bridges {
+            if let Some(link) = crate::observe::link_by_name(socket, bridge.name.as_str())? {
+                observed
+                    .addresses
+                    .extend(crate::observe::addresses_of(socket, link.index)?);
+                observed.links.push(link);
+            }
+        }
+        Ok(observed)
+    })
 }
 
 /// The MAC of a bridge (or another link) of the node, if there is such a link.

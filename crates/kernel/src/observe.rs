@@ -79,6 +79,16 @@ pub fn links(socket: &mut Socket) -> Result<Vec<ObservedLink>, NetlinkError> {
     list(socket, link::list(), link::read)
 }
 
+/// The addresses of one link.
+pub fn addresses_of(
+    socket: &mut Socket,
+    index: u32,
+) -> Result<Vec<plexus_core::plan::ObservedAddress>, NetlinkError> {
+    let mut addresses = list(socket, address::list(Some(index)), address::read)?;
+    addresses.retain(|address| address.link == index);
+    Ok(addresses)
+}
+
 /// The link of that name in the socket's namespace, if there is one.
 pub fn link_by_name(socket: &mut Socket, name: &str) -> Result<Option<ObservedLink>, NetlinkError> {
     if name.is_empty() || name.len() > 15 {

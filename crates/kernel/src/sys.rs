@@ -43,6 +43,61 @@ pub(crate) fn get_option_u64(fd: impl AsFd, level: i32, name: i32) -> io::Result
     check(result).map(|_| value)
 }
 
+/// Process and user of the peer of a unix socket; process 0 if it cannot be seen from here.
+pub(crate) fn peer_credentials(fd: impl AsFd) -> io::Result<(i32, u32)> {
+    let mut value = libc::ucred {
+        pid: 0,
+        uid: u32::MAX,
+        gid: u32::MAX,
+    };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: pointer and length describe `value`, which outlives the call; it is made of
+    // integers, so any bit pattern is valid.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut value).cast(),
+            &raw mut length,
+        )
+    };
+    check(result).map(|_| (value.pid, value.uid))
+}
+
+/// Blocks SIGTERM and SIGINT in the calling thread and those that it starts.
+pub(crate) fn block_stop_signals() -> io::Result<()> {
+    let set = stop_signals();
+    // SAFETY: `set` is initialised and outlives the call; the old mask is not asked for.
+    match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        number => Err(io::Error::from_raw_os_error(number)),
+    }
+}
+
+/// Waits for SIGTERM or SIGINT, which must be blocked.
+pub(crate) fn wait_for_stop_signal() -> io::Result<i32> {
+    let set = stop_signals();
+    let mut signal = 0;
+    // SAFETY: both pointers are to initialised values that outlive the call.
+    match unsafe { libc::sigwait(&raw const set, &raw mut signal) } {
+        0 => Ok(signal),
+        number => Err(io::Error::from_raw_os_error(number)),
+    }
+}
+
+fn stop_signals() -> libc::sigset_t {
+    let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `sigemptyset` initialises the whole set; `sigaddset` with a valid signal number only
+    // changes it.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), libc::SIGTERM);
+        libc::sigaddset(set.as_mut_ptr(), libc::SIGINT);
+        set.assume_init()
+    }
+}
+
 /// The kind of a namespace, as a `CLONE_NEW…` constant.
 pub(crate) fn namespace_kind(fd: impl AsFd) -> io::Result<i32> {
     // SAFETY: NS_GET_NSTYPE takes no argument and touches no memory of ours; on a descriptor of

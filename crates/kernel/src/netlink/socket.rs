@@ -8,7 +8,10 @@ use super::attributes::{attributes, text};
 use super::error::{NetlinkError, Refused};
 use crate::effect::Effect;
 use crate::{Netns, sys};
-use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkSerializable};
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
+    NetlinkSerializable,
+};
 use netlink_packet_route::RouteNetlinkMessage;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
@@ -43,6 +46,12 @@ impl<M> Request<M> {
             flags,
             what: what.into(),
         }
+    }
+
+    /// The same, but what is there already is replaced.
+    pub(crate) fn replacing(mut self) -> Self {
+        self.flags = (self.flags & !NLM_F_EXCL) | NLM_F_CREATE | NLM_F_REPLACE;
+        self
     }
 }
 

@@ -5,13 +5,14 @@ use super::encode::{
     Attributes, batch_begin, batch_end, bitwise, cmp, message, meta_nfproto, payload,
 };
 use crate::effect::effect;
-use crate::netlink::{Raw, Request, attributes};
+use crate::netlink::{Raw, Request, attributes, ip};
 use crate::{NetlinkError, NetnsError, NodeSide, Socket};
 use ipnet::IpNet;
 use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE};
 use plexus_core::plan::Masquerade;
 use plexus_types::NetworkName;
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::PoisonError;
 
 /// nf_tables refused, or is not there.
@@ -110,7 +111,7 @@ const RULE_USERDATA: u16 = 7;
 const COMMENT: u8 = 0;
 const SOURCE: u8 = 80;
 /// Goes up when the expressions change, so that old rules are told from new ones.
-const FORMAT: &str = "1";
+const FORMAT: u8 = 1;
 
 /// One rule of our chain, as the kernel has it.
 struct Rule {
@@ -140,10 +141,12 @@ impl Rule {
         let mut rest = &self.userdata[..];
         while let [kind, length, more @ ..] = rest {
             let value = more.get(..usize::from(*length))?;
-            let text = std::str::from_utf8(value).ok()?.trim_end_matches('\0');
             match *kind {
-                COMMENT => network = text.strip_prefix("plexus ").map(str::to_owned),
-                SOURCE => source = text.split(' ').nth(1).and_then(|net| net.parse().ok()),
+                COMMENT => {
+                    let text = std::str::from_utf8(value).ok()?.trim_end_matches('\0');
+                    network = text.strip_prefix("plexus ").map(str::to_owned);
+                }
+                SOURCE => source = read_source(value),
                 _ => {}
             }
             rest = &more[value.len()..];
@@ -304,17 +307,25 @@ fn matching(list: Attributes, offset: u32, length: u32, equal: bool, net: IpNet)
     list.expression("cmp", cmp(equal, &network))
 }
 
+/// A network name has at most 200 bytes: the kernel's 256 are enough.
 fn userdata(masquerade: &Masquerade) -> Vec<u8> {
-    let mut bytes = Vec::new();
     let source = masquerade.source.trunc();
-    let parts = [
-        (COMMENT, format!("plexus {}\0", masquerade.network)),
-        (SOURCE, format!("{FORMAT} {source}\0")),
-    ];
-    for (kind, text) in parts {
-        // A network name has at most 200 bytes, a prefix at most 43.
-        bytes.extend([kind, text.len().min(255) as u8]);
-        bytes.extend(text.bytes().take(255));
+    let comment = format!("plexus {}\0", masquerade.network);
+    let mut source_bytes = vec![FORMAT, source.prefix_len()];
+    match source.addr() {
+        IpAddr::V4(v4) => source_bytes.extend(v4.octets()),
+        IpAddr::V6(v6) => source_bytes.extend(v6.octets()),
     }
+    let mut bytes = vec![COMMENT, comment.len() as u8];
+    bytes.extend(comment.bytes());
+    bytes.extend([SOURCE, source_bytes.len() as u8]);
+    bytes.extend(source_bytes);
     bytes
+}
+
+fn read_source(value: &[u8]) -> Option<IpNet> {
+    match value {
+        [_, length, address @ ..] => IpNet::new(ip(address)?, *length).ok(),
+        _ => None,
+    }
 }

@@ -10,6 +10,8 @@
 
 mod apply;
 mod remove;
+mod restore;
 
 pub use apply::{Applied, ApplyError, apply, observe};
 pub use remove::{RemoveError, Removed, remove, remove_marked};
+pub use restore::restore_node;

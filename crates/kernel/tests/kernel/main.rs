@@ -1,0 +1,17 @@
+//! The kernel room against a real kernel: namespaces, links, traffic. Needs root. What is looked at
+//! is looked at with `ip`, `nft`, `ping` and `tcpdump`, so that a mistake in our own netlink code
+//! cannot hide itself.
+
+mod announce;
+mod bridge;
+mod lab;
+mod macvlan;
+mod netns;
+mod nft;
+mod node;
+mod probe;
+mod refusals;
+mod remove;
+mod routed;
+mod scan;
+mod timing;

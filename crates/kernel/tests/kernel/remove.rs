@@ -1,0 +1,168 @@
+use crate::lab::{Lab, alias, bridge, host_end, net, node_plan, plan, port};
+use plexus_core::plan::{PodPlan, Rule};
+use plexus_kernel::pod::{self, Removed};
+use plexus_kernel::{Netns, node};
+
+fn mixed(lab: &Lab) -> PodPlan {
+    node::ensure(&node_plan(vec![bridge("br0", &["10.1.0.1/24"])]), &lab.side).unwrap();
+    let mut macvlan = lab.macvlan("c1", "net1", &["192.0.2.11/24"]);
+    macvlan.rules.push(Rule {
+        from: net("192.0.2.11/32"),
+        table: 5000,
+        priority: 5080,
+    });
+    plan(
+        1,
+        vec![
+            port("c1", "eth0", "br0", &["10.1.0.2/24"]),
+            macvlan,
+            lab.macvlan("c1", "net2", &[]),
+        ],
+    )
+}
+
+#[test]
+fn everything_goes_and_again_is_fine() {
+    let lab = Lab::new();
+    let pod = lab.pod("one");
+    let before = pod.ns.sh("ip -o link; ip rule");
+    let plan = mixed(&lab);
+    lab.apply(&plan, &pod);
+    let removed = pod::remove(&plan, Some(&pod.netns), &lab.side).unwrap();
+    assert_eq!(
+        removed,
+        Removed {
+            in_pod: 3,
+            on_node: 0,
+            rules: 1
+        }
+    );
+    let after = pod.ns.sh("ip -o link set lo down; ip -o link; ip rule");
+    assert_eq!(before.lines().count(), after.lines().count(), "{after}");
+    assert!(
+        !lab.node.ns().sh("ip -o link").contains("px0"),
+        "the host end is left"
+    );
+    let again = pod::remove(&plan, Some(&pod.netns), &lab.side).unwrap();
+    assert_eq!((again.in_pod, again.on_node), (0, 0));
+}
+
+#[test]
+fn what_was_half_made_goes_too() {
+    let lab = Lab::new();
+    let pod = lab.pod("one");
+    let mut plan = mixed(&lab);
+    // net2 cannot be made; the others are there by then.
+    pod.ns.sh("ip link add net2 type bridge");
+    let error = pod::apply(&plan, &pod.netns, &lab.side).unwrap_err();
+    assert!(error.to_string().contains("net2"), "{error}");
+    assert!(pod.ns.sh("ip -o link").contains("net1"));
+    pod::remove(&plan, Some(&pod.netns), &lab.side).unwrap();
+    let left = pod.ns.sh("ip -o link");
+    assert!(
+        left.contains("net2") && !left.contains("net1") && !left.contains("eth0"),
+        "{left}"
+    );
+    pod.ns.sh("ip link del net2");
+    plan.links.pop();
+    lab.apply(&plan, &pod);
+}
+
+#[test]
+fn a_foreign_link_of_the_same_group_stays() {
+    let lab = Lab::new();
+    let pod = lab.pod("one");
+    let plan = PodPlan {
+        group: 77,
+        ..mixed(&lab)
+    };
+    lab.apply(&plan, &pod);
+    pod.ns
+        .sh("ip link add mine type bridge; ip link set mine group 77");
+    let removed = pod::remove(&plan, Some(&pod.netns), &lab.side).unwrap();
+    assert_eq!(removed.in_pod, 3);
+    let left = pod.ns.sh("ip -o link");
+    assert!(left.contains("mine") && !left.contains("net1"), "{left}");
+}
+
+#[test]
+fn a_link_whose_group_the_pod_changed_goes_by_its_mark() {
+    let lab = Lab::new();
+    let pod = lab.pod("one");
+    let plan = mixed(&lab);
+    lab.apply(&plan, &pod);
+    pod.ns.sh("ip link set net1 group 0");
+    assert_eq!(
+        pod::remove(&plan, Some(&pod.netns), &lab.side)
+            .unwrap()
+            .in_pod,
+        3
+    );
+}
+
+#[test]
+fn a_foreign_link_of_the_same_name_stays() {
+    let lab = Lab::new();
+    let pod = lab.pod("one");
+    let plan = mixed(&lab);
+    pod.ns.sh("ip link add net1 type bridge");
+    let removed = pod::remove(&plan, Some(&pod.netns), &lab.side).unwrap();
+    assert_eq!(removed.in_pod, 0);
+    assert!(pod.ns.sh("ip -o link").contains("net1"));
+}
+
+#[test]
+fn without_a_namespace_the_host_ends_go_unless_they_are_foreign() {
+    let lab = Lab::new();
+    let pod = lab.pod("one");
+    let plan = mixed(&lab);
+    lab.apply(&plan, &pod);
+    let end = host_end("c1", "eth0").name;
+    let node = lab.node.ns();
+    node.sh(&format!("ip link set {end} alias 'somebody else'"));
+    assert_eq!(
+        pod::remove(&plan, None, &lab.side).unwrap(),
+        Removed::default()
+    );
+    node.sh(&format!(
+        "ip link set {end} alias '{}'",
+        alias("c1", "eth0")
+    ));
+    let removed = pod::remove(&plan, None, &lab.side).unwrap();
+    assert_eq!(
+        removed,
+        Removed {
+            in_pod: 0,
+            on_node: 1,
+            rules: 0
+        }
+    );
+    assert!(!node.sh("ip -o link").contains(end.as_str()));
+}
+
+#[test]
+fn marked_links_go_without_a_plan() {
+    let lab = Lab::new();
+    let pod = lab.pod("one");
+    lab.apply(&mixed(&lab), &pod);
+    let other = plan(2, vec![lab.macvlan("c2", "net9", &[])]);
+    lab.apply(&other, &pod);
+    let remove = |container: &str, ifname: &str, pod: Option<&Netns>| {
+        pod::remove_marked(pod, container, ifname, &lab.side).unwrap()
+    };
+    assert_eq!(remove("c1", "eth1", Some(&pod.netns)), Removed::default());
+    assert_eq!(remove("c1", "eth0", None).on_node, 1);
+    assert_eq!(remove("c1", "eth0", Some(&pod.netns)).in_pod, 2);
+    assert!(pod.ns.sh("ip -o link").contains("net9"));
+}
+
+#[test]
+fn the_calling_thread_is_home_again() {
+    let lab = Lab::new();
+    let pod = lab.pod("one");
+    let home = Netns::current().unwrap().cookie().unwrap();
+    let plan = mixed(&lab);
+    lab.apply(&plan, &pod);
+    pod::remove(&plan, Some(&pod.netns), &lab.side).unwrap();
+    assert_eq!(Netns::current().unwrap().cookie().unwrap(), home);
+}

@@ -19,6 +19,24 @@ pub struct Outcome {
     pub dns: Dns,
 }
 
+impl Outcome {
+    /// What the plugins before us in a chain did, and then what we did.
+    pub fn followed_by(mut self, ours: Outcome) -> Self {
+        let offset = self.interfaces.len();
+        let shifted = |ip: Ip| Ip {
+            interface: ip.interface.map(|index| index + offset),
+            ..ip
+        };
+        self.interfaces.extend(ours.interfaces);
+        self.ips.extend(ours.ips.into_iter().map(shifted));
+        self.routes.extend(ours.routes);
+        if !ours.dns.is_empty() {
+            self.dns = ours.dns;
+        }
+        self
+    }
+}
+
 /// A route of a result: as written, the gateway only if it was.
 pub type Route = RouteConf;
 

@@ -108,10 +108,13 @@ pub fn pod_plan(place: &Place<'_>, mut links: Vec<Link>) -> PodPlan {
     }
 }
 
+/// Where our groups begin: above what people number by hand, below what tools print as negative.
+const GROUPS: u32 = 0x4000_0000;
+
 /// The link group of a call: a hash with the top bit set, so that it is never 0 and never one of
 /// the small numbers that people use.
 pub fn group(place: &Place<'_>) -> u32 {
-    0x8000_0000 | hash32(&["group", place.container.as_str(), place.cni_ifname.as_str()])
+    GROUPS | (hash32(&["group", place.container.as_str(), place.cni_ifname.as_str()]) & (GROUPS - 1))
 }
 
 fn check(wanted: &Wanted, assigned: &Assigned) -> Result<(), PlanError> {

@@ -410,6 +410,11 @@ fn observe_end(
             .extend(optional(socket.get(&request, neighbour::read))?);
     }
     observed.links.push(link);
+    if let Some(bridge) = &end.bridge
+        && observed.link(bridge).is_none()
+    {
+        observed.links.extend(link_by_name(socket, bridge.as_str())?);
+    }
     Ok(())
 }
 

@@ -1,0 +1,211 @@
+//! Who may come in, and in which order. Owns the bound on ADDs in the house and the order of
+//! operations on one sandbox. Does no work itself.
+//!
+//! DEL is never refused. Operations on one container run one at a time, in the order in which
+//! they came; different containers do not wait for each other.
+
+use plexus_types::ContainerId;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The doorkeeper.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    bound: usize,
+    house: Mutex<House>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct House {
+    adds: usize,
+    next_ticket: u64,
+    lines: BTreeMap<ContainerId, VecDeque<u64>>,
+}
+
+/// Why someone was not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    /// The bound is reached.
+    #[error("{bound} ADDs are in the queue already (--queue {bound})")]
+    Full {
+        /// The bound.
+        bound: usize,
+    },
+    /// The caller left while it waited in line.
+    #[error("the caller went away before its turn came")]
+    CallerGone,
+    /// Another operation on the container takes too long.
+    #[error("another operation on this container is still running after {0:?}")]
+    Busy(Duration),
+}
+
+/// A place among the ADDs in the house; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Place<'a>(&'a Admission);
+
+/// The turn of one operation on one container; passed on when dropped.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    admission: &'a Admission,
+    container: ContainerId,
+    ticket: u64,
+}
+
+impl Admission {
+    /// At most `bound` ADDs at a time, waiting or running.
+    pub(crate) fn new(bound: usize) -> Self {
+        Self {
+            bound,
+            house: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// A place for an ADD, at once or not at all.
+    pub(crate) fn place(&self) -> Result<Place<'_>, Refused> {
+        let mut house = self.lock();
+        if house.adds >= self.bound {
+            return Err(Refused::Full { bound: self.bound });
+        }
+        house.adds += 1;
+        Ok(Place(self))
+    }
+
+    /// How many ADDs are in the house.
+    pub(crate) fn adds(&self) -> usize {
+        self.lock().adds
+    }
+
+    /// Waits for the container's turn. `gone` is asked now and then whether the caller has left.
+    pub(crate) fn turn(
+        &self,
+        container: &ContainerId,
+        patience: Duration,
+        mut gone: impl FnMut() -> bool,
+    ) -> Result<Turn<'_>, Refused> {
+        let deadline = Instant::now() + patience;
+        let mut house = self.lock();
+        let ticket = house.next_ticket;
+        house.next_ticket += 1;
+        house
+            .lines
+            .entry(container.clone())
+            .or_default()
+            .push_back(ticket);
+        let turn = Turn {
+            admission: self,
+            container: container.clone(),
+            ticket,
+        };
+        while house.lines.get(container).and_then(VecDeque::front) != Some(&ticket) {
+            let waited = self.changed.wait_timeout(house, Duration::from_millis(100));
+            house = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if house.lines.get(container).and_then(VecDeque::front) == Some(&ticket) {
+                break;
+            }
+            let refused = if gone() {
+                Some(Refused::CallerGone)
+            } else {
+                (Instant::now() >= deadline).then_some(Refused::Busy(patience))
+            };
+            if let Some(refused) = refused {
+                drop(house);
+                drop(turn);
+                return Err(refused);
+            }
+        }
+        drop(house);
+        Ok(turn)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, House> {
+        self.house.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.lock().adds -= 1;
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut house = self.admission.lock();
+        if let Some(line) = house.lines.get_mut(&self.container) {
+            line.retain(|ticket| *ticket != self.ticket);
+            if line.is_empty() {
+                house.lines.remove(&self.container);
+            }
+        }
+        drop(house);
+        self.admission.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> ContainerId {
+        text.parse().unwrap()
+    }
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn the_bound_holds_and_places_come_back() {
+        let admission = Admission::new(2);
+        let one = admission.place().unwrap();
+        let _two = admission.place().unwrap();
+        assert_eq!(admission.place().unwrap_err(), Refused::Full { bound: 2 });
+        drop(one);
+        assert!(admission.place().is_ok());
+        assert_eq!(admission.adds(), 1);
+    }
+
+    #[test]
+    fn one_container_is_served_in_order() {
+        let admission = Admission::new(9);
+        let order = Mutex::new(Vec::new());
+        let first = admission.turn(&id("c"), LONG, || false).unwrap();
+        std::thread::scope(|scope| {
+            for i in 0..5 {
+                let (admission, order) = (&admission, &order);
+                scope.spawn(move || {
+                    let _turn = admission.turn(&id("c"), LONG, || false).unwrap();
+                    order.lock().unwrap().push(i);
+                });
+                while admission.lock().lines[&id("c")].len() < i + 2 {
+                    std::thread::yield_now();
+                }
+            }
+            drop(first);
+        });
+        assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4]);
+        assert!(admission.lock().lines.is_empty());
+    }
+
+    #[test]
+    fn other_containers_do_not_wait() {
+        let admission = Admission::new(9);
+        let _held = admission.turn(&id("a"), LONG, || false).unwrap();
+        assert!(admission.turn(&id("b"), Duration::ZERO, || false).is_ok());
+    }
+
+    #[test]
+    fn who_leaves_the_line_is_dropped_from_it() {
+        let admission = Admission::new(9);
+        let held = admission.turn(&id("a"), LONG, || false).unwrap();
+        let refused = admission.turn(&id("a"), LONG, || true).unwrap_err();
+        assert_eq!(refused, Refused::CallerGone);
+        let refused = admission
+            .turn(&id("a"), Duration::from_millis(1), || false)
+            .unwrap_err();
+        assert!(matches!(refused, Refused::Busy(_)));
+        drop(held);
+        assert!(admission.turn(&id("a"), LONG, || false).is_ok());
+    }
+}

@@ -1,0 +1,224 @@
+//! Links that carry our mark but have no record: the journal was lost. They are taken on as they
+//! are and their addresses reserved; a DEL or GC removes them like any other.
+
+use crate::failure;
+use crate::journal::{Body, NativeRecord, Record};
+use crate::verbs::Agent;
+use plexus_api::cni::Error;
+use plexus_core::attachment::{Alias, Assigned, AssignedIp, derived_mac};
+use plexus_core::ipam::PoolKey;
+use plexus_core::plan::{
+    self, HostEnd, Link, LinkKind, MacvlanMode, ObservedLink, Parent, PodPlan,
+};
+use plexus_kernel::{Netns, Socket, observe, scan};
+use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName};
+use std::collections::BTreeMap;
+
+type Key = (ContainerId, IfName);
+
+impl Agent {
+    /// Looks through every namespace that can be seen.
+    pub(crate) fn adopt(&self) -> Result<(), Error> {
+        let mut found: BTreeMap<Key, Vec<Found>> = BTreeMap::new();
+        for namespace in scan::namespaces() {
+            let path = namespace.path.to_string_lossy();
+            for link in marked_links(&namespace.netns) {
+                if let Some((key, one)) = Found::of(link, &path, namespace.cookie) {
+                    found.entry(key).or_default().push(one);
+                }
+            }
+        }
+        let journal = self.journal()?;
+        for ((container, ifname), links) in found {
+            let known = journal
+                .find(&container, &ifname)
+                .map_err(|e| failure::journal(&e))?;
+            if known.is_none() {
+                self.adopt_one(container, ifname, &links)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn adopt_one(
+        &self,
+        container: ContainerId,
+        ifname: IfName,
+        links: &[Found],
+    ) -> Result<(), Error> {
+        let Some(first) = links.first() else {
+            return Ok(());
+        };
+        tracing::warn!(%container, %ifname, links = links.len(), "adopting interfaces that carry our mark but have no record");
+        let natives = links
+            .iter()
+            .enumerate()
+            .map(|(index, link)| link.native(index))
+            .collect();
+        let record = Record {
+            network: first.network.clone(),
+            pod_uid: None,
+            boot: self.boot.clone(),
+            cookie: first.cookie,
+            netns: first.netns.clone(),
+            body: Body {
+                pod: None,
+                args: String::new(),
+                path: String::new(),
+                config: String::new(),
+                adopted: true,
+                total: links.len(),
+                natives,
+                plan: PodPlan {
+                    group: first.link.group,
+                    links: links
+                        .iter()
+                        .filter_map(|link| link.planned(&container))
+                        .collect(),
+                },
+                node: Vec::new(),
+                delegates: Vec::new(),
+            },
+            container,
+            ifname,
+        };
+        for (pool, address, owner) in record.pool_addresses() {
+            self.addresses.replay(pool, address, &owner)?;
+        }
+        let journal = self.journal()?;
+        journal.begin(&record).map_err(|e| failure::journal(&e))?;
+        journal.done(&record, "").map_err(|e| failure::journal(&e))
+    }
+}
+
+/// A link of a pod with our mark.
+struct Found {
+    link: ObservedLink,
+    netns: String,
+    cookie: NetnsCookie,
+    network: NetworkName,
+    ifname: IfName,
+    alias: Alias,
+}
+
+impl Found {
+    /// None for the node's end of a veth, and for a mark that does not read as ours.
+    fn of(link: ObservedLink, netns: &str, cookie: NetnsCookie) -> Option<(Key, Self)> {
+        let alias = Alias::parse(link.alias.as_deref()?)?;
+        if alias.ifname != link.name {
+            return None;
+        }
+        let key = (
+            alias.container.parse().ok()?,
+            alias.cni_ifname.parse().ok()?,
+        );
+        let network = alias.network.parse().ok()?;
+        let ifname = alias.ifname.parse().ok()?;
+        Some((
+            key,
+            Self {
+                link,
+                netns: netns.to_owned(),
+                cookie,
+                network,
+                ifname,
+                alias,
+            },
+        ))
+    }
+
+    fn native(&self, index: usize) -> NativeRecord {
+        let pool = PoolKey::from_word(&self.alias.pool, &self.network);
+        let ips = self.alias.addresses.iter();
+        let assigned = Assigned {
+            ips: ips
+                .map(|address| AssignedIp {
+                    address: *address,
+                    gateway: None,
+                })
+                .collect(),
+            ..Assigned::default()
+        };
+        let host_local = pool
+            .as_ref()
+            .filter(|key| key.ipam == "host-local")
+            .map(|key| crate::journal::HostLocalLease {
+                directory: crate::ipam::host_local::directory(key.data_dir.as_ref(), &key.network),
+                ifname: self.ifname.clone(),
+            });
+        let pool = pool
+            .filter(|key| key.ipam == "plexus")
+            .map(|key| key.to_string());
+        NativeRecord {
+            index,
+            network: self.network.clone(),
+            ifname: self.ifname.clone(),
+            assigned,
+            pool,
+            host_local,
+        }
+    }
+
+    /// Enough of a plan to remove it.
+    fn planned(&self, container: &ContainerId) -> Option<Link> {
+        let kind = match self.link.kind.as_str() {
+            "macvlan" => LinkKind::Macvlan {
+                parent: Parent {
+                    name: self.ifname.clone(),
+                    index: self.link.parent.unwrap_or(0),
+                },
+                mode: mode(self.link.macvlan_mode),
+                bcqueuelen: None,
+            },
+            "veth" => LinkKind::Veth(HostEnd {
+                name: IfName::host_end(container.as_str(), self.ifname.as_str()),
+                mac: derived_mac(container.as_str(), &self.ifname, "node"),
+                mtu: None,
+                alias: self.link.alias.clone().unwrap_or_default(),
+                bridge: None,
+                hairpin: false,
+                settings: Vec::new(),
+                routes: Vec::new(),
+                neighbours: Vec::new(),
+            }),
+            _ => return None,
+        };
+        Some(Link {
+            name: self.ifname.clone(),
+            kind,
+            mac: self.link.mac,
+            mtu: None,
+            alias: self.link.alias.clone().unwrap_or_default(),
+            settings: Vec::new(),
+            addresses: self
+                .alias
+                .addresses
+                .iter()
+                .map(|net| plan::Address { net: *net })
+                .collect(),
+            neighbours: Vec::new(),
+            routes: Vec::new(),
+            rules: Vec::new(),
+        })
+    }
+}
+
+fn mode(number: Option<u32>) -> MacvlanMode {
+    match number {
+        Some(1) => MacvlanMode::Private,
+        Some(2) => MacvlanMode::Vepa,
+        Some(8) => MacvlanMode::Passthru,
+        _ => MacvlanMode::Bridge,
+    }
+}
+
+fn marked_links(netns: &Netns) -> Vec<ObservedLink> {
+    let links = Socket::open_in(netns).and_then(|mut socket| observe::links(&mut socket));
+    let mut links = links.unwrap_or_default();
+    links.retain(|link| {
+        link.alias
+            .as_deref()
+            .is_some_and(|alias| Alias::parse(alias).is_some())
+    });
+    links
+}

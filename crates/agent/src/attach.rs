@@ -1,0 +1,355 @@
+//! ADD: all interfaces of a call, or none.
+//!
+//! ```text
+//!   resolve ─► choose addresses ─► journal intent ─► files, node, links, plugins ─► read back
+//!      ─► journal done ─► answer          any failure: undo in reverse, forget, one error
+//! ```
+//! Everything that can be refused is refused before the intent is written.
+
+use crate::call::Call;
+use crate::failure;
+use crate::ipam::Reservation;
+use crate::journal::{Body, Record, State, Stored};
+use crate::segment::{Made, Segment};
+use crate::verbs::Agent;
+use plexus_api::cni::{Body as ConfBody, Code, Error, NetConf, Outcome, Provider};
+use plexus_core::attachment::{Assigned, Wanted};
+use plexus_core::plan::{self, Facts, LinkFacts, NodePlan};
+use plexus_core::resolve::{Resolved, resolve};
+use plexus_kernel::{Netns, NetnsError, observe};
+use plexus_types::{IfName, NetnsCookie, NetworkName};
+use std::path::PathBuf;
+
+/// One attachment on its way: what was resolved, and what was found out about it.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) resolved: Resolved,
+    pub(crate) facts: Facts,
+    /// From IPAM; empty for a delegate.
+    pub(crate) assigned: Assigned,
+}
+
+/// An ADD on its way.
+pub(crate) struct Adding<'a> {
+    pub(crate) agent: &'a Agent,
+    pub(crate) conf: &'a NetConf,
+    pub(crate) netns: Netns,
+    pub(crate) items: Vec<Item>,
+    pub(crate) record: Record,
+    pub(crate) made: Vec<Made>,
+}
+
+impl Agent {
+    /// Makes the attachments of a call. Also says whether they are new, as opposed to those of an
+    /// earlier, identical call.
+    pub(crate) fn attach(&self, call: &Call<'_>) -> Result<(Outcome, bool), Error> {
+        let conf = call.conf()?;
+        let journal = self.journal()?;
+        let at = |error| failure::at(call.place(), error);
+        let (netns, cookie) = open_netns(call).map_err(at)?;
+        let (container, ifname) = call.key()?;
+        if let Some(stored) = journal
+            .find(&container, &ifname)
+            .map_err(|e| failure::journal(&e))?
+        {
+            match self.earlier(call, &stored, cookie).map_err(at)? {
+                Some(outcome) => return Ok((outcome, false)),
+                None => self.undo(&stored.record).map_err(at)?,
+            }
+        }
+        self.replace_older_sandboxes(call).map_err(at)?;
+        let mut adding = self.prepare(call, conf, netns, cookie).map_err(at)?;
+        match adding.run() {
+            Ok(outcome) => Ok((outcome, true)),
+            Err(error) => Err(at(self.undone(&adding.record, error))),
+        }
+    }
+
+    /// What an earlier ADD for the same container and interface means: its answer if it was the
+    /// same call, nothing if it must be undone first, an error if it contradicts.
+    fn earlier(
+        &self,
+        call: &Call<'_>,
+        stored: &Stored,
+        cookie: NetnsCookie,
+    ) -> Result<Option<Outcome>, Error> {
+        let record = &stored.record;
+        if stored.state != State::Done || record.cookie != cookie || record.boot != self.boot {
+            return Ok(None);
+        }
+        let answered = stored
+            .result
+            .as_deref()
+            .and_then(|text| serde_json::from_str(text).ok());
+        match answered {
+            Some(outcome) if record.body.config == call.request.config.get() => Ok(Some(outcome)),
+            _ => Err(Error::new(
+                Code::InvalidConfig,
+                format!(
+                    "interface {} exists already, on network {}, made by an ADD with another configuration",
+                    record.ifname, record.network
+                ),
+                "send DEL for it first, or use another CNI_IFNAME",
+            )),
+        }
+    }
+
+    /// A pod has one sandbox: an ADD for a new one is the evidence that the old one is gone.
+    fn replace_older_sandboxes(&self, call: &Call<'_>) -> Result<(), Error> {
+        let Some(uid) = &call.args.pod_uid else {
+            return Ok(());
+        };
+        let container = call.container()?;
+        let stored = self
+            .journal()?
+            .of_pod(uid)
+            .map_err(|e| failure::journal(&e))?;
+        for old in stored
+            .iter()
+            .filter(|old| old.record.container != *container)
+        {
+            let _turn = self.second_turn(&old.record.container)?;
+            tracing::info!(pod = uid, old = %old.record.container, new = %container, "replacing an older sandbox of the pod");
+            self.undo(&old.record)?;
+        }
+        Ok(())
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        call: &'a Call<'_>,
+        conf: &'a NetConf,
+        netns: Netns,
+        cookie: NetnsCookie,
+    ) -> Result<Adding<'a>, Error> {
+        let (container, ifname) = call.key()?;
+        conf.body.check_names(&ifname)?;
+        let resolved = resolve(conf, &ifname)?;
+        let mut items = Vec::with_capacity(resolved.len());
+        for resolved in resolved {
+            let facts = match &resolved {
+                Resolved::Native(wanted) => self.facts(wanted)?,
+                Resolved::Delegate(_) => Facts::default(),
+            };
+            items.push(Item {
+                resolved,
+                facts,
+                assigned: Assigned::default(),
+            });
+        }
+        let place = plan::Place {
+            container: &container,
+            cni_ifname: &ifname,
+        };
+        let body = Body {
+            pod: call.pod(),
+            args: call.request.args.clone(),
+            path: call.request.path.clone(),
+            config: call.request.config.get().to_owned(),
+            adopted: false,
+            total: items.len(),
+            natives: Vec::new(),
+            plan: plan::pod_plan(&place, Vec::new()),
+            node: Vec::new(),
+            delegates: Vec::new(),
+        };
+        let record = Record {
+            container,
+            ifname,
+            network: conf.name.clone(),
+            pod_uid: call.args.pod_uid.clone(),
+            boot: self.boot.clone(),
+            cookie,
+            netns: call.request.netns.clone(),
+            body,
+        };
+        Ok(Adding {
+            agent: self,
+            conf,
+            netns,
+            items,
+            record,
+            made: Vec::new(),
+        })
+    }
+
+    /// Looks up what the plan needs to know of the node, and refuses what the kernel cannot do.
+    fn facts(&self, wanted: &Wanted) -> Result<Facts, Error> {
+        self.require_features(&wanted.native, &wanted.network)?;
+        let failed = |error: plexus_kernel::NetlinkError| {
+            failure::failed(
+                &error,
+                "is the agent allowed to use netlink (CAP_NET_ADMIN)?",
+            )
+        };
+        self.node
+            .with_socket(|socket| {
+                let (parent, bridge) = match &wanted.native.provider {
+                    Provider::Macvlan(macvlan) => match &macvlan.master {
+                        Some(master) => (observe::link_by_name(socket, master.as_str())?, None),
+                        None => (observe::default_route_link(socket)?, None),
+                    },
+                    Provider::Bridge(bridge) => {
+                        (None, observe::link_by_name(socket, bridge.bridge.as_str())?)
+                    }
+                    Provider::Routed(_) => (None, None),
+                };
+                let known = |link: Option<plan::ObservedLink>| {
+                    link.and_then(|link| {
+                        Some(LinkFacts {
+                            name: IfName::new(&link.name).ok()?,
+                            index: link.index,
+                            mtu: link.mtu,
+                            kind: link.kind,
+                        })
+                    })
+                };
+                Ok(Facts {
+                    parent: known(parent),
+                    bridge: known(bridge),
+                })
+            })
+            .map_err(failed)
+    }
+
+    fn undone(&self, record: &Record, error: Error) -> Error {
+        match self.undo(record) {
+            Ok(()) => error,
+            Err(undo) => {
+                tracing::error!(container = %record.container, %undo, "undoing a failed ADD failed, will be tried again");
+                let msg = format!("{}; and undoing it failed: {}", error.msg, undo.msg);
+                Error { msg, ..error }
+            }
+        }
+    }
+}
+
+impl Adding<'_> {
+    fn run(&mut self) -> Result<Outcome, Error> {
+        let wanted: Vec<Wanted> = self
+            .items
+            .iter()
+            .filter_map(|item| match &item.resolved {
+                Resolved::Native(wanted) => Some(wanted.clone()),
+                Resolved::Delegate(_) => None,
+            })
+            .collect();
+        let container = self.record.container.clone();
+        let mut reservation = self
+            .agent
+            .addresses
+            .choose(&wanted.iter().collect::<Vec<_>>(), &container)?;
+        self.distribute(&reservation);
+        let segments = self.segments();
+        if let Some(first) = segments.first() {
+            self.plan_segment(first)?;
+        }
+        // Only in test builds, and only when asked: proves that the crash test would notice.
+        let late = plexus_faults::mistake("journal-late");
+        if !late {
+            self.journal_begin()?;
+        }
+        reservation.write()?;
+        for (number, segment) in segments.iter().enumerate() {
+            if number > 0 {
+                self.plan_segment(segment)?;
+                self.journal_update()?;
+            }
+            self.run_segment(segment)?;
+        }
+        if late {
+            self.journal_begin()?;
+        }
+        self.check_default_choice()?;
+        let outcome = self.outcome();
+        let text = serde_json::to_string(&outcome).unwrap_or_default();
+        let journal = self.agent.journal()?;
+        journal
+            .done(&self.record, &text)
+            .map_err(|error| failure::journal(&error))?;
+        Ok(outcome)
+    }
+
+    fn journal_begin(&self) -> Result<(), Error> {
+        self.agent
+            .journal()?
+            .begin(&self.record)
+            .map_err(|error| failure::journal(&error))
+    }
+
+    pub(crate) fn journal_update(&self) -> Result<(), Error> {
+        self.agent
+            .journal()?
+            .update(&self.record)
+            .map_err(|error| failure::journal(&error))
+    }
+
+    fn distribute(&mut self, reservation: &Reservation<'_>) {
+        let natives = self
+            .items
+            .iter_mut()
+            .filter(|i| matches!(i.resolved, Resolved::Native(_)));
+        for (item, native) in natives.zip(&reservation.natives) {
+            item.assigned = native.assigned.clone();
+        }
+        self.record.body.natives = reservation.natives.clone();
+    }
+
+    /// Runs of native attachments, which are made together, and delegates, each by itself.
+    pub(crate) fn segments(&self) -> Vec<Segment> {
+        let mut segments: Vec<Segment> = Vec::new();
+        for (index, item) in self.items.iter().enumerate() {
+            match (&item.resolved, segments.last_mut()) {
+                (Resolved::Native(_), Some(Segment::Native(range))) => range.end = index + 1,
+                (Resolved::Native(_), _) => segments.push(Segment::Native(index..index + 1)),
+                (Resolved::Delegate(_), _) => segments.push(Segment::Delegate(index)),
+            }
+        }
+        segments
+    }
+
+    /// The answer: the attachment (plugin mode) or the first one (standalone), after what the
+    /// plugins before us in the chain did.
+    pub(crate) fn outcome(&self) -> Outcome {
+        let first = self
+            .made
+            .first()
+            .map(|made| made.outcome.clone())
+            .unwrap_or_default();
+        match &self.conf.prev_result {
+            Some(previous) => previous.clone().followed_by(first),
+            None => first,
+        }
+    }
+
+    pub(crate) fn standalone(&self) -> bool {
+        matches!(self.conf.body, ConfBody::All { .. })
+    }
+
+    /// Adds to what the networks of this call keep on the node.
+    pub(crate) fn keep(&mut self, network: &NetworkName, node: NodePlan) {
+        if !node.is_empty() {
+            self.record.body.node.push((network.clone(), node));
+        }
+    }
+}
+
+fn open_netns(call: &Call<'_>) -> Result<(Netns, NetnsCookie), Error> {
+    let path: &PathBuf = call.netns().ok_or_else(|| {
+        Error::new(
+            Code::InvalidEnvironment,
+            "CNI_NETNS is not set",
+            "the runtime must set it",
+        )
+    })?;
+    let wrong = |error: NetnsError| {
+        Error::new(
+            Code::InvalidNetns,
+            format!("CNI_NETNS: {}", failure::chain(&error)),
+            "CNI_NETNS must be the path of the container's network namespace, such as /run/netns/NAME or /proc/PID/ns/net",
+        )
+    };
+    let netns = Netns::open(path).map_err(wrong)?;
+    let cookie = netns.cookie().map_err(wrong)?;
+    Ok((netns, cookie))
+}

@@ -1,0 +1,126 @@
+//! One CNI call, read from the body of a request: environment and configuration, validated as far
+//! as its verb needs them.
+
+use plexus_api::cni::{Args, Code, Command, Error, NetConf, Remains, Request, Target, Version};
+use plexus_types::{ContainerId, IfName};
+use std::path::PathBuf;
+
+/// A call.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    /// The verb.
+    pub(crate) command: Command,
+    /// The variables, as they came.
+    pub(crate) request: Request<'a>,
+    target: Option<Target>,
+    /// CNI_ARGS, read.
+    pub(crate) args: Args,
+    conf: Result<NetConf, Error>,
+}
+
+impl<'a> Call<'a> {
+    /// Reads a call. `version` is set as soon as it is known, for the answer in case of error.
+    ///
+    /// For DEL a configuration that does not validate is no error: the journal knows better.
+    pub(crate) fn read(
+        command: Command,
+        body: &'a [u8],
+        version: &mut Version,
+    ) -> Result<Self, Error> {
+        let request: Request<'a> = serde_json::from_slice(body).map_err(|error| {
+            Error::new(
+                Code::Decode,
+                format!("the request is not the expected JSON: {error}"),
+                "send {\"containerId\":…,\"netns\":…,\"ifname\":…,\"config\":{…}}",
+            )
+        })?;
+        let text = request.config.get().as_bytes();
+        let written = |error: Error, version: &mut Version| {
+            *version = NetConf::parse_lenient(text).version.unwrap_or(*version);
+            error
+        };
+        let target = request
+            .target(command)
+            .map_err(|error| written(error, version))?;
+        let deleting = command == Command::Del;
+        let args = match Args::parse(&request.args) {
+            Err(_) if deleting => Args::default(),
+            parsed => parsed.map_err(|error| written(error, version))?,
+        };
+        let conf = NetConf::parse(text, &args);
+        match &conf {
+            Ok(conf) => *version = conf.version,
+            Err(error) if deleting => {
+                tracing::debug!(%error, "the configuration of a DEL does not validate");
+                let _ = written(error.clone(), version);
+            }
+            Err(error) => return Err(written(error.clone(), version)),
+        }
+        Ok(Self {
+            command,
+            request,
+            target,
+            args,
+            conf,
+        })
+    }
+
+    /// The configuration; for DEL it may be unusable.
+    pub(crate) fn conf(&self) -> Result<&NetConf, Error> {
+        self.conf.as_ref().map_err(Clone::clone)
+    }
+
+    /// What can be used of a configuration that may not validate.
+    pub(crate) fn remains(&self) -> Remains {
+        NetConf::parse_lenient(self.request.config.get().as_bytes())
+    }
+
+    /// CNI_CONTAINERID.
+    pub(crate) fn container(&self) -> Result<&ContainerId, Error> {
+        Ok(&self.target()?.container)
+    }
+
+    /// CNI_IFNAME.
+    pub(crate) fn ifname(&self) -> Result<&IfName, Error> {
+        Ok(&self.target()?.ifname)
+    }
+
+    /// CNI_NETNS.
+    pub(crate) fn netns(&self) -> Option<&PathBuf> {
+        self.target.as_ref()?.netns.as_ref()
+    }
+
+    fn target(&self) -> Result<&Target, Error> {
+        let missing = || {
+            let text = "CNI_CONTAINERID and CNI_IFNAME are not set";
+            Error::new(Code::InvalidEnvironment, text, "the runtime must set them")
+        };
+        self.target.as_ref().ok_or_else(missing)
+    }
+
+    /// What identifies its record.
+    pub(crate) fn key(&self) -> Result<(ContainerId, IfName), Error> {
+        Ok((self.container()?.clone(), self.ifname()?.clone()))
+    }
+
+    /// `namespace/name` of the pod, if the runtime told it.
+    pub(crate) fn pod(&self) -> Option<String> {
+        let (namespace, name) = (
+            self.args.pod_namespace.as_ref()?,
+            self.args.pod_name.as_ref()?,
+        );
+        Some(format!("{namespace}/{name}"))
+    }
+
+    /// Whom an error is about: the pod if it is known, and the container.
+    pub(crate) fn place(&self) -> String {
+        let container = self
+            .target
+            .as_ref()
+            .map_or("?", |target| target.container.short());
+        match self.pod() {
+            Some(pod) => format!("pod {pod} (container {container})"),
+            None => format!("container {container}"),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! CHECK: is everything that an ADD made still there and as it was?
+
+use crate::call::Call;
+use crate::delegate;
+use crate::failure;
+use crate::ipam::host_local::Locked;
+use crate::journal::{Record, State};
+use crate::verbs::Agent;
+use plexus_api::cni::{Code, Error, Outcome};
+use plexus_core::plan;
+use plexus_kernel::pod;
+
+impl Agent {
+    /// Names every interface, address, route, rule and neighbour that is missing or altered.
+    pub(crate) fn check(&self, call: &Call<'_>) -> Result<(), Error> {
+        let at = |error| failure::at(call.place(), error);
+        let (container, ifname) = call.key()?;
+        let stored = self
+            .journal()?
+            .find(&container, &ifname)
+            .map_err(|e| failure::journal(&e))?;
+        let stored = stored
+            .filter(|stored| stored.state == State::Done)
+            .ok_or_else(|| {
+                at(Error::new(
+                    Code::UnknownContainer,
+                    format!("interface {ifname} was never attached, or is detached"),
+                    "send ADD first",
+                ))
+            })?;
+        let record = &stored.record;
+        let mut problems = Vec::new();
+        self.check_kernel(record, &mut problems)?;
+        check_files(record, &mut problems);
+        if let Some(previous) = &call.conf()?.prev_result {
+            check_result(record, previous, &mut problems);
+        }
+        if !problems.is_empty() {
+            return Err(at(Error::new(
+                Code::Altered,
+                problems.join("; "),
+                "restart the container to get its interfaces anew",
+            )));
+        }
+        for delegate in &record.body.delegates {
+            delegate::check(&self.runner, delegate, record).map_err(at)?;
+        }
+        Ok(())
+    }
+
+    fn check_kernel(&self, record: &Record, problems: &mut Vec<String>) -> Result<(), Error> {
+        let Some(netns) = self.namespace_of(record) else {
+            problems.push(format!(
+                "network namespace {} is gone, or is another one by now",
+                record.netns
+            ));
+            return Ok(());
+        };
+        let plan = &record.body.plan;
+        let seen = pod::observe(plan, &netns, &self.node)
+            .map_err(|error| failure::failed(&error, "repeat the CHECK"))?;
+        let mut differences = plan::diff_pod(plan, &seen.pod);
+        differences.extend(plan::diff_host_ends(plan, &seen.node));
+        problems.extend(differences.iter().map(ToString::to_string));
+        for (network, node) in &record.body.node {
+            let seen = plexus_kernel::node::observe(node, &self.node)
+                .map_err(|error| failure::failed(&error, "repeat the CHECK"))?;
+            let differences = plan::diff_node(node, &seen);
+            problems.extend(
+                differences
+                    .iter()
+                    .map(|d| format!("network {network}: {d}")),
+            );
+        }
+        Ok(())
+    }
+}
+
+fn check_files(record: &Record, problems: &mut Vec<String>) {
+    for native in &record.body.natives {
+        let Some(lease) = &native.host_local else {
+            continue;
+        };
+        let locked = Locked::open_existing(&lease.directory).ok().flatten();
+        for address in native.addresses() {
+            let held = locked
+                .as_ref()
+                .is_some_and(|locked| locked.has(address, &record.container, &lease.ifname));
+            if !held {
+                problems.push(format!(
+                    "interface {}: host-local's {} no longer says that {} is its address",
+                    native.ifname,
+                    lease.directory.display(),
+                    address
+                ));
+            }
+        }
+    }
+}
+
+/// The runtime's memory of the ADD must agree with ours.
+fn check_result(record: &Record, previous: &Outcome, problems: &mut Vec<String>) {
+    let Some(first) = record.body.natives.iter().find(|native| native.index == 0) else {
+        return;
+    };
+    let known = previous
+        .interfaces
+        .iter()
+        .any(|i| i.name == first.ifname.as_str() && i.sandbox.is_some());
+    if !known {
+        problems.push(format!(
+            "prevResult has no interface {} in the container",
+            first.ifname
+        ));
+    }
+    for address in first.addresses() {
+        if !previous.ips.iter().any(|ip| ip.address.addr() == address) {
+            problems.push(format!(
+                "prevResult lacks address {address} of interface {}",
+                first.ifname
+            ));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! DEL, and every other reason to take an attachment away. From the journal alone: no network
+//! object, no namespace, no memory is needed. Tries everything, reports every error, and may be
+//! repeated.
+
+use crate::call::Call;
+use crate::delegate;
+use crate::failure;
+use crate::ipam::host_local::{self, Locked};
+use crate::journal::{Record, Stored};
+use crate::verbs::Agent;
+use plexus_api::cni::{Code, Error};
+use plexus_kernel::{Netns, pod};
+use plexus_types::{ContainerId, IfName};
+
+impl Agent {
+    /// DEL of a call. Unknown to the journal: whatever carries our mark is removed all the same.
+    pub(crate) fn detach(&self, call: &Call<'_>) -> Result<(), Error> {
+        let (container, ifname) = call.key()?;
+        let at = |error| failure::at(call.place(), error);
+        let stored = match &self.journal {
+            Ok(journal) => journal.find(&container, &ifname),
+            Err(_) => return self.detach_without_journal(call).map_err(at),
+        };
+        match stored {
+            Ok(Some(Stored { record, .. })) => self.undo(&record).map_err(at),
+            Ok(None) => self.detach_without_record(call).map_err(at),
+            Err(error) => {
+                tracing::error!(
+                    error = failure::chain(&error),
+                    "the journal cannot be read: DEL works from the request"
+                );
+                self.detach_without_journal(call).map_err(at)
+            }
+        }
+    }
+
+    /// Takes away what a record describes, if there is one.
+    pub(crate) fn detach_record(
+        &self,
+        container: &ContainerId,
+        ifname: &IfName,
+    ) -> Result<(), Error> {
+        match self
+            .journal()?
+            .find(container, ifname)
+            .map_err(|e| failure::journal(&e))?
+        {
+            Some(stored) => self.undo(&stored.record),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes links, plugins' work, files and addresses, then the record. If something stays, so
+    /// does the record, marked as being removed, and it is tried again.
+    pub(crate) fn undo(&self, record: &Record) -> Result<(), Error> {
+        let journal = self.journal()?;
+        let mut problems = Vec::new();
+        if let Err(error) = journal.deleting(&record.container, &record.ifname) {
+            // A full disk must not keep a pod from being removed.
+            tracing::error!(
+                error = failure::chain(&error),
+                "cannot journal the beginning of a removal"
+            );
+        }
+        let netns = self.namespace_of(record);
+        self.undo_delegates(record, netns.is_some(), &mut problems);
+        if let Err(error) = pod::remove(&record.body.plan, netns.as_ref(), &self.node) {
+            problems.push(failure::chain(&error));
+        }
+        if problems.is_empty()
+            && let Err(error) = self.addresses.release(record)
+        {
+            problems.push(error.to_string());
+        }
+        if !problems.is_empty() {
+            return Err(Error::new(
+                Code::Failed,
+                format!(
+                    "removing interface {}: {}",
+                    record.ifname,
+                    problems.join("; ")
+                ),
+                "repeat the DEL; the agent tries again by itself too",
+            ));
+        }
+        match journal.forget(&record.container, &record.ifname) {
+            Ok(()) => self.addresses.forget(record),
+            Err(error) => {
+                // Everything is gone but the row. Its addresses stay reserved until it is.
+                tracing::error!(
+                    error = failure::chain(&error),
+                    "cannot journal the end of a removal"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The namespace of a record, if it is still the one that the record means.
+    pub(crate) fn namespace_of(&self, record: &Record) -> Option<Netns> {
+        if record.boot != self.boot {
+            return None;
+        }
+        let netns = Netns::open(&record.netns).ok()?;
+        (netns.cookie().ok()? == record.cookie).then_some(netns)
+    }
+
+    fn undo_delegates(&self, record: &Record, alive: bool, problems: &mut Vec<String>) {
+        for delegate in record.body.delegates.iter().rev() {
+            let netns = if alive { record.netns.as_str() } else { "" };
+            if let Err(error) = delegate::del(&self.runner, delegate, record, netns) {
+                problems.push(error.to_string());
+            }
+        }
+    }
+
+    /// The journal is fine and knows nothing: a repeated DEL, most likely. Cheap, and harmless.
+    fn detach_without_record(&self, call: &Call<'_>) -> Result<(), Error> {
+        self.remove_marked(call)
+    }
+
+    /// There is no journal to ask: marks in the kernel, host-local's files by container and
+    /// interface, plugins by the result that the runtime kept.
+    fn detach_without_journal(&self, call: &Call<'_>) -> Result<(), Error> {
+        let mut problems = Vec::new();
+        if let Err(error) = self.remove_marked(call) {
+            problems.push(error.to_string());
+        }
+        let remains = call.remains();
+        for (index, network) in remains.networks.iter().enumerate() {
+            let Some(name) = &network.name else { continue };
+            if let Some(data_dir) = &network.data_dir {
+                let directory = host_local::directory(data_dir, name);
+                self.release_files(call, &directory, &mut problems)?;
+            }
+            let result = remains.prev_result.as_ref().filter(|_| index == 0);
+            let deleted = delegate::del_from_request(&self.runner, call, network, result);
+            problems.extend(deleted.err().map(|error| error.to_string()));
+        }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::Failed,
+            problems.join("; "),
+            "repeat the DEL",
+        ))
+    }
+
+    fn release_files(
+        &self,
+        call: &Call<'_>,
+        directory: &std::path::Path,
+        problems: &mut Vec<String>,
+    ) -> Result<(), Error> {
+        let (container, ifname) = (call.container()?, call.ifname()?);
+        let released = Locked::open_existing(directory).and_then(|locked| match locked {
+            Some(locked) => locked.release_all(container, ifname),
+            None => Ok(()),
+        });
+        problems.extend(released.err().map(|error| failure::chain(&error)));
+        Ok(())
+    }
+
+    fn remove_marked(&self, call: &Call<'_>) -> Result<(), Error> {
+        let (container, ifname) = (call.container()?, call.ifname()?);
+        let netns = call.netns().and_then(|path| Netns::open(path).ok());
+        pod::remove_marked(
+            netns.as_ref(),
+            container.as_str(),
+            ifname.as_str(),
+            &self.node,
+        )
+        .map(drop)
+        .map_err(|error| failure::failed(&error, "repeat the DEL"))
+    }
+}

@@ -1,0 +1,104 @@
+//! What goes wrong, said once: the same text in the answer, the log and the metrics' label.
+//! Every failure knows its CNI code, whether trying again can help, and the next step.
+
+use crate::admission::Refused;
+use crate::http::HttpError;
+use crate::journal::JournalError;
+use crate::peer::Refusal;
+use plexus_api::cni::{Code, Error, Version};
+use std::fmt::Display;
+
+/// An error with its sources, outermost first: `cannot open x: permission denied`.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// A failure of the network set-up, with its next step.
+pub(crate) fn failed(error: &(dyn std::error::Error + 'static), next: &str) -> Error {
+    Error::new(Code::Failed, chain(error), next)
+}
+
+/// The journal cannot be used: nothing is begun that could not be undone.
+pub(crate) fn journal(error: &JournalError) -> Error {
+    let next = match error {
+        JournalError::Damaged { path, .. } | JournalError::Unreadable { path, .. } => format!(
+            "move {} (with its -wal and -shm) away and restart the agent: it adopts the interfaces of running pods",
+            path.display()
+        ),
+        JournalError::Newer { .. } => {
+            "start the agent version that wrote it, or a newer one".to_owned()
+        }
+        JournalError::Write { path, .. }
+        | JournalError::Open { path, .. }
+        | JournalError::Read { path, .. } => {
+            format!(
+                "check the free space and the health of the disk under {}",
+                path.display()
+            )
+        }
+    };
+    Error::new(Code::Io, chain(error), next)
+}
+
+/// The caller was not let in.
+pub(crate) fn refused(refused: Refused) -> Error {
+    let next = match refused {
+        Refused::Full { .. } => {
+            "try again later; if it lasts, raise --queue or look for delegates that hang"
+        }
+        Refused::CallerGone => "nothing was done",
+        Refused::Busy(_) => "try again later; the log says what the other operation waits for",
+    };
+    Error::new(Code::TryAgainLater, refused.to_string(), next)
+}
+
+/// Puts the place in front: which pod, network and interface.
+pub(crate) fn at(place: impl Display, error: Error) -> Error {
+    Error {
+        msg: format!("{place}: {}", error.msg),
+        ..error
+    }
+}
+
+/// The HTTP status and body for a request that could not be read.
+pub(crate) fn unreadable(error: &HttpError) -> (u16, String) {
+    let cni = Error::new(
+        Code::Decode,
+        chain(error),
+        format!(
+            "send POST /cni/<verb> with Content-Length and at most {} bytes of JSON",
+            plexus_api::cni::MAX_CONFIG
+        ),
+    );
+    (error.status(), cni.to_json(Version::V1_1_0))
+}
+
+/// The HTTP status and body for a caller from elsewhere.
+pub(crate) fn foreign_caller(refusal: &Refusal) -> (u16, String) {
+    let cni = Error::new(
+        Code::InvalidEnvironment,
+        refusal.to_string(),
+        "call the agent of that namespace: `agentSocket` in the configuration, PLEXUS_AGENT_SOCKET, or the file plexus-cni.socket beside the binary",
+    );
+    (403, cni.to_json(Version::V1_1_0))
+}
+
+/// The HTTP status that goes with a CNI code.
+pub(crate) fn status(code: Code) -> u16 {
+    match code {
+        Code::TryAgainLater | Code::NotAvailable => 503,
+        Code::Failed | Code::Io | Code::Altered | Code::Delegate(_) => 500,
+        Code::UnknownContainer => 404,
+        _ => 400,
+    }
+}

@@ -1,0 +1,274 @@
+//! Reading one request from a peer that may be slow, wrong or hostile.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// How much and how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Bytes of request line and headers.
+    pub(crate) head: usize,
+    /// Bytes of body.
+    pub(crate) body: usize,
+    /// From the first byte asked for to the last one read.
+    pub(crate) time: Duration,
+}
+
+/// A request.
+#[derive(Debug, Default)]
+pub(crate) struct Request {
+    /// `POST`
+    pub(crate) method: String,
+    /// `/cni/add?x=y`
+    pub(crate) target: String,
+    /// The caller's network namespace, as it says: `<device>:<inode>`.
+    pub(crate) netns: Option<String>,
+    /// The body.
+    pub(crate) body: Vec<u8>,
+}
+
+/// Why a request could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HttpError {
+    /// The peer sent nothing and left.
+    #[error("the peer closed the connection")]
+    Closed,
+    /// Not HTTP.
+    #[error("this is not an HTTP/1.1 request: {0}")]
+    Malformed(String),
+    /// Too large.
+    #[error("the {part} has more than {limit} bytes")]
+    TooLarge {
+        /// Head or body.
+        part: &'static str,
+        /// The bound.
+        limit: usize,
+    },
+    /// The body's length is not given.
+    #[error("a request with a body needs Content-Length")]
+    NoLength,
+    /// Too slow.
+    #[error("the request was not complete after {0:?}")]
+    Slow(Duration),
+    /// The socket failed.
+    #[error("reading the request failed")]
+    Io(#[source] std::io::Error),
+}
+
+impl HttpError {
+    /// The status that tells the peer.
+    pub(crate) fn status(&self) -> u16 {
+        match self {
+            HttpError::Closed | HttpError::Malformed(_) | HttpError::Io(_) => 400,
+            HttpError::TooLarge { .. } => 413,
+            HttpError::NoLength => 411,
+            HttpError::Slow(_) => 408,
+        }
+    }
+}
+
+/// Reads one request; never more than the limits say.
+pub(crate) fn read(stream: &mut UnixStream, limits: Limits) -> Result<Request, HttpError> {
+    let mut reader = Reader {
+        stream,
+        limits,
+        deadline: Instant::now() + limits.time,
+    };
+    let mut buffer = Vec::with_capacity(4096);
+    let (mut request, length, body_at, wants_continue) = loop {
+        if let Some(head) = parse_head(&buffer)? {
+            break head;
+        }
+        if buffer.len() >= limits.head {
+            return Err(HttpError::TooLarge {
+                part: "head",
+                limit: limits.head,
+            });
+        }
+        if reader.more(&mut buffer)? == 0 {
+            return Err(if buffer.is_empty() {
+                HttpError::Closed
+            } else {
+                HttpError::Malformed("it ends in the middle of its head".to_owned())
+            });
+        }
+    };
+    if length > limits.body {
+        return Err(HttpError::TooLarge {
+            part: "body",
+            limit: limits.body,
+        });
+    }
+    if wants_continue && buffer.len() == body_at {
+        reader
+            .stream
+            .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+            .map_err(HttpError::Io)?;
+    }
+    request.body = buffer.split_off(body_at);
+    while request.body.len() < length {
+        if reader.more(&mut request.body)? == 0 {
+            return Err(HttpError::Malformed(
+                "it ends in the middle of its body".to_owned(),
+            ));
+        }
+    }
+    request.body.truncate(length);
+    Ok(request)
+}
+
+type Head = (Request, usize, usize, bool);
+
+fn parse_head(buffer: &[u8]) -> Result<Option<Head>, HttpError> {
+    let mut headers = [httparse::EMPTY_HEADER; 32];
+    let mut parsed = httparse::Request::new(&mut headers);
+    let status = parsed
+        .parse(buffer)
+        .map_err(|e| HttpError::Malformed(e.to_string()))?;
+    let httparse::Status::Complete(body_at) = status else {
+        return Ok(None);
+    };
+    let mut request = Request {
+        method: parsed.method.unwrap_or_default().to_owned(),
+        target: parsed.path.unwrap_or_default().to_owned(),
+        ..Request::default()
+    };
+    let (mut length, mut wants_continue) = (None, false);
+    for header in parsed.headers.iter() {
+        let value = std::str::from_utf8(header.value).unwrap_or_default().trim();
+        if header.name.eq_ignore_ascii_case("content-length") {
+            let bad = || HttpError::Malformed(format!("Content-Length {value:?} is no number"));
+            length = Some(value.parse::<usize>().map_err(|_| bad())?);
+        } else if header.name.eq_ignore_ascii_case("expect") {
+            wants_continue = value.eq_ignore_ascii_case("100-continue");
+        } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
+            return Err(HttpError::NoLength);
+        } else if header.name.eq_ignore_ascii_case("x-plexus-netns") {
+            request.netns = Some(value.to_owned());
+        }
+    }
+    if request.method == "POST" && length.is_none() {
+        return Err(HttpError::NoLength);
+    }
+    Ok(Some((
+        request,
+        length.unwrap_or(0),
+        body_at,
+        wants_continue,
+    )))
+}
+
+struct Reader<'a> {
+    stream: &'a mut UnixStream,
+    limits: Limits,
+    deadline: Instant,
+}
+
+impl Reader<'_> {
+    /// Appends what is there to the buffer; 0 means that the peer has finished.
+    fn more(&mut self, buffer: &mut Vec<u8>) -> Result<usize, HttpError> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(HttpError::Slow(self.limits.time));
+        }
+        self.stream
+            .set_read_timeout(Some(left))
+            .map_err(HttpError::Io)?;
+        let mut chunk = [0; 16 * 1024];
+        match self.stream.read(&mut chunk) {
+            Ok(count) => {
+                buffer.extend_from_slice(&chunk[..count]);
+                Ok(count)
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => self.more(buffer),
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                ) =>
+            {
+                Err(HttpError::Slow(self.limits.time))
+            }
+            Err(e) => Err(HttpError::Io(e)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        head: 1024,
+        body: 64,
+        time: Duration::from_millis(200),
+    };
+
+    fn given(bytes: &[u8]) -> Result<Request, HttpError> {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(bytes).unwrap();
+        theirs.shutdown(std::net::Shutdown::Write).unwrap();
+        read(&mut ours, LIMITS)
+    }
+
+    #[test]
+    fn reads_a_request() {
+        let request = given(
+            b"POST /cni/add HTTP/1.1\r\nContent-Length: 3\r\nX-Plexus-Netns: 4:5\r\n\r\nabcdef",
+        )
+        .unwrap();
+        assert_eq!(
+            (request.method.as_str(), request.target.as_str()),
+            ("POST", "/cni/add")
+        );
+        assert_eq!(
+            (request.body.as_slice(), request.netns.as_deref()),
+            (&b"abc"[..], Some("4:5"))
+        );
+    }
+
+    #[test]
+    fn refuses_garbage_and_excess() {
+        for (bytes, status) in [
+            (&b"\x16\x03\x01\x02\x00\x01\x00garbage\r\n\r\n"[..], 400),
+            (b"", 400),
+            (b"POST /x HTTP/1.1\r\nContent-Len", 400),
+            (b"POST /x HTTP/1.1\r\nContent-Length: 5\r\n\r\nab", 400),
+            (b"POST /x HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
+            (b"POST /x HTTP/1.1\r\nContent-Length: 65\r\n\r\n", 413),
+            (b"POST /x HTTP/1.1\r\n\r\n", 411),
+            (
+                b"POST /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                411,
+            ),
+        ] {
+            assert_eq!(given(bytes).unwrap_err().status(), status, "{bytes:?}");
+        }
+        let long = [b"GET /x HTTP/1.1\r\nA: ".to_vec(), vec![b'a'; 2000]].concat();
+        assert_eq!(given(&long).unwrap_err().status(), 413);
+    }
+
+    #[test]
+    fn a_stalling_peer_is_let_go() {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(b"POST /cni/add HTTP/1.1\r\n").unwrap();
+        assert_eq!(read(&mut ours, LIMITS).unwrap_err().status(), 408);
+    }
+
+    #[test]
+    fn says_continue_to_those_who_wait_for_it() {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        let peer = std::thread::spawn(move || {
+            theirs
+                .write_all(b"POST /x HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+                .unwrap();
+            let mut answer = [0; 25];
+            theirs.read_exact(&mut answer).unwrap();
+            theirs.write_all(b"ok").unwrap();
+            answer
+        });
+        assert_eq!(read(&mut ours, LIMITS).unwrap().body, b"ok");
+        assert!(peer.join().unwrap().starts_with(b"HTTP/1.1 100"));
+    }
+}

@@ -1,0 +1,145 @@
+//! Answering, and knowing whether the answer arrived.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// How long a peer may take to read an answer that fits its socket buffer.
+const CONFIRM: Duration = Duration::from_secs(2);
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Response {
+    /// 200, 400, …
+    pub(crate) status: u16,
+    /// `application/json` or `text/plain`
+    pub(crate) content_type: &'static str,
+    /// The body.
+    pub(crate) body: String,
+}
+
+/// What became of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// The peer read all of it and closed.
+    Read,
+    /// The peer was gone, or went without reading it.
+    Lost,
+}
+
+impl Response {
+    /// A JSON answer.
+    pub(crate) fn json(status: u16, body: String) -> Self {
+        Self {
+            status,
+            content_type: "application/json",
+            body,
+        }
+    }
+
+    /// A text answer.
+    pub(crate) fn text(status: u16, body: impl Into<String>) -> Self {
+        Self {
+            status,
+            content_type: "text/plain; charset=utf-8",
+            body: body.into(),
+        }
+    }
+
+    /// Writes the answer and waits until the peer has read it and closed. A peer that dies with
+    /// the answer unread makes the kernel reset the connection: that is how we know.
+    pub(crate) fn deliver(&self, stream: &mut UnixStream) -> Delivery {
+        if self.write(stream).is_err() {
+            return Delivery::Lost;
+        }
+        let deadline = Instant::now() + CONFIRM;
+        let mut rest = [0; 256];
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            if stream.set_read_timeout(Some(left)).is_err() {
+                return Delivery::Lost;
+            }
+            match stream.read(&mut rest) {
+                Ok(0) => return Delivery::Read,
+                Ok(_) => {}
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => break,
+                Err(_) => return Delivery::Lost,
+            }
+        }
+        Delivery::Read
+    }
+
+    fn write(&self, stream: &mut UnixStream) -> std::io::Result<()> {
+        let reason = match self.status {
+            200 => "OK",
+            400..=499 => "Refused",
+            _ => "Failed",
+        };
+        let head = format!(
+            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            self.status,
+            self.content_type,
+            self.body.len()
+        );
+        stream.set_write_timeout(Some(CONFIRM))?;
+        stream.write_all(&[head.as_bytes(), self.body.as_bytes()].concat())?;
+        stream.shutdown(std::net::Shutdown::Write)
+    }
+}
+
+/// Whether the peer has closed its end while it waits for an answer.
+pub(crate) fn peer_is_gone(stream: &UnixStream) -> bool {
+    if stream.set_nonblocking(true).is_err() {
+        return true;
+    }
+    let gone = match (&*stream).read(&mut [0; 16]) {
+        Ok(count) => count == 0,
+        Err(e) => !matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+    };
+    stream.set_nonblocking(false).is_err() || gone
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer() -> Response {
+        Response::json(200, "{}".to_owned())
+    }
+
+    #[test]
+    fn a_reader_is_a_delivery() {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        let peer = std::thread::spawn(move || {
+            let mut text = String::new();
+            theirs.read_to_string(&mut text).unwrap();
+            text
+        });
+        assert_eq!(answer().deliver(&mut ours), Delivery::Read);
+        assert!(peer.join().unwrap().ends_with("{}"));
+    }
+
+    #[test]
+    fn a_peer_that_left_before_is_lost() {
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        assert!(!peer_is_gone(&ours));
+        drop(theirs);
+        assert!(peer_is_gone(&ours));
+        assert_eq!(answer().deliver(&mut ours), Delivery::Lost);
+    }
+
+    #[test]
+    fn a_peer_that_dies_without_reading_is_lost() {
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        let peer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(theirs);
+        });
+        assert_eq!(answer().deliver(&mut ours), Delivery::Lost);
+        peer.join().unwrap();
+    }
+}

@@ -1,0 +1,260 @@
+//! host-local's own directory, kept exactly as the reference plugin keeps it: a `lock` that is
+//! flocked, one file per address, `last_reserved_ip.<set>`. The native and the executed plugin can
+//! share a range, and one can be swapped for the other at any time.
+//!
+//! Which address is next is decided in `core`; here are the files.
+
+use plexus_faults::effect;
+use plexus_types::{ContainerId, IfName, NetworkName};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("host-local: cannot {what} {path}")]
+pub(crate) struct DirectoryError {
+    what: &'static str,
+    path: PathBuf,
+    #[source]
+    source: std::io::Error,
+}
+
+/// A network's directory, locked against every other plugin that uses it.
+#[derive(Debug)]
+pub(crate) struct Locked {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// Where a network's addresses are.
+pub(crate) fn directory(data_dir: &Path, network: &NetworkName) -> PathBuf {
+    data_dir.join(network.as_str())
+}
+
+impl Locked {
+    /// Makes the directory if need be and waits for its lock.
+    pub(crate) fn open(path: &Path) -> Result<Self, DirectoryError> {
+        effect("file.directory<");
+        let made = DirBuilder::new().recursive(true).mode(0o755).create(path);
+        effect("file.directory>");
+        made.map_err(failed("create the directory", path))?;
+        Self::lock(path)
+    }
+
+    /// Waits for the lock of a directory that exists; none if it does not.
+    pub(crate) fn open_existing(path: &Path) -> Result<Option<Self>, DirectoryError> {
+        match path.try_exists() {
+            Ok(false) => Ok(None),
+            _ => Self::lock(path).map(Some),
+        }
+    }
+
+    fn lock(path: &Path) -> Result<Self, DirectoryError> {
+        let name = path.join("lock");
+        let lock = OpenOptions::new()
+            .read(true)
+            .create(true)
+            .append(true)
+            .mode(0o750)
+            .open(&name)
+            .map_err(failed("open", &name))?;
+        flock(&lock, FlockOperation::LockExclusive)
+            .map_err(|errno| failed("lock", &name)(errno.into()))?;
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    /// Whether no one has the address.
+    pub(crate) fn is_free(&self, address: IpAddr) -> Result<bool, DirectoryError> {
+        let name = self.path.join(address.to_string());
+        name.try_exists()
+            .map(|exists| !exists)
+            .map_err(failed("look at", &name))
+    }
+
+    /// Who has the address, if anyone: the file's text.
+    pub(crate) fn holder(&self, address: IpAddr) -> Option<String> {
+        read_small(&self.path.join(address.to_string()))
+    }
+
+    /// The address that was handed out last from a set of ranges.
+    pub(crate) fn last_reserved(&self, set: usize) -> Option<IpAddr> {
+        read_small(&self.path.join(format!("last_reserved_ip.{set}")))?
+            .trim()
+            .parse()
+            .ok()
+    }
+
+    /// Takes an address.
+    pub(crate) fn reserve(
+        &self,
+        address: IpAddr,
+        set: usize,
+        container: &ContainerId,
+        ifname: &IfName,
+    ) -> Result<(), DirectoryError> {
+        let name = self.path.join(address.to_string());
+        effect("file.reserve<");
+        let written = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&name)
+            .and_then(|mut file| file.write_all(content(container, ifname).as_bytes()));
+        effect("file.reserve>");
+        written.map_err(failed("write", &name))?;
+        let name = self.path.join(format!("last_reserved_ip.{set}"));
+        effect("file.last<");
+        let written = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&name)
+            .and_then(|mut file| file.write_all(address.to_string().as_bytes()));
+        effect("file.last>");
+        written.map_err(failed("write", &name))
+    }
+
+    /// Frees these addresses, those of them that are the attachment's.
+    pub(crate) fn release(
+        &self,
+        addresses: &[IpAddr],
+        container: &ContainerId,
+        ifname: &IfName,
+    ) -> Result<(), DirectoryError> {
+        for address in addresses {
+            let name = self.path.join(address.to_string());
+            if read_small(&name).is_some_and(|text| is_of(&text, container, ifname)) {
+                remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees whatever the attachment has here: what is done when no record says which addresses.
+    pub(crate) fn release_all(
+        &self,
+        container: &ContainerId,
+        ifname: &IfName,
+    ) -> Result<(), DirectoryError> {
+        let entries = std::fs::read_dir(&self.path).map_err(failed("list", &self.path))?;
+        for entry in entries {
+            let name = entry.map_err(failed("list", &self.path))?.path();
+            let is_address = name
+                .file_name()
+                .and_then(|n| n.to_str())
+                .is_some_and(|n| n.parse::<IpAddr>().is_ok());
+            if is_address && read_small(&name).is_some_and(|text| is_of(&text, container, ifname)) {
+                remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the attachment has the address: what CHECK asks.
+    pub(crate) fn has(&self, address: IpAddr, container: &ContainerId, ifname: &IfName) -> bool {
+        self.holder(address)
+            .is_some_and(|text| is_of(&text, container, ifname))
+    }
+}
+
+/// An interrupted reservation leaves an empty file; its name was journaled, so the replay's
+/// release must know it as ours.
+fn is_of(text: &str, container: &ContainerId, ifname: &IfName) -> bool {
+    let text = text.trim();
+    text.is_empty() || text == content(container, ifname) || text == container.as_str()
+}
+
+fn content(container: &ContainerId, ifname: &IfName) -> String {
+    format!("{container}\r\n{ifname}")
+}
+
+fn remove(name: &Path) -> Result<(), DirectoryError> {
+    effect("file.release<");
+    let removed = std::fs::remove_file(name);
+    effect("file.release>");
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed("remove", name)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn read_small(name: &Path) -> Option<String> {
+    let mut text = String::new();
+    File::open(name)
+        .ok()?
+        .take(1024)
+        .read_to_string(&mut text)
+        .ok()?;
+    Some(text)
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> DirectoryError {
+    let path = path.to_owned();
+    move |source| DirectoryError { what, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fixture(name: &str) -> (PathBuf, ContainerId, IfName) {
+        let path = std::env::temp_dir().join(format!("plexus-hl-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        (path, "c1".parse().unwrap(), "net1".parse().unwrap())
+    }
+
+    #[test]
+    fn files_are_those_of_the_reference_plugin() {
+        let (path, container, ifname) = fixture("files");
+        let locked = Locked::open(&path).unwrap();
+        let address = "fd00:1::2".parse().unwrap();
+        assert!(locked.is_free(address).unwrap());
+        locked.reserve(address, 1, &container, &ifname).unwrap();
+        assert_eq!(
+            std::fs::read(path.join("fd00:1::2")).unwrap(),
+            b"c1\r\nnet1"
+        );
+        assert_eq!(
+            std::fs::read(path.join("last_reserved_ip.1")).unwrap(),
+            b"fd00:1::2"
+        );
+        assert_eq!(locked.last_reserved(1), Some(address));
+        assert!(!locked.is_free(address).unwrap());
+        assert!(locked.reserve(address, 1, &container, &ifname).is_err());
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn release_leaves_others_alone() {
+        let (path, container, ifname) = fixture("release");
+        let locked = Locked::open(&path).unwrap();
+        let (mine, other): (IpAddr, IpAddr) =
+            ("10.0.0.2".parse().unwrap(), "10.0.0.3".parse().unwrap());
+        locked.reserve(mine, 0, &container, &ifname).unwrap();
+        locked
+            .reserve(other, 0, &container, &"net2".parse().unwrap())
+            .unwrap();
+        locked.release(&[mine, other], &container, &ifname).unwrap();
+        assert!(locked.is_free(mine).unwrap() && !locked.is_free(other).unwrap());
+        locked
+            .release_all(&container, &"net2".parse().unwrap())
+            .unwrap();
+        assert!(locked.is_free(other).unwrap());
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn an_absent_directory_has_nothing_to_release() {
+        let (path, ..) = fixture("absent");
+        assert!(Locked::open_existing(&path).unwrap().is_none());
+        assert!(!path.exists());
+    }
+}

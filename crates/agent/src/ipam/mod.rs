@@ -1,0 +1,334 @@
+//! Addresses for one ADD: chosen first, written when the journal has them.
+//!
+//! ```text
+//!   choose ──► Reservation ──(journal.begin)──► write ──► kept until release
+//!                  └── dropped: as if it had never been
+//! ```
+//! `plexus` pools are in memory and in the journal; host-local's directory stays locked from
+//! choosing to writing, so that nobody takes the address in between. Which address is next is
+//! decided in `core`.
+
+pub(crate) mod host_local;
+mod resolv;
+
+use crate::failure;
+use crate::journal::{HostLocalLease, NativeRecord, Record, owner_of};
+use host_local::Locked;
+use plexus_api::cni::{Code, Error, HostLocal, Ipam, Static};
+use plexus_core::attachment::{Assigned, AssignedIp, Wanted};
+use plexus_core::ipam::{PoolKey, Pools, host_local as order};
+use plexus_types::{ContainerId, IfName};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The node's addresses.
+#[derive(Debug, Default)]
+pub(crate) struct Addresses {
+    pools: Mutex<Pools>,
+}
+
+/// Addresses that were chosen for the attachments of a call. Given back unless it is kept.
+#[derive(Debug)]
+pub(crate) struct Reservation<'a> {
+    addresses: &'a Addresses,
+    container: &'a ContainerId,
+    /// What each attachment got, in order, as the journal keeps it.
+    pub(crate) natives: Vec<NativeRecord>,
+    taken: Vec<(PoolKey, String)>,
+    locked: BTreeMap<PathBuf, Locked>,
+    to_write: Vec<(PathBuf, IpAddr, usize, IfName)>,
+    kept: bool,
+}
+
+impl Addresses {
+    /// Chooses addresses for all attachments, or for none.
+    pub(crate) fn choose<'a>(
+        &'a self,
+        wanted: &[&Wanted],
+        container: &'a ContainerId,
+    ) -> Result<Reservation<'a>, Error> {
+        let mut reservation = Reservation {
+            addresses: self,
+            container,
+            natives: Vec::with_capacity(wanted.len()),
+            taken: Vec::new(),
+            locked: lock_directories(wanted)?,
+            to_write: Vec::new(),
+            kept: false,
+        };
+        for one in wanted {
+            let place = format!("network {}, interface {}", one.network, one.ifname);
+            reservation
+                .choose_one(one)
+                .map_err(|error| failure::at(place, error))?;
+        }
+        Ok(reservation)
+    }
+
+    /// What the journal says is taken, at start.
+    pub(crate) fn replay(&self, pool: &str, address: IpAddr, owner: &str) -> Result<(), Error> {
+        let key = pool_from_text(pool).ok_or_else(|| {
+            Error::new(
+                Code::Io,
+                format!("the journal names a pool {pool:?} that cannot be read"),
+                "",
+            )
+        })?;
+        Ok(self.lock().reserve(&key, address, owner)?)
+    }
+
+    /// Frees everything that a record holds, in memory and in host-local's directories. The
+    /// journal's rows go with the record.
+    pub(crate) fn release(&self, record: &Record) -> Result<(), Error> {
+        let mut problems = Vec::new();
+        for native in &record.body.natives {
+            if let Some(lease) = &native.host_local
+                && let Err(error) = release_files(lease, native, &record.container)
+            {
+                problems.push(failure::chain(&error));
+            }
+        }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::Io,
+            problems.join("; "),
+            "repeat the DEL when the directory is usable",
+        ))
+    }
+
+    /// Frees what a record holds in the pools in memory: after the journal has forgotten it.
+    pub(crate) fn forget(&self, record: &Record) {
+        let mut pools = self.lock();
+        for native in &record.body.natives {
+            if let Some(key) = native.pool.as_deref().and_then(pool_from_text) {
+                pools.release(&key, &owner_of(&record.container, &native.ifname));
+            }
+        }
+    }
+
+    /// How many addresses each pool has given out, and how many it has.
+    pub(crate) fn usage(&self) -> Vec<(String, String, u128, u128)> {
+        self.lock()
+            .pools()
+            .map(|(key, pool)| {
+                (
+                    key.network.to_string(),
+                    pool.subnet().to_string(),
+                    pool.used(),
+                    pool.capacity(),
+                )
+            })
+            .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pools> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reservation<'_> {
+    /// Writes host-local's files and unlocks its directories: after the journal has the addresses.
+    pub(crate) fn write(&mut self) -> Result<(), Error> {
+        self.kept = true;
+        for (directory, address, set, ifname) in std::mem::take(&mut self.to_write) {
+            if let Some(locked) = self.locked.get(&directory) {
+                locked
+                    .reserve(address, set, self.container, &ifname)
+                    .map_err(|error| failure::failed(&error, DIRECTORY))?;
+            }
+        }
+        self.locked.clear();
+        Ok(())
+    }
+
+    fn choose_one(&mut self, wanted: &Wanted) -> Result<(), Error> {
+        let (assigned, pool, host_local) = match &wanted.native.ipam {
+            None if wanted.native.ips.is_empty() => (Assigned::default(), None, None),
+            None => {
+                return Err(Error::new(
+                    Code::InvalidConfig,
+                    "addresses are requested, but the network has no ipam",
+                    "add an `ipam` section, or drop the request",
+                ));
+            }
+            Some(Ipam::Static(section)) => (fixed(section), None, None),
+            Some(ipam @ Ipam::Plexus(section)) => {
+                let key = PoolKey::of(ipam, &wanted.network).ok_or_else(no_pool)?;
+                let owner = owner_of(self.container, &wanted.ifname);
+                let assigned =
+                    self.addresses
+                        .lock()
+                        .allocate(&key, section, &wanted.native.ips, &owner)?;
+                let text = key.to_string();
+                self.taken.push((key, owner));
+                (assigned, Some(text), None)
+            }
+            Some(Ipam::HostLocal(section)) => {
+                let directory = host_local::directory(&section.data_dir, &wanted.network);
+                let assigned = self.choose_host_local(wanted, section, &directory)?;
+                let lease = HostLocalLease {
+                    directory,
+                    ifname: wanted.ifname.clone(),
+                };
+                (assigned, None, Some(lease))
+            }
+        };
+        self.natives.push(NativeRecord {
+            index: wanted.index,
+            network: wanted.network.clone(),
+            ifname: wanted.ifname.clone(),
+            assigned,
+            pool,
+            host_local,
+        });
+        Ok(())
+    }
+
+    fn choose_host_local(
+        &mut self,
+        wanted: &Wanted,
+        section: &HostLocal,
+        directory: &PathBuf,
+    ) -> Result<Assigned, Error> {
+        let Some(locked) = self.locked.get(directory) else {
+            return Err(no_pool());
+        };
+        let requested: Vec<IpAddr> = wanted
+            .native
+            .ips
+            .iter()
+            .map(|(address, _)| *address)
+            .collect();
+        let shares = order::share_out(&section.ranges, &requested).map_err(host_local_failed)?;
+        let mut ips = Vec::with_capacity(section.ranges.len());
+        for (set, (ranges, share)) in section.ranges.iter().zip(shares).enumerate() {
+            let to_write = &self.to_write;
+            let mut free = |address: IpAddr| {
+                let promised = to_write
+                    .iter()
+                    .any(|(d, a, ..)| d == directory && *a == address);
+                Ok(!promised && locked.is_free(address)?)
+            };
+            let picked = order::next(ranges, locked.last_reserved(set), share, &mut free)
+                .map_err(host_local_failed)?;
+            ips.push(AssignedIp {
+                address: picked.address,
+                gateway: Some(picked.gateway),
+            });
+            let address = picked.address.addr();
+            self.to_write
+                .push((directory.clone(), address, set, wanted.ifname.clone()));
+        }
+        let dns = match &section.resolv_conf {
+            Some(path) => resolv::read(path)?,
+            None => Default::default(),
+        };
+        Ok(Assigned {
+            ips,
+            routes: section.routes.clone(),
+            dns,
+        })
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            let mut pools = self.addresses.lock();
+            for (key, owner) in &self.taken {
+                pools.release(key, owner);
+            }
+        }
+    }
+}
+
+const DIRECTORY: &str = "check that the ipam's dataDir is on a writable disk with free space";
+
+/// Each directory once, in order: whoever locks several does it in the same order as everyone.
+fn lock_directories(wanted: &[&Wanted]) -> Result<BTreeMap<PathBuf, Locked>, Error> {
+    let mut locked = BTreeMap::new();
+    let mut directories: Vec<PathBuf> = wanted
+        .iter()
+        .filter_map(|one| match &one.native.ipam {
+            Some(Ipam::HostLocal(section)) => {
+                Some(host_local::directory(&section.data_dir, &one.network))
+            }
+            _ => None,
+        })
+        .collect();
+    directories.sort();
+    directories.dedup();
+    for directory in directories {
+        let lock = Locked::open(&directory).map_err(|error| failure::failed(&error, DIRECTORY))?;
+        locked.insert(directory, lock);
+    }
+    Ok(locked)
+}
+
+fn release_files(
+    lease: &HostLocalLease,
+    native: &NativeRecord,
+    container: &ContainerId,
+) -> Result<(), host_local::DirectoryError> {
+    let Some(locked) = Locked::open_existing(&lease.directory)? else {
+        return Ok(());
+    };
+    let addresses: Vec<IpAddr> = native.addresses().collect();
+    locked.release(&addresses, container, &lease.ifname)
+}
+
+fn fixed(section: &Static) -> Assigned {
+    Assigned {
+        ips: section
+            .addresses
+            .iter()
+            .map(|one| AssignedIp {
+                address: one.address,
+                gateway: one.gateway,
+            })
+            .collect(),
+        routes: section.routes.clone(),
+        dns: section.dns.clone(),
+    }
+}
+
+/// A pool as the journal writes it: `<type>:<data dir> <network>`.
+fn pool_from_text(text: &str) -> Option<PoolKey> {
+    let (word, network) = text.rsplit_once(' ')?;
+    PoolKey::from_word(word, &network.parse().ok()?)
+}
+
+fn host_local_failed(error: order::HostLocalError<host_local::DirectoryError>) -> Error {
+    use order::HostLocalError::{Full, Reserve, TooMany};
+    let (code, next) = match &error {
+        Reserve { .. } => (Code::Io, DIRECTORY),
+        Full { .. } | TooMany { .. } => (
+            Code::Failed,
+            "remove containers that no longer need theirs, or widen the range",
+        ),
+        _ => (
+            Code::InvalidConfig,
+            "ask for a free address inside the configured ranges",
+        ),
+    };
+    Error::new(
+        code,
+        format!("host-local: {}", failure::chain(&error)),
+        next,
+    )
+}
+
+fn no_pool() -> Error {
+    Error::new(
+        Code::Failed,
+        "the network's address pool was not prepared",
+        "report this as a bug",
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Choosing for several attachments at once, giving back, replaying.
+
+use super::*;
+use plexus_api::cni::{Dns, Macvlan, Native, PlexusIpam, Provider, Range};
+
+fn wanted(ifname: &str, ipam: Ipam) -> Wanted {
+    Wanted {
+        index: 0,
+        network: "blue".parse().unwrap(),
+        ifname: ifname.parse().unwrap(),
+        native: Native {
+            provider: Provider::Macvlan(Macvlan {
+                master: None,
+                mode: Default::default(),
+                bcqueuelen: None,
+            }),
+            ipam: Some(ipam),
+            mac: None,
+            ips: Vec::new(),
+            mtu: None,
+            dns: Dns::default(),
+        },
+        source_routing: false,
+        several: false,
+    }
+}
+
+fn plexus() -> Ipam {
+    Ipam::Plexus(PlexusIpam {
+        subnets: vec!["10.0.0.0/29".parse().unwrap()],
+        exclude: Vec::new(),
+        gateway: Vec::new(),
+        routes: Vec::new(),
+    })
+}
+
+fn host_local(data_dir: &std::path::Path) -> Ipam {
+    Ipam::HostLocal(HostLocal {
+        ranges: vec![vec![Range {
+            subnet: "10.1.0.0/29".parse().unwrap(),
+            start: "10.1.0.1".parse().unwrap(),
+            end: "10.1.0.6".parse().unwrap(),
+            gateway: "10.1.0.1".parse().unwrap(),
+        }]],
+        routes: Vec::new(),
+        data_dir: data_dir.to_owned(),
+        resolv_conf: None,
+    })
+}
+
+fn addresses_of(reservation: &Reservation<'_>) -> Vec<String> {
+    let natives = reservation.natives.iter();
+    natives
+        .flat_map(NativeRecord::addresses)
+        .map(|a| a.to_string())
+        .collect()
+}
+
+#[test]
+fn what_is_not_kept_is_free_again() {
+    let addresses = Addresses::default();
+    let container = "c1".parse().unwrap();
+    let (a, b) = (wanted("eth0", plexus()), wanted("net1", plexus()));
+    let reservation = addresses.choose(&[&a, &b], &container).unwrap();
+    assert_eq!(addresses_of(&reservation), ["10.0.0.2", "10.0.0.3"]);
+    assert_eq!(addresses.usage()[0].2, 2);
+    drop(reservation);
+    assert_eq!(addresses.usage()[0].2, 0);
+}
+
+#[test]
+fn all_or_none() {
+    let addresses = Addresses::default();
+    let container = "c1".parse().unwrap();
+    let wanted: Vec<Wanted> = (0..6)
+        .map(|i| wanted(&format!("net{i}"), plexus()))
+        .collect();
+    let error = addresses
+        .choose(&wanted.iter().collect::<Vec<_>>(), &container)
+        .unwrap_err();
+    assert!(
+        error.msg.contains("net5") && error.msg.contains("10.0.0.0/29"),
+        "{error}"
+    );
+    assert_eq!(addresses.usage()[0].2, 0);
+}
+
+#[test]
+fn a_replayed_address_is_not_given_out() {
+    let addresses = Addresses::default();
+    addresses
+        .replay("plexus: blue", "10.0.0.2".parse().unwrap(), "other/eth0")
+        .unwrap();
+    let container = "c1".parse().unwrap();
+    let one = wanted("eth0", plexus());
+    let reservation = addresses.choose(&[&one], &container).unwrap();
+    assert_eq!(addresses_of(&reservation), ["10.0.0.3"]);
+    assert!(
+        addresses
+            .replay("nonsense", "10.0.0.4".parse().unwrap(), "x")
+            .is_err()
+    );
+}
+
+#[test]
+fn host_local_is_written_only_when_told_to() {
+    let directory = std::env::temp_dir().join(format!("plexus-choose-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    let addresses = Addresses::default();
+    let container = "c1".parse().unwrap();
+    let (a, b) = (
+        wanted("eth0", host_local(&directory)),
+        wanted("net1", host_local(&directory)),
+    );
+    let mut reservation = addresses.choose(&[&a, &b], &container).unwrap();
+    assert_eq!(addresses_of(&reservation), ["10.1.0.2", "10.1.0.3"]);
+    assert!(!directory.join("blue/10.1.0.2").exists());
+    reservation.write().unwrap();
+    for name in ["10.1.0.2", "10.1.0.3"] {
+        assert!(directory.join("blue").join(name).exists());
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}

@@ -1,0 +1,434 @@
+//! The journal: what this node has promised and done, in one SQLite file. Owns the records of
+//! attachments, the addresses of `plexus` pools and what networks keep on the node.
+//!
+//! ```text
+//!   begin ──► intent ──► done ──► deleting ──► (gone)
+//!               └───────────────────▲  undo: an ADD that failed, or an agent that died in it
+//! ```
+//! A row is written before the side effect that it describes. It survives the death of the
+//! process without a disk flush; a machine crash wipes the kernel state that it describes, so
+//! rows of an earlier boot are void, except where they stand for something that outlives a
+//! reboot: those are flushed ([`Record::outlives_reboot`]). Decides nothing.
+
+mod record;
+mod schema;
+
+pub(crate) use record::{
+    Body, DelegateRecord, HostLocalLease, NativeRecord, Record, State, Stored, owner_of,
+};
+
+use plexus_core::plan::NodePlan;
+use plexus_faults::effect;
+use plexus_types::{ContainerId, IfName, NetworkName};
+use rusqlite::{Connection, OptionalExtension, params};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+
+/// Why the journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Opening it failed.
+    #[error("cannot open the journal {path}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// It is not a database, or its pages contradict each other.
+    #[error("the journal {path} is damaged: {problem}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says of it.
+        problem: String,
+    },
+    /// A newer agent wrote it.
+    #[error("the journal {path} has format {found}, this agent knows up to {known}")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format number.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// Writing failed: disk full, most likely.
+    #[error("cannot write {what} to the journal {path}")]
+    Write {
+        /// What was to be written.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// Reading failed.
+    #[error("cannot read {what} from the journal {path}")]
+    Read {
+        /// What was to be read.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// A row does not hold what it should.
+    #[error("the journal {path} has a record of {key} that cannot be read: {problem}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Container and interface.
+        key: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// An open journal.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+}
+
+impl Journal {
+    /// Opens or creates the journal. An older agent refuses a newer one's journal.
+    pub(crate) fn open(path: &Path) -> Result<Self, JournalError> {
+        let connection = schema::open(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            connection: Mutex::new(connection),
+        })
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the intent of an ADD with its addresses, before any side effect.
+    pub(crate) fn begin(&self, record: &Record) -> Result<(), JournalError> {
+        effect("journal.begin<");
+        let mut connection = self.lock();
+        let result = durable(&mut connection, record.outlives_reboot(), |tx| {
+            tx.prepare_cached(
+                "INSERT INTO record (container, ifname, network, pod_uid, state, boot, cookie, netns, body)
+                 VALUES (?1, ?2, ?3, ?4, 'intent', ?5, ?6, ?7, ?8)",
+            )?
+            .execute(params![
+                record.container.as_str(),
+                record.ifname.as_str(),
+                record.network.as_str(),
+                record.pod_uid,
+                record.boot,
+                record.cookie.0.to_string(),
+                record.netns,
+                record.body_json(),
+            ])?;
+            insert_addresses(tx, record)
+        });
+        drop(connection);
+        effect("journal.begin>");
+        result.map_err(|source| self.write_error("the intent of an ADD", source))
+    }
+
+    /// Replaces the body: a delegate's step, or the plan of links that come after a delegate.
+    pub(crate) fn update(&self, record: &Record) -> Result<(), JournalError> {
+        effect("journal.update<");
+        let mut connection = self.lock();
+        let result = durable(&mut connection, record.outlives_reboot(), |tx| {
+            tx.prepare_cached("UPDATE record SET body = ?3 WHERE container = ?1 AND ifname = ?2")?
+                .execute(params![
+                    record.container.as_str(),
+                    record.ifname.as_str(),
+                    record.body_json()
+                ])?;
+            insert_addresses(tx, record)
+        });
+        drop(connection);
+        effect("journal.update>");
+        result.map_err(|source| self.write_error("a step of an ADD", source))
+    }
+
+    /// The ADD is complete: from now on only evidence undoes it.
+    pub(crate) fn done(&self, record: &Record, result: &str) -> Result<(), JournalError> {
+        effect("journal.done<");
+        let written = self
+            .lock()
+            .prepare_cached(
+                "UPDATE record SET state = 'done', result = ?3 WHERE container = ?1 AND ifname = ?2",
+            )
+            .and_then(|mut statement| {
+                statement.execute(params![record.container.as_str(), record.ifname.as_str(), result])
+            });
+        effect("journal.done>");
+        written
+            .map(drop)
+            .map_err(|source| self.write_error("a completed ADD", source))
+    }
+
+    /// From now on the attachment is being removed, also by the next agent.
+    pub(crate) fn deleting(
+        &self,
+        container: &ContainerId,
+        ifname: &IfName,
+    ) -> Result<(), JournalError> {
+        effect("journal.deleting<");
+        let written = self
+            .lock()
+            .prepare_cached(
+                "UPDATE record SET state = 'deleting' WHERE container = ?1 AND ifname = ?2",
+            )
+            .and_then(|mut statement| {
+                statement.execute(params![container.as_str(), ifname.as_str()])
+            });
+        effect("journal.deleting>");
+        written
+            .map(drop)
+            .map_err(|source| self.write_error("the beginning of a DEL", source))
+    }
+
+    /// Everything is gone from the kernel and from disk: the addresses are free.
+    pub(crate) fn forget(
+        &self,
+        container: &ContainerId,
+        ifname: &IfName,
+    ) -> Result<(), JournalError> {
+        effect("journal.forget<");
+        let mut connection = self.lock();
+        let result = durable(&mut connection, false, |tx| {
+            for sql in [
+                "DELETE FROM address WHERE container = ?1 AND ifname = ?2",
+                "DELETE FROM record WHERE container = ?1 AND ifname = ?2",
+            ] {
+                tx.prepare_cached(sql)?
+                    .execute(params![container.as_str(), ifname.as_str()])?;
+            }
+            Ok(())
+        });
+        drop(connection);
+        effect("journal.forget>");
+        result.map_err(|source| self.write_error("the end of a DEL", source))
+    }
+
+    /// The record of one ADD call.
+    pub(crate) fn find(
+        &self,
+        container: &ContainerId,
+        ifname: &IfName,
+    ) -> Result<Option<Stored>, JournalError> {
+        let found = self
+            .lock()
+            .prepare_cached(&format!("{SELECT} WHERE container = ?1 AND ifname = ?2"))
+            .and_then(|mut statement| {
+                statement
+                    .query_row(params![container.as_str(), ifname.as_str()], row)
+                    .optional()
+            });
+        let found = found.map_err(|source| self.read_error("a record", source))?;
+        found.map(|raw| raw.parse(&self.path)).transpose()
+    }
+
+    /// The records of a pod, whatever the sandbox.
+    pub(crate) fn of_pod(&self, pod_uid: &str) -> Result<Vec<Stored>, JournalError> {
+        self.select("WHERE pod_uid = ?1", params![pod_uid])
+    }
+
+    /// The records of a network.
+    pub(crate) fn of_network(&self, network: &NetworkName) -> Result<Vec<Stored>, JournalError> {
+        self.select("WHERE network = ?1", params![network.as_str()])
+    }
+
+    /// All records.
+    pub(crate) fn all(&self) -> Result<Vec<Stored>, JournalError> {
+        self.select("", [])
+    }
+
+    /// Every address of every `plexus` pool, with its owner.
+    pub(crate) fn addresses(&self) -> Result<Vec<(String, IpAddr, String)>, JournalError> {
+        let connection = self.lock();
+        let read = || {
+            let mut statement = connection
+                .prepare("SELECT pool, address, owner FROM address ORDER BY pool, address")?;
+            let rows = statement.query_map([], |row| {
+                Ok((
+                    row.get::<_, String>(0)?,
+                    row.get::<_, String>(1)?,
+                    row.get::<_, String>(2)?,
+                ))
+            })?;
+            rows.collect::<Result<Vec<_>, _>>()
+        };
+        let rows = read().map_err(|source| self.read_error("the addresses", source))?;
+        rows.into_iter()
+            .map(|(pool, address, owner)| match address.parse() {
+                Ok(parsed) => Ok((pool, parsed, owner)),
+                Err(_) => Err(JournalError::Unreadable {
+                    path: self.path.clone(),
+                    key: format!("address {address} of pool {pool}"),
+                    problem: "not an IP address".to_owned(),
+                }),
+            })
+            .collect()
+    }
+
+    /// What a network keeps on the node, written before it is made.
+    pub(crate) fn keep(
+        &self,
+        network: &NetworkName,
+        boot: &str,
+        plan: &NodePlan,
+    ) -> Result<(), JournalError> {
+        effect("journal.keep<");
+        let text = serde_json::to_string(plan).unwrap_or_default();
+        let written = self
+            .lock()
+            .prepare_cached("INSERT OR REPLACE INTO network (name, boot, plan) VALUES (?1, ?2, ?3)")
+            .and_then(|mut statement| statement.execute(params![network.as_str(), boot, text]));
+        effect("journal.keep>");
+        written
+            .map(drop)
+            .map_err(|source| self.write_error("what a network keeps on the node", source))
+    }
+
+    /// What all networks keep on the node, of this boot; rows of an earlier boot are dropped.
+    pub(crate) fn kept(&self, boot: &str) -> Result<Vec<(String, NodePlan)>, JournalError> {
+        let connection = self.lock();
+        let read = || {
+            connection.execute("DELETE FROM network WHERE boot <> ?1", [boot])?;
+            let mut statement =
+                connection.prepare("SELECT name, plan FROM network ORDER BY name")?;
+            let rows = statement.query_map([], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            })?;
+            rows.collect::<Result<Vec<_>, _>>()
+        };
+        let rows = read().map_err(|source| self.read_error("what networks keep", source))?;
+        Ok(rows
+            .into_iter()
+            .filter_map(|(name, plan)| Some((name, serde_json::from_str(&plan).ok()?)))
+            .collect())
+    }
+
+    /// Moves the write-ahead log into the file; called off the ADD path.
+    pub(crate) fn checkpoint(&self) -> Result<(), JournalError> {
+        schema::checkpoint(&self.path)
+    }
+
+    fn select(
+        &self,
+        filter: &str,
+        parameters: impl rusqlite::Params,
+    ) -> Result<Vec<Stored>, JournalError> {
+        let connection = self.lock();
+        let read = || {
+            let mut statement = connection
+                .prepare_cached(&format!("{SELECT} {filter} ORDER BY container, ifname"))?;
+            let rows = statement.query_map(parameters, row)?;
+            rows.collect::<Result<Vec<_>, _>>()
+        };
+        let rows = read().map_err(|source| self.read_error("records", source))?;
+        rows.into_iter().map(|raw| raw.parse(&self.path)).collect()
+    }
+
+    /// A poisoned lock means that a thread died between two statements: SQLite rolled back.
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn write_error(&self, what: &'static str, source: rusqlite::Error) -> JournalError {
+        self.classify(source, |path, source| JournalError::Write {
+            what,
+            path,
+            source,
+        })
+    }
+
+    fn read_error(&self, what: &'static str, source: rusqlite::Error) -> JournalError {
+        self.classify(source, |path, source| JournalError::Read {
+            what,
+            path,
+            source,
+        })
+    }
+
+    fn classify(
+        &self,
+        source: rusqlite::Error,
+        other: impl FnOnce(PathBuf, rusqlite::Error) -> JournalError,
+    ) -> JournalError {
+        if schema::is_damage(&source) {
+            return JournalError::Damaged {
+                path: self.path.clone(),
+                problem: source.to_string(),
+            };
+        }
+        other(self.path.clone(), source)
+    }
+}
+
+const SELECT: &str = "SELECT container, ifname, network, pod_uid, state, boot, cookie, netns, body, result FROM record";
+
+fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<record::Raw> {
+    Ok(record::Raw {
+        container: row.get(0)?,
+        ifname: row.get(1)?,
+        network: row.get(2)?,
+        pod_uid: row.get(3)?,
+        state: row.get(4)?,
+        boot: row.get(5)?,
+        cookie: row.get(6)?,
+        netns: row.get(7)?,
+        body: row.get(8)?,
+        result: row.get(9)?,
+    })
+}
+
+fn insert_addresses(tx: &rusqlite::Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
+    let mut insert = tx.prepare_cached(
+        "INSERT OR ABORT INTO address (pool, address, container, ifname, owner)
+         SELECT ?1, ?2, ?3, ?4, ?5
+         WHERE NOT EXISTS (SELECT 1 FROM address WHERE pool = ?1 AND address = ?2 AND owner = ?5)",
+    )?;
+    for (pool, address, owner) in record.pool_addresses() {
+        insert.execute(params![
+            pool,
+            address.to_string(),
+            record.container.as_str(),
+            record.ifname.as_str(),
+            owner
+        ])?;
+    }
+    Ok(())
+}
+
+/// Runs a transaction; flushed to disk before it returns if `flush` says so.
+fn durable<T>(
+    connection: &mut Connection,
+    flush: bool,
+    work: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    if flush {
+        connection.pragma_update(None, "synchronous", "FULL")?;
+    }
+    let done = (|| {
+        let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let value = work(&tx)?;
+        tx.commit()?;
+        Ok(value)
+    })();
+    if flush {
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests;

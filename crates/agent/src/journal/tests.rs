@@ -1,0 +1,168 @@
+//! The journal against a real file: what is written is read, also by the next one.
+
+use super::*;
+use plexus_core::attachment::{Assigned, AssignedIp};
+use plexus_core::plan::PodPlan;
+use plexus_types::NetnsCookie;
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("plexus-journal-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("journal.db")
+    }
+
+    fn open(&self) -> Journal {
+        Journal::open(&self.file()).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn record(container: &str, address: &str) -> Record {
+    let ips = vec![AssignedIp {
+        address: address.parse().unwrap(),
+        gateway: None,
+    }];
+    Record {
+        container: container.parse().unwrap(),
+        ifname: "eth0".parse().unwrap(),
+        network: "blue".parse().unwrap(),
+        pod_uid: Some("uid-1".to_owned()),
+        boot: "boot".to_owned(),
+        cookie: NetnsCookie(u64::MAX),
+        netns: "/run/netns/x".to_owned(),
+        body: Body {
+            pod: None,
+            args: String::new(),
+            path: String::new(),
+            config: "{}".to_owned(),
+            adopted: false,
+            total: 1,
+            natives: vec![NativeRecord {
+                index: 0,
+                network: "blue".parse().unwrap(),
+                ifname: "eth0".parse().unwrap(),
+                assigned: Assigned {
+                    ips,
+                    ..Assigned::default()
+                },
+                pool: Some("plexus: blue".to_owned()),
+                host_local: None,
+            }],
+            plan: PodPlan {
+                group: 7,
+                links: Vec::new(),
+            },
+            node: Vec::new(),
+            delegates: Vec::new(),
+        },
+    }
+}
+
+#[test]
+fn a_record_lives_and_ends() {
+    let place = Place::new("life");
+    let one = record("c1", "10.0.0.2/24");
+    let journal = place.open();
+    journal.begin(&one).unwrap();
+    let stored = journal.find(&one.container, &one.ifname).unwrap().unwrap();
+    assert_eq!((&stored.record, stored.state), (&one, State::Intent));
+    assert_eq!(journal.addresses().unwrap()[0].2, "c1/eth0");
+    journal.done(&one, "result").unwrap();
+    drop(journal);
+
+    let journal = place.open();
+    let stored = journal.of_pod("uid-1").unwrap().remove(0);
+    assert_eq!(
+        (stored.state, stored.result.as_deref()),
+        (State::Done, Some("result"))
+    );
+    journal.deleting(&one.container, &one.ifname).unwrap();
+    assert_eq!(journal.all().unwrap()[0].state, State::Deleting);
+    journal.forget(&one.container, &one.ifname).unwrap();
+    assert!(journal.all().unwrap().is_empty() && journal.addresses().unwrap().is_empty());
+}
+
+#[test]
+fn an_address_is_never_journaled_twice() {
+    let place = Place::new("twice");
+    let journal = place.open();
+    journal.begin(&record("c1", "10.0.0.2/24")).unwrap();
+    assert!(journal.begin(&record("c2", "10.0.0.2/24")).is_err());
+    assert_eq!(
+        journal.all().unwrap().len(),
+        1,
+        "the refused record left nothing"
+    );
+    journal.update(&record("c1", "10.0.0.2/24")).unwrap();
+    assert_eq!(journal.addresses().unwrap().len(), 1);
+}
+
+#[test]
+fn what_networks_keep_is_of_this_boot() {
+    let place = Place::new("kept");
+    let journal = place.open();
+    let network = "blue".parse().unwrap();
+    journal.keep(&network, "one", &NodePlan::default()).unwrap();
+    assert_eq!(journal.kept("one").unwrap().len(), 1);
+    assert!(journal.kept("two").unwrap().is_empty());
+    assert!(
+        journal.kept("one").unwrap().is_empty(),
+        "the older boot's rows were dropped"
+    );
+}
+
+#[test]
+fn a_newer_or_damaged_journal_is_refused_and_left_alone() {
+    let place = Place::new("newer");
+    drop(place.open());
+    let connection = Connection::open(place.file()).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let error = Journal::open(&place.file()).unwrap_err();
+    assert!(
+        matches!(error, JournalError::Newer { found: 99, .. }),
+        "{error}"
+    );
+
+    let place = Place::new("damaged");
+    std::fs::write(
+        place.file(),
+        b"this is not a database, but it is long enough to be one .........",
+    )
+    .unwrap();
+    let error = Journal::open(&place.file()).unwrap_err();
+    assert!(matches!(error, JournalError::Damaged { .. }), "{error}");
+    assert!(
+        std::fs::read(place.file())
+            .unwrap()
+            .starts_with(b"this is not")
+    );
+}
+
+#[test]
+fn a_checkpoint_keeps_everything() {
+    let place = Place::new("checkpoint");
+    let journal = place.open();
+    for i in 0..50 {
+        journal
+            .begin(&record(&format!("c{i}"), &format!("10.0.0.{i}/24")))
+            .unwrap();
+    }
+    journal.checkpoint().unwrap();
+    journal.begin(&record("last", "10.0.0.77/24")).unwrap();
+    assert_eq!(journal.all().unwrap().len(), 51);
+}

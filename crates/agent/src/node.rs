@@ -1,0 +1,119 @@
+//! What networks keep on the node, what the kernel can do, and whether what was made is there.
+
+use crate::failure;
+use crate::verbs::Agent;
+use plexus_api::cni::{Code, Error, Native, Provider};
+use plexus_core::attachment::Wanted;
+use plexus_core::plan::{self, Link, LinkKind, NodePlan, PodPlan};
+use plexus_kernel::{Feature, node, pod};
+use plexus_types::NetworkName;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What each network keeps on the node, as it was journaled last.
+#[derive(Debug, Default)]
+pub(crate) struct Kept(Mutex<BTreeMap<NetworkName, NodePlan>>);
+
+impl Kept {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<NetworkName, NodePlan>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Agent {
+    /// Makes what the networks need on the node; cheap when it is there. Journaled when it is
+    /// new, so that the next agent restores it.
+    pub(crate) fn ensure_node(&self, plans: &[(NetworkName, NodePlan)]) -> Result<(), Error> {
+        for (network, plan) in plans {
+            let known = self.kept.lock().get(network) == Some(plan);
+            if !known {
+                let journal = self.journal()?;
+                journal
+                    .keep(network, &self.boot, plan)
+                    .map_err(|e| failure::journal(&e))?;
+            }
+            node::ensure(plan, &self.node).map_err(|error| {
+                let failed = failure::failed(&error, "correct the cause and repeat the ADD");
+                failure::at(format!("network {network}"), failed)
+            })?;
+            if !known {
+                self.kept.lock().insert(network.clone(), plan.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares what was read back with what was planned.
+    pub(crate) fn verify(&self, plan: &PodPlan, applied: &pod::Applied) -> Result<(), Error> {
+        for warning in &applied.warnings {
+            tracing::warn!(warning, "an announcement could not be sent");
+        }
+        let mut differences = plan::diff_pod(plan, &applied.pod);
+        differences.extend(plan::diff_host_ends(plan, &applied.node));
+        if differences.is_empty() {
+            return Ok(());
+        }
+        let text: Vec<String> = differences.iter().map(ToString::to_string).collect();
+        Err(Error::new(
+            Code::Failed,
+            format!(
+                "what was made is not what the kernel shows: {}",
+                text.join("; ")
+            ),
+            "is another program changing the container's interfaces? repeat the ADD",
+        ))
+    }
+
+    /// What only the kernel knows of an attachment.
+    pub(crate) fn seen(&self, wanted: &Wanted, link: &Link, applied: &pod::Applied) -> plan::Seen {
+        let bridge_mac = match (&link.kind, &wanted.native.provider) {
+            (LinkKind::Veth(_), Provider::Bridge(bridge)) => {
+                node::bridge_mac(&self.node, &bridge.bridge).ok().flatten()
+            }
+            _ => None,
+        };
+        let pod_mac = applied.pod.link(&link.name).and_then(|link| link.mac);
+        plan::Seen {
+            bridge_mac,
+            pod_mac,
+        }
+    }
+
+    /// Refuses a network that this kernel cannot do, with the reason.
+    pub(crate) fn require_features(
+        &self,
+        native: &Native,
+        network: &NetworkName,
+    ) -> Result<(), Error> {
+        for feature in needed(native) {
+            if let Some(reason) = self.features.missing(feature) {
+                return Err(Error::new(
+                    Code::UnsupportedField,
+                    format!(
+                        "network {network}: provider {} needs {feature}, which this kernel lacks: {reason}",
+                        native.provider.name()
+                    ),
+                    "use another provider, or a kernel that has it; `plexus agent --probe` lists what this one has",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The kernel features that a network needs.
+pub(crate) fn needed(native: &Native) -> Vec<Feature> {
+    match &native.provider {
+        Provider::Macvlan(_) => vec![Feature::Macvlan],
+        Provider::Bridge(bridge) => {
+            let mut needed = vec![Feature::Bridge, Feature::Veth];
+            needed.extend(bridge.ip_masq.then_some(Feature::Masquerade));
+            needed
+        }
+        Provider::Routed(routed) => {
+            let mut needed = vec![Feature::Veth];
+            needed.extend(routed.ip_masq.then_some(Feature::Masquerade));
+            needed
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Start: what the last agent left is finished, undone or repaired before anyone is served.
+//!
+//! | the journal says | the kernel shows | what happens |
+//! |---|---|---|
+//! | an earlier boot | nothing | files and plugins get their DEL, the record goes |
+//! | intent | all of it | done: the shim repeats its ADD and gets the answer |
+//! | intent | less | undone |
+//! | deleting | anything | undone |
+//! | done | the namespace is gone | undone: that is evidence |
+//! | done | the namespace is there | the node's side is repaired, the pod's side reported |
+
+use crate::attach::{Adding, Item};
+use crate::failure;
+use crate::ipam::host_local::Locked;
+use crate::journal::{Record, State, Stored};
+use crate::segment::{Made, Segment};
+use crate::verbs::Agent;
+use plexus_api::cni::{Args, Error, NetConf};
+use plexus_core::attachment::Assigned;
+use plexus_core::plan::{self, Facts};
+use plexus_core::resolve::resolve;
+use plexus_kernel::{Netns, node, pod, scan};
+use plexus_types::NetnsCookie;
+use std::collections::BTreeSet;
+
+impl Agent {
+    /// Brings journal and kernel together. What cannot be undone now is tried again later.
+    pub(crate) fn replay(&self) -> Result<(), Error> {
+        let journal = self.journal()?;
+        for (pool, address, owner) in journal.addresses().map_err(|e| failure::journal(&e))? {
+            self.addresses.replay(&pool, address, &owner)?;
+        }
+        self.restore_node()?;
+        let alive = live_namespaces();
+        for stored in journal.all().map_err(|e| failure::journal(&e))? {
+            let record = &stored.record;
+            if let Err(error) = self.settle(&stored, &alive) {
+                tracing::error!(container = %record.container, ifname = %record.ifname, %error, "cannot settle a record, will be tried again");
+            }
+        }
+        self.adopt()
+    }
+
+    /// Bridges, forwarding and masquerading, by diff.
+    fn restore_node(&self) -> Result<(), Error> {
+        let kept = self
+            .journal()?
+            .kept(&self.boot)
+            .map_err(|e| failure::journal(&e))?;
+        for (name, plan) in kept {
+            if let Err(error) = node::ensure(&plan, &self.node) {
+                tracing::error!(
+                    network = name,
+                    error = failure::chain(&error),
+                    "cannot restore what a network has on the node"
+                );
+            }
+            if let Ok(network) = name.parse() {
+                self.kept.lock().insert(network, plan);
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self, stored: &Stored, alive: &BTreeSet<NetnsCookie>) -> Result<(), Error> {
+        let record = &stored.record;
+        if record.boot != self.boot {
+            tracing::info!(container = %record.container, "the node was rebooted: dropping a record");
+            return self.undo(record);
+        }
+        let netns = self.namespace_of(record);
+        match (stored.state, netns) {
+            (State::Intent, Some(netns)) => match self.complete(record, netns)? {
+                Some(result) => {
+                    tracing::info!(container = %record.container, "an ADD was complete when the agent died");
+                    let journal = self.journal()?;
+                    journal
+                        .done(record, &result)
+                        .map_err(|e| failure::journal(&e))
+                }
+                None => self.undo(record),
+            },
+            (State::Intent, None) | (State::Deleting, _) => self.undo(record),
+            (State::Done, None) if !alive.contains(&record.cookie) => {
+                tracing::info!(container = %record.container, netns = record.netns, "the namespace is gone: removing its attachments");
+                self.undo(record)
+            }
+            (State::Done, None) => Ok(()),
+            (State::Done, Some(netns)) => self.repair(record, &netns),
+        }
+    }
+
+    /// The node's side is ours and is put right; the pod's side is the pod's, which may have
+    /// changed it: that is only said.
+    fn repair(&self, record: &Record, netns: &Netns) -> Result<(), Error> {
+        let plan = &record.body.plan;
+        let failed = |error: pod::ApplyError| failure::failed(&error, "");
+        let seen = pod::observe(plan, netns, &self.node).map_err(failed)?;
+        for difference in plan::diff_pod(plan, &seen.pod) {
+            tracing::warn!(container = %record.container, %difference, "a container's interface is not as it was made");
+        }
+        if !plan::diff_host_ends(plan, &seen.node).is_empty() {
+            pod::restore_node(plan, &self.node).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// The answer of an ADD that had done everything but say so; none if something is missing.
+    fn complete(&self, record: &Record, netns: Netns) -> Result<Option<String>, Error> {
+        let body = &record.body;
+        let delegates_done = body
+            .delegates
+            .iter()
+            .all(|delegate| delegate.results.len() == delegate.plugins.len());
+        let planned = body.plan.links.len() + body.delegates.len();
+        if !delegates_done || planned != body.total || !files_are_there(record) {
+            return Ok(None);
+        }
+        let failed = |error: pod::ApplyError| failure::failed(&error, "");
+        let seen = pod::observe(&body.plan, &netns, &self.node).map_err(failed)?;
+        let whole = plan::diff_pod(&body.plan, &seen.pod).is_empty()
+            && plan::diff_host_ends(&body.plan, &seen.node).is_empty();
+        if !whole {
+            return Ok(None);
+        }
+        let args = Args::parse(&body.args)?;
+        let conf = NetConf::parse(body.config.as_bytes(), &args)?;
+        let outcome = self.answer_again(&conf, record, netns, &seen)?;
+        Ok(serde_json::to_string(&outcome).ok())
+    }
+
+    fn answer_again(
+        &self,
+        conf: &NetConf,
+        record: &Record,
+        netns: Netns,
+        seen: &pod::Applied,
+    ) -> Result<plexus_api::cni::Outcome, Error> {
+        let items = resolve(conf, &record.ifname)?
+            .into_iter()
+            .map(|resolved| {
+                let native = record
+                    .body
+                    .natives
+                    .iter()
+                    .find(|n| n.index == resolved.index());
+                let assigned = native
+                    .map(|n| n.assigned.clone())
+                    .unwrap_or_else(Assigned::default);
+                Item {
+                    resolved,
+                    facts: Facts::default(),
+                    assigned,
+                }
+            })
+            .collect();
+        let mut adding = Adding {
+            agent: self,
+            conf,
+            netns,
+            items,
+            record: record.clone(),
+            made: Vec::new(),
+        };
+        for segment in adding.segments() {
+            match segment {
+                Segment::Native(range) => {
+                    let links = adding.links_of(&range);
+                    adding.note_natives(range, &links, seen)?;
+                }
+                Segment::Delegate(index) => {
+                    let done = record.body.delegates.iter().find(|d| d.index == index);
+                    let outcome = done
+                        .and_then(|d| d.results.last())
+                        .cloned()
+                        .unwrap_or_default();
+                    adding.made.push(Made { outcome });
+                }
+            }
+        }
+        Ok(adding.outcome())
+    }
+}
+
+fn files_are_there(record: &Record) -> bool {
+    record.body.natives.iter().all(|native| {
+        let Some(lease) = &native.host_local else {
+            return true;
+        };
+        let locked = Locked::open_existing(&lease.directory).ok().flatten();
+        locked.is_some_and(|locked| {
+            native
+                .addresses()
+                .all(|address| locked.has(address, &record.container, &lease.ifname))
+        })
+    })
+}
+
+fn live_namespaces() -> BTreeSet<NetnsCookie> {
+    scan::namespaces()
+        .iter()
+        .map(|found| found.cookie)
+        .collect()
+}

@@ -1,0 +1,149 @@
+//! From nothing to ready, in an order that cannot harm another agent or a running pod:
+//! lock, journal, probe, strays, replay, socket.
+
+use crate::admission::Admission;
+use crate::background;
+use crate::failure;
+use crate::ipam::Addresses;
+use crate::journal::Journal;
+use crate::lock::{LockError, StateLock};
+use crate::metrics::Metrics;
+use crate::node::Kept;
+use crate::options::Options;
+use crate::server::{ListenError, Server};
+use crate::verbs::Agent;
+use plexus_cni::delegate::{self, Runner};
+use plexus_kernel::{BootIdError, Features, NetnsError, NodeSide, Signals};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+/// How long a plugin that an earlier agent started may go on before it is killed.
+const STRAY_GRACE: Duration = Duration::from_secs(5);
+/// How long requests in the house may take when the agent is asked to stop.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Why an agent does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The state directory is not ours.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The socket cannot be served.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The node's namespace cannot be used.
+    #[error("cannot use this node's network namespace")]
+    Netns(#[from] NetnsError),
+    /// The boot is unknown, so that no record could be trusted.
+    #[error("cannot tell one boot from another")]
+    Boot(#[from] BootIdError),
+    /// A plugin of an earlier agent cannot be stopped.
+    #[error("plugins that an earlier agent started cannot be ended")]
+    Strays(#[source] std::io::Error),
+    /// A thread or a signal handler cannot be set up.
+    #[error("cannot set up the process")]
+    Process(#[source] std::io::Error),
+}
+
+/// Runs an agent until it is asked to stop (SIGTERM, SIGINT).
+pub fn run(options: Options) -> Result<(), StartError> {
+    let signals = Signals::block().map_err(StartError::Process)?;
+    let _lock = StateLock::take(&options.state_dir)?;
+    let spool = options.state_dir.join("delegates");
+    let strays = delegate::end_strays(&spool, STRAY_GRACE).map_err(StartError::Strays)?;
+    if strays > 0 {
+        tracing::warn!(
+            strays,
+            "plugins of an earlier agent were still running; they have ended"
+        );
+    }
+    let socket = options.socket.clone();
+    let queue = options.queue;
+    let agent = Arc::new(assemble(options)?);
+    restore(&agent);
+    let server = Server::bind(&socket, Arc::clone(&agent), queue)?;
+    background::start(Arc::clone(&agent)).map_err(StartError::Process)?;
+    server.start();
+    tracing::info!(node = agent.options.node, socket = %socket.display(), "serving");
+    let signal = signals.wait().map_err(StartError::Process)?;
+    tracing::info!(
+        signal,
+        "stopping: no new requests, waiting for those in the house"
+    );
+    server.drain(DRAIN);
+    Ok(())
+}
+
+/// What this kernel can do, a line a feature, for `plexus agent --probe`.
+pub fn probe() -> String {
+    let mut text = String::new();
+    for (feature, missing) in plexus_kernel::probe().iter() {
+        let verdict = missing.map_or_else(|| "yes".to_owned(), |reason| format!("no: {reason}"));
+        text.push_str(&format!("{feature}: {verdict}\n"));
+    }
+    text
+}
+
+fn assemble(options: Options) -> Result<Agent, StartError> {
+    let node = NodeSide::current()?;
+    let boot = boot_of(&node)?;
+    let features = plexus_kernel::probe();
+    report(&features);
+    let journal = Journal::open(&options.journal()).map_err(|error| {
+        let error = failure::journal(&error);
+        tracing::error!(%error, "no ADD is served; DEL works from the request");
+        error
+    });
+    let mut delegates =
+        delegate::Options::new(options.delegate_dirs(), options.state_dir.join("delegates"));
+    delegates.allowed = options.allowed_delegates.clone();
+    delegates.own = vec![options.cni_bin_dir.join("plexus-cni")];
+    delegates.timeout = options.delegate_timeout;
+    delegates.at_once = options.delegates_at_a_time;
+    Ok(Agent {
+        boot,
+        node,
+        features,
+        journal,
+        addresses: Addresses::default(),
+        admission: Admission::new(options.queue),
+        runner: Runner::new(delegates),
+        kept: Kept::default(),
+        metrics: Metrics::default(),
+        ready: AtomicBool::new(false),
+        options,
+    })
+}
+
+fn restore(agent: &Agent) {
+    if agent.journal.is_err() {
+        return;
+    }
+    match agent.replay() {
+        Ok(()) => {
+            agent.drain_queue();
+            agent.ready.store(true, SeqCst);
+        }
+        Err(error) => tracing::error!(%error, "the node cannot be restored: not ready"),
+    }
+}
+
+/// This boot of this node: a lab has many nodes on one machine, and a namespace that is made anew
+/// under the same name is a node that was rebooted.
+fn boot_of(node: &NodeSide) -> Result<String, StartError> {
+    let machine = match std::env::var("PLEXUS_BOOT_ID") {
+        Ok(given) if !given.is_empty() => given,
+        _ => plexus_kernel::boot_id()?,
+    };
+    let cookie = node.netns().cookie()?;
+    Ok(format!("{machine}/{}", cookie.0))
+}
+
+fn report(features: &Features) {
+    for (feature, missing) in features.iter() {
+        if let Some(reason) = missing {
+            tracing::warn!(%feature, reason, "this kernel lacks a feature: networks that need it are refused");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The agent: what it holds, and the way from a request to a verb and back.
+//!
+//! Each verb has a file of its own: `attach` (ADD), `detach` (DEL), `check`, `gc`, `status`.
+
+use crate::admission::{Admission, Place, Turn};
+use crate::call::Call;
+use crate::failure;
+use crate::http::Response;
+use crate::ipam::Addresses;
+use crate::journal::Journal;
+use crate::metrics::Metrics;
+use crate::node::Kept;
+use crate::options::Options;
+use plexus_api::cni::{Command, Error, Version};
+use plexus_cni::delegate::Runner;
+use plexus_kernel::{Features, NodeSide};
+use plexus_types::{ContainerId, IfName};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// How long an operation waits for another one on the same container.
+const PATIENCE: Duration = Duration::from_secs(110);
+
+/// Everything on the node.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) options: Options,
+    /// This boot of this node.
+    pub(crate) boot: String,
+    pub(crate) node: NodeSide,
+    pub(crate) features: Features,
+    /// Or why there is none: then ADD is refused and DEL works from the request.
+    pub(crate) journal: Result<Journal, Error>,
+    pub(crate) addresses: Addresses,
+    pub(crate) admission: Admission,
+    pub(crate) runner: Runner,
+    pub(crate) kept: Kept,
+    pub(crate) metrics: Metrics,
+    pub(crate) ready: AtomicBool,
+}
+
+/// What became of a request, and what must wait for the answer's delivery.
+pub(crate) struct Handled<'a> {
+    pub(crate) response: Response,
+    /// A new attachment: undone if the answer cannot be delivered.
+    pub(crate) undelivered: Option<(ContainerId, IfName)>,
+    /// The container stays ours until then.
+    pub(crate) held: Option<(Option<Place<'a>>, Turn<'a>)>,
+}
+
+impl Agent {
+    /// The journal, or the reason why nothing can be begun.
+    pub(crate) fn journal(&self) -> Result<&Journal, Error> {
+        self.journal.as_ref().map_err(Clone::clone)
+    }
+
+    /// Serves one CNI request; never panics on input. `gone` tells whether the caller has left.
+    pub(crate) fn handle(
+        &self,
+        command: Command,
+        body: &[u8],
+        gone: &mut dyn FnMut() -> bool,
+    ) -> Handled<'_> {
+        let started = std::time::Instant::now();
+        let mut version = Version::V1_1_0;
+        let handled = Call::read(command, body, &mut version)
+            .and_then(|call| self.serve(&call, gone))
+            .unwrap_or_else(|error| {
+                tracing::warn!(verb = command.path(), code = error.code.number(), %error, "refused");
+                Handled {
+                    response: Response::json(failure::status(error.code), error.to_json(version)),
+                    undelivered: None,
+                    held: None,
+                }
+            });
+        self.metrics
+            .served(command, handled.response.status == 200, started.elapsed());
+        handled
+    }
+
+    /// An ADD whose answer nobody read: nobody will use what it made.
+    pub(crate) fn undo_undelivered(&self, (container, ifname): &(ContainerId, IfName)) {
+        tracing::warn!(%container, %ifname, "the answer to ADD could not be delivered: undoing it");
+        if let Err(error) = self.detach_record(container, ifname) {
+            tracing::error!(%container, %ifname, %error, "undoing failed, will be tried again");
+        }
+    }
+
+    fn serve<'a>(
+        &'a self,
+        call: &Call<'_>,
+        gone: &mut dyn FnMut() -> bool,
+    ) -> Result<Handled<'a>, Error> {
+        let plain = |response| Handled {
+            response,
+            undelivered: None,
+            held: None,
+        };
+        let nothing = || plain(Response::json(200, String::new()));
+        match call.command {
+            Command::Add => self.serve_add(call, gone),
+            Command::Del => {
+                let turn = self.turn(call, gone)?;
+                self.detach(call)?;
+                Ok(Handled {
+                    held: Some((None, turn)),
+                    ..nothing()
+                })
+            }
+            Command::Check => {
+                let _turn = self.turn(call, gone)?;
+                self.check(call)?;
+                Ok(nothing())
+            }
+            Command::Gc => self.collect(call).map(|()| nothing()),
+            Command::Status => self.status(call).map(|()| nothing()),
+        }
+    }
+
+    fn serve_add<'a>(
+        &'a self,
+        call: &Call<'_>,
+        gone: &mut dyn FnMut() -> bool,
+    ) -> Result<Handled<'a>, Error> {
+        let place = self.admission.place().map_err(failure::refused)?;
+        let turn = self.turn(call, gone)?;
+        if gone() {
+            return Err(failure::refused(crate::admission::Refused::CallerGone));
+        }
+        self.drain_queue_of(call.container()?);
+        let (outcome, fresh) = self.attach(call)?;
+        let version = call.conf()?.version;
+        Ok(Handled {
+            response: Response::json(200, outcome.to_json(version)),
+            undelivered: fresh.then(|| call.key()).transpose()?,
+            held: Some((Some(place), turn)),
+        })
+    }
+
+    fn turn(&self, call: &Call<'_>, gone: &mut dyn FnMut() -> bool) -> Result<Turn<'_>, Error> {
+        self.admission
+            .turn(call.container()?, PATIENCE, gone)
+            .map_err(failure::refused)
+    }
+}

@@ -1,0 +1,93 @@
+//! `plexus agent`: flags, each also as `PLEXUS_…` and as a key of the configuration file.
+
+use clap::Args;
+use plexus_agent::Options;
+use plexus_types::PluginType;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The flags of `plexus agent`.
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// Name of this node, for logs and records.
+    #[arg(long, env = "PLEXUS_NODE", default_value = "localhost")]
+    node: String,
+    /// Unix socket that plexus-cni connects to.
+    #[arg(long, env = "PLEXUS_SOCKET", default_value = "/run/plexus/agent.sock")]
+    socket: PathBuf,
+    /// Directory of the journal; one agent per directory.
+    #[arg(long, env = "PLEXUS_STATE_DIR", default_value = "/var/lib/plexus")]
+    state_dir: PathBuf,
+    /// Directory in which runtimes look for CNI plugins.
+    #[arg(long, env = "PLEXUS_CNI_BIN_DIR", default_value = "/opt/cni/bin")]
+    cni_bin_dir: PathBuf,
+    /// Directory in which runtimes look for CNI configurations.
+    #[arg(long, env = "PLEXUS_CNI_CONF_DIR", default_value = "/etc/cni/net.d")]
+    cni_conf_dir: PathBuf,
+    /// Directory of the plugins to execute, if not the CNI plugin directory.
+    #[arg(long, env = "PLEXUS_DELEGATE_BIN_DIR")]
+    delegate_bin_dir: Option<PathBuf>,
+    /// Plugin types that may be executed, comma-separated; default: all in the directory.
+    #[arg(long, env = "PLEXUS_ALLOW_DELEGATES", value_delimiter = ',', num_args = 0..)]
+    allow_delegates: Option<Vec<PluginType>>,
+    /// How many plugins are executed at a time.
+    #[arg(long, env = "PLEXUS_DELEGATES_AT_A_TIME", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
+    delegates_at_a_time: u16,
+    /// Seconds that an executed plugin may take.
+    #[arg(long, env = "PLEXUS_DELEGATE_TIMEOUT", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    delegate_timeout: u64,
+    /// How many ADDs may wait or run at a time; more are told to try again later.
+    #[arg(long, env = "PLEXUS_QUEUE", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=10000))]
+    queue: u16,
+    /// Say what this kernel can do, and exit.
+    #[arg(long)]
+    probe: bool,
+    /// Log as JSON, one object a line.
+    #[arg(long, env = "PLEXUS_LOG_JSON")]
+    log_json: bool,
+    /// What to log: error, warn, info, debug, or per room such as plexus_agent=debug.
+    #[arg(long, env = "PLEXUS_LOG", default_value = "info")]
+    log: String,
+    /// File with these settings, as `key = value` (TOML); flags and environment win.
+    #[arg(long, env = "PLEXUS_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+/// Runs the agent until it is asked to stop.
+pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
+    if flags.probe {
+        use std::io::Write;
+        std::io::stdout().write_all(plexus_agent::probe().as_bytes())?;
+        return Ok(());
+    }
+    start_log(&flags)?;
+    plexus_agent::run(Options {
+        node: flags.node,
+        socket: flags.socket,
+        state_dir: flags.state_dir,
+        cni_bin_dir: flags.cni_bin_dir,
+        cni_conf_dir: flags.cni_conf_dir,
+        delegate_bin_dir: flags.delegate_bin_dir,
+        allowed_delegates: flags.allow_delegates.map(|list| list.into_iter().collect()),
+        delegates_at_a_time: flags.delegates_at_a_time.into(),
+        delegate_timeout: Duration::from_secs(flags.delegate_timeout),
+        queue: flags.queue.into(),
+    })?;
+    Ok(())
+}
+
+fn start_log(flags: &Flags) -> anyhow::Result<()> {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_new(&flags.log)
+        .map_err(|error| anyhow::anyhow!("--log {:?} is not a filter: {error}", flags.log))?;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    if flags.log_json {
+        log.json().init();
+    } else {
+        log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .init();
+    }
+    Ok(())
+}

@@ -1,3 +1,5 @@
+//! The field reader: all problems, each with its path.
+
 use super::*;
 use plexus_types::{IfName, IpNet};
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! Results in each wire version, written and read back.
+
 use crate::cni::{Code, Dns, Interface, Ip, Outcome, Route, Version};
 use serde_json::{Value, json};
 

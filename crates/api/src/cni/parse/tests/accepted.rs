@@ -1,3 +1,5 @@
+//! Configurations that are understood, down to the last value.
+
 use super::{native, of_plugin, over, parse, with};
 use crate::cni::{Args, Body, Ipam, MacvlanMode, NetConf, Provider, Version};
 use serde_json::{Value, json};

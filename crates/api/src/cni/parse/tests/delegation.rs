@@ -1,3 +1,5 @@
+//! When a configuration is done natively and when its plugin is executed.
+
 use super::{chain, of_plugin, over, parse, refused, with};
 use crate::cni::{NetConf, Version};
 use serde_json::{Value, json};

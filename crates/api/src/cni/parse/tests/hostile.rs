@@ -1,3 +1,5 @@
+//! Hostile and broken configurations: one error that names the field, never a panic.
+
 use super::{parse, refused, with};
 use crate::cni::{Args, Code, MAX_CONFIG, NetConf};
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! The configuration parser, case by case.
+
 mod accepted;
 mod delegation;
 mod hostile;

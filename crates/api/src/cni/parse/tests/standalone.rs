@@ -1,3 +1,5 @@
+//! Standalone mode: lists of networks, their names, and who has the default route.
+
 use super::{chain, native, over, parse, refused};
 use crate::cni::{Args, Body, Ipam, NetConf};
 use plexus_types::{Family, IfName};

@@ -10,7 +10,7 @@
 
 use crate::effect::effect;
 use crate::netlink::Request;
-use crate::{NodeSide, neighbour, sys};
+use crate::{NodeSide, Socket, neighbour, sys};
 use plexus_core::plan::{Link, LinkKind};
 use plexus_types::Mac;
 use rustix::net::{
@@ -47,6 +47,7 @@ pub(crate) fn advertise(links: &[Link], indices: &[u32]) -> Vec<String> {
 /// Announces addresses to everything behind a bridge of the node, and to the node itself.
 pub(crate) fn on_bridge(
     node: &NodeSide,
+    on_node: &mut Socket,
     bridge: u32,
     mac: Mac,
     addresses: impl Iterator<Item = IpAddr>,
@@ -61,20 +62,18 @@ pub(crate) fn on_bridge(
         sys::send_frame(socket, bridge, &frame)?;
         known.push(neighbour::correct(bridge, address, mac));
     }
-    correct_own(node, &known)
+    correct_own(on_node, &known)
 }
 
 /// The node does not hear what its own bridge sends: an entry that it has is put right directly.
-fn correct_own(node: &NodeSide, known: &[Request]) -> io::Result<()> {
-    let effect = effect!("netlink.announce");
-    let refused = node.with_socket(|socket| socket.batch_all(effect, known));
+fn correct_own(on_node: &mut Socket, known: &[Request]) -> io::Result<()> {
+    let refused = on_node
+        .batch_all(effect!("netlink.announce"), known)
+        .map_err(io::Error::other)?;
     // No such entry is the normal case.
-    match refused {
-        Ok(refused) => match refused.into_iter().find(|r| r.errno != libc::ENOENT) {
-            Some(refused) => Err(io::Error::from_raw_os_error(refused.errno)),
-            None => Ok(()),
-        },
-        Err(error) => Err(io::Error::other(error)),
+    match refused.into_iter().find(|r| r.errno != libc::ENOENT) {
+        Some(refused) => Err(io::Error::from_raw_os_error(refused.errno)),
+        None => Ok(()),
     }
 }
 

@@ -17,6 +17,7 @@ mod address;
 pub mod announce;
 mod boot;
 mod bridge;
+mod devconf;
 mod effect;
 mod hint;
 mod link;

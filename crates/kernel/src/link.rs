@@ -68,6 +68,20 @@ pub(crate) fn set_alias(name: &str, index: u32, alias: &str) -> Request {
     )
 }
 
+/// The same, with more to set: see [`devconf`](crate::devconf).
+pub(crate) fn set_alias_and(
+    name: &str,
+    index: u32,
+    alias: &str,
+    more: Option<LinkAttribute>,
+) -> Request {
+    let mut request = set_alias(name, index, alias);
+    if let Message::SetLink(message) = &mut request.message {
+        message.attributes.extend(more);
+    }
+    request
+}
+
 /// Lets the bridge send frames back out of the port that they came in by.
 pub(crate) fn set_hairpin(name: &str) -> Request {
     let port = vec![

@@ -16,7 +16,7 @@ pub enum NetlinkError {
     },
     /// No socket in that namespace.
     #[error(transparent)]
-    Netns(#[from] NetnsError),
+    Netns(Box<NetnsError>),
     /// The kernel did not take the messages at all.
     #[error("cannot send the request to {what}")]
     Send {
@@ -45,7 +45,19 @@ pub enum NetlinkError {
     },
     /// The kernel said no.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(Box<Refused>),
+}
+
+impl From<NetnsError> for NetlinkError {
+    fn from(error: NetnsError) -> Self {
+        NetlinkError::Netns(Box::new(error))
+    }
+}
+
+impl From<Refused> for NetlinkError {
+    fn from(refused: Refused) -> Self {
+        NetlinkError::Refused(Box::new(refused))
+    }
 }
 
 impl NetlinkError {

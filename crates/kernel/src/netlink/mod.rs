@@ -3,6 +3,7 @@
 //! Never knows what a message means. Requests go in; what comes out is the payload of each answer,
 //! or the first refusal with the request that met it.
 
+mod answer;
 mod attributes;
 mod error;
 mod socket;

@@ -4,7 +4,7 @@
 //! A batch is not a transaction: the kernel carries on after a request that it refuses. Only the
 //! last request asks for an acknowledgement; errors of the others arrive unasked.
 
-use super::attributes::{attributes, text};
+use super::answer::{Answers, HEADER, Verdict};
 use super::error::{NetlinkError, Refused};
 use crate::effect::Effect;
 use crate::{Netns, sys};
@@ -84,15 +84,8 @@ const BUFFER: usize = 32 * 1024;
 const SEND_AT_MOST: usize = 16 * 1024;
 /// The same bound for teardown, whose requests are all short.
 const SEND_ALL_AT_MOST: usize = 128;
-const HEADER: usize = 16;
 
-const NLMSG_NOOP: u16 = 1;
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
 const NLM_F_DUMP_INTR: u16 = 0x10;
-const NLM_F_CAPPED: u16 = 0x100;
-const NLM_F_ACK_TLVS: u16 = 0x200;
-const NLMSGERR_ATTR_MSG: u16 = 1;
 const NETLINK_CAP_ACK: i32 = 10;
 const NETLINK_EXT_ACK: i32 = 11;
 const NETLINK_GET_STRICT_CHK: i32 = 12;
@@ -356,88 +349,6 @@ impl Socket {
             }
             return Ok(&buffer[..length]);
         }
-    }
-}
-
-/// The messages of a datagram; `None` for one that does not fit.
-struct Answers<'a>(&'a [u8]);
-
-struct Answer<'a> {
-    kind: u16,
-    flags: u16,
-    sequence: u32,
-    payload: &'a [u8],
-}
-
-enum Verdict {
-    Payload,
-    Skip,
-    /// Acknowledgement, end of a dump, or refusal with the kernel's words.
-    Code(i32, Option<String>),
-}
-
-impl<'a> Iterator for Answers<'a> {
-    type Item = Option<Answer<'a>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let answer = (|| {
-            let header = self.0.get(..HEADER)?;
-            let word = |at: usize| {
-                u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-            };
-            let half = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
-            let length = word(0) as usize;
-            let payload = self.0.get(HEADER..length)?;
-            self.0 = self.0.get(length.next_multiple_of(4)..).unwrap_or_default();
-            Some(Answer {
-                kind: half(4),
-                flags: half(6),
-                sequence: word(8),
-                payload,
-            })
-        })();
-        if answer.is_none() {
-            self.0 = &[];
-        }
-        Some(answer)
-    }
-}
-
-impl Answer<'_> {
-    fn verdict(&self) -> Verdict {
-        if !matches!(self.kind, NLMSG_NOOP | NLMSG_ERROR | NLMSG_DONE) {
-            return Verdict::Payload;
-        }
-        if self.kind == NLMSG_NOOP {
-            return Verdict::Skip;
-        }
-        let code = self.payload.get(..4).and_then(|c| c.try_into().ok());
-        let errno = code
-            .map(i32::from_ne_bytes)
-            .unwrap_or_default()
-            .saturating_neg()
-            .max(0);
-        if errno == 0 || self.flags & NLM_F_ACK_TLVS == 0 {
-            return Verdict::Code(errno, None);
-        }
-        // After the code comes the refused request: its header only, if capped.
-        let mut skip = 4;
-        if self.kind == NLMSG_ERROR {
-            let inner = self.payload.get(4..8).and_then(|l| l.try_into().ok());
-            let inner = inner.map(u32::from_ne_bytes).unwrap_or_default() as usize;
-            let capped = self.flags & NLM_F_CAPPED != 0;
-            skip += if capped {
-                HEADER
-            } else {
-                inner.next_multiple_of(4).max(HEADER)
-            };
-        }
-        let words = self.payload.get(skip..).unwrap_or_default();
-        let words = attributes(words).find(|(kind, _)| *kind == NLMSGERR_ATTR_MSG);
-        Verdict::Code(errno, words.map(|(_, value)| text(value)))
     }
 }
 

@@ -1,18 +1,17 @@
 //! Making a pod's interfaces, in few messages.
 
+pub use super::error::ApplyError;
+use super::error::refusal;
 use crate::effect::effect;
 use crate::netlink::Request;
 use crate::observe::{What, link_by_name, optional};
-use crate::sysctl::{self, SysctlError};
 use crate::{
-    NetlinkError, Netns, NetnsError, NodeSide, Socket, address, announce, hint, link, neighbour,
-    route, rule,
+    NetlinkError, Netns, NetnsError, NodeSide, Socket, address, announce, devconf, hint, link,
+    neighbour, route, rule, sysctl,
 };
-use plexus_core::plan::{HostEnd, Link, LinkKind, Observed, ObservedLink, PodPlan};
+use plexus_core::plan::{HostEnd, Link, LinkKind, Observed, ObservedLink, PodPlan, Setting};
 use plexus_types::IfName;
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::PathBuf;
 
 /// What the kernel has after a plan was applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,98 +24,6 @@ pub struct Applied {
     pub warnings: Vec<String>,
 }
 
-/// A plan that could not be applied. What had been made until then is still there.
-#[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
-    /// The pod's namespace cannot be used.
-    #[error(transparent)]
-    Netns(#[from] NetnsError),
-    /// The bridge of a host end is not there.
-    #[error("cannot make {link}: there is no bridge {bridge} on the node")]
-    NoBridge {
-        /// The link of the pod.
-        link: IfName,
-        /// The missing bridge.
-        bridge: IfName,
-    },
-    /// A link could not be made.
-    #[error("cannot make {link} in {}: {hint}", netns.display())]
-    Create {
-        /// The link of the pod.
-        link: IfName,
-        /// The pod's namespace.
-        netns: PathBuf,
-        /// The likely cause.
-        hint: String,
-        /// What the kernel said.
-        #[source]
-        source: NetlinkError,
-    },
-    /// A link was made and then was not there.
-    #[error("{link} vanished from {} right after it was made: is another program at work there?", netns.display())]
-    Vanished {
-        /// The link of the pod, or its end on the node.
-        link: IfName,
-        /// Where it should be.
-        netns: PathBuf,
-    },
-    /// Something in the pod's namespace could not be set.
-    #[error("cannot {what} in {}: {hint}", netns.display())]
-    Configure {
-        /// What was asked for.
-        what: String,
-        /// The pod's namespace.
-        netns: PathBuf,
-        /// The likely cause.
-        hint: String,
-        /// What the kernel said.
-        #[source]
-        source: NetlinkError,
-    },
-    /// Something on the node could not be set.
-    #[error("cannot {what} on the node: {hint}")]
-    Node {
-        /// What was asked for.
-        what: String,
-        /// The likely cause.
-        hint: String,
-        /// What the kernel said.
-        #[source]
-        source: NetlinkError,
-    },
-    /// A sysctl could not be set.
-    #[error("cannot prepare {link}")]
-    Setting {
-        /// The link, in the pod or on the node.
-        link: IfName,
-        /// Which, and why.
-        #[source]
-        source: SysctlError,
-    },
-    /// Netlink itself failed.
-    #[error("cannot talk to the kernel about the interfaces of {}", netns.display())]
-    Netlink {
-        /// The pod's namespace.
-        netns: PathBuf,
-        /// Why.
-        #[source]
-        source: NetlinkError,
-    },
-}
-
-impl ApplyError {
-    /// The kernel's error number, if it was the kernel that refused.
-    pub fn errno(&self) -> Option<i32> {
-        match self {
-            ApplyError::Create { source, .. }
-            | ApplyError::Configure { source, .. }
-            | ApplyError::Node { source, .. }
-            | ApplyError::Netlink { source, .. } => source.errno(),
-            _ => None,
-        }
-    }
-}
-
 /// Makes everything that the plan says, and reads it back.
 ///
 /// The first refusal ends it; nothing is undone here: the caller calls
@@ -125,17 +32,15 @@ pub fn apply(plan: &PodPlan, pod: &Netns, node: &NodeSide) -> Result<Applied, Ap
     node.with_socket(|on_node| {
         let job = Job { plan, pod, node };
         let bridges = job.create(on_node)?;
-        let (mut in_pod, warnings) = pod.enter(|| job.configure())??;
-        let observed_node = job.finish_node(on_node)?;
-        let mut applied = Applied {
-            pod: Observed::default(),
-            node: observed_node,
+        let (mut in_pod, mut warnings) = pod.enter(|| job.configure())??;
+        let on_node_now = job.finish_node(on_node, bridges)?;
+        warnings.extend(job.announce_on_bridges(on_node, &on_node_now));
+        let in_pod_now = crate::observe::observe(&mut in_pod, What::of(plan));
+        Ok(Applied {
+            pod: in_pod_now.map_err(|e| job.netlink(e))?,
+            node: on_node_now,
             warnings,
-        };
-        job.announce_on_bridges(&bridges, &mut applied.warnings);
-        applied.pod =
-            crate::observe::observe(&mut in_pod, What::of(plan)).map_err(|e| job.netlink(e))?;
-        Ok(applied)
+        })
     })
     .map_err(|error: Failure| match error {
         Failure::Apply(error) => error,
@@ -200,8 +105,8 @@ impl From<NetlinkError> for Failure {
 }
 
 impl Job<'_> {
-    /// Makes all links with one send. Gives the bridges by name, with their indices.
-    fn create(&self, socket: &mut Socket) -> Result<BTreeMap<IfName, u32>, ApplyError> {
+    /// Makes all links with one send. Gives the bridges that have new ports.
+    fn create(&self, socket: &mut Socket) -> Result<Vec<ObservedLink>, ApplyError> {
         let bridges = self.bridges(socket)?;
         let pod = self.pod.as_fd().as_raw_fd();
         let mut requests = Vec::with_capacity(3 * self.plan.links.len());
@@ -210,9 +115,9 @@ impl Job<'_> {
         for link in &self.plan.links {
             let end = host_end(link);
             let bridge = end
-                .and_then(|end| end.bridge.as_ref())
-                .and_then(|name| bridges.get(name));
-            requests.push(link::create(link, self.plan.group, pod, bridge.copied()));
+                .and_then(|end| bridge_of(end, &bridges))
+                .map(|bridge| bridge.index);
+            requests.push(link::create(link, self.plan.group, pod, bridge));
             if let Some(end) = end {
                 requests.push(link::set_alias(end.name.as_str(), 0, &end.alias));
                 if end.hairpin && bridge.is_some() {
@@ -221,39 +126,36 @@ impl Job<'_> {
             }
             about.resize(requests.len(), link);
         }
-        socket
-            .batch(effect!("netlink.pod-create"), &requests)
-            .map_err(|source| match (&source, source.errno()) {
-                (NetlinkError::Refused(refused), Some(errno)) => match about.get(refused.index) {
-                    Some(link) => ApplyError::Create {
-                        link: link.name.clone(),
-                        netns: self.pod.path().into(),
-                        hint: hint::create(link, errno),
-                        source,
-                    },
-                    None => self.netlink(source),
-                },
-                _ => self.netlink(source),
-            })?;
-        Ok(bridges)
+        let made = socket.batch(effect!("netlink.pod-create"), &requests);
+        made.map(|()| bridges).map_err(|source| {
+            let NetlinkError::Refused(refused) = &source else {
+                return self.netlink(source);
+            };
+            let Some(link) = about.get(refused.index) else {
+                return self.netlink(source);
+            };
+            ApplyError::Create {
+                link: link.name.clone(),
+                netns: self.pod.path().into(),
+                hint: hint::create(link, refused.errno),
+                source,
+            }
+        })
     }
 
-    fn bridges(&self, socket: &mut Socket) -> Result<BTreeMap<IfName, u32>, ApplyError> {
-        let mut bridges = BTreeMap::new();
+    fn bridges(&self, socket: &mut Socket) -> Result<Vec<ObservedLink>, ApplyError> {
+        let mut bridges = Vec::new();
         for link in &self.plan.links {
-            let Some(name) = host_end(link).and_then(|end| end.bridge.as_ref()) else {
-                continue;
-            };
-            if bridges.contains_key(name) {
+            let Some(end) = host_end(link) else { continue };
+            let Some(name) = &end.bridge else { continue };
+            if bridge_of(end, &bridges).is_some() {
                 continue;
             }
-            match link_by_name(socket, name.as_str()).map_err(|e| self.netlink(e))? {
-                Some(bridge) => bridges.insert(name.clone(), bridge.index),
-                None => {
-                    let (link, bridge) = (link.name.clone(), name.clone());
-                    return Err(ApplyError::NoBridge { link, bridge });
-                }
-            };
+            let found = link_by_name(socket, name.as_str()).map_err(|e| self.netlink(e))?;
+            bridges.push(found.ok_or_else(|| ApplyError::NoBridge {
+                link: link.name.clone(),
+                bridge: name.clone(),
+            })?);
         }
         Ok(bridges)
     }
@@ -261,21 +163,23 @@ impl Job<'_> {
     /// Runs in the pod's namespace: everything but the links themselves.
     fn configure(&self) -> Result<(Socket, Vec<String>), ApplyError> {
         let mut socket = Socket::open().map_err(|e| self.netlink(e))?;
-        for link in &self.plan.links {
-            settings(&link.name, &link.settings)?;
-        }
-        let found = crate::observe::links(&mut socket).map_err(|e| self.netlink(e))?;
+        let found = crate::observe::list(&mut socket, link::list(), PodLink::read)
+            .map_err(|e| self.netlink(e))?;
         let mut requests = Vec::with_capacity(8 * self.plan.links.len() + 1);
-        if found.iter().any(|l| l.index == link::LOOPBACK && !l.up) {
+        if found
+            .iter()
+            .any(|l| l.link.index == link::LOOPBACK && !l.link.up)
+        {
             requests.push(link::set_up("lo", link::LOOPBACK));
         }
         let mut indices = Vec::with_capacity(self.plan.links.len());
         for link in &self.plan.links {
-            let here = found.iter().find(|l| l.name == link.name.as_str());
+            let here = PodLink::named(&found, link.name.as_str());
             let index = here
                 .ok_or_else(|| self.vanished(&link.name, self.pod))?
+                .link
                 .index;
-            configure_link(link, index, &mut requests);
+            configure_link(link, index, &found, &mut requests)?;
             indices.push(index);
         }
         requests.extend(
@@ -285,26 +189,29 @@ impl Job<'_> {
                 .flat_map(|link| &link.rules)
                 .map(rule::add),
         );
-        socket
-            .batch(effect!("netlink.pod-configure"), &requests)
-            .map_err(|source| {
-                let netns = self.pod.path().into();
-                match refusal(&source) {
-                    Some((what, hint)) => ApplyError::Configure {
-                        what,
-                        netns,
-                        hint,
-                        source,
-                    },
-                    None => self.netlink(source),
-                }
-            })?;
+        let set = socket.batch(effect!("netlink.pod-configure"), &requests);
+        set.map_err(|source| match refusal(&source) {
+            Some((what, hint)) => ApplyError::Configure {
+                what,
+                netns: self.pod.path().into(),
+                hint,
+                source,
+            },
+            None => self.netlink(source),
+        })?;
         Ok((socket, announce::advertise(&self.plan.links, &indices)))
     }
 
     /// Routes, neighbours and sysctls of the node's ends; reads them back.
-    fn finish_node(&self, socket: &mut Socket) -> Result<Observed, ApplyError> {
-        let mut observed = Observed::default();
+    fn finish_node(
+        &self,
+        socket: &mut Socket,
+        bridges: Vec<ObservedLink>,
+    ) -> Result<Observed, ApplyError> {
+        let mut observed = Observed {
+            links: bridges,
+            ..Observed::default()
+        };
         let mut requests = Vec::new();
         let mut ends = Vec::new();
         for end in self.host_ends() {
@@ -321,8 +228,10 @@ impl Job<'_> {
         }
         if ends.iter().any(|(end, _)| !end.settings.is_empty()) {
             self.node.netns().enter(|| {
-                ends.iter()
-                    .try_for_each(|(end, _)| settings(&end.name, &end.settings))
+                let mut settings = ends
+                    .iter()
+                    .flat_map(|(end, _)| end.settings.iter().map(|s| (&end.name, s)));
+                settings.try_for_each(|(name, setting)| write_setting(name, setting))
             })??;
         }
         socket
@@ -337,21 +246,22 @@ impl Job<'_> {
         Ok(observed)
     }
 
-    fn announce_on_bridges(&self, bridges: &BTreeMap<IfName, u32>, warnings: &mut Vec<String>) {
+    /// Gives what did not work.
+    fn announce_on_bridges(&self, socket: &mut Socket, node: &Observed) -> Vec<String> {
+        let mut warnings = Vec::new();
         for link in &self.plan.links {
-            let bridge = host_end(link).and_then(|end| end.bridge.as_ref());
-            if let (Some(bridge), Some(mac)) = (bridge.and_then(|name| bridges.get(name)), link.mac)
-            {
-                let addresses = link.addresses.iter().map(|a| a.net.addr());
-                warnings.extend(
-                    announce::on_bridge(self.node, *bridge, mac, addresses)
-                        .err()
-                        .map(|error| {
-                            format!("could not announce {} on its bridge: {error}", link.name)
-                        }),
-                );
-            }
+            let bridge = host_end(link).and_then(|end| bridge_of(end, &node.links));
+            let (Some(bridge), Some(mac)) = (bridge, link.mac) else {
+                continue;
+            };
+            let addresses = link.addresses.iter().map(|a| a.net.addr());
+            let sent = announce::on_bridge(self.node, socket, bridge.index, mac, addresses);
+            warnings.extend(
+                sent.err()
+                    .map(|e| format!("could not announce {} on its bridge: {e}", link.name)),
+            );
         }
+        warnings
     }
 
     fn host_ends(&self) -> impl Iterator<Item = &HostEnd> {
@@ -373,11 +283,43 @@ impl Job<'_> {
     }
 }
 
-/// Up after the addresses: then the kernel announces them, where the sysctls say so. Neighbours
-/// and routes after that: both need a link that is up.
-fn configure_link(link: &Link, index: u32, requests: &mut Vec<Request>) {
+/// A link of the pod's namespace before it is configured.
+struct PodLink {
+    link: ObservedLink,
+    ipv6: devconf::Ipv6,
+}
+
+impl PodLink {
+    fn read(payload: &[u8]) -> Option<Self> {
+        link::read(payload).map(|link| Self {
+            link,
+            ipv6: devconf::Ipv6::read(payload),
+        })
+    }
+
+    fn named<'a>(links: &'a [Self], name: &str) -> Option<&'a Self> {
+        links.iter().find(|l| l.link.name == name)
+    }
+}
+
+/// Sets the sysctls that need a file and collects the messages for the rest. Up after the
+/// addresses: then the kernel announces them, where the sysctls say so. Neighbours and routes
+/// after that: both need a link that is up.
+fn configure_link(
+    link: &Link,
+    index: u32,
+    found: &[PodLink],
+    requests: &mut Vec<Request>,
+) -> Result<(), ApplyError> {
     let name = link.name.as_str();
-    requests.push(link::set_alias(name, index, &link.alias));
+    let (carried, others) = devconf::split(name, &link.settings);
+    for setting in others {
+        let of = devconf::link_of(setting).and_then(|name| PodLink::named(found, name));
+        if !of.is_some_and(|of| of.ipv6.has(setting)) {
+            write_setting(&link.name, setting)?;
+        }
+    }
+    requests.push(link::set_alias_and(name, index, &link.alias, carried));
     requests.extend(
         link.addresses
             .iter()
@@ -390,6 +332,7 @@ fn configure_link(link: &Link, index: u32, requests: &mut Vec<Request>) {
             .map(|n| neighbour::add(name, index, n)),
     );
     requests.extend(link.routes.iter().map(|r| route::add(name, index, r)));
+    Ok(())
 }
 
 fn observe_end(
@@ -413,27 +356,23 @@ fn observe_end(
     if let Some(bridge) = &end.bridge
         && observed.link(bridge).is_none()
     {
-        observed.links.extend(link_by_name(socket, bridge.as_str())?);
+        observed
+            .links
+            .extend(link_by_name(socket, bridge.as_str())?);
     }
     Ok(())
 }
 
-fn settings(link: &IfName, settings: &[plexus_core::plan::Setting]) -> Result<(), ApplyError> {
-    settings.iter().try_for_each(|setting| {
-        sysctl::write(setting).map_err(|source| ApplyError::Setting {
-            link: link.clone(),
-            source,
-        })
+fn write_setting(link: &IfName, setting: &Setting) -> Result<(), ApplyError> {
+    sysctl::write(setting).map_err(|source| ApplyError::Setting {
+        link: link.clone(),
+        source,
     })
 }
 
-fn refusal(error: &NetlinkError) -> Option<(String, String)> {
-    match error {
-        NetlinkError::Refused(refused) => {
-            Some((refused.what.clone(), hint::general(refused.errno)))
-        }
-        _ => None,
-    }
+fn bridge_of<'a>(end: &HostEnd, links: &'a [ObservedLink]) -> Option<&'a ObservedLink> {
+    let name = end.bridge.as_ref()?;
+    links.iter().find(|link| link.name == name.as_str())
 }
 
 fn host_end(link: &Link) -> Option<&HostEnd> {

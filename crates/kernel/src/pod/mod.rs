@@ -9,6 +9,7 @@
 //! ```
 
 mod apply;
+mod error;
 mod remove;
 mod restore;
 

@@ -4,7 +4,7 @@ use ipnet::IpNet;
 use plexus_core::attachment::Alias;
 use plexus_core::plan::{
     Address, Bridge, HostEnd, Link, LinkKind, MacvlanMode, Neighbour, NodePlan, Parent, PodPlan,
-    Route, Setting,
+    Route, Setting, diff_host_ends, diff_pod,
 };
 use plexus_kernel::pod::{self, Applied};
 use plexus_kernel::{Netns, NodeSide, observe};
@@ -50,6 +50,8 @@ impl Lab {
             )
         });
         assert_eq!(applied.warnings, Vec::<String>::new());
+        assert_eq!(diff_pod(plan, &applied.pod), []);
+        assert_eq!(diff_host_ends(plan, &applied.node), []);
         applied
     }
 

@@ -1,6 +1,13 @@
 //! The kernel room against a real kernel: namespaces, links, traffic. Needs root. What is looked at
 //! is looked at with `ip`, `nft`, `ping` and `tcpdump`, so that a mistake in our own netlink code
 //! cannot hide itself.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "everything here is part of a test"
+)]
 
 mod announce;
 mod bridge;

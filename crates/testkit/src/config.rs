@@ -29,11 +29,14 @@ pub fn bridge() -> Value {
     })
 }
 
-/// Plugin mode: a routed veth, dual stack.
+/// Plugin mode: a routed veth, dual stack, with default routes.
 pub fn routed() -> Value {
     json!({
         "cniVersion": "1.1.0", "name": "plain", "type": "plexus-cni", "provider": "routed",
-        "ipam": {"type": "plexus", "subnets": ["10.245.1.0/24", "fd00:245:1::/64"]},
+        "ipam": {
+            "type": "plexus", "subnets": ["10.245.1.0/24", "fd00:245:1::/64"],
+            "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}],
+        },
     })
 }
 

@@ -1,5 +1,10 @@
 //! Bad input gets one error that names object, field, value and remedy, and changes nothing.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 use plexus_testkit::{Agent, Call, CniOutput, Node, Pod, config, exchange};
 use serde_json::{Value, json};
@@ -24,6 +29,13 @@ fn refused(node: &Node, pod: &Pod<'_>, call: Call<'_>, named: &[&str]) {
     }
     assert!(text.len() < 4000, "a flood of {} bytes", text.len());
     before.assert_same(&node.dump(Some(pod)), &format!("after {text}"));
+}
+
+/// What a network keeps on the node is its own and stays: it is made beforehand.
+fn warm(node: &Node, config: &Value) {
+    let pod = node.pod("warm");
+    pod.add(config);
+    pod.del(config);
 }
 
 fn changed(config: &Value, change: impl FnOnce(&mut Value)) -> Value {
@@ -133,6 +145,7 @@ fn configurations() {
 fn entries() {
     let node = Node::new();
     let _agent = Agent::start(&node);
+    warm(&node, &config::standalone("all", &[config::routed_entry()]));
     let pod = node.pod("c1");
     let good = config::macvlan_entry(&node);
     let cases: Vec<(Value, &[&str])> = vec![
@@ -242,12 +255,10 @@ fn environments() {
 fn the_interface_is_there_already() {
     let node = Node::new();
     let _agent = Agent::start(&node);
+    warm(&node, &config::standalone("all", &[config::routed_entry()]));
     let pod = node.pod("c1");
     for config in [config::macvlan(&node), config::bridge(), config::routed()] {
-        // The bridge is the network's and may stay.
-        let warm = node.pod("warm");
-        warm.add(&config);
-        warm.del(&config);
+        warm(&node, &config);
         pod.ns()
             .sh("ip link set lo up; ip link add eth0 type veth peer name other");
         refused(&node, &pod, pod.call("ADD", &config), &["eth0", "exist"]);

@@ -1,6 +1,11 @@
 //! Kills at random under churn: containers come and go through the shim while the agent is
 //! killed and started again. Counts the kills that met something open in the journal.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 use plexus_testkit::{Agent, CniOutput, Dump, Node, Pod, Rng, Start, config, eventually};
 use serde_json::Value;

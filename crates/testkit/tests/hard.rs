@@ -1,6 +1,11 @@
 //! Hard cases with a living kernel: agents that are away, callers that leave, namespaces that
 //! change under their path, machines that reboot.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 use plexus_testkit::{Agent, Call, CniOutput, Node, Pod, Start, config, eventually, run};
 use serde_json::{Value, json};

@@ -1,5 +1,10 @@
 //! The kit itself, against plain kernel objects.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 use plexus_testkit::{Dump, Look, Node, Rng, config};
 use serde_json::json;

@@ -1,6 +1,11 @@
 //! Many at once: the default bound takes 200 ADDs, a bound of 16 turns the rest away at once, and
 //! memory does not grow with rounds.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 use plexus_testkit::{Agent, CniOutput, Node, Pod, Running, Start, config};
 use serde_json::{Value, json};

@@ -1,5 +1,10 @@
 //! Standalone mode: one call, all interfaces of a container, or none.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 use plexus_testkit::{Agent, Call, Node, Pod, config};
 use serde_json::{Value, json};

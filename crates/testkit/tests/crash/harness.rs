@@ -137,8 +137,8 @@ impl Harness {
     /// The agent dies in an ADD or DEL, at some of the places; the next one dies while it starts,
     /// at each of them.
     pub(crate) fn agent_dies_at_start(&self, places: usize) -> Result<usize, String> {
-        let adds = self.agent_dies_in_add()?;
         let first = self.effects_until_ready() + 1;
+        let adds = self.effects_of_add();
         let mut deaths = 0;
         for place in 0..places {
             let k = first + place * adds / places;
@@ -175,20 +175,22 @@ impl Harness {
 
     /// The shim dies: in ADD, in DEL, and in a DEL that finds no agent.
     pub(crate) fn shim_dies(&self) -> Result<usize, String> {
+        let agent = Agent::start(&self.node);
         let add = |pod: &Pod<'_>, k: &str| {
-            let _agent = Agent::start(&self.node);
             let answer = pod.call("ADD", &self.config).env("PLEXUS_DIE_AT", k).run();
             // An agent notices that its caller is gone when it answers.
-            std::thread::sleep(Duration::from_millis(150));
+            std::thread::sleep(Duration::from_millis(40));
             answer
         };
         let del = |pod: &Pod<'_>, k: &str| {
-            let _agent = Agent::start(&self.node);
             pod.add(&self.config);
-            let answer = pod.call("DEL", &self.config).env("PLEXUS_DIE_AT", k).run();
-            std::thread::sleep(Duration::from_millis(150));
-            answer
+            pod.call("DEL", &self.config).env("PLEXUS_DIE_AT", k).run()
         };
+        let with_agent = [
+            self.shim_dies_in("ADD", add, &self.completed, true)?,
+            self.shim_dies_in("DEL", del, &self.never, true)?,
+        ];
+        agent.kill();
         let queued = |pod: &Pod<'_>, k: &str| {
             let agent = Agent::start(&self.node);
             pod.add(&self.config);
@@ -196,11 +198,8 @@ impl Harness {
             let call = pod.call("DEL", &self.config).patience(Duration::ZERO);
             call.env("PLEXUS_DIE_AT", k).run()
         };
-        let deaths = [
-            self.shim_dies_in("ADD", add, &self.completed)?,
-            self.shim_dies_in("DEL", del, &self.never)?,
-            self.shim_dies_in("queued DEL", queued, &self.never)?,
-        ];
+        let without = self.shim_dies_in("queued DEL", queued, &self.never, false)?;
+        let deaths = [with_agent[0], with_agent[1], without];
         match deaths.contains(&0) {
             true => Err(format!("the shim has no effects somewhere: {deaths:?}")),
             false => Ok(deaths.iter().sum()),
@@ -212,12 +211,17 @@ impl Harness {
         verb: &str,
         call: impl Fn(&Pod<'_>, &str) -> CniOutput,
         after_success: &Dump,
+        served: bool,
     ) -> Result<usize, String> {
         for k in 1..MOST {
             let pod = container(&self.node, "c1");
             let answer = call(&pod, &k.to_string());
             let place = format!("{}: shim, {verb}, k={k}", self.case.name);
-            self.recover(&pod, &place, answer.success().then_some(after_success))?;
+            let wanted = answer.success().then_some(after_success);
+            match served {
+                true => self.converges(&pod, &place, wanted)?,
+                false => self.recover(&pod, &place, wanted)?,
+            }
             if answer.status.code().is_some() {
                 return match answer.success() {
                     true => Ok(k - 1),
@@ -255,8 +259,7 @@ impl Harness {
         ))
     }
 
-    /// Starts an agent that does not die: the state must be `wanted`, or one of the two; a
-    /// repeated ADD completes it; a DEL leaves what never began.
+    /// Starts an agent that does not die: all must be well.
     fn recover(&self, pod: &Pod<'_>, place: &str, wanted: Option<&Dump>) -> Result<(), String> {
         let mut agent = Start::on(&self.node).spawn();
         agent
@@ -267,7 +270,7 @@ impl Harness {
         let wanted = only
             .as_ref()
             .map_or(either.as_slice(), <[&Dump; 1]>::as_slice);
-        self.settles(pod, &format!("{place}: after the restart"), wanted)?;
+        self.settles(pod, &format!("{place}: afterwards"), wanted)?;
         let again = pod.cni("ADD", &self.config);
         if !again.success() {
             return Err(format!("{place}: a repeated ADD fails: {again:?}"));
@@ -322,6 +325,16 @@ impl Harness {
     fn effects_until_ready(&self) -> usize {
         drop(Start::on(&self.node).logging_effects().ready());
         Agent::effects(&self.node).len()
+    }
+
+    fn effects_of_add(&self) -> usize {
+        let pod = container(&self.node, "c1");
+        let _agent = Start::on(&self.node).logging_effects().ready();
+        let before = Agent::effects(&self.node).len();
+        pod.add(&self.config);
+        let after = Agent::effects(&self.node).len();
+        pod.del(&self.config);
+        after - before
     }
 
     fn last_effect(&self) -> String {

@@ -4,7 +4,12 @@
 //! After each death an agent is started again. Then full dumps of node, pod, pools and journal
 //! must equal those of "never begun" or "completed", a repeated ADD must complete, and a DEL must
 //! leave what never began. Every pool has just one address: one that leaks is missed at once.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test"
+)]
 
 mod bare;
 mod case;
@@ -38,11 +43,6 @@ macro_rules! crash_tests {
             }
 
             #[test]
-            fn agent_in_del_that_is_queued() {
-                done(Harness::new($case).agent_dies_in_del(Queue::Kept));
-            }
-
-            #[test]
             fn agent_at_start() {
                 done(Harness::new($case).agent_dies_at_start($start_up));
             }
@@ -58,11 +58,17 @@ macro_rules! crash_tests {
 // The number: how many of the places to die in an ADD, and in a DEL, are then also died over at
 // start-up.
 crash_tests! {
-    one_macvlan: Case::MACVLAN, 6;
-    one_bridge: Case::BRIDGE, 4;
-    four: Case::FOUR, 3;
-    one_delegate: Case::DELEGATE, 4;
+    one_macvlan: Case::MACVLAN, 3;
+    one_bridge: Case::BRIDGE, 2;
+    four: Case::FOUR, 2;
+    one_delegate: Case::DELEGATE, 2;
     four_with_delegate: Case::FOUR_WITH_DELEGATE, 2;
+}
+
+#[test]
+fn agent_in_del_that_is_queued() {
+    done(Harness::new(Case::MACVLAN).agent_dies_in_del(Queue::Kept));
+    done(Harness::new(Case::FOUR_WITH_DELEGATE).agent_dies_in_del(Queue::Kept));
 }
 
 #[test]

@@ -1,0 +1,195 @@
+//! What the tests with programs that nobody here wrote have in common: where those programs are,
+//! a node that can run them, calls of a plugin, and `cnitool` with a cache of its own.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use plexus_testkit::{CniOutput, NetNs, Node, Pod, Running, SHIM, bin};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// Longer than any of them takes.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// Where `cnitool` caches results, whatever it is told.
+const CACHE: &str = "/var/lib/cni";
+
+/// The directory with the CNI project's own plugins.
+pub(crate) fn plugins() -> PathBuf {
+    found("PLEXUS_REF_PLUGINS")
+}
+
+/// The `cnitool` program.
+pub(crate) fn cnitool() -> PathBuf {
+    found("PLEXUS_CNITOOL")
+}
+
+/// A node whose agent can delegate to the CNI project's plugins, and whose plugin directory has
+/// ours with the address of its agent beside it.
+pub(crate) fn node() -> Node {
+    let node = Node::new();
+    for entry in std::fs::read_dir(plugins()).unwrap().flatten() {
+        let link = node.delegate_bin().join(entry.file_name());
+        symlink(entry.path(), link).unwrap();
+    }
+    std::fs::copy(bin(SHIM), node.cni_bin().join(SHIM)).unwrap();
+    let socket = node.socket().to_string_lossy().into_owned();
+    std::fs::write(node.cni_bin().join("plexus-cni.socket"), socket).unwrap();
+    node
+}
+
+/// Executes one of the CNI project's plugins for a container, as a runtime does.
+pub(crate) fn execute(
+    node: &Node,
+    plugin: &str,
+    verb: &str,
+    (container, netns, ifname): (&str, &str, &str),
+    args: &str,
+    config: &Value,
+) -> CniOutput {
+    let mut command = Command::new(plugins().join(plugin));
+    command
+        .env_clear()
+        .env("PATH", std::env::var("PATH").unwrap_or_default())
+        .env("CNI_COMMAND", verb)
+        .env("CNI_CONTAINERID", container)
+        .env("CNI_NETNS", netns)
+        .env("CNI_IFNAME", ifname)
+        .env("CNI_ARGS", args)
+        .env("CNI_PATH", plugins());
+    let what = format!("{plugin} {verb}");
+    let running = Running::start(node.ns(), &what, command, config.to_string().into_bytes());
+    CniOutput::new(&running.wait(LIMIT))
+}
+
+/// `cnitool` on a node, with the node's conflists and a cache that belongs to the node.
+#[derive(Debug)]
+pub(crate) struct Cnitool<'n> {
+    node: &'n Node,
+    env: BTreeMap<String, String>,
+}
+
+impl<'n> Cnitool<'n> {
+    /// Finds our plugin first, then the CNI project's.
+    pub(crate) fn on(node: &'n Node) -> Self {
+        let path = format!("{}:{}", node.cni_bin().display(), plugins().display());
+        let conf = node.cni_conf().to_string_lossy().into_owned();
+        let env = [
+            ("PATH", std::env::var("PATH").unwrap_or_default()),
+            ("CNI_PATH", path),
+            ("NETCONFPATH", conf),
+        ];
+        Self {
+            node,
+            env: env.map(|(name, value)| (name.to_owned(), value)).into(),
+        }
+    }
+
+    /// Sets a variable: CAP_ARGS, CNI_ARGS, CNI_IFNAME.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Writes the configuration of a network.
+    pub(crate) fn network(&self, conflist: &Value) {
+        let name = conflist["name"].as_str().unwrap();
+        let file = self.node.cni_conf().join(format!("{name}.conflist"));
+        std::fs::write(file, format!("{conflist:#}")).unwrap();
+    }
+
+    /// Runs a verb. It has no option for the place of its cache, so that is mounted over.
+    pub(crate) fn run(&self, verb: &str, network: &str, pod: &Pod<'_>) -> CniOutput {
+        let cache = self.node.file("cnitool-cache");
+        std::fs::create_dir_all(&cache).unwrap();
+        std::fs::create_dir_all(CACHE).unwrap();
+        let script = format!("mount --bind \"$1\" {CACHE}; shift; exec \"$@\"");
+        let mut command = Command::new("unshare");
+        command
+            .args(["--mount", "sh", "-ec", &script, "sh"])
+            .arg(cache)
+            .arg(cnitool())
+            .args([verb, network, &pod.netns()])
+            .env_clear()
+            .envs(&self.env);
+        let what = format!("cnitool {verb} {network}");
+        CniOutput::new(&Running::start(self.node.ns(), &what, command, Vec::new()).wait(LIMIT))
+    }
+
+    /// The files of its cache.
+    pub(crate) fn cached(&self) -> Vec<String> {
+        let dir = self.node.file("cnitool-cache/results");
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect()
+    }
+}
+
+/// Connects from one namespace to a listener in another: the address that the listener sees.
+/// The text goes there and back, so both directions work.
+pub(crate) fn connect(
+    from: &NetNs,
+    to: &NetNs,
+    listen: SocketAddr,
+    dial: SocketAddr,
+) -> Option<IpAddr> {
+    let listener = to.enter(|| TcpListener::bind(listen)).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, peer) = listener.accept().ok()?;
+        let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+        let mut text = [0; 5];
+        stream.read_exact(&mut text).ok()?;
+        stream.write_all(&text).ok()?;
+        Some(peer.ip())
+    });
+    let answered = from.enter(|| {
+        let mut stream = TcpStream::connect_timeout(&dial, Duration::from_secs(2)).ok()?;
+        let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+        stream.write_all(b"hello").ok()?;
+        let mut text = [0; 5];
+        stream.read_exact(&mut text).ok()?;
+        (&text == b"hello").then_some(())
+    });
+    if answered.is_none() {
+        // Ends the server's wait.
+        let _ = to.enter(|| TcpStream::connect_timeout(&listen, Duration::from_secs(1)));
+        let _ = server.join();
+        return None;
+    }
+    server.join().ok().flatten()
+}
+
+/// The names of the links of a namespace, sorted.
+pub(crate) fn links(ns: &NetNs) -> Vec<String> {
+    let text = ns.run("ip", &["-j", "link"]);
+    let links: Value = serde_json::from_str(&text).unwrap();
+    let name = |link: &Value| link["ifname"].as_str().unwrap_or_default().to_owned();
+    let mut names: Vec<String> = links.as_array().unwrap().iter().map(name).collect();
+    names.sort();
+    names
+}
+
+/// The addresses in a result, without prefix length.
+pub(crate) fn addresses(result: &Value) -> Vec<IpAddr> {
+    let ips = result["ips"].as_array().cloned().unwrap_or_default();
+    let bare = |ip: &Value| ip["address"].as_str()?.split('/').next()?.parse().ok();
+    ips.iter().filter_map(bare).collect()
+}
+
+fn found(variable: &str) -> PathBuf {
+    let path = std::env::var_os(variable).unwrap_or_else(|| {
+        panic!("{variable} is not set: run make test, or eval \"$(cargo xtask env)\" first")
+    });
+    let path = PathBuf::from(path);
+    assert!(
+        path.exists(),
+        "{variable}: no {}: run make setup",
+        path.display()
+    );
+    path
+}

@@ -1,4 +1,4 @@
-//! Builds what users get and measures it with `crates/plexus/benches/cni.rs`.
+//! Builds what users get and measures it with `crates/plexus/benches/cni`.
 
 use crate::{build, lock, place::Place, run};
 use anyhow::Result;

@@ -1,0 +1,38 @@
+//! A node being drained: 100 pods with one macvlan each are removed, 16 at a time. The figure is
+//! the time until the last is gone.
+
+use crate::config::Shape;
+use crate::contest::Who;
+use crate::crew::{add_all, del_all};
+use crate::lab::Lab;
+use crate::report::{Report, Row};
+use crate::stats::Samples;
+use anyhow::Result;
+use std::collections::BTreeMap;
+
+const PODS: usize = 100;
+const AT_A_TIME: usize = 16;
+
+pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<()> {
+    let mut taken = BTreeMap::<Who, Samples>::new();
+    for repetition in 0..rounds.div_ceil(20) {
+        let mut order = [Who::Ours, Who::Floor];
+        order.rotate_left(repetition % 2);
+        for who in order {
+            let places = lab.places(PODS)?;
+            let what = (who, Shape::Macvlan);
+            let (_, added) = add_all(lab, 4, what, &places)?;
+            let (took, _) = del_all(lab, AT_A_TIME, what, &places, added)?;
+            taken.entry(who).or_default().push(took);
+            lab.done_with(places)?;
+        }
+    }
+    let of = |who| taken.get(&who).cloned().unwrap_or_default();
+    report.push(
+        Row::new("100 DELs, 16 at a time, until the last")
+            .ours(&of(Who::Ours))
+            .floor(&of(Who::Floor))
+            .aim_floor(1.3),
+    );
+    Ok(())
+}

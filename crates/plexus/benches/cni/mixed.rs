@@ -1,0 +1,138 @@
+//! ADDs while eight DELs run, row (f), beside ADDs alone in the same wave: deletions must not hold
+//! up new pods. The floor does the same with raw netlink: what the kernel itself makes ADDs wait.
+
+use crate::config::Shape;
+use crate::contest::{Results, Who};
+use crate::lab::{Lab, Place};
+use crate::report::{Report, Row};
+use crate::stats::Samples;
+use anyhow::{Result, anyhow};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+const DELETERS: usize = 8;
+/// ADDs alone, in one wave, and at most this many beside DELs.
+const ADDS: usize = 5;
+const SHAPE: Shape = Shape::Macvlan;
+
+/// Samples of one contender.
+#[derive(Default)]
+struct Taken {
+    alone: Samples,
+    beside: Samples,
+}
+
+pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<()> {
+    let mut ours = Taken::default();
+    let mut floor = Taken::default();
+    for wave in 0..rounds.div_ceil(ADDS) {
+        let mut order = [(Who::Ours, &mut ours), (Who::Floor, &mut floor)];
+        order.rotate_left(wave % 2);
+        for (who, taken) in order {
+            one_wave(lab, who, taken)?;
+        }
+    }
+    let change = ours.beside.median() / ours.alone.median() - 1.0;
+    let p99 = ours.beside.p99();
+    report.push(
+        Row::new("(f) ADD 1 macvlan alone")
+            .ours(&ours.alone)
+            .floor(&floor.alone),
+    );
+    report.push(
+        Row::new(format!("(f) ADD beside 8 DELs: {:+.0} %", change * 100.0))
+            .ours(&ours.beside)
+            .floor(&floor.beside)
+            .aim(
+                "median within 10 % of alone, p99 <= 15 ms",
+                change.abs() <= 0.1 && p99 <= 15.0,
+            ),
+    );
+    Ok(())
+}
+
+fn one_wave(lab: &Lab<'_>, who: Who, taken: &mut Taken) -> Result<()> {
+    let victims = attach_all(lab, who, lab.places(DELETERS)?)?;
+    let mut attached = Vec::new();
+    for place in lab.places(ADDS)? {
+        let (took, results) = lab.add(who, SHAPE, &place)?;
+        taken.alone.push(took);
+        attached.push((place, results));
+    }
+    let spare = lab.places(ADDS)?;
+    let (gone, beside) = beside_deletions(lab, who, victims, spare)?;
+    taken.beside.extend(beside.iter().map(|(took, ..)| *took));
+    lab.done_with(gone)?;
+    attached.extend(
+        beside
+            .into_iter()
+            .map(|(_, place, results)| (place, results)),
+    );
+    for (place, results) in attached {
+        lab.del(who, SHAPE, &place, results)?;
+        lab.done_with(vec![place])?;
+    }
+    Ok(())
+}
+
+type Added<'n> = Vec<(Duration, Place<'n>, Results)>;
+
+/// Starts the DELs together and makes ADDs for as long as they run. Gives back all pods: those
+/// that are empty, and those that got interfaces.
+fn beside_deletions<'n>(
+    lab: &Lab<'n>,
+    who: Who,
+    victims: Vec<(Place<'n>, Results)>,
+    spare: Vec<Place<'n>>,
+) -> Result<(Vec<Place<'n>>, Added<'n>)> {
+    let start_line = Barrier::new(DELETERS + 1);
+    let running = AtomicUsize::new(DELETERS);
+    let delete = |(place, results): (Place<'n>, Results)| -> Result<Place<'n>> {
+        let deleted = lab.node_netns().enter(|| {
+            start_line.wait();
+            lab.del(who, SHAPE, &place, results)
+        });
+        running.fetch_sub(1, Ordering::SeqCst);
+        deleted??;
+        Ok(place)
+    };
+    std::thread::scope(|scope| {
+        let delete = &delete;
+        let threads: Vec<_> = victims
+            .into_iter()
+            .map(|victim| scope.spawn(move || delete(victim)))
+            .collect();
+        start_line.wait();
+        let (mut unused, mut added) = (Vec::new(), Vec::new());
+        let mut failed = None;
+        for place in spare {
+            if running.load(Ordering::SeqCst) == 0 || failed.is_some() {
+                unused.push(place);
+                continue;
+            }
+            match lab.add(who, SHAPE, &place) {
+                Ok((took, results)) => added.push((took, place, results)),
+                Err(error) => failed = Some(error),
+            }
+        }
+        for thread in threads {
+            unused.push(thread.join().map_err(|_| anyhow!("a client panicked"))??);
+        }
+        failed.map_or(Ok((unused, added)), Err)
+    })
+}
+
+fn attach_all<'n>(
+    lab: &Lab<'n>,
+    who: Who,
+    places: Vec<Place<'n>>,
+) -> Result<Vec<(Place<'n>, Results)>> {
+    places
+        .into_iter()
+        .map(|place| {
+            let (_, results) = lab.add(who, SHAPE, &place)?;
+            Ok((place, results))
+        })
+        .collect()
+}

@@ -1,0 +1,109 @@
+//! One call after another, about one pod at a time: rows (a) to (d), their floor (g), and the
+//! start of a process by itself.
+
+use crate::config::Shape;
+use crate::contest::Who;
+use crate::lab::Lab;
+use crate::report::{Report, Row};
+use crate::stats::Samples;
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+
+/// Rounds that are not counted.
+const WARM_UP: usize = 5;
+
+/// What was measured; none for what a contender does not do.
+#[derive(Default)]
+struct Taken {
+    add: BTreeMap<(Shape, Who), Samples>,
+    del: BTreeMap<(Shape, Who), Samples>,
+    start: BTreeMap<Who, Samples>,
+}
+
+pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<()> {
+    let mut taken = Taken::default();
+    for round in 0..rounds + WARM_UP {
+        if round == WARM_UP {
+            taken = Taken::default();
+        }
+        one_round(lab, round, &mut taken).with_context(|| format!("round {round}"))?;
+    }
+    rows(&taken, report);
+    Ok(())
+}
+
+fn one_round(lab: &Lab<'_>, round: usize, taken: &mut Taken) -> Result<()> {
+    for shape in [Shape::Macvlan, Shape::Bridge, Shape::Four] {
+        let places = lab.places(3)?;
+        for (who, place) in Who::in_turn(round).into_iter().zip(&places) {
+            let (took, results) = lab.add(who, shape, place)?;
+            taken.add.entry((shape, who)).or_default().push(took);
+            let took = lab.del(who, shape, place, results)?;
+            taken.del.entry((shape, who)).or_default().push(took);
+        }
+        lab.done_with(places)?;
+    }
+    let places = lab.places(1)?;
+    for place in &places {
+        let key = (Shape::FourPlexus, Who::Ours);
+        let (took, results) = lab.add(key.1, key.0, place)?;
+        taken.add.entry(key).or_default().push(took);
+        lab.del(key.1, key.0, place, results)?;
+    }
+    lab.done_with(places)?;
+    for who in [Who::Ours, Who::Peer] {
+        taken
+            .start
+            .entry(who)
+            .or_default()
+            .push(lab.start_only(who)?);
+    }
+    Ok(())
+}
+
+fn rows(taken: &Taken, report: &mut Report) {
+    let of = |map: &BTreeMap<(Shape, Who), Samples>, shape, who| {
+        map.get(&(shape, who)).cloned().unwrap_or_default()
+    };
+    let row = |name: &str, map, shape| {
+        Row::new(name)
+            .ours(&of(map, shape, Who::Ours))
+            .peer(&of(map, shape, Who::Peer))
+            .floor(&of(map, shape, Who::Floor))
+    };
+    report.push(row("(a) ADD 1 macvlan", &taken.add, Shape::Macvlan).aim_ratio(10.0));
+    report.push(row("(b) ADD 1 bridge", &taken.add, Shape::Bridge));
+    let four = row("(c) ADD 4: bridge + 3 macvlan", &taken.add, Shape::Four);
+    let met = four.ratio().is_some_and(|ratio| ratio >= 25.0)
+        && four.of_floor().is_some_and(|ratio| ratio <= 2.0);
+    report.push(four.aim("peer/ours >= 25 and ours/floor <= 2", met));
+    report.push(
+        row("(c) the same, IPAM plexus", &taken.add, Shape::Four).ours(&of(
+            &taken.add,
+            Shape::FourPlexus,
+            Who::Ours,
+        )),
+    );
+    let further = |who| {
+        let median = |shape| of(&taken.add, shape, who).median();
+        (median(Shape::Four) - median(Shape::Bridge)) / 3.0
+    };
+    report.push(
+        Row::new("(c) each further macvlan")
+            .values(
+                further(Who::Ours),
+                Some(further(Who::Peer)),
+                Some(further(Who::Floor)),
+            )
+            .aim_floor(1.5),
+    );
+    report.push(row("(d) DEL 1 macvlan", &taken.del, Shape::Macvlan));
+    report.push(row("(d) DEL 1 bridge", &taken.del, Shape::Bridge));
+    report.push(row("(d) DEL 4", &taken.del, Shape::Four).aim_floor(1.3));
+    let start = |who| taken.start.get(&who).cloned().unwrap_or_default();
+    report.push(
+        Row::new("process start only (VERSION)")
+            .ours(&start(Who::Ours))
+            .peer(&start(Who::Peer)),
+    );
+}

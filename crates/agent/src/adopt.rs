@@ -23,7 +23,9 @@ impl Agent {
         for namespace in scan::namespaces() {
             let path = namespace.path.to_string_lossy();
             for link in marked_links(&namespace.netns) {
-                if let Some((key, one)) = Found::of(link, &path, namespace.cookie) {
+                if let Some((key, one)) = Found::of(link, &path, namespace.cookie)
+                    && one.alias.node == self.here
+                {
                     found.entry(key).or_default().push(one);
                 }
             }

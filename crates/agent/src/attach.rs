@@ -138,6 +138,7 @@ impl Agent {
             });
         }
         let place = plan::Place {
+            node: self.here,
             container: &container,
             cni_ifname: &ifname,
         };

@@ -167,6 +167,7 @@ impl Agent {
         let netns = call.netns().and_then(|path| Netns::open(path).ok());
         pod::remove_marked(
             netns.as_ref(),
+            self.here,
             container.as_str(),
             ifname.as_str(),
             &self.node,

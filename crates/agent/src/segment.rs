@@ -79,6 +79,7 @@ impl Adding<'_> {
                     .copied()
                     .unwrap_or(DefaultRoute::AsConfigured);
                 let place = plan::Place {
+                    node: self.agent.here,
                     container: &self.record.container,
                     cni_ifname: &self.record.ifname,
                 };

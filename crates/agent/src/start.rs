@@ -14,6 +14,7 @@ use crate::server::{ListenError, Server};
 use crate::verbs::Agent;
 use plexus_cni::delegate::{self, Runner};
 use plexus_kernel::{BootIdError, Features, NetnsError, NodeSide, Signals};
+use plexus_types::NetnsCookie;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -87,7 +88,8 @@ pub fn probe() -> String {
 
 fn assemble(options: Options) -> Result<Agent, StartError> {
     let node = NodeSide::current()?;
-    let boot = boot_of(&node)?;
+    let here = node.netns().cookie()?;
+    let boot = boot_of(here)?;
     let features = plexus_kernel::probe();
     report(&features);
     let journal = Journal::open(&options.journal()).map_err(|error| {
@@ -102,6 +104,7 @@ fn assemble(options: Options) -> Result<Agent, StartError> {
     delegates.timeout = options.delegate_timeout;
     delegates.at_once = options.delegates_at_a_time;
     Ok(Agent {
+        here,
         boot,
         node,
         features,
@@ -131,13 +134,12 @@ fn restore(agent: &Agent) {
 
 /// This boot of this node: a lab has many nodes on one machine, and a namespace that is made anew
 /// under the same name is a node that was rebooted.
-fn boot_of(node: &NodeSide) -> Result<String, StartError> {
+fn boot_of(here: NetnsCookie) -> Result<String, StartError> {
     let machine = match std::env::var("PLEXUS_BOOT_ID") {
         Ok(given) if !given.is_empty() => given,
         _ => plexus_kernel::boot_id()?,
     };
-    let cookie = node.netns().cookie()?;
-    Ok(format!("{machine}/{}", cookie.0))
+    Ok(format!("{machine}/{}", here.0))
 }
 
 fn report(features: &Features) {

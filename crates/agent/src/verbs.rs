@@ -14,7 +14,7 @@ use crate::options::Options;
 use plexus_api::cni::{Command, Error, Version};
 use plexus_cni::delegate::Runner;
 use plexus_kernel::{Features, NodeSide};
-use plexus_types::{ContainerId, IfName};
+use plexus_types::{ContainerId, IfName, NetnsCookie};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(110);
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) options: Options,
+    /// This node's namespace.
+    pub(crate) here: NetnsCookie,
     /// This boot of this node.
     pub(crate) boot: String,
     pub(crate) node: NodeSide,

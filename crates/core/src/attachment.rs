@@ -4,7 +4,7 @@
 use crate::plan::ALIAS_MARK;
 use ipnet::IpNet;
 use plexus_api::cni::{Dns, Native, RouteConf};
-use plexus_types::{Family, IfName, Mac, NetworkName};
+use plexus_types::{Family, IfName, Mac, NetnsCookie, NetworkName};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -72,9 +72,11 @@ pub struct AssignedIp {
 
 /// The mark that our links carry: enough to adopt them if the journal is lost.
 ///
-/// `plexus <container> <cni ifname> <network> <ifname> <ipam type>:<data dir> <address>,…`
+/// `plexus <node> <container> <cni ifname> <network> <ifname> <ipam type>:<data dir> <address>,…`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alias {
+    /// The node's namespace: there may be several nodes, each with an agent, on one machine.
+    pub node: NetnsCookie,
     /// CNI_CONTAINERID.
     pub container: String,
     /// CNI_IFNAME of the call that made it: with the container id, the key of its record.
@@ -98,8 +100,8 @@ impl Alias {
     /// than a name that is cut short and taken for another.
     pub fn render(&self) -> String {
         let mut text = format!(
-            "{ALIAS_MARK} {} {} {} {} {}",
-            self.container, self.cni_ifname, self.network, self.ifname, self.pool
+            "{ALIAS_MARK} {} {} {} {} {} {}",
+            self.node.0, self.container, self.cni_ifname, self.network, self.ifname, self.pool
         );
         if text.len() > LONGEST {
             return format!("{ALIAS_MARK} -");
@@ -123,6 +125,7 @@ impl Alias {
         if words.next()? != ALIAS_MARK {
             return None;
         }
+        let node = NetnsCookie(words.next()?.parse().ok()?);
         let mut word = || words.next().map(str::to_owned);
         let (container, cni_ifname, network, ifname, pool) =
             (word()?, word()?, word()?, word()?, word()?);
@@ -132,6 +135,7 @@ impl Alias {
             .filter_map(|a| a.parse().ok())
             .collect();
         Some(Self {
+            node,
             container,
             cni_ifname,
             network,
@@ -154,6 +158,7 @@ mod tests {
     fn alias(container: String, pool: &str, addresses: usize) -> Alias {
         let address = |i: usize| format!("fd00:1111:2222:3333::{i:x}/64").parse().unwrap();
         Alias {
+            node: NetnsCookie(u64::MAX),
             container,
             cni_ifname: "eth0".to_owned(),
             network: "blue".to_owned(),
@@ -197,7 +202,7 @@ mod tests {
         for text in [
             "",
             "plexus",
-            "plexusx a b c d e",
+            "plexusx 1 a b c d e",
             "uplink to rack 7",
             "plexus a b c d",
         ] {

@@ -17,7 +17,7 @@ use plexus_core::plan::{
     ObservedRoute, ObservedRule, Place, PodPlan, build, diff_host_ends, diff_node, diff_pod,
     effective, node_plan, pod_plan, pod_text,
 };
-use plexus_types::{ContainerId, Family, IfName, NetworkName};
+use plexus_types::{ContainerId, Family, IfName, NetnsCookie, NetworkName};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
@@ -138,6 +138,7 @@ fn plan(wanted: &Wanted, assigned: &Assigned, default_route: DefaultRoute) -> Po
     let container = ContainerId::new("c1").unwrap();
     let cni_ifname = IfName::new("eth0").unwrap();
     let place = Place {
+        node: NetnsCookie(7),
         container: &container,
         cni_ifname: &cni_ifname,
     };

@@ -40,12 +40,18 @@ mod on {
     pub(super) fn passed(name: &'static str) {
         let count = PASSED.fetch_add(1, Ordering::SeqCst) + 1;
         if let Some(path) = std::env::var_os("PLEXUS_EFFECTS_LOG")
-            && let Ok(mut log) = std::fs::OpenOptions::new().append(true).create(true).open(path)
+            && let Ok(mut log) = std::fs::OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(path)
         {
             let _ = writeln!(log, "{count} {name}");
         }
-        let die_at =
-            DIE_AT.get_or_init(|| std::env::var("PLEXUS_DIE_AT").ok().and_then(|k| k.parse().ok()));
+        let die_at = DIE_AT.get_or_init(|| {
+            std::env::var("PLEXUS_DIE_AT")
+                .ok()
+                .and_then(|k| k.parse().ok())
+        });
         if *die_at == Some(count) {
             std::process::abort();
         }

@@ -11,7 +11,13 @@ impl ContainerId {
     /// Checks the rule of the CNI specification, and a length that a file name can hold.
     pub fn new(text: &str) -> Result<Self, Invalid> {
         plain(text, 200)
-            .ok_or_else(|| Invalid::new("container id", text, "use 1 to 200 of A-Z a-z 0-9 _ . -, the first a letter or digit"))
+            .ok_or_else(|| {
+                Invalid::new(
+                    "container id",
+                    text,
+                    "use 1 to 200 of A-Z a-z 0-9 _ . -, the first a letter or digit",
+                )
+            })
             .map(Self)
     }
 
@@ -31,7 +37,13 @@ impl NetworkName {
     /// Checks the rule of the CNI specification, and a length that a file name can hold.
     pub fn new(text: &str) -> Result<Self, Invalid> {
         plain(text, 200)
-            .ok_or_else(|| Invalid::new("network name", text, "use 1 to 200 of A-Z a-z 0-9 _ . -, the first a letter or digit"))
+            .ok_or_else(|| {
+                Invalid::new(
+                    "network name",
+                    text,
+                    "use 1 to 200 of A-Z a-z 0-9 _ . -, the first a letter or digit",
+                )
+            })
             .map(Self)
     }
 }
@@ -57,7 +69,9 @@ fn plain(text: &str, longest: usize) -> Option<String> {
     let first = text.bytes().next()?;
     let legal = first.is_ascii_alphanumeric()
         && text.len() <= longest
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'));
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'));
     legal.then(|| text.to_owned())
 }
 
@@ -68,7 +82,9 @@ mod tests {
     #[test]
     fn hostile_names_are_refused() {
         let long = "x".repeat(201);
-        for text in ["", "../etc", "a/b", "-a", ".a", "a b", "a\n", "a\0b", "ä", &long] {
+        for text in [
+            "", "../etc", "a/b", "-a", ".a", "a b", "a\n", "a\0b", "ä", &long,
+        ] {
             assert!(ContainerId::new(text).is_err(), "{text:?}");
             assert!(NetworkName::new(text).is_err(), "{text:?}");
             assert!(PluginType::new(text).is_err(), "{text:?}");
@@ -83,7 +99,10 @@ mod tests {
 
     #[test]
     fn short_ids() {
-        assert_eq!(ContainerId::new("5f10db93aabbccdd").unwrap().short(), "5f10db93aabb");
+        assert_eq!(
+            ContainerId::new("5f10db93aabbccdd").unwrap().short(),
+            "5f10db93aabb"
+        );
         assert_eq!(ContainerId::new("c1").unwrap().short(), "c1");
     }
 }

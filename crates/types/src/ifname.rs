@@ -12,7 +12,9 @@ impl IfName {
         let legal = (1..=15).contains(&text.len())
             && text != "."
             && text != ".."
-            && !text.chars().any(|c| c == '/' || c == ':' || c.is_whitespace() || c.is_control());
+            && !text
+                .chars()
+                .any(|c| c == '/' || c == ':' || c.is_whitespace() || c.is_control());
         if !legal {
             return Err(Invalid::new(
                 "interface name",
@@ -39,14 +41,32 @@ mod tests {
 
     #[test]
     fn takes_what_the_kernel_takes() {
-        for name in ["eth0", "net1-0", "ens9f0np0.100", "a", "123456789012345", "tap@x"] {
+        for name in [
+            "eth0",
+            "net1-0",
+            "ens9f0np0.100",
+            "a",
+            "123456789012345",
+            "tap@x",
+        ] {
             assert_eq!(IfName::new(name).unwrap().as_str(), name);
         }
     }
 
     #[test]
     fn refuses_what_the_kernel_refuses() {
-        for name in ["", ".", "..", "a/b", "../x", "a b", "a:b", "1234567890123456", "a\0", "a\n"] {
+        for name in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "../x",
+            "a b",
+            "a:b",
+            "1234567890123456",
+            "a\0",
+            "a\n",
+        ] {
             let error = IfName::new(name).unwrap_err();
             assert!(error.to_string().contains("1 to 15 bytes"), "{error}");
         }

@@ -36,7 +36,11 @@ impl Invalid {
         if shown.len() < value.len() {
             shown.push('…');
         }
-        Self { what, value: shown, rule }
+        Self {
+            what,
+            value: shown,
+            rule,
+        }
     }
 }
 

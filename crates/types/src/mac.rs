@@ -22,7 +22,14 @@ impl Mac {
     /// A locally administered address that depends on the parts alone.
     pub fn derived(parts: &[&str]) -> Self {
         let hash = fnv64(parts).to_be_bytes();
-        Self([(hash[0] & 0xfc) | 0x02, hash[1], hash[2], hash[3], hash[4], hash[5]])
+        Self([
+            (hash[0] & 0xfc) | 0x02,
+            hash[1],
+            hash[2],
+            hash[3],
+            hash[4],
+            hash[5],
+        ])
     }
 
     /// The six bytes.

@@ -10,13 +10,15 @@ use crate::ipam::PoolKey;
 use crate::stable::hash32;
 use ipnet::IpNet;
 use plexus_api::cni::{self, Provider};
-use plexus_types::{ContainerId, Family, IfName, Mac};
+use plexus_types::{ContainerId, Family, IfName, Mac, NetnsCookie};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// Whose attachment it is.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
+    /// The node's namespace.
+    pub node: NetnsCookie,
     /// CNI_CONTAINERID.
     pub container: &'a ContainerId,
     /// CNI_IFNAME of the call.
@@ -114,7 +116,8 @@ const GROUPS: u32 = 0x4000_0000;
 /// The link group of a call: a hash with the top bit set, so that it is never 0 and never one of
 /// the small numbers that people use.
 pub fn group(place: &Place<'_>) -> u32 {
-    GROUPS | (hash32(&["group", place.container.as_str(), place.cni_ifname.as_str()]) & (GROUPS - 1))
+    GROUPS
+        | (hash32(&["group", place.container.as_str(), place.cni_ifname.as_str()]) & (GROUPS - 1))
 }
 
 fn check(wanted: &Wanted, assigned: &Assigned) -> Result<(), PlanError> {
@@ -265,6 +268,7 @@ fn alias(wanted: &Wanted, assigned: &Assigned, place: &Place<'_>) -> String {
     let ipam = wanted.native.ipam.as_ref();
     let pool = ipam.and_then(|ipam| PoolKey::of(ipam, &wanted.network));
     let alias = Alias {
+        node: place.node,
         container: place.container.to_string(),
         cni_ifname: place.cni_ifname.to_string(),
         network: wanted.network.to_string(),

@@ -8,7 +8,7 @@ use plexus_core::plan::{
     Facts, LinkFacts, NodePlan, Place, PodPlan, Seen, build, node_plan, outcome, pod_plan,
 };
 use plexus_core::resolve::{Brings, Candidate, Resolved, choose_default, resolve};
-use plexus_types::{ContainerId, IfName};
+use plexus_types::{ContainerId, IfName, NetnsCookie};
 use std::convert::Infallible;
 
 /// The node's links; the first has the default route.
@@ -26,6 +26,7 @@ pub(crate) fn make(config: &[u8], node: &Node) -> Result<Made, Error> {
     let container = ContainerId::new("5f10db93aabb").unwrap();
     let cni_ifname = IfName::new("eth0").unwrap();
     let place = Place {
+        node: NetnsCookie(7),
         container: &container,
         cni_ifname: &cni_ifname,
     };

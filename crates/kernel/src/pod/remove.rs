@@ -7,6 +7,7 @@ use crate::observe::{link_by_name, links};
 use crate::{NetlinkError, Netns, NodeSide, Socket, link, rule};
 use plexus_core::attachment::Alias;
 use plexus_core::plan::{HostEnd, LinkKind, ObservedLink, PodPlan};
+use plexus_types::NetnsCookie;
 use std::fmt;
 
 /// What was removed.
@@ -89,10 +90,11 @@ pub fn remove(
     work.finish()
 }
 
-/// Removes the links that carry our mark for this container and CNI_IFNAME, in the pod's namespace
+/// Removes the links that carry our mark for this node, container and CNI_IFNAME, in the pod's namespace
 /// and on the node: for when there is no plan.
 pub fn remove_marked(
     pod: Option<&Netns>,
+    here: NetnsCookie,
     container: &str,
     cni_ifname: &str,
     node: &NodeSide,
@@ -100,7 +102,9 @@ pub fn remove_marked(
     let mut work = Work::default();
     let marked = |link: &ObservedLink| {
         let mark = link.alias.as_deref().and_then(Alias::parse);
-        mark.is_some_and(|mark| mark.container == container && mark.cni_ifname == cni_ifname)
+        mark.is_some_and(|mark| {
+            mark.node == here && mark.container == container && mark.cni_ifname == cni_ifname
+        })
     };
     if let Some(pod) = pod {
         work.attempt(|work| {

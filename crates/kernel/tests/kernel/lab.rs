@@ -9,7 +9,7 @@ use plexus_core::plan::{
 use plexus_kernel::pod::{self, Applied};
 use plexus_kernel::{Netns, NodeSide, observe};
 use plexus_testkit::{NetNs, Node};
-use plexus_types::{IfName, Mac};
+use plexus_types::{IfName, Mac, NetnsCookie};
 
 pub(crate) struct Lab {
     pub(crate) node: Node,
@@ -192,8 +192,12 @@ pub(crate) fn forwarding() -> Vec<Setting> {
         .to_vec()
 }
 
+/// The node in the marks of these tests.
+pub(crate) const HERE: NetnsCookie = NetnsCookie(7);
+
 pub(crate) fn alias(container: &str, name: &str) -> String {
     Alias {
+        node: HERE,
         container: container.into(),
         cni_ifname: "eth0".into(),
         network: "blue".into(),

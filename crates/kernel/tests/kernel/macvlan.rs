@@ -38,7 +38,7 @@ fn two_pods_talk_over_one_parent() {
         "ip -o link show net1; ip -o address show net1; ip route; ip -6 route; ip -o link show lo",
     );
     for text in [
-        "alias plexus c1 eth0 blue net1",
+        "alias plexus 7 c1 eth0 blue net1",
         "inet 192.0.2.11/24 brd 192.0.2.255 scope global net1",
         "default via 192.0.2.1 dev net1 proto 80",
         "default via 2001:db8::1 dev net1 proto 80",

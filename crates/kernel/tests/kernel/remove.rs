@@ -148,7 +148,7 @@ fn marked_links_go_without_a_plan() {
     let other = plan(2, vec![lab.macvlan("c2", "net9", &[])]);
     lab.apply(&other, &pod);
     let remove = |container: &str, ifname: &str, pod: Option<&Netns>| {
-        pod::remove_marked(pod, container, ifname, &lab.side).unwrap()
+        pod::remove_marked(pod, crate::lab::HERE, container, ifname, &lab.side).unwrap()
     };
     assert_eq!(remove("c1", "eth1", Some(&pod.netns)), Removed::default());
     assert_eq!(remove("c1", "eth0", None).on_node, 1);

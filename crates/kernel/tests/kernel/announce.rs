@@ -26,10 +26,14 @@ fn a_macvlan_is_announced_to_the_wire() {
     let lab = Lab::new();
     let pod = lab.pod("one");
     let addresses = ["192.0.2.11", "2001:db8::11"];
-    // A wire as real ones are: up for some time. Right after it came up IPv6 is not ready on it.
-    let settled = |ns: &NetNs| !ns.sh("ip -6 -o addr").contains("tentative");
-    assert!(within(Duration::from_secs(5), || settled(lab.node.ns())
-        && settled(lab.node.outside())));
+    // A wire as real ones are: up for some time. One that has just come up forgets neighbours.
+    let settled = |ns: &NetNs| {
+        let seen = ns.sh("ip -o link show type veth; ip -6 -o addr");
+        seen.contains("state UP") && !seen.contains("tentative")
+    };
+    assert!(within(Duration::from_secs(20), || {
+        settled(lab.node.ns()) && settled(lab.node.outside())
+    }));
     mislead(lab.node.outside(), "out0", &addresses);
     for kernel_does_it in [true, false] {
         let mut link = lab.macvlan("c1", "net1", &["192.0.2.11/24", "2001:db8::11/64"]);

@@ -3,8 +3,9 @@
 //!
 //! A macvlan's addresses are announced from inside the pod: IPv4 by the kernel (`arp_notify` is
 //! set and the link goes up after its addresses), IPv6 by a raw ICMPv6 socket, unless
-//! `ndisc_notify` has the kernel do that too. A bridge port is not yet forwarding when its pod's
-//! end goes up, so such an announcement would be lost: it is made by the bridge, to all its ports.
+//! `ndisc_notify` has the kernel do that too. A bridge port may not forward yet when its pod's end
+//! goes up (its state follows the carrier by way of a work queue), so that such an announcement
+//! can be lost: it is made by the bridge itself, to all its ports.
 //! A packet socket serves for that, one per node that is never closed: closing one waits for an
 //! RCU grace period, which takes longer than the whole ADD.
 

@@ -31,6 +31,7 @@ pub mod observe;
 mod peer;
 pub mod pod;
 mod probe;
+mod procfs;
 mod route;
 mod rule;
 pub mod scan;

@@ -1,6 +1,7 @@
 //! The node's own side: its namespace and a few open sockets in it, one per thread that works at
 //! the same time, so that an ADD never waits for a DEL.
 
+use crate::procfs::Procfs;
 use crate::{NetlinkError, Netns, NetnsError, Socket};
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,6 +13,8 @@ pub struct NodeSide {
     idle: Mutex<Vec<Socket>>,
     /// For announcements; see there.
     pub(crate) packets: OnceLock<OwnedFd>,
+    /// For the sysctls of pods.
+    pub(crate) procfs: Procfs,
     /// Held while the firewall is read and changed.
     pub(crate) firewall: Mutex<()>,
 }
@@ -26,6 +29,7 @@ impl NodeSide {
             netns,
             idle: Mutex::default(),
             packets: OnceLock::new(),
+            procfs: Procfs::default(),
             firewall: Mutex::default(),
         }
     }

@@ -3,8 +3,11 @@
 
 use crate::effect::effect;
 use plexus_core::plan::Setting;
-use std::io;
-use std::path::{Path, PathBuf};
+use rustix::fs::{CWD, Mode, OFlags};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 /// A sysctl that cannot be read or set.
 #[derive(Debug, thiserror::Error)]
@@ -43,8 +46,8 @@ pub enum SysctlError {
 
 /// The value of `key` in the calling thread's namespace, without the line end.
 pub fn read(key: &str) -> Result<String, SysctlError> {
-    let path = path(key)?;
-    std::fs::read_to_string(path)
+    check(key)?;
+    std::fs::read_to_string(format!("/proc/sys/{key}"))
         .map(|text| text.trim_end().to_owned())
         .map_err(|source| SysctlError::Read {
             key: key.into(),
@@ -55,9 +58,22 @@ pub fn read(key: &str) -> Result<String, SysctlError> {
 /// Sets it in the calling thread's namespace. A key below `net/ipv6` is passed over if the kernel
 /// runs without IPv6: there is nothing that it could govern.
 pub fn write(setting: &Setting) -> Result<(), SysctlError> {
-    let path = path(&setting.key)?;
-    let value = setting.value.as_bytes();
-    let written = effect!("sysctl").around(|| overwrite(&path, value));
+    write_through(None, setting)
+}
+
+/// As [`write`], through an instance of procfs if one is given.
+pub(crate) fn write_through(
+    procfs: Option<&OwnedFd>,
+    setting: &Setting,
+) -> Result<(), SysctlError> {
+    check(&setting.key)?;
+    let written = effect!("sysctl").around(|| {
+        match procfs {
+            Some(procfs) => open_at(procfs, &format!("sys/{}", setting.key)),
+            None => open_at(CWD, &format!("/proc/sys/{}", setting.key)),
+        }?
+        .write_all(setting.value.as_bytes())
+    });
     match written {
         Err(e) if e.kind() == io::ErrorKind::NotFound && without_ipv6(&setting.key) => Ok(()),
         Err(source) => Err(SysctlError::Write {
@@ -78,24 +94,24 @@ pub fn ensure(setting: &Setting) -> Result<bool, SysctlError> {
     }
 }
 
-fn path(key: &str) -> Result<PathBuf, SysctlError> {
+fn check(key: &str) -> Result<(), SysctlError> {
     let legal = key.starts_with("net/")
         && key.len() < 256
         && key.split('/').all(|part| !matches!(part, "" | "." | ".."))
         && !key.contains('\0');
-    if !legal {
-        return Err(SysctlError::Key {
+    if legal {
+        Ok(())
+    } else {
+        Err(SysctlError::Key {
             key: key.chars().take(80).collect(),
-        });
+        })
     }
-    Ok(Path::new("/proc/sys").join(key))
 }
 
-fn overwrite(path: &Path, value: &[u8]) -> io::Result<()> {
-    use std::io::Write;
+fn open_at(directory: impl AsFd, path: &str) -> io::Result<File> {
     // Neither created nor truncated: a missing key must stay an error.
-    let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
-    file.write_all(value)
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(directory, path, flags, Mode::empty())?.into())
 }
 
 fn without_ipv6(key: &str) -> bool {

@@ -7,11 +7,12 @@ use crate::netlink::Request;
 use crate::observe::{What, link_by_name, optional};
 use crate::{
     NetlinkError, Netns, NetnsError, NodeSide, Socket, address, announce, devconf, hint, link,
-    neighbour, route, rule, sysctl,
+    neighbour, route, rule,
+    sysctl::{self, SysctlError},
 };
-use plexus_core::plan::{HostEnd, Link, LinkKind, Observed, ObservedLink, PodPlan, Setting};
+use plexus_core::plan::{HostEnd, Link, LinkKind, Observed, ObservedLink, PodPlan};
 use plexus_types::IfName;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// What the kernel has after a plan was applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,6 +173,7 @@ impl Job<'_> {
         {
             requests.push(link::set_up("lo", link::LOOPBACK));
         }
+        let procfs = self.node.procfs.instance();
         let mut indices = Vec::with_capacity(self.plan.links.len());
         for link in &self.plan.links {
             let here = PodLink::named(&found, link.name.as_str());
@@ -179,7 +181,7 @@ impl Job<'_> {
                 .ok_or_else(|| self.vanished(&link.name, self.pod))?
                 .link
                 .index;
-            configure_link(link, index, &found, &mut requests)?;
+            configure_link(link, index, (&found, procfs.as_deref()), &mut requests)?;
             indices.push(index);
         }
         requests.extend(
@@ -228,10 +230,10 @@ impl Job<'_> {
         }
         if ends.iter().any(|(end, _)| !end.settings.is_empty()) {
             self.node.netns().enter(|| {
-                let mut settings = ends
+                let mut all = ends
                     .iter()
-                    .flat_map(|(end, _)| end.settings.iter().map(|s| (&end.name, s)));
-                settings.try_for_each(|(name, setting)| write_setting(name, setting))
+                    .flat_map(|(e, _)| e.settings.iter().map(|s| (&e.name, s)));
+                all.try_for_each(|(name, s)| sysctl::write(s).map_err(|e| not_set(name, e)))
             })??;
         }
         socket
@@ -308,7 +310,7 @@ impl PodLink {
 fn configure_link(
     link: &Link,
     index: u32,
-    found: &[PodLink],
+    (found, procfs): (&[PodLink], Option<&OwnedFd>),
     requests: &mut Vec<Request>,
 ) -> Result<(), ApplyError> {
     let name = link.name.as_str();
@@ -316,7 +318,7 @@ fn configure_link(
     for setting in others {
         let of = devconf::link_of(setting).and_then(|name| PodLink::named(found, name));
         if !of.is_some_and(|of| of.ipv6.has(setting)) {
-            write_setting(&link.name, setting)?;
+            sysctl::write_through(procfs, setting).map_err(|e| not_set(&link.name, e))?;
         }
     }
     requests.push(link::set_alias_and(name, index, &link.alias, carried));
@@ -363,11 +365,11 @@ fn observe_end(
     Ok(())
 }
 
-fn write_setting(link: &IfName, setting: &Setting) -> Result<(), ApplyError> {
-    sysctl::write(setting).map_err(|source| ApplyError::Setting {
+fn not_set(link: &IfName, source: SysctlError) -> ApplyError {
+    ApplyError::Setting {
         link: link.clone(),
         source,
-    })
+    }
 }
 
 fn bridge_of<'a>(end: &HostEnd, links: &'a [ObservedLink]) -> Option<&'a ObservedLink> {

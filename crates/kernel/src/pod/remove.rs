@@ -87,6 +87,7 @@ pub fn remove(
     for end in ends {
         work.attempt(|work| node.with_socket(|socket| work.delete_host_end(socket, end)));
     }
+    node.procfs.clean();
     work.finish()
 }
 

@@ -68,9 +68,22 @@ fn undisturbed(case: Case) -> (Dump, Dump, Dump, usize) {
     (bare, completed, look(), first)
 }
 
-/// Every k has a node of its own: its name is taken out.
+/// Every k has a node of its own: its name, its number in the marks, and the MAC that the kernel
+/// draws for a new bridge are taken out.
 fn named(dump: &Dump, node: &Node) -> Dump {
-    dump.replacing(node.name(), "NODE")
+    let mut dump = dump.replacing(node.name(), "NODE");
+    for (before, after) in [
+        ("node link px0 address=\"", "\""),
+        ("ifalias=\"plexus ", " c1 "),
+    ] {
+        let own = dump
+            .lines()
+            .find_map(|line| Some(line.split_once(before)?.1.split_once(after)?.0));
+        if let Some(own) = own.map(str::to_owned) {
+            dump = dump.replacing(&own, "OWN");
+        }
+    }
+    dump
 }
 
 fn own(dump: &Dump, node: &Node) -> Dump {

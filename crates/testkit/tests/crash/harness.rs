@@ -265,6 +265,12 @@ impl Harness {
         agent
             .wait_ready()
             .map_err(|why| format!("{place}: no agent comes up again: {why}"))?;
+        self.converges(pod, place, wanted)
+    }
+
+    /// The state must be `wanted`, or one of the two; a repeated ADD completes it; a DEL leaves
+    /// what never began.
+    fn converges(&self, pod: &Pod<'_>, place: &str, wanted: Option<&Dump>) -> Result<(), String> {
         let either = [&self.never, &self.completed];
         let only = wanted.map(|dump| [dump]);
         let wanted = only

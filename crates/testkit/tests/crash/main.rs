@@ -18,9 +18,11 @@ mod harness;
 use case::Case;
 use harness::{Harness, Queue};
 
-fn done(deaths: Result<usize, String>) {
+fn done(run: impl FnOnce() -> Result<usize, String>) {
+    let start = std::time::Instant::now();
+    let deaths = run();
     let deaths = deaths.unwrap_or_else(|why| panic!("{why}"));
-    println!("died {deaths} times");
+    println!("died {deaths} times in {:?}", start.elapsed());
     assert!(
         deaths > 0,
         "the process never died: is it built with the feature faults?"
@@ -34,22 +36,22 @@ macro_rules! crash_tests {
 
             #[test]
             fn agent_in_add() {
-                done(Harness::new($case).agent_dies_in_add());
+                done(|| Harness::new($case).agent_dies_in_add());
             }
 
             #[test]
             fn agent_in_del() {
-                done(Harness::new($case).agent_dies_in_del(Queue::Lost));
+                done(|| Harness::new($case).agent_dies_in_del(Queue::Lost));
             }
 
             #[test]
             fn agent_at_start() {
-                done(Harness::new($case).agent_dies_at_start($start_up));
+                done(|| Harness::new($case).agent_dies_at_start($start_up));
             }
 
             #[test]
             fn shim() {
-                done(Harness::new($case).shim_dies());
+                done(|| Harness::new($case).shim_dies());
             }
         }
     )*};
@@ -67,13 +69,13 @@ crash_tests! {
 
 #[test]
 fn agent_in_del_that_is_queued() {
-    done(Harness::new(Case::MACVLAN).agent_dies_in_del(Queue::Kept));
-    done(Harness::new(Case::FOUR_WITH_DELEGATE).agent_dies_in_del(Queue::Kept));
+    done(|| Harness::new(Case::MACVLAN).agent_dies_in_del(Queue::Kept));
+    done(|| Harness::new(Case::FOUR_WITH_DELEGATE).agent_dies_in_del(Queue::Kept));
 }
 
 #[test]
 fn from_bare() {
-    done(bare::agent_dies_in_add(Case::BRIDGE));
+    done(|| bare::agent_dies_in_add(Case::BRIDGE));
 }
 
 #[test]

@@ -1,13 +1,15 @@
-//! Everything that an ADD left in both namespaces, on disk and in its result, as lines of text
-//! that do not depend on who did it: what may differ in name, MAC and index is masked.
+//! Everything that is in both namespaces, on disk and in a result, as lines of text that do not
+//! depend on who made it: what differs by nature (names on the node, MACs that nobody asked for,
+//! and the link-local addresses made of them, indices) is masked.
 
+use crate::deliberate;
 use crate::pairs::Pair;
 use plexus_testkit::{Look, NetNs, Node, Pod};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Of a link, beyond what a dump has: settled by the time that both are compared.
-const SETTLED: &[&str] = &[
+/// Of a link, beyond what a dump has: it has settled by the time that both are compared.
+const SETTLED: [&str; 7] = [
     "operstate",
     "qdisc",
     "inet6_addr_gen_mode",
@@ -17,14 +19,15 @@ const SETTLED: &[&str] = &[
     "allmulti",
 ];
 
-/// Facts, sorted.
+/// Lines, sorted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
-    pub(crate) lines: BTreeSet<String>,
+    lines: BTreeSet<String>,
 }
 
 impl Facts {
-    /// Looks at a node and a container after an ADD with that result.
+    /// Looks at a node and a container. With the result of an ADD the name of the node's end is
+    /// known, and the result itself is a fact.
     pub(crate) fn of(node: &Node, pod: &Pod<'_>, result: &Value, pair: &Pair) -> Self {
         let dump = Look::new()
             .namespace("node", node.ns())
@@ -33,75 +36,101 @@ impl Facts {
             .take();
         let mut lines: Vec<String> = dump.lines().map(str::to_owned).collect();
         lines.extend(result_lines(result));
-        let mut masks = vec![(node.name().to_owned(), "NODE".to_owned())];
+        lines.extend(memories(node));
+        let mut masks = vec![(node.name().to_owned(), "NODE")];
         for (label, ns) in [("node", node.ns()), ("pod", pod.ns())] {
             let links = links(ns);
             lines.extend(settled(label, &links));
             masks.extend(macs(label, &links, pair));
         }
         masks.extend(host_end(result, pair));
-        let lines = lines.iter().map(|line| {
-            masks
-                .iter()
-                .fold(line.clone(), |line, (text, mask)| line.replace(text, mask))
-        });
+        let masked = |line: String| {
+            // A bridge without a port has no MAC unless somebody gave it one.
+            let line = line.replace(r#"br0 address="00:00:00:00:00:00""#, r#"br0 address="MAC""#);
+            let line = line.replace(
+                r#"cni0 address="00:00:00:00:00:00""#,
+                r#"cni0 address="MAC""#,
+            );
+            let mask = |line: String, (text, mask): &(String, &str)| line.replace(text, mask);
+            masks.iter().fold(line, mask)
+        };
+        let firewall = |line: &String| line.starts_with("node nft") && pair.masquerades();
+        let own = |line: &String| line.contains(" address ") && line.contains(" fe80::");
+        lines.retain(|line| !firewall(line) && !own(line));
         Self {
-            lines: lines.collect(),
+            lines: lines.into_iter().map(masked).collect(),
         }
     }
 
-    pub(crate) fn diff(&self, other: &Facts) -> String {
-        let mut text = String::new();
-        for line in self.lines.difference(&other.lines) {
-            text.push_str(&format!("  - {line}\n"));
+    /// As the reference would have it, but for what is meant to differ.
+    pub(crate) fn as_reference(&self) -> Self {
+        let lines = self.lines.iter();
+        Self {
+            lines: lines
+                .filter_map(|line| deliberate::as_reference(line))
+                .collect(),
         }
-        for line in other.lines.difference(&self.lines) {
-            text.push_str(&format!("  + {line}\n"));
+    }
+
+    /// Without what host-local keeps for ever.
+    pub(crate) fn without_memories(&self) -> Self {
+        let kept = |line: &&String| !line.contains("/lock ") && !line.contains("/last_reserved_ip");
+        Self {
+            lines: self.lines.iter().filter(kept).cloned().collect(),
         }
-        text
+    }
+
+    /// The lines that only one of the two has.
+    pub(crate) fn diff(&self, other: &Self) -> String {
+        let mine = self
+            .lines
+            .difference(&other.lines)
+            .map(|line| format!("\n  - {line}"));
+        let others = other
+            .lines
+            .difference(&self.lines)
+            .map(|line| format!("\n  + {line}"));
+        mine.chain(others).collect()
     }
 }
 
 fn links(ns: &NetNs) -> Vec<Value> {
-    let text = ns.run("ip", &["-d", "-j", "link"]);
-    serde_json::from_str(&text).unwrap()
+    serde_json::from_str(&ns.run("ip", &["-d", "-j", "link"])).unwrap()
 }
 
 fn settled(label: &str, links: &[Value]) -> Vec<String> {
     let mut lines = Vec::new();
     for link in links {
         let name = link["ifname"].as_str().unwrap_or_default();
-        for key in SETTLED {
-            lines.push(format!("{label} link {name} {key}={}", link[key]));
-        }
-        let state = &link["linkinfo"]["info_slave_data"]["state"];
-        lines.push(format!("{label} link {name} port state={state}"));
+        let fact = |key: &str, value: &Value| format!("{label} link {name} {key}={value}");
+        lines.extend(SETTLED.iter().map(|key| fact(key, &link[key])));
+        let port = &link["linkinfo"]["info_slave_data"]["state"];
+        lines.push(fact("port", port));
     }
     lines
 }
 
 /// MACs that nobody asked for.
-fn macs(label: &str, links: &[Value], pair: &Pair) -> Vec<(String, String)> {
+fn macs(label: &str, links: &[Value], pair: &Pair) -> Vec<(String, &'static str)> {
     let made = |link: &&Value| {
         let name = link["ifname"].as_str().unwrap_or_default();
-        !["lo", "eth1"].contains(&name) && !(pair.mac && label == "pod")
+        let asked = pair.mac.is_some() && label == "pod";
+        !["lo", "eth1"].contains(&name) && !asked && pair.options["mode"] != "passthru"
     };
-    let mac = |link: &Value| {
-        link["address"]
-            .as_str()
-            .map(|mac| (mac.to_owned(), "MAC".to_owned()))
-    };
-    links.iter().filter(made).filter_map(mac).collect()
+    let mac = |link: &Value| Some((link["address"].as_str()?.to_owned(), "MAC"));
+    let macs = links.iter().filter(made).filter_map(mac);
+    let has_one = |(mac, _): &(String, &str)| mac != "00:00:00:00:00:00";
+    macs.filter(has_one).collect()
 }
 
 /// The name of the node's end, which the result tells.
-fn host_end(result: &Value, pair: &Pair) -> Option<(String, String)> {
+fn host_end(result: &Value, pair: &Pair) -> Option<(String, &'static str)> {
     let bridge = pair.bridge()?;
     let interfaces = result["interfaces"].as_array()?;
     let end = interfaces
         .iter()
         .find(|i| i.get("sandbox").is_none() && i["name"] != bridge)?;
-    Some((end["name"].as_str()?.to_owned(), "HOSTEND".to_owned()))
+    Some((end["name"].as_str()?.to_owned(), "HOSTEND"))
 }
 
 fn result_lines(result: &Value) -> Vec<String> {
@@ -113,6 +142,26 @@ fn result_lines(result: &Value) -> Vec<String> {
                 lines.extend(numbered.map(|(i, item)| format!("result {key}[{i}] {item}")));
             }
             other => lines.push(format!("result {key} {other}")),
+        }
+    }
+    lines
+}
+
+/// What host-local keeps for ever, which a dump leaves out.
+fn memories(node: &Node) -> Vec<String> {
+    let dir = node.pools().join("n1");
+    let mut lines = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        use std::os::unix::fs::MetadataExt;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let mode = entry
+            .metadata()
+            .map(|m| m.mode() & 0o7777)
+            .unwrap_or_default();
+        lines.push(format!("pools n1/{name} mode {mode:o}"));
+        if name.starts_with("last_reserved_ip") {
+            let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
+            lines.push(format!("pools n1/{name} {text:?}"));
         }
     }
     lines

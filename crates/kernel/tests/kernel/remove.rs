@@ -166,3 +166,37 @@ fn the_calling_thread_is_home_again() {
     pod::remove(&plan, Some(&pod.netns), &lab.side).unwrap();
     assert_eq!(Netns::current().unwrap().cookie().unwrap(), home);
 }
+
+#[test]
+fn many_threads_at_once_keep_to_their_own_pods() {
+    let lab = Lab::new();
+    node::ensure(&node_plan(vec![bridge("br0", &["10.1.0.1/24"])]), &lab.side).unwrap();
+    let pods: Vec<_> = (0..12).map(|i| lab.pod(&format!("p{i}"))).collect();
+    std::thread::scope(|scope| {
+        for (i, pod) in pods.iter().enumerate() {
+            let lab = &lab;
+            scope.spawn(move || {
+                let container = format!("c{i}");
+                let links = vec![
+                    port(
+                        &container,
+                        "eth0",
+                        "br0",
+                        &[&format!("10.1.0.{}/24", 10 + i)],
+                    ),
+                    lab.macvlan(&container, "net1", &[&format!("192.0.2.{}/24", 10 + i)]),
+                ];
+                let plan = plan(100 + i as u32, links);
+                for _ in 0..3 {
+                    lab.apply(&plan, pod);
+                    let removed = pod::remove(&plan, Some(&pod.netns), &lab.side).unwrap();
+                    assert_eq!((removed.in_pod, removed.on_node), (2, 0));
+                }
+            });
+        }
+    });
+    assert!(
+        !lab.node.ns().sh("ip -o link").contains(": px"),
+        "host ends are left"
+    );
+}

@@ -35,8 +35,10 @@ impl Agent {
             let known = journal
                 .find(&container, &ifname)
                 .map_err(|e| failure::journal(&e))?;
-            if known.is_none() {
-                self.adopt_one(container, ifname, &links)?;
+            if known.is_none()
+                && let Err(error) = self.adopt_one(container, ifname, &links)
+            {
+                tracing::error!(%error, "cannot adopt interfaces that carry our mark");
             }
         }
         Ok(())

@@ -193,7 +193,7 @@ impl Agent {
                     Provider::Bridge(bridge) => {
                         (None, observe::link_by_name(socket, bridge.bridge.as_str())?)
                     }
-                    Provider::Routed(_) => (None, None),
+                    Provider::Routed(_) => (self.uplink.get(socket)?, None),
                 };
                 let known = |link: Option<plan::ObservedLink>| {
                     link.and_then(|link| {

@@ -31,6 +31,7 @@ mod segment;
 mod server;
 mod start;
 mod status;
+mod uplink;
 mod verbs;
 
 pub use journal::JournalError;

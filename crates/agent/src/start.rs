@@ -11,6 +11,7 @@ use crate::metrics::Metrics;
 use crate::node::Kept;
 use crate::options::Options;
 use crate::server::{ListenError, Server};
+use crate::uplink::Uplink;
 use crate::verbs::Agent;
 use plexus_cni::delegate::{self, Runner};
 use plexus_kernel::{BootIdError, Features, NetnsError, NodeSide, Signals};
@@ -113,6 +114,7 @@ fn assemble(options: Options) -> Result<Agent, StartError> {
         admission: Admission::new(options.queue),
         runner: Runner::new(delegates),
         kept: Kept::default(),
+        uplink: Uplink::default(),
         metrics: Metrics::default(),
         ready: AtomicBool::new(false),
         options,

@@ -3,7 +3,7 @@
 //! that really cannot be served.
 
 use crate::call::Call;
-use crate::verbs::Agent;
+use crate::verbs::{Agent, not_restored};
 use plexus_api::cni::{Code, Error, How};
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -14,14 +14,10 @@ impl Agent {
             code: Code::NotAvailable,
             ..error
         };
-        if !self.ready.load(SeqCst) {
-            return Err(Error::new(
-                Code::NotAvailable,
-                "the agent is still restoring the node's networks",
-                "wait; its log says how far it is",
-            ));
-        }
         self.journal().map_err(unavailable)?;
+        if !self.ready.load(SeqCst) {
+            return Err(not_restored());
+        }
         for network in call.conf()?.body.networks() {
             match &network.how {
                 How::Native(native) => {

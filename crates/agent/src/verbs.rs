@@ -11,15 +11,25 @@ use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::node::Kept;
 use crate::options::Options;
-use plexus_api::cni::{Command, Error, Version};
+use crate::uplink::Uplink;
+use plexus_api::cni::{Code, Command, Error, Version};
 use plexus_cni::delegate::Runner;
 use plexus_kernel::{Features, NodeSide};
 use plexus_types::{ContainerId, IfName, NetnsCookie};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 /// How long an operation waits for another one on the same container.
 const PATIENCE: Duration = Duration::from_secs(110);
+
+/// Until everything that the journal knows is settled, an address could be given out twice.
+pub(crate) fn not_restored() -> Error {
+    Error::new(
+        Code::NotAvailable,
+        "the node's networks are not restored from the journal",
+        "the agent's log says what is in the way; correct it and restart the agent",
+    )
+}
 
 /// Everything on the node.
 #[derive(Debug)]
@@ -37,6 +47,7 @@ pub(crate) struct Agent {
     pub(crate) admission: Admission,
     pub(crate) runner: Runner,
     pub(crate) kept: Kept,
+    pub(crate) uplink: Uplink,
     pub(crate) metrics: Metrics,
     pub(crate) ready: AtomicBool,
 }
@@ -124,6 +135,10 @@ impl Agent {
         call: &Call<'_>,
         gone: &mut dyn FnMut() -> bool,
     ) -> Result<Handled<'a>, Error> {
+        if !self.ready.load(SeqCst) {
+            self.journal()?;
+            return Err(not_restored());
+        }
         let place = self.admission.place().map_err(failure::refused)?;
         let turn = self.turn(call, gone)?;
         if gone() {

@@ -31,6 +31,13 @@ fn refused(node: &Node, pod: &Pod<'_>, call: Call<'_>, named: &[&str]) {
     before.assert_same(&node.dump(Some(pod)), &format!("after {text}"));
 }
 
+/// A container whose `lo` is up already: what ADD does to it is not undone.
+fn container<'n>(node: &'n Node, id: &str) -> Pod<'n> {
+    let pod = node.pod(id);
+    pod.ns().ip("link set lo up\n");
+    pod
+}
+
 /// What a network keeps on the node is its own and stays: it is made beforehand.
 fn warm(node: &Node, config: &Value) {
     let pod = node.pod("warm");
@@ -48,7 +55,7 @@ fn changed(config: &Value, change: impl FnOnce(&mut Value)) -> Value {
 fn configurations() {
     let node = Node::new();
     let _agent = Agent::start(&node);
-    let pod = node.pod("c1");
+    let pod = container(&node, "c1");
     let (macvlan, bridge) = (config::macvlan(&node), config::bridge());
     let cases: Vec<(Value, &[&str])> = vec![
         (
@@ -146,7 +153,7 @@ fn entries() {
     let node = Node::new();
     let _agent = Agent::start(&node);
     warm(&node, &config::standalone("all", &[config::routed_entry()]));
-    let pod = node.pod("c1");
+    let pod = container(&node, "c1");
     let good = config::macvlan_entry(&node);
     let cases: Vec<(Value, &[&str])> = vec![
         (
@@ -191,7 +198,7 @@ fn entries() {
 fn environments() {
     let node = Node::new();
     let _agent = Agent::start(&node);
-    let pod = node.pod("c1");
+    let pod = container(&node, "c1");
     let add = || pod.call("ADD", &config::macvlan(&node));
     let file = node.file("file");
     std::fs::write(&file, "").unwrap();
@@ -256,11 +263,10 @@ fn the_interface_is_there_already() {
     let node = Node::new();
     let _agent = Agent::start(&node);
     warm(&node, &config::standalone("all", &[config::routed_entry()]));
-    let pod = node.pod("c1");
+    let pod = container(&node, "c1");
     for config in [config::macvlan(&node), config::bridge(), config::routed()] {
         warm(&node, &config);
-        pod.ns()
-            .sh("ip link set lo up; ip link add eth0 type veth peer name other");
+        pod.ns().sh("ip link add eth0 type veth peer name other");
         refused(&node, &pod, pod.call("ADD", &config), &["eth0", "exist"]);
         pod.ns()
             .sh("ip link del eth0; ip link add net1 type veth peer name other");
@@ -279,8 +285,7 @@ fn the_subnet_is_full() {
     let _agent = Agent::start(&node);
     for config in [config::macvlan(&node), config::bridge(), config::routed()] {
         let config = config::one_address(&config);
-        let (first, second) = (node.pod("c1"), node.pod("c2"));
-        second.ns().ip("link set lo up\n");
+        let (first, second) = (node.pod("c1"), container(&node, "c2"));
         first.add(&config);
         let subnet = if config["provider"] == "macvlan" {
             "10.10.0."
@@ -299,7 +304,7 @@ fn the_subnet_is_full() {
 fn too_much_and_too_deep() {
     let node = Node::new();
     let mut agent = Agent::start(&node);
-    let pod = node.pod("c1");
+    let pod = container(&node, "c1");
     let big = changed(&config::routed(), |c| {
         c["dns"] = json!({"domain": "x".repeat(10 << 20)})
     });
@@ -337,7 +342,7 @@ fn too_much_and_too_deep() {
 fn garbage_on_the_socket() {
     let node = Node::new();
     let mut agent = Agent::start(&node);
-    let pod = node.pod("c1");
+    let pod = container(&node, "c1");
     let before = node.dump(Some(&pod));
     let socket = node.socket();
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(1 << 20));
@@ -407,7 +412,7 @@ fn stalled_clients_keep_nobody_waiting() {
 fn parallel_calls_for_one_container_do_not_collide() {
     let node = Node::new();
     let _agent = Agent::start(&node);
-    let pod = node.pod("c1");
+    let pod = container(&node, "c1");
     let adding: Vec<_> = (0..8)
         .map(|_| pod.call("ADD", &config::routed()).spawn())
         .collect();

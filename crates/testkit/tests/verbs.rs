@@ -214,6 +214,19 @@ fn real_traffic_leaves_the_node() {
 }
 
 #[test]
+fn loopback_is_up_after_add() {
+    let node = Node::new();
+    let _agent = Agent::start(&node);
+    for config in providers(&node) {
+        let pod = node.pod("c1");
+        assert!(!pod.ns().pings("127.0.0.1"));
+        pod.add(&config);
+        assert!(pod.ns().pings("127.0.0.1"));
+        pod.del(&config);
+    }
+}
+
+#[test]
 fn a_repeated_add_gives_the_same() {
     for index in 0..3 {
         let node = Node::new();
@@ -294,7 +307,7 @@ fn check_names_what_is_missing_or_altered() {
             "ip address flush dev eth0 scope global",
             &["eth0", "10.245.1."],
         ),
-        ("ip -4 route flush default", &["eth0", "0.0.0.0/0"]),
+        ("ip -4 route flush default", &["eth0", "route default"]),
         (
             "ip link set eth0 address 02:00:00:00:00:99",
             &["eth0", "02:00:00:00:00:99"],

@@ -96,6 +96,7 @@ fn own_of(dump: &Dump) -> Dump {
         "px0",
         " nft ",
         "forward",
+        "anycast",
         "accept_redirects",
         "10.244.1.",
         "fd00:244:1:",

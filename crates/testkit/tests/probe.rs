@@ -1,0 +1,65 @@
+//! What the kernel can do: the agent says the same as the kernel does, wherever one may ask.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test"
+)]
+
+use plexus_testkit::{Agent, Call, Node, PLEXUS, bin, config};
+
+/// A kind of link, and what `ip` needs to make one.
+const KINDS: [(&str, &str); 6] = [
+    ("veth", "type veth peer name y0"),
+    ("bridge", "type bridge"),
+    ("macvlan", "link eth1 type macvlan"),
+    ("ipvlan", "link eth1 type ipvlan"),
+    ("vrf", "type vrf table 77"),
+    ("dummy", "type dummy"),
+];
+
+#[test]
+fn the_probe_agrees_with_the_kernel() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let probe = node
+        .ns()
+        .run(&bin(PLEXUS).to_string_lossy(), &["agent", "--probe"]);
+    let ready = agent.get("/readyz").unwrap();
+    let log = std::fs::read_to_string(node.log()).unwrap();
+    for (kind, how) in KINDS {
+        let there = node
+            .ns()
+            .try_sh(&format!("ip link add x0 {how}; ip link del x0"));
+        let line = probe
+            .lines()
+            .find(|line| line.starts_with(&format!("{kind}:")));
+        let line = line.unwrap_or_else(|| panic!("no line for {kind}:\n{probe}"));
+        assert_eq!(line.contains(": yes"), there, "{line}");
+        if !there {
+            assert!(
+                ready.body.contains(kind),
+                "/readyz does not say it: {ready:?}"
+            );
+            assert!(log.contains(kind), "the log does not say it: {log}");
+        }
+    }
+    assert_eq!(
+        ready.status, 200,
+        "what nobody asks for makes nobody unready"
+    );
+    Call::new(&node, "STATUS", &config::macvlan(&node))
+        .run()
+        .done();
+}
+
+#[test]
+fn a_probe_leaves_nothing() {
+    let node = Node::new();
+    let before = node.dump_kernel(None);
+    node.ns()
+        .run(&bin(PLEXUS).to_string_lossy(), &["agent", "--probe"]);
+    before.assert_same(&node.dump_kernel(None), "after --probe");
+    let _agent = Agent::start(&node);
+    before.assert_same(&node.dump_kernel(None), "after the start of an agent");
+}

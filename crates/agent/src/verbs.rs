@@ -104,6 +104,7 @@ impl Agent {
         call: &Call<'_>,
         gone: &mut dyn FnMut() -> bool,
     ) -> Result<Handled<'a>, Error> {
+        belongs_to_version(call)?;
         let plain = |response| Handled {
             response,
             undelivered: None,
@@ -159,4 +160,23 @@ impl Agent {
             .turn(call.container()?, PATIENCE, gone)
             .map_err(failure::refused)
     }
+}
+
+/// Which version brought a verb; a configuration of an earlier one cannot ask for it.
+fn belongs_to_version(call: &Call<'_>) -> Result<(), Error> {
+    let since = match call.command {
+        Command::Add | Command::Del => return Ok(()),
+        Command::Check => Version::V0_4_0,
+        Command::Gc | Command::Status => Version::V1_1_0,
+    };
+    let written = call.conf()?.version;
+    if written >= since {
+        return Ok(());
+    }
+    let verb = call.command.path().to_uppercase();
+    Err(Error::new(
+        Code::IncompatibleVersion,
+        format!("{verb} came with version {since}, the configuration has cniVersion {written}"),
+        format!("write cniVersion {since} or later, or do not send {verb}"),
+    ))
 }

@@ -59,7 +59,7 @@ pub fn observe(socket: &mut Socket, what: What) -> Result<Observed, NetlinkError
     for family in wanted(what.routes) {
         observed
             .routes
-            .extend(list(socket, route::list(family), route::read)?);
+            .extend(list(socket, route::list(family), route::read_hops)?);
     }
     for family in wanted(what.rules) {
         observed
@@ -101,7 +101,7 @@ pub fn link_by_name(socket: &mut Socket, name: &str) -> Result<Option<ObservedLi
 /// first: where a macvlan goes that names no master.
 pub fn default_route_link(socket: &mut Socket) -> Result<Option<ObservedLink>, NetlinkError> {
     for family in Family::ALL {
-        let mut routes = list(socket, route::list(family), route::read)?;
+        let mut routes = list(socket, route::list(family), route::read_hops)?;
         routes.retain(|r| r.dst.prefix_len() == 0 && r.table == route::MAIN && r.link.is_some());
         routes.sort_by_key(|r| r.metric);
         if let Some(index) = routes.first().and_then(|r| r.link) {
@@ -121,10 +121,10 @@ pub(crate) fn optional<T>(
     }
 }
 
-pub(crate) fn list<T>(
+pub(crate) fn list<T, I: IntoIterator<Item = T>>(
     socket: &mut Socket,
     request: Request,
-    read: fn(&[u8]) -> Option<T>,
+    read: fn(&[u8]) -> I,
 ) -> Result<Vec<T>, NetlinkError> {
     socket.dump(request, Vec::new, |found, payload| {
         found.extend(read(payload))

@@ -1,7 +1,7 @@
 //! Routes: how one is set, asked for and read.
 
 use crate::address::family;
-use crate::netlink::{Request, attributes, ip, u32_of};
+use crate::netlink::{Request, attributes, ip, u16_of, u32_of};
 use ipnet::IpNet;
 use netlink_packet_core::NLM_F_CREATE;
 use netlink_packet_route::RouteNetlinkMessage as Message;
@@ -76,6 +76,19 @@ pub(crate) fn list(family: Family) -> Request {
     )
 }
 
+/// Reads a route from an answer, once per next hop: the kernel joins IPv6 routes to the same
+/// destination through several links into one.
+pub(crate) fn read_hops(payload: &[u8]) -> Vec<ObservedRoute> {
+    let Some(route) = read(payload) else {
+        return Vec::new();
+    };
+    let several = attributes(&payload[12..]).find(|(kind, _)| *kind == libc::RTA_MULTIPATH);
+    match several {
+        Some((_, hops)) => hops_of(&route, hops),
+        None => vec![route],
+    }
+}
+
 /// Reads one route from an answer, if it is unicast, not in the table `local` and no cache entry.
 pub(crate) fn read(payload: &[u8]) -> Option<ObservedRoute> {
     const UNICAST: u8 = 1;
@@ -111,6 +124,26 @@ pub(crate) fn read(payload: &[u8]) -> Option<ObservedRoute> {
         }
     }
     (route.table != LOCAL).then_some(route)
+}
+
+/// Each hop: length (2 bytes), flags, weight, index (4 bytes), attributes; padded to 4 bytes.
+fn hops_of(route: &ObservedRoute, mut hops: &[u8]) -> Vec<ObservedRoute> {
+    const HEADER: usize = 8;
+    let mut found = Vec::new();
+    while let Some(header) = hops.get(..HEADER) {
+        let length = usize::from(u16_of(&header[..2]));
+        let Some(inner) = hops.get(HEADER..length) else {
+            break;
+        };
+        let gateway = attributes(inner).find(|(kind, _)| *kind == libc::RTA_GATEWAY);
+        found.push(ObservedRoute {
+            link: Some(u32_of(&header[4..HEADER])),
+            via: gateway.and_then(|(_, value)| ip(value)),
+            ..route.clone()
+        });
+        hops = hops.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    found
 }
 
 pub(crate) const MAIN: u32 = 254;

@@ -176,7 +176,7 @@ impl Found {
             },
             "veth" => LinkKind::Veth(HostEnd {
                 name: IfName::host_end(container.as_str(), self.ifname.as_str()),
-                mac: derived_mac(container.as_str(), &self.ifname, "node"),
+                mac: derived_mac(container.as_str(), self.cookie, &self.ifname, "host"),
                 mtu: None,
                 alias: self.link.alias.clone().unwrap_or_default(),
                 bridge: None,

@@ -46,7 +46,7 @@ impl Agent {
         let conf = call.conf()?;
         let journal = self.journal()?;
         let at = |error| failure::at(call.place(), error);
-        let (netns, cookie) = open_netns(call).map_err(at)?;
+        let (netns, cookie) = self.open_netns(call).map_err(at)?;
         let (container, ifname) = call.key()?;
         if let Some(stored) = journal
             .find(&container, &ifname)
@@ -129,7 +129,11 @@ impl Agent {
         for resolved in resolved {
             let facts = match &resolved {
                 Resolved::Native(wanted) => self.facts(wanted)?,
-                Resolved::Delegate(_) => Facts::default(),
+                Resolved::Delegate(delegate) => {
+                    let can_run = self.runner.can_run(&delegate.network, &delegate.chain);
+                    can_run.map_err(|error| error.to_cni())?;
+                    Facts::default()
+                }
             };
             items.push(Item {
                 resolved,
@@ -139,6 +143,7 @@ impl Agent {
         }
         let place = plan::Place {
             node: self.here,
+            netns: cookie,
             container: &container,
             cni_ifname: &ifname,
         };
@@ -211,6 +216,37 @@ impl Agent {
                 })
             })
             .map_err(failed)
+    }
+
+    /// The container's namespace; the node's own is nobody's container.
+    fn open_netns(&self, call: &Call<'_>) -> Result<(Netns, NetnsCookie), Error> {
+        let path: &PathBuf = call.netns().ok_or_else(|| {
+            Error::new(
+                Code::InvalidEnvironment,
+                "CNI_NETNS is not set",
+                "the runtime must set it",
+            )
+        })?;
+        let wrong = |error: NetnsError| {
+            Error::new(
+                Code::InvalidNetns,
+                format!("CNI_NETNS: {}", failure::chain(&error)),
+                "CNI_NETNS must be the path of the container's network namespace, such as /run/netns/NAME or /proc/PID/ns/net",
+            )
+        };
+        let netns = Netns::open(path).map_err(wrong)?;
+        let cookie = netns.cookie().map_err(wrong)?;
+        if cookie == self.here {
+            return Err(Error::new(
+                Code::InvalidNetns,
+                format!(
+                    "CNI_NETNS: {} is the node's own network namespace",
+                    path.display()
+                ),
+                "give the path of the container's; containers on the node's network need no CNI",
+            ));
+        }
+        Ok((netns, cookie))
     }
 
     fn undone(&self, record: &Record, error: Error) -> Error {
@@ -333,24 +369,4 @@ impl Adding<'_> {
             self.record.body.node.push((network.clone(), node));
         }
     }
-}
-
-fn open_netns(call: &Call<'_>) -> Result<(Netns, NetnsCookie), Error> {
-    let path: &PathBuf = call.netns().ok_or_else(|| {
-        Error::new(
-            Code::InvalidEnvironment,
-            "CNI_NETNS is not set",
-            "the runtime must set it",
-        )
-    })?;
-    let wrong = |error: NetnsError| {
-        Error::new(
-            Code::InvalidNetns,
-            format!("CNI_NETNS: {}", failure::chain(&error)),
-            "CNI_NETNS must be the path of the container's network namespace, such as /run/netns/NAME or /proc/PID/ns/net",
-        )
-    };
-    let netns = Netns::open(path).map_err(wrong)?;
-    let cookie = netns.cookie().map_err(wrong)?;
-    Ok((netns, cookie))
 }

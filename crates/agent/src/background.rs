@@ -66,6 +66,14 @@ impl Agent {
         if !directory.exists() {
             return;
         }
+        if only.is_none()
+            && let Err(error) = queue::sweep(&directory)
+        {
+            tracing::warn!(
+                error = queue::describe(&error),
+                "cannot remove what dead shims left in the queue"
+            );
+        }
         let names = match queue::list(&directory) {
             Ok(names) => names,
             Err(error) => {

@@ -40,6 +40,14 @@ impl Options {
         ]
     }
 
+    /// Where the configurations of running delegates are: beside the socket, in memory as a rule,
+    /// so that a full disk does not keep a pod from being removed.
+    pub fn spool(&self) -> PathBuf {
+        let mut path = self.socket.as_os_str().to_owned();
+        path.push(".delegates");
+        path.into()
+    }
+
     /// The journal's file.
     pub fn journal(&self) -> PathBuf {
         self.state_dir.join("journal.db")

@@ -123,6 +123,8 @@ impl Agent {
         if !whole {
             return Ok(None);
         }
+        // The node's sysctls come last, and cannot be seen by reading back.
+        pod::restore_node(&body.plan, &self.node).map_err(failed)?;
         let args = Args::parse(&body.args)?;
         let conf = NetConf::parse(body.config.as_bytes(), &args)?;
         let outcome = self.answer_again(&conf, record, netns, &seen)?;

@@ -80,6 +80,7 @@ impl Adding<'_> {
                     .unwrap_or(DefaultRoute::AsConfigured);
                 let place = plan::Place {
                     node: self.agent.here,
+                    netns: self.record.cookie,
                     container: &self.record.container,
                     cni_ifname: &self.record.ifname,
                 };

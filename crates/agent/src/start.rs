@@ -52,8 +52,7 @@ pub enum StartError {
 pub fn run(options: Options) -> Result<(), StartError> {
     let signals = Signals::block().map_err(StartError::Process)?;
     let _lock = StateLock::take(&options.state_dir)?;
-    let spool = options.state_dir.join("delegates");
-    let strays = delegate::end_strays(&spool, STRAY_GRACE).map_err(StartError::Strays)?;
+    let strays = delegate::end_strays(&options.spool(), STRAY_GRACE).map_err(StartError::Strays)?;
     if strays > 0 {
         tracing::warn!(
             strays,
@@ -98,8 +97,7 @@ fn assemble(options: Options) -> Result<Agent, StartError> {
         tracing::error!(%error, "no ADD is served; DEL works from the request");
         error
     });
-    let mut delegates =
-        delegate::Options::new(options.delegate_dirs(), options.state_dir.join("delegates"));
+    let mut delegates = delegate::Options::new(options.delegate_dirs(), options.spool());
     delegates.allowed = options.allowed_delegates.clone();
     delegates.own = vec![options.cni_bin_dir.join("plexus-cni")];
     delegates.timeout = options.delegate_timeout;

@@ -146,9 +146,10 @@ impl Alias {
     }
 }
 
-/// Where a MAC comes from if none was asked for: the attachment's identity.
-pub fn derived_mac(container: &str, ifname: &IfName, end: &str) -> Mac {
-    Mac::derived(&[container, ifname.as_str(), end])
+/// Where a MAC comes from if none was asked for: the attachment's identity, and its namespace's. A
+/// container id may be used again while the links of its last namespace are still being removed.
+pub fn derived_mac(container: &str, netns: NetnsCookie, ifname: &IfName, end: &str) -> Mac {
+    Mac::derived(&[container, &netns.to_string(), ifname.as_str(), end])
 }
 
 #[cfg(test)]

@@ -139,6 +139,7 @@ fn plan(wanted: &Wanted, assigned: &Assigned, default_route: DefaultRoute) -> Po
     let cni_ifname = IfName::new("eth0").unwrap();
     let place = Place {
         node: NetnsCookie(7),
+        netns: NetnsCookie(8),
         container: &container,
         cni_ifname: &cni_ifname,
     };

@@ -3,14 +3,16 @@
 use crate::effect::effect;
 use crate::node::NodeError;
 use crate::observe::{link_by_name, list};
-use crate::{NetlinkError, Socket, address, link};
+use crate::{NetlinkError, Netns, Socket, address, link};
 use ipnet::IpNet;
 use plexus_core::plan::{Bridge, ObservedLink};
+use plexus_types::Mac;
 
 /// Makes the bridge what the plan says; adds to `changes` what was done. The caller sets
 /// its sysctls.
 pub(crate) fn ensure(
     socket: &mut Socket,
+    node: &Netns,
     bridge: &Bridge,
     changes: &mut Vec<String>,
 ) -> Result<(), NodeError> {
@@ -21,7 +23,7 @@ pub(crate) fn ensure(
     };
     let found = match link_by_name(socket, name).map_err(failed)? {
         Some(found) => found,
-        None => create(socket, bridge, changes)?,
+        None => create(socket, node, bridge, changes)?,
     };
     if found.kind != "bridge" {
         let kind = if found.kind.is_empty() {
@@ -104,9 +106,11 @@ fn compare(bridge: &Bridge, have: &[IpNet]) -> Result<(Vec<IpNet>, Vec<IpNet>), 
     Ok((unwanted, missing))
 }
 
-/// Makes it, and pins its MAC: otherwise that would change whenever a port comes or goes.
+/// Makes it with a MAC of its own: a bridge without one takes a port's, and changes it whenever a
+/// port comes or goes.
 fn create(
     socket: &mut Socket,
+    node: &Netns,
     bridge: &Bridge,
     changes: &mut Vec<String>,
 ) -> Result<ObservedLink, NodeError> {
@@ -115,7 +119,8 @@ fn create(
         name: bridge.name.clone(),
         source,
     };
-    let request = link::create_bridge(name, bridge.mtu);
+    let mac = Mac::derived(&["bridge", &node.cookie()?.to_string(), name]);
+    let request = link::create_bridge(name, bridge.mtu, mac);
     let effect = effect!("netlink.bridge-create");
     match socket.batch(effect, std::slice::from_ref(&request)) {
         Ok(()) => changes.push(request.what),
@@ -123,23 +128,13 @@ fn create(
         Err(error) => return Err(failed(error)),
     }
     let found = link_by_name(socket, name).map_err(failed)?;
-    let found = found.ok_or_else(|| NodeError::Vanished {
+    found.ok_or_else(|| NodeError::Vanished {
         name: bridge.name.clone(),
-    })?;
-    if let (Some(mac), "bridge") = (found.mac, found.kind.as_str()) {
-        let pin = [link::set_mac(name, found.index, mac)];
-        socket
-            .batch(effect!("netlink.bridge-mac"), &pin)
-            .map_err(failed)?;
-    }
-    Ok(found)
+    })
 }
 
 /// The MAC of a link of the socket's namespace.
-pub(crate) fn mac(
-    socket: &mut Socket,
-    name: &str,
-) -> Result<Option<plexus_types::Mac>, NetlinkError> {
+pub(crate) fn mac(socket: &mut Socket, name: &str) -> Result<Option<Mac>, NetlinkError> {
     Ok(link_by_name(socket, name)?.and_then(|link| link.mac))
 }
 

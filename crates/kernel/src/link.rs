@@ -124,21 +124,11 @@ pub(crate) fn set_promisc(name: &str, index: u32) -> Request {
     )
 }
 
-/// Sets a MAC address.
-pub(crate) fn set_mac(name: &str, index: u32, mac: Mac) -> Request {
-    let mut message = message(vec![LinkAttribute::Address(mac.bytes().to_vec())]);
-    message.header.index = index;
-    Request::new(
-        Message::SetLink(message),
-        0,
-        format!("set the MAC address of {name}"),
-    )
-}
-
 /// Makes a bridge, up.
-pub(crate) fn create_bridge(name: &str, mtu: Option<u32>) -> Request {
+pub(crate) fn create_bridge(name: &str, mtu: Option<u32>, mac: Mac) -> Request {
     let mut attributes = vec![
         LinkAttribute::IfName(name.to_owned()),
+        LinkAttribute::Address(mac.bytes().to_vec()),
         kind(InfoKind::Bridge, None),
     ];
     attributes.extend(mtu.map(LinkAttribute::Mtu));

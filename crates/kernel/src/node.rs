@@ -80,7 +80,7 @@ pub fn ensure(plan: &NodePlan, node: &NodeSide) -> Result<Ensured, NodeError> {
     node.with_socket(|socket| {
         plan.bridges
             .iter()
-            .try_for_each(|b| bridge::ensure(socket, b, &mut done.changes))
+            .try_for_each(|b| bridge::ensure(socket, node.netns(), b, &mut done.changes))
     })?;
     let settings = || {
         plan.bridges

@@ -35,6 +35,16 @@ impl Runner {
         }
     }
 
+    /// Whether every plugin of the chain is there, may be run and speaks a version that we speak:
+    /// asked before anything is begun, so that nothing needs to be undone.
+    pub fn can_run(&self, network: &NetworkName, chain: &Chain) -> Result<(), Error> {
+        for plugin in &chain.plugins {
+            self.ready(plugin, Verb::Add, chain.version)
+                .map_err(|cause| failed(network, plugin, Verb::Add, cause))?;
+        }
+        Ok(())
+    }
+
     /// Asks the plugins that know STATUS (1.1.0) whether they can serve ADDs; the first that cannot
     /// decides. A plugin that cannot be found or asked for its versions could not be run either.
     pub fn status(&self, network: &NetworkName, chain: &Chain) -> Result<(), Error> {

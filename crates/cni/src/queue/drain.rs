@@ -2,10 +2,11 @@
 
 use super::{Error, open, put::TEMPORARY};
 use crate::shim::MAX_BODY;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, unlinkat};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// As many names as one list gives; the rest are there the next time.
@@ -33,6 +34,41 @@ pub fn list(dir: &Path) -> Result<Vec<String>, Error> {
     names.sort_unstable();
     names.truncate(MOST);
     Ok(names)
+}
+
+/// Removes the temporary files of shims that died while they wrote: nobody will finish them.
+pub fn sweep(dir: &Path) -> Result<(), Error> {
+    let fd = match open(dir) {
+        Err(Error::Open(_, error)) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        fd => fd?,
+    };
+    let failed = |error: Errno| Error::List(dir.to_owned(), error.into());
+    for entry in rustix::fs::Dir::read_from(&fd).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if let Ok(name) = entry.file_name().to_str()
+            && is_temporary(name)
+            && is_abandoned(&fd, name)
+        {
+            unlinkat(&fd, name, AtFlags::empty()).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// `.<stamp>-<process>`
+fn is_temporary(name: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let parts = name
+        .strip_prefix(TEMPORARY)
+        .and_then(|rest| rest.split_once('-'));
+    parts.is_some_and(|(stamp, process)| digits(stamp) && digits(process))
+}
+
+/// Whoever writes it holds its lock; a process id would say nothing across pid namespaces.
+fn is_abandoned(dir: &OwnedFd, name: &str) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = openat(dir, name, flags, Mode::empty());
+    file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
 }
 
 /// Whether a queued DEL may be for that container, judged by its name: an ADD of that container

@@ -11,7 +11,7 @@
 mod drain;
 mod put;
 
-pub use drain::{list, may_concern, read, remove};
+pub use drain::{list, may_concern, read, remove, sweep};
 pub use put::put;
 
 use rustix::fs::{Mode, OFlags, fstat};

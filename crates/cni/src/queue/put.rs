@@ -33,7 +33,14 @@ pub fn put(socket: &Path, container: &str, ifname: &str, body: &str) -> Result<(
         .as_nanos();
     let name = format!("{now:020}-{container}-{ifname}.json");
     let temporary = format!("{TEMPORARY}{now:020}-{}", std::process::id());
-    let written = write(&fd, &temporary, &name, body);
+    let mut written = write(&fd, &temporary, &name, body);
+    if written
+        .as_ref()
+        .is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
+    {
+        // An agent swept it between its creation and its lock; the next time it will not.
+        written = write(&fd, &temporary, &name, body);
+    }
     if written.is_err() {
         // Best effort: a temporary file is never read.
         let _ = unlinkat(&fd, &temporary, AtFlags::empty());
@@ -71,6 +78,8 @@ fn write(
     effect("shim.queue.write<");
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(openat(dir, temporary, flags, Mode::from_raw_mode(0o600))?);
+    // Held until the shim ends, however it ends: tells the agent that the file is being written.
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
     file.write_all(body.as_bytes())?;
     effect("shim.queue.write>");
     effect("shim.queue.rename<");

@@ -19,6 +19,8 @@ use std::net::IpAddr;
 pub struct Place<'a> {
     /// The node's namespace.
     pub node: NetnsCookie,
+    /// The container's namespace.
+    pub netns: NetnsCookie,
     /// CNI_CONTAINERID.
     pub container: &'a ContainerId,
     /// CNI_IFNAME of the call.
@@ -61,7 +63,7 @@ pub fn build(
     let alias = alias(wanted, assigned, place);
     let mac = wanted.native.mac.or_else(|| {
         (!is_passthru(&wanted.native.provider))
-            .then(|| derived_mac(place.container.as_str(), &wanted.ifname, "pod"))
+            .then(|| derived_mac(place.container.as_str(), place.netns, &wanted.ifname, "pod"))
     });
     let (kind, mtu) = match &wanted.native.provider {
         Provider::Macvlan(macvlan) => (macvlan_kind(wanted, macvlan, facts)?, wanted.native.mtu),
@@ -204,7 +206,12 @@ fn check_bridge(wanted: &Wanted, bridge: &cni::Bridge, facts: &Facts) -> Result<
 fn host_end(wanted: &Wanted, place: &Place<'_>, alias: &str, mtu: Option<u32>) -> HostEnd {
     let name = IfName::host_end(place.container.as_str(), wanted.ifname.as_str());
     HostEnd {
-        mac: derived_mac(place.container.as_str(), &wanted.ifname, "host"),
+        mac: derived_mac(
+            place.container.as_str(),
+            place.netns,
+            &wanted.ifname,
+            "host",
+        ),
         mtu,
         alias: alias.to_owned(),
         bridge: None,

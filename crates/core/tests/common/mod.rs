@@ -27,6 +27,7 @@ pub(crate) fn make(config: &[u8], node: &Node) -> Result<Made, Error> {
     let cni_ifname = IfName::new("eth0").unwrap();
     let place = Place {
         node: NetnsCookie(7),
+        netns: NetnsCookie(8),
         container: &container,
         cni_ifname: &cni_ifname,
     };

@@ -35,18 +35,28 @@ fn networks(node: &Node, version: &str) -> [Value; 3] {
 /// The interfaces that each makes, and something that answers through each of them.
 fn expected(name: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match name {
-        "pods" => (&["eth0", "lo"], &["10.244.1.1", "fd00:244:1::1", "192.0.2.1"]),
+        "pods" => (
+            &["eth0", "lo"],
+            &["10.244.1.1", "fd00:244:1::1", "192.0.2.1"],
+        ),
         "blue" => (&["eth0", "lo"], &["10.10.0.1"]),
         _ => (
             &["eth0", "lo", "net1", "net2", "storage0"],
-            &["10.244.1.1", "10.10.0.1", "-I net2 192.0.2.2", "10.20.0.1", "192.0.2.1"],
+            &[
+                "10.244.1.1",
+                "10.10.0.1",
+                "-I net2 192.0.2.2",
+                "10.20.0.1",
+                "192.0.2.1",
+            ],
         ),
     }
 }
 
 fn node() -> Node {
     let node = interop::node();
-    node.outside().sh("ip address add 10.10.0.1/24 dev out0; ip address add 10.20.0.1/24 dev out0");
+    node.outside()
+        .sh("ip address add 10.10.0.1/24 dev out0; ip address add 10.20.0.1/24 dev out0");
     node
 }
 
@@ -90,7 +100,11 @@ fn check_tells_what_is_wrong() {
     let _agent = Agent::start(&node);
     let tool = Cnitool::on(&node);
     let damages = [
-        ("pods", "ip address flush dev eth0 scope global", "10.244.1."),
+        (
+            "pods",
+            "ip address flush dev eth0 scope global",
+            "10.244.1.",
+        ),
         ("blue", "ip link del eth0", "eth0"),
         ("all", "ip link del storage0", "storage0"),
     ];
@@ -164,13 +178,20 @@ fn status_needs_an_agent_and_a_usable_configuration() {
         wrong["plugins"][0]["mode"] = "sideways".into();
         tool.network(&wrong);
         let answer = tool.run("status", "wrong", &pod);
-        assert!(!answer.success() && answer.stderr.contains("sideways"), "{answer:?}");
+        assert!(
+            !answer.success() && answer.stderr.contains("sideways"),
+            "{answer:?}"
+        );
     }
     for version in VERSIONS {
         tool.network(&networks(&node, version)[0]);
         let answer = tool.run("status", "pods", &pod);
         // Before 1.1.0 there is no STATUS to ask.
-        assert_eq!(answer.success(), version != "1.1.0", "{version}: {answer:?}");
+        assert_eq!(
+            answer.success(),
+            version != "1.1.0",
+            "{version}: {answer:?}"
+        );
     }
     let answer = tool.run("status", "pods", &pod);
     assert!(answer.stderr.contains("agent"), "{answer:?}");
@@ -204,25 +225,49 @@ fn several_calls_for_one_container() {
     first.network(&pods);
     first.network(&blue);
     let wish = json!({"ips": ["10.10.0.77/24"], "mac": "02:00:00:00:00:77"}).to_string();
-    let second = Cnitool::on(&node).env("CNI_IFNAME", "net1").env("CAP_ARGS", &wish);
+    let second = Cnitool::on(&node)
+        .env("CNI_IFNAME", "net1")
+        .env("CAP_ARGS", &wish);
     let args = "IgnoreUnknown=1;IP=10.10.0.78;MAC=02:00:00:00:00:78;K8S_POD_NAME=x";
-    let third = Cnitool::on(&node).env("CNI_IFNAME", "net2").env("CNI_ARGS", args);
+    let third = Cnitool::on(&node)
+        .env("CNI_IFNAME", "net2")
+        .env("CNI_ARGS", args);
     first.run("add", "pods", &pod).ok();
-    let got = [second.run("add", "blue", &pod).ok(), third.run("add", "blue", &pod).ok()];
+    let got = [
+        second.run("add", "blue", &pod).ok(),
+        third.run("add", "blue", &pod).ok(),
+    ];
     for (result, end) in got.iter().zip(["77", "78"]) {
-        assert_eq!(result["ips"][0]["address"], format!("10.10.0.{end}/24"), "{result}");
-        assert_eq!(result["interfaces"][0]["mac"], format!("02:00:00:00:00:{end}"), "{result}");
+        assert_eq!(
+            result["ips"][0]["address"],
+            format!("10.10.0.{end}/24"),
+            "{result}"
+        );
+        assert_eq!(
+            result["interfaces"][0]["mac"],
+            format!("02:00:00:00:00:{end}"),
+            "{result}"
+        );
     }
     for (tool, network) in [(&first, "pods"), (&second, "blue"), (&third, "blue")] {
         tool.run("check", network, &pod).done();
     }
-    assert_eq!(seen_from(&node, &pod, "10.10.0.1"), Some("10.10.0.77".parse().unwrap()));
+    assert_eq!(
+        seen_from(&node, &pod, "10.10.0.1"),
+        Some("10.10.0.77".parse().unwrap())
+    );
     second.run("del", "blue", &pod).done();
     assert_eq!(links(pod.ns()), ["eth0", "lo", "net2"]);
-    assert_eq!(seen_from(&node, &pod, "10.10.0.1"), Some("10.10.0.78".parse().unwrap()));
+    assert_eq!(
+        seen_from(&node, &pod, "10.10.0.1"),
+        Some("10.10.0.78".parse().unwrap())
+    );
     third.run("del", "blue", &pod).done();
     first.run("del", "pods", &pod).done();
-    assert_eq!((links(pod.ns()), attachments(&agent)), (vec!["lo".to_owned()], 0));
+    assert_eq!(
+        (links(pod.ns()), attachments(&agent)),
+        (vec!["lo".to_owned()], 0)
+    );
 }
 
 fn seen_from(node: &Node, pod: &Pod<'_>, outside: &str) -> Option<std::net::IpAddr> {

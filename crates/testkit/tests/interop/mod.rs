@@ -2,7 +2,7 @@
 //! a node that can run them, calls of a plugin, and `cnitool` with a cache of its own.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use plexus_testkit::{CniOutput, NetNs, Node, Pod, Running, SHIM, bin};
+use plexus_testkit::{CniOutput, NetNs, Node, Pod, Running, SHIM, bin, within};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -10,6 +10,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Longer than any of them takes.
@@ -130,8 +131,8 @@ impl<'n> Cnitool<'n> {
     }
 }
 
-/// Connects from one namespace to a listener in another: the address that the listener sees.
-/// The text goes there and back, so both directions work.
+/// Connects from one namespace to a listener in another: the address that the listener sees, if
+/// a text gets there and back.
 pub(crate) fn connect(
     from: &NetNs,
     to: &NetNs,
@@ -139,29 +140,37 @@ pub(crate) fn connect(
     dial: SocketAddr,
 ) -> Option<IpAddr> {
     let listener = to.enter(|| TcpListener::bind(listen)).unwrap();
-    let server = std::thread::spawn(move || {
-        let (mut stream, peer) = listener.accept().ok()?;
-        let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
-        let mut text = [0; 5];
-        stream.read_exact(&mut text).ok()?;
-        stream.write_all(&text).ok()?;
-        Some(peer.ip())
-    });
-    let answered = from.enter(|| {
-        let mut stream = TcpStream::connect_timeout(&dial, Duration::from_secs(2)).ok()?;
-        let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
-        stream.write_all(b"hello").ok()?;
-        let mut text = [0; 5];
-        stream.read_exact(&mut text).ok()?;
-        (&text == b"hello").then_some(())
-    });
-    if answered.is_none() {
-        // Ends the server's wait.
-        let _ = to.enter(|| TcpStream::connect_timeout(&listen, Duration::from_secs(1)));
-        let _ = server.join();
-        return None;
-    }
-    server.join().ok().flatten()
+    listener.set_nonblocking(true).unwrap();
+    let (patience, over) = (Duration::from_millis(1500), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let answering = scope.spawn(|| {
+            let mut accepted = None;
+            within(2 * patience, || {
+                accepted = listener.accept().ok();
+                accepted.is_some() || over.load(SeqCst)
+            });
+            let (mut stream, peer) = accepted?;
+            stream.set_nonblocking(false).ok()?;
+            echo(&mut stream, patience).then_some(peer.ip())
+        });
+        let asked = from.enter(|| {
+            let mut stream = TcpStream::connect_timeout(&dial, patience).ok()?;
+            stream.write_all(b"hello").ok()?;
+            stream.set_read_timeout(Some(patience)).ok()?;
+            let mut text = [0; 5];
+            stream.read_exact(&mut text).ok()?;
+            (&text == b"hello").then_some(())
+        });
+        over.store(true, SeqCst);
+        answering.join().ok().flatten().filter(|_| asked.is_some())
+    })
+}
+
+fn echo(stream: &mut TcpStream, patience: Duration) -> bool {
+    let mut text = [0; 5];
+    stream.set_read_timeout(Some(patience)).is_ok()
+        && stream.read_exact(&mut text).is_ok()
+        && stream.write_all(&text).is_ok()
 }
 
 /// The names of the links of a namespace, sorted.

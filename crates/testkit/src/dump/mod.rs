@@ -54,6 +54,26 @@ impl Dump {
         }
     }
 
+    /// The dump with the MACs of the pod's links and of their ends on the node replaced by names,
+    /// wherever they occur: they are derived from the namespace, which differs from run to run. A
+    /// neighbour that points at another MAC than the link has still shows.
+    pub fn naming_macs(&self) -> Dump {
+        let mut named = self.clone();
+        for line in self.lines() {
+            let Some((label, rest)) = line.split_once(" link ") else {
+                continue;
+            };
+            let Some((link, mac)) = rest.split_once(" address=") else {
+                continue;
+            };
+            let ours = link != "lo" && (label == "pod" || link.len() == 15);
+            if ours {
+                named = named.replacing(mac.trim_matches('"'), &format!("<mac of {link}>"));
+            }
+        }
+        named
+    }
+
     /// The lines, sorted.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(String::as_str)

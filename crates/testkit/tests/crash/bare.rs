@@ -23,7 +23,7 @@ pub(crate) fn agent_dies_in_add(case: Case) -> Result<usize, String> {
         let last = Agent::effects(&node).last().cloned().unwrap_or_default();
         let place = format!("{} from bare: k={k} ({last})", case.name);
         let _agent = Agent::start(&node);
-        let found = own(&node.dump(Some(&pod)), &node);
+        let found = own(&node.dump(Some(&pod)).naming_macs(), &node);
         let diffs = [own_of(&bare).diff(&found), own_of(&completed).diff(&found)];
         if !diffs.iter().any(String::is_empty) {
             let nearest = diffs
@@ -36,7 +36,7 @@ pub(crate) fn agent_dies_in_add(case: Case) -> Result<usize, String> {
         let steps = [("ADD", "a repeated ADD", &completed), ("DEL", "DEL", &warm)];
         for (verb, what, wanted) in steps {
             let again = pod.cni(verb, &config);
-            let diff = wanted.diff(&named(&node.dump(Some(&pod)), &node));
+            let diff = wanted.diff(&named(&node.dump(Some(&pod)).naming_macs(), &node));
             if !again.success() || !diff.is_empty() {
                 return Err(format!(
                     "{place}: after {what} it differs: {again:?}\n{diff}"
@@ -60,7 +60,7 @@ fn undisturbed(case: Case) -> (Dump, Dump, Dump, usize) {
     let _agent = Start::on(&node).logging_effects().ready();
     let first = Agent::effects(&node).len() + 1;
     let pod = container(&node, "c1");
-    let look = || named(&node.dump(Some(&pod)), &node);
+    let look = || named(&node.dump(Some(&pod)).naming_macs(), &node);
     let bare = look();
     pod.add(&config);
     let completed = look();

@@ -41,12 +41,12 @@ impl Harness {
             pod.del(&config);
         }
         let pod = container(&node, "c1");
-        let never = node.dump(Some(&pod));
+        let never = node.dump(Some(&pod)).naming_macs();
         pod.add(&config);
-        let completed = node.dump(Some(&pod));
+        let completed = node.dump(Some(&pod)).naming_macs();
         pod.del(&config);
         never.assert_same(
-            &node.dump(Some(&pod)),
+            &node.dump(Some(&pod)).naming_macs(),
             "an undisturbed DEL leaves something",
         );
         assert!(
@@ -297,7 +297,7 @@ impl Harness {
     fn settles(&self, pod: &Pod<'_>, place: &str, wanted: &[&Dump]) -> Result<(), String> {
         let start = std::time::Instant::now();
         loop {
-            let found = self.node.dump(Some(pod));
+            let found = self.node.dump(Some(pod)).naming_macs();
             let diffs: Vec<String> = wanted.iter().map(|dump| dump.diff(&found)).collect();
             if diffs.iter().any(String::is_empty) {
                 return Ok(());

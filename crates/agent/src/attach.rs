@@ -7,17 +7,18 @@
 //! Everything that can be refused is refused before the intent is written.
 
 use crate::call::Call;
+use crate::facts::Links;
 use crate::failure;
 use crate::ipam::Reservation;
 use crate::journal::{Body, Record, State, Stored};
 use crate::segment::{Made, Segment};
 use crate::verbs::Agent;
-use plexus_api::cni::{Body as ConfBody, Code, Error, NetConf, Outcome, Provider};
+use plexus_api::cni::{Body as ConfBody, Code, Error, NetConf, Outcome};
 use plexus_core::attachment::{Assigned, Wanted};
-use plexus_core::plan::{self, Facts, LinkFacts, NodePlan};
+use plexus_core::plan::{self, Facts, NodePlan};
 use plexus_core::resolve::{Resolved, resolve};
-use plexus_kernel::{Netns, NetnsError, observe};
-use plexus_types::{IfName, NetnsCookie, NetworkName};
+use plexus_kernel::{Netns, NetnsError};
+use plexus_types::{NetnsCookie, NetworkName};
 use std::path::PathBuf;
 
 /// One attachment on its way: what was resolved, and what was found out about it.
@@ -125,10 +126,11 @@ impl Agent {
         let (container, ifname) = call.key()?;
         conf.body.check_names(&ifname)?;
         let resolved = resolve(conf, &ifname)?;
+        let mut links = Links::of(self);
         let mut items = Vec::with_capacity(resolved.len());
         for resolved in resolved {
             let facts = match &resolved {
-                Resolved::Native(wanted) => self.facts(wanted)?,
+                Resolved::Native(wanted) => links.facts(wanted)?,
                 Resolved::Delegate(delegate) => {
                     let can_run = self.runner.can_run(&delegate.network, &delegate.chain);
                     can_run.map_err(|error| error.to_cni())?;
@@ -179,45 +181,6 @@ impl Agent {
         })
     }
 
-    /// Looks up what the plan needs to know of the node, and refuses what the kernel cannot do.
-    fn facts(&self, wanted: &Wanted) -> Result<Facts, Error> {
-        self.require_features(&wanted.native, &wanted.network)?;
-        let failed = |error: plexus_kernel::NetlinkError| {
-            failure::failed(
-                &error,
-                "is the agent allowed to use netlink (CAP_NET_ADMIN)?",
-            )
-        };
-        self.node
-            .with_socket(|socket| {
-                let (parent, bridge) = match &wanted.native.provider {
-                    Provider::Macvlan(macvlan) => match &macvlan.master {
-                        Some(master) => (observe::link_by_name(socket, master.as_str())?, None),
-                        None => (observe::default_route_link(socket)?, None),
-                    },
-                    Provider::Bridge(bridge) => {
-                        (None, observe::link_by_name(socket, bridge.bridge.as_str())?)
-                    }
-                    Provider::Routed(_) => (self.uplink.get(socket)?, None),
-                };
-                let known = |link: Option<plan::ObservedLink>| {
-                    link.and_then(|link| {
-                        Some(LinkFacts {
-                            name: IfName::new(&link.name).ok()?,
-                            index: link.index,
-                            mtu: link.mtu,
-                            kind: link.kind,
-                        })
-                    })
-                };
-                Ok(Facts {
-                    parent: known(parent),
-                    bridge: known(bridge),
-                })
-            })
-            .map_err(failed)
-    }
-
     /// The container's namespace; the node's own is nobody's container.
     fn open_netns(&self, call: &Call<'_>) -> Result<(Netns, NetnsCookie), Error> {
         let path: &PathBuf = call.netns().ok_or_else(|| {
@@ -235,7 +198,7 @@ impl Agent {
             )
         };
         let netns = Netns::open(path).map_err(wrong)?;
-        let cookie = netns.cookie().map_err(wrong)?;
+        let cookie = self.node.cookie_of(&netns).map_err(wrong)?;
         if cookie == self.here {
             return Err(Error::new(
                 Code::InvalidNetns,

@@ -102,7 +102,7 @@ impl Agent {
             return None;
         }
         let netns = Netns::open(&record.netns).ok()?;
-        (netns.cookie().ok()? == record.cookie).then_some(netns)
+        (self.node.cookie_of(&netns).ok()? == record.cookie).then_some(netns)
     }
 
     fn undo_delegates(&self, record: &Record, alive: bool, problems: &mut Vec<String>) {

@@ -15,6 +15,7 @@ mod call;
 mod check;
 mod delegate;
 mod detach;
+mod facts;
 mod failure;
 mod gc;
 mod http;

@@ -68,7 +68,7 @@ impl Agent {
     pub(crate) fn seen(&self, wanted: &Wanted, link: &Link, applied: &pod::Applied) -> plan::Seen {
         let bridge_mac = match (&link.kind, &wanted.native.provider) {
             (LinkKind::Veth(_), Provider::Bridge(bridge)) => {
-                node::bridge_mac(&self.node, &bridge.bridge).ok().flatten()
+                applied.node.link(&bridge.bridge).and_then(|link| link.mac)
             }
             _ => None,
         };

@@ -1,13 +1,13 @@
 //! Who is at the other end of the socket: only root, and for CNI only from the agent's own
-//! network namespace, since the agent acts in its own.
+//! network namespace, since the agent acts in its own. Both by the kernel's word.
 
-use std::os::unix::fs::MetadataExt;
+use plexus_types::NetnsCookie;
 use std::os::unix::net::UnixStream;
 
 /// A caller that may connect.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    pid: Option<u32>,
+    netns: NetnsCookie,
 }
 
 /// Why a caller is turned away.
@@ -28,16 +28,16 @@ pub(crate) enum Refusal {
     #[error("the caller is in the network namespace {theirs}, this agent serves {ours}")]
     OtherNamespace {
         /// The caller's.
-        theirs: String,
+        theirs: NetnsCookie,
         /// The agent's.
-        ours: String,
+        ours: NetnsCookie,
     },
 }
 
-/// Asks the kernel who connected.
+/// Asks the kernel who connected, and from where.
 pub(crate) fn identify(stream: &UnixStream) -> Result<Peer, Refusal> {
-    let credentials = plexus_kernel::peer_credentials(stream)
-        .map_err(|error| Refusal::Unknown(error.to_string()))?;
+    let unknown = |error: std::io::Error| Refusal::Unknown(error.to_string());
+    let credentials = plexus_kernel::peer_credentials(stream).map_err(unknown)?;
     if credentials.uid != 0 {
         let pid = credentials.pid.unwrap_or(0);
         return Err(Refusal::NotRoot {
@@ -45,30 +45,21 @@ pub(crate) fn identify(stream: &UnixStream) -> Result<Peer, Refusal> {
             uid: credentials.uid,
         });
     }
-    Ok(Peer {
-        pid: credentials.pid,
-    })
+    let netns = plexus_kernel::netns_of(stream).map_err(unknown)?;
+    Ok(Peer { netns })
 }
 
 impl Peer {
-    /// Compares namespaces: the kernel's word where the caller's process can be seen, else its own
-    /// (a caller in another pid namespace; it is root either way).
-    pub(crate) fn same_namespace(&self, said: Option<&str>) -> Result<(), Refusal> {
-        let ours = namespace_of("self").ok_or_else(|| Refusal::Unknown("no /proc".to_owned()))?;
-        let seen = self.pid.and_then(|pid| namespace_of(&pid.to_string()));
-        match seen.or(said.map(str::to_owned)) {
-            Some(theirs) if theirs == ours => Ok(()),
-            Some(theirs) => Err(Refusal::OtherNamespace { theirs, ours }),
-            None => Err(Refusal::Unknown(
-                "its process cannot be seen and it does not say".to_owned(),
-            )),
+    /// Whether the caller is where the agent is.
+    pub(crate) fn same_namespace(&self, ours: NetnsCookie) -> Result<(), Refusal> {
+        if self.netns == ours {
+            return Ok(());
         }
+        Err(Refusal::OtherNamespace {
+            theirs: self.netns,
+            ours,
+        })
     }
-}
-
-fn namespace_of(process: &str) -> Option<String> {
-    let metadata = std::fs::metadata(format!("/proc/{process}/ns/net")).ok()?;
-    Some(format!("{}:{}", metadata.dev(), metadata.ino()))
 }
 
 #[cfg(test)]
@@ -76,27 +67,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn we_ourselves_are_welcome() {
+    fn a_caller_is_compared_with_the_agent() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
+        let here = plexus_kernel::netns_of(&ours).unwrap();
         let peer = identify(&ours).unwrap();
-        assert_eq!(peer.same_namespace(None), Ok(()));
-        assert_eq!(
-            peer.same_namespace(Some("1:2")),
-            Ok(()),
-            "the kernel's word counts"
-        );
-    }
-
-    #[test]
-    fn an_invisible_caller_is_believed_but_compared() {
-        let peer = Peer { pid: None };
-        let ours = namespace_of("self").unwrap();
-        assert_eq!(peer.same_namespace(Some(&ours)), Ok(()));
-        let refusal = peer.same_namespace(Some("4:1")).unwrap_err().to_string();
-        assert!(
-            refusal.contains("4:1") && refusal.contains(&ours),
-            "{refusal}"
-        );
-        assert!(peer.same_namespace(None).is_err());
+        assert_eq!(peer.same_namespace(here), Ok(()));
+        let refusal = peer.same_namespace(NetnsCookie(0)).unwrap_err().to_string();
+        assert!(refusal.contains(&here.to_string()), "{refusal}");
     }
 }

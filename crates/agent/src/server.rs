@@ -162,7 +162,7 @@ impl Server {
         let verb = path.strip_prefix("/cni/").and_then(Command::from_path);
         let response = match (request.method.as_str(), verb) {
             ("POST", Some(command)) => {
-                if let Err(refusal) = peer.same_namespace(request.netns.as_deref()) {
+                if let Err(refusal) = peer.same_namespace(self.agent.here) {
                     let error = crate::failure::foreign_caller(&refusal);
                     Response::json(error.0, error.1)
                 } else {

@@ -117,7 +117,7 @@ fn packet_socket(node: &NodeSide) -> io::Result<&OwnedFd> {
             None,
         )
     };
-    let opened = node.netns().enter(open).map_err(io::Error::other)??;
+    let opened = node.inside(open).map_err(io::Error::other)??;
     Ok(node.packets.get_or_init(|| opened))
 }
 

@@ -3,7 +3,7 @@
 use crate::effect::effect;
 use crate::node::NodeError;
 use crate::observe::{link_by_name, list};
-use crate::{NetlinkError, Netns, Socket, address, link};
+use crate::{Netns, Socket, address, link};
 use ipnet::IpNet;
 use plexus_core::plan::{Bridge, ObservedLink};
 use plexus_types::Mac;
@@ -131,11 +131,6 @@ fn create(
     found.ok_or_else(|| NodeError::Vanished {
         name: bridge.name.clone(),
     })
-}
-
-/// The MAC of a link of the socket's namespace.
-pub(crate) fn mac(socket: &mut Socket, name: &str) -> Result<Option<Mac>, NetlinkError> {
-    Ok(link_by_name(socket, name)?.and_then(|link| link.mac))
 }
 
 #[cfg(test)]

@@ -43,6 +43,6 @@ pub use boot::{BootIdError, boot_id};
 pub use netlink::{NetlinkError, Socket};
 pub use netns::{Netns, NetnsError};
 pub use node_side::NodeSide;
-pub use peer::{Credentials, peer_credentials};
+pub use peer::{Credentials, netns_of, peer_credentials};
 pub use probe::{Feature, Features, probe};
 pub use signals::Signals;

@@ -131,14 +131,15 @@ impl Netns {
 
     /// The kernel's number for this namespace, never reused until the machine reboots.
     pub fn cookie(&self) -> Result<NetnsCookie, NetnsError> {
-        let cookie = self.enter(|| {
-            let flags = SocketFlags::CLOEXEC;
-            let socket =
-                rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
-            sys::get_option_u64(&socket, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE)
-        })?;
-        cookie
-            .map(NetnsCookie)
+        self.enter(|| self.cookie_here())?
+    }
+
+    /// The same, with the calling thread in this namespace.
+    pub(crate) fn cookie_here(&self) -> Result<NetnsCookie, NetnsError> {
+        let flags = SocketFlags::CLOEXEC;
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)
+            .map_err(io::Error::from)
+            .and_then(|socket| crate::peer::netns_of(&socket))
             .map_err(|source| self.unknown("read the cookie", source))
     }
 
@@ -156,6 +157,23 @@ impl Netns {
     /// go on to configure that pod as if it were the node, and nobody would notice.
     pub fn enter<T>(&self, inside: impl FnOnce() -> T) -> Result<T, NetnsError> {
         let home = Self::home()?;
+        self.go_and_return(home.as_fd(), inside)
+    }
+
+    /// The same for a thread that is known to be in `home`, without asking where it is.
+    pub(crate) fn enter_from<T>(
+        &self,
+        home: &Netns,
+        inside: impl FnOnce() -> T,
+    ) -> Result<T, NetnsError> {
+        self.go_and_return(home.as_fd(), inside)
+    }
+
+    fn go_and_return<T>(
+        &self,
+        home: BorrowedFd<'_>,
+        inside: impl FnOnce() -> T,
+    ) -> Result<T, NetnsError> {
         self.move_in().map_err(|source| NetnsError::Enter {
             path: self.path.clone(),
             source,
@@ -194,11 +212,11 @@ impl AsFd for Netns {
 }
 
 /// Brings the thread home when it is dropped.
-struct Back(OwnedFd);
+struct Back<'a>(BorrowedFd<'a>);
 
-impl Drop for Back {
+impl Drop for Back<'_> {
     fn drop(&mut self) {
-        if move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network)).is_err() {
+        if move_into_link_name_space(self.0, Some(LinkNameSpaceType::Network)).is_err() {
             std::process::abort();
         }
     }

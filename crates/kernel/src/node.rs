@@ -6,7 +6,7 @@ use crate::sysctl::{self, SysctlError};
 use crate::{NetlinkError, NetnsError, NodeSide, bridge};
 use ipnet::IpNet;
 use plexus_core::plan::{NodePlan, Observed};
-use plexus_types::{IfName, Mac};
+use plexus_types::IfName;
 
 /// What had to be changed; empty if all was there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -88,7 +88,7 @@ pub fn ensure(plan: &NodePlan, node: &NodeSide) -> Result<Ensured, NodeError> {
             .flat_map(|b| &b.settings)
             .chain(&plan.settings)
     };
-    node.netns().enter(|| -> Result<(), NodeError> {
+    node.inside(|| -> Result<(), NodeError> {
         for setting in settings() {
             if sysctl::ensure(setting)? {
                 done.changes
@@ -117,9 +117,4 @@ pub fn observe(plan: &NodePlan, node: &NodeSide) -> Result<Observed, NetlinkErro
         }
         Ok(observed)
     })
-}
-
-/// The MAC of a bridge (or another link) of the node, if there is such a link.
-pub fn bridge_mac(node: &NodeSide, name: &IfName) -> Result<Option<Mac>, NetlinkError> {
-    node.with_socket(|socket| bridge::mac(socket, name.as_str()))
 }

@@ -3,6 +3,7 @@
 
 use crate::procfs::Procfs;
 use crate::{NetlinkError, Netns, NetnsError, Socket};
+use plexus_types::NetnsCookie;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -10,6 +11,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 #[derive(Debug)]
 pub struct NodeSide {
     netns: Netns,
+    /// Every thread that uses this is in that namespace already.
+    at_home: bool,
     idle: Mutex<Vec<Socket>>,
     /// For announcements; see there.
     pub(crate) packets: OnceLock<OwnedFd>,
@@ -27,6 +30,7 @@ impl NodeSide {
     pub fn new(netns: Netns) -> Self {
         Self {
             netns,
+            at_home: false,
             idle: Mutex::default(),
             packets: OnceLock::new(),
             procfs: Procfs::default(),
@@ -34,9 +38,42 @@ impl NodeSide {
         }
     }
 
-    /// The node whose network namespace the calling thread is in.
+    /// The node whose network namespace the calling thread is in, as every thread must be that
+    /// uses it: then nobody needs to enter it, and the way back from a pod is known.
     pub fn current() -> Result<Self, NetnsError> {
-        Netns::current().map(Self::new)
+        let netns = Netns::current()?;
+        Ok(Self {
+            at_home: true,
+            ..Self::new(netns)
+        })
+    }
+
+    /// Runs `work` in the node's namespace.
+    pub(crate) fn inside<T>(&self, work: impl FnOnce() -> T) -> Result<T, NetnsError> {
+        if self.at_home {
+            Ok(work())
+        } else {
+            self.netns.enter(work)
+        }
+    }
+
+    /// Runs `work` in a pod's namespace.
+    pub(crate) fn visit<T>(&self, pod: &Netns, work: impl FnOnce() -> T) -> Result<T, NetnsError> {
+        if self.at_home {
+            pod.enter_from(&self.netns, work)
+        } else {
+            pod.enter(work)
+        }
+    }
+
+    /// A route socket in a pod's namespace.
+    pub fn socket_in(&self, pod: &Netns) -> Result<Socket, NetlinkError> {
+        self.visit(pod, Socket::open)?
+    }
+
+    /// The cookie of a pod's namespace.
+    pub fn cookie_of(&self, pod: &Netns) -> Result<NetnsCookie, NetnsError> {
+        self.visit(pod, || pod.cookie_here())?
     }
 
     /// Its namespace.
@@ -52,7 +89,7 @@ impl NodeSide {
         let idle = self.idle().pop();
         let mut socket = match idle {
             Some(socket) => socket,
-            None => Socket::open_in(&self.netns)?,
+            None => self.inside(Socket::open).map_err(NetlinkError::from)??,
         };
         let result = work(&mut socket);
         let mut idle = self.idle();

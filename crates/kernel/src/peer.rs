@@ -1,6 +1,7 @@
 //! Who is at the other end of a unix socket, by the kernel's word.
 
 use crate::sys;
+use plexus_types::NetnsCookie;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -11,6 +12,12 @@ pub struct Credentials {
     pub pid: Option<u32>,
     /// Its user.
     pub uid: u32,
+}
+
+/// The network namespace that a socket was made in. For the socket that `accept` gave, that is the
+/// caller's: the kernel makes it when, and where, the caller connects.
+pub fn netns_of(socket: impl AsFd) -> io::Result<NetnsCookie> {
+    sys::get_option_u64(socket, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE).map(NetnsCookie)
 }
 
 /// Asks the kernel (SO_PEERCRED).

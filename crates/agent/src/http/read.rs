@@ -22,8 +22,6 @@ pub(crate) struct Request {
     pub(crate) method: String,
     /// `/cni/add?x=y`
     pub(crate) target: String,
-    /// The caller's network namespace, as it says: `<device>:<inode>`.
-    pub(crate) netns: Option<String>,
     /// The body.
     pub(crate) body: Vec<u8>,
 }
@@ -129,7 +127,7 @@ fn parse_head(buffer: &[u8]) -> Result<Option<Head>, HttpError> {
     let httparse::Status::Complete(body_at) = status else {
         return Ok(None);
     };
-    let mut request = Request {
+    let request = Request {
         method: parsed.method.unwrap_or_default().to_owned(),
         target: parsed.path.unwrap_or_default().to_owned(),
         ..Request::default()
@@ -144,8 +142,6 @@ fn parse_head(buffer: &[u8]) -> Result<Option<Head>, HttpError> {
             wants_continue = value.eq_ignore_ascii_case("100-continue");
         } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
             return Err(HttpError::NoLength);
-        } else if header.name.eq_ignore_ascii_case("x-plexus-netns") {
-            request.netns = Some(value.to_owned());
         }
     }
     if request.method == "POST" && length.is_none() {
@@ -214,18 +210,12 @@ mod tests {
 
     #[test]
     fn reads_a_request() {
-        let request = given(
-            b"POST /cni/add HTTP/1.1\r\nContent-Length: 3\r\nX-Plexus-Netns: 4:5\r\n\r\nabcdef",
-        )
-        .unwrap();
+        let request = given(b"POST /cni/add HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcdef").unwrap();
         assert_eq!(
             (request.method.as_str(), request.target.as_str()),
             ("POST", "/cni/add")
         );
-        assert_eq!(
-            (request.body.as_slice(), request.netns.as_deref()),
-            (&b"abc"[..], Some("4:5"))
-        );
+        assert_eq!(request.body, b"abc");
     }
 
     #[test]

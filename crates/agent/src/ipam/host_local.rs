@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The directory cannot be used.
@@ -111,13 +111,7 @@ impl Locked {
         written.map_err(failed("write", &name))?;
         let name = self.path.join(format!("last_reserved_ip.{set}"));
         effect("file.last<");
-        let written = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&name)
-            .and_then(|mut file| file.write_all(address.to_string().as_bytes()));
+        let written = overwrite(&name, address.to_string().as_bytes());
         effect("file.last>");
         written.map_err(failed("write", &name))
     }
@@ -163,6 +157,23 @@ impl Locked {
         self.holder(address)
             .is_some_and(|text| is_of(&text, container, ifname))
     }
+}
+
+/// Without truncating first: file systems flush a file that was emptied and written again, which
+/// takes longer than everything else together. Readers hold the lock.
+fn overwrite(name: &Path, text: &[u8]) -> std::io::Result<()> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(name)?;
+    file.write_all_at(text, 0)?;
+    let length = text.len() as u64;
+    if file.metadata()?.len() != length {
+        file.set_len(length)?;
+    }
+    Ok(())
 }
 
 /// An interrupted reservation leaves an empty file; its name was journaled, so the replay's

@@ -114,8 +114,8 @@ impl Journal {
     /// Writes the intent of an ADD with its addresses, before any side effect.
     pub(crate) fn begin(&self, record: &Record) -> Result<(), JournalError> {
         effect("journal.begin<");
-        let mut connection = self.lock();
-        let result = durable(&mut connection, record.outlives_reboot(), |tx| {
+        let connection = self.lock();
+        let result = durable(&connection, record.outlives_reboot(), |tx| {
             tx.prepare_cached(
                 "INSERT INTO record (container, ifname, network, pod_uid, state, boot, cookie, netns, body)
                  VALUES (?1, ?2, ?3, ?4, 'intent', ?5, ?6, ?7, ?8)",
@@ -140,8 +140,8 @@ impl Journal {
     /// Replaces the body: a delegate's step, or the plan of links that come after a delegate.
     pub(crate) fn update(&self, record: &Record) -> Result<(), JournalError> {
         effect("journal.update<");
-        let mut connection = self.lock();
-        let result = durable(&mut connection, record.outlives_reboot(), |tx| {
+        let connection = self.lock();
+        let result = durable(&connection, record.outlives_reboot(), |tx| {
             tx.prepare_cached("UPDATE record SET body = ?3 WHERE container = ?1 AND ifname = ?2")?
                 .execute(params![
                     record.container.as_str(),
@@ -200,8 +200,8 @@ impl Journal {
         ifname: &IfName,
     ) -> Result<(), JournalError> {
         effect("journal.forget<");
-        let mut connection = self.lock();
-        let result = durable(&mut connection, false, |tx| {
+        let connection = self.lock();
+        let result = durable(&connection, false, |tx| {
             for sql in [
                 "DELETE FROM address WHERE container = ?1 AND ifname = ?2",
                 "DELETE FROM record WHERE container = ?1 AND ifname = ?2",
@@ -391,7 +391,7 @@ fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<record::Raw> {
     })
 }
 
-fn insert_addresses(tx: &rusqlite::Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
+fn insert_addresses(tx: &Connection, record: &Record) -> rusqlite::Result<()> {
     let mut insert = tx.prepare_cached(
         "INSERT OR ABORT INTO address (pool, address, container, ifname, owner)
          SELECT ?1, ?2, ?3, ?4, ?5
@@ -411,18 +411,24 @@ fn insert_addresses(tx: &rusqlite::Transaction<'_>, record: &Record) -> rusqlite
 
 /// Runs a transaction; flushed to disk before it returns if `flush` says so.
 fn durable<T>(
-    connection: &mut Connection,
+    connection: &Connection,
     flush: bool,
-    work: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<T>,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
     if flush {
         connection.pragma_update(None, "synchronous", "FULL")?;
     }
     let done = (|| {
-        let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        let value = work(&tx)?;
-        tx.commit()?;
-        Ok(value)
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let value = work(connection).and_then(|value| {
+            connection.prepare_cached("COMMIT")?.execute([])?;
+            Ok(value)
+        });
+        if value.is_err() {
+            // Fails if the error has ended the transaction by itself, which is as well.
+            let _ = connection.execute_batch("ROLLBACK");
+        }
+        value
     })();
     if flush {
         connection.pragma_update(None, "synchronous", "NORMAL")?;

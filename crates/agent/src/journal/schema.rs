@@ -23,7 +23,6 @@ CREATE TABLE record (
     PRIMARY KEY (container, ifname)
 );
 CREATE INDEX record_by_pod ON record (pod_uid) WHERE pod_uid IS NOT NULL;
-CREATE INDEX record_by_network ON record (network);
 CREATE TABLE address (
     pool      TEXT NOT NULL,
     address   TEXT NOT NULL,

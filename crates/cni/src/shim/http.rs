@@ -6,7 +6,6 @@ use plexus_faults::effect;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -34,21 +33,13 @@ pub(super) enum Trouble {
 
 /// The whole request, ready to be sent any number of times.
 pub(super) fn request(verb: &str, body: &str) -> Vec<u8> {
-    let mut head = format!(
+    let head = format!(
         "POST /cni/{verb} HTTP/1.1\r\nHost: plexus\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\nConnection: close\r\n",
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
-    if let Ok(namespace) = std::fs::metadata("/proc/self/ns/net") {
-        head.push_str(&format!(
-            "X-Plexus-Netns: {}:{}\r\n",
-            namespace.dev(),
-            namespace.ino()
-        ));
-    }
-    let mut bytes = Vec::with_capacity(head.len() + 2 + body.len());
+    let mut bytes = Vec::with_capacity(head.len() + body.len());
     bytes.extend_from_slice(head.as_bytes());
-    bytes.extend_from_slice(b"\r\n");
     bytes.extend_from_slice(body.as_bytes());
     bytes
 }

@@ -47,6 +47,7 @@ pub struct PodPlan {
     /// message removes them all.
     pub group: u32,
     /// In the order in which they are made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
 }
 
@@ -58,20 +59,27 @@ pub struct Link {
     /// What it is made of.
     pub kind: LinkKind,
     /// Given or derived; none where the parent's must be kept (macvlan passthru).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<Mac>,
     /// None: the kernel takes the parent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Our mark; see [`Alias`](crate::attachment::Alias).
     pub alias: String,
     /// Sysctls of this interface, written before it goes up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
     /// Its addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<Address>,
     /// Permanent neighbours.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbours: Vec<Neighbour>,
     /// Routes through it, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
     /// Rules that send its own traffic to its own table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
 }
 
@@ -86,6 +94,7 @@ pub enum LinkKind {
         /// How it talks to its siblings.
         mode: MacvlanMode,
         /// Length of the queue for broadcasts, if asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         bcqueuelen: Option<u32>,
     },
     /// One end of a veth pair; the other end stays on the node.
@@ -124,18 +133,24 @@ pub struct HostEnd {
     /// Known beforehand, so that a neighbour entry can point at it.
     pub mac: Mac,
     /// As the other end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Our mark, on this end too.
     pub alias: String,
     /// The bridge that it is a port of. The bridge itself is in the [`NodePlan`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridge: Option<IfName>,
     /// Whether the bridge sends frames back out of this port.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hairpin: bool,
     /// Sysctls of this end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
     /// Routes of the node to the pod's addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
     /// Permanent neighbours on the node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbours: Vec<Neighbour>,
 }
 
@@ -170,20 +185,28 @@ pub struct Route {
     /// Where to.
     pub dst: IpNet,
     /// The next hop; none for what is on the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<IpAddr>,
     /// The preferred source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub src: Option<IpAddr>,
     /// None: the main table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<u32>,
     /// Metric (priority).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<u32>,
     /// None: `link` without a next hop, else `global`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<u8>,
     /// MTU of the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Advertised MSS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advmss: Option<u32>,
     /// The next hop is on the link though no address says so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub onlink: bool,
 }
 
@@ -224,10 +247,13 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NodePlan {
     /// Sysctls of the node: forwarding.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
     /// Bridges with their gateway addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bridges: Vec<Bridge>,
     /// Source networks that leave under the node's address.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub masquerades: Vec<Masquerade>,
 }
 
@@ -244,14 +270,19 @@ pub struct Bridge {
     /// Its name.
     pub name: IfName,
     /// Given to a bridge that we create.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Promiscuous mode.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub promisc: bool,
     /// The gateway addresses that it must have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<IpNet>,
     /// Whether a different address of the same family is replaced instead of refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force_address: bool,
     /// Its sysctls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
 }
 

@@ -33,7 +33,7 @@ pub enum NftError {
 
 /// Makes sure that each of these has exactly one rule; says what was changed.
 pub fn ensure(node: &NodeSide, wanted: &[Masquerade]) -> Result<Vec<String>, NftError> {
-    node.netns().enter(|| {
+    node.inside(|| {
         let mut socket = Socket::netfilter().map_err(NftError::List)?;
         if changes(&rules(&mut socket)?, wanted).is_empty() {
             return Ok(Vec::new());
@@ -51,7 +51,7 @@ pub fn ensure(node: &NodeSide, wanted: &[Masquerade]) -> Result<Vec<String>, Nft
 
 /// The networks and sources that have rules now, in order.
 pub fn list(node: &NodeSide) -> Result<Vec<(String, IpNet)>, NftError> {
-    node.netns().enter(|| {
+    node.inside(|| {
         let mut socket = Socket::netfilter().map_err(NftError::List)?;
         Ok(rules(&mut socket)?
             .into_iter()
@@ -62,7 +62,7 @@ pub fn list(node: &NodeSide) -> Result<Vec<(String, IpNet)>, NftError> {
 
 /// Removes all rules of a network; says how many.
 pub fn remove(node: &NodeSide, network: &NetworkName) -> Result<usize, NftError> {
-    node.netns().enter(|| {
+    node.inside(|| {
         let mut socket = Socket::netfilter().map_err(NftError::List)?;
         let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
         let of_network = |rule: &Rule| {

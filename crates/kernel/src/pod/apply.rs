@@ -33,7 +33,7 @@ pub fn apply(plan: &PodPlan, pod: &Netns, node: &NodeSide) -> Result<Applied, Ap
     node.with_socket(|on_node| {
         let job = Job { plan, pod, node };
         let bridges = job.create(on_node)?;
-        let (mut in_pod, mut warnings) = pod.enter(|| job.configure())??;
+        let (mut in_pod, mut warnings) = node.visit(pod, || job.configure())??;
         let on_node_now = job.finish_node(on_node, bridges)?;
         warnings.extend(job.announce_on_bridges(on_node, &on_node_now));
         let in_pod_now = crate::observe::observe(&mut in_pod, What::of(plan));
@@ -56,7 +56,7 @@ pub fn apply(plan: &PodPlan, pod: &Netns, node: &NodeSide) -> Result<Applied, Ap
 pub fn observe(plan: &PodPlan, pod: &Netns, node: &NodeSide) -> Result<Applied, ApplyError> {
     let job = Job { plan, pod, node };
     let netlink = |e| job.netlink(e);
-    let mut in_pod = Socket::open_in(pod).map_err(netlink)?;
+    let mut in_pod = node.socket_in(pod).map_err(netlink)?;
     let observed = crate::observe::observe(&mut in_pod, What::of(plan)).map_err(netlink)?;
     let mut observed_node = Observed::default();
     node.with_socket(|on_node| {
@@ -229,7 +229,7 @@ impl Job<'_> {
             ends.push((end, link));
         }
         if ends.iter().any(|(end, _)| !end.settings.is_empty()) {
-            self.node.netns().enter(|| {
+            self.node.inside(|| {
                 let mut all = ends
                     .iter()
                     .flat_map(|(e, _)| e.settings.iter().map(|s| (&e.name, s)));

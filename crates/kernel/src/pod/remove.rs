@@ -63,7 +63,7 @@ pub fn remove(
     let mut work = Work::default();
     if let Some(pod) = pod {
         work.attempt(|work| {
-            let mut socket = Socket::open_in(pod)?;
+            let mut socket = node.socket_in(pod)?;
             let found = links(&mut socket)?;
             work.delete_rules(&mut socket, plan)?;
             let ours: Vec<_> = found.iter().filter(|link| is_of_plan(link, plan)).collect();
@@ -109,7 +109,7 @@ pub fn remove_marked(
     };
     if let Some(pod) = pod {
         work.attempt(|work| {
-            let mut socket = Socket::open_in(pod)?;
+            let mut socket = node.socket_in(pod)?;
             work.removed.in_pod += work.delete_where(&mut socket, marked)?;
             Ok(())
         });

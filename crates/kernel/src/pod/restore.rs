@@ -21,7 +21,7 @@ pub fn restore_node(plan: &PodPlan, node: &NodeSide) -> Result<(), ApplyError> {
             .with_socket(|socket| restore_end(socket, end))
             .map_err(netlink)?;
         if there {
-            node.netns().enter(|| write_settings(end))??;
+            node.inside(|| write_settings(end))??;
         }
     }
     Ok(())

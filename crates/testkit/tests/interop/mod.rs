@@ -18,6 +18,8 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// Where `cnitool` caches results, whatever it is told.
 const CACHE: &str = "/var/lib/cni";
+/// Where `tuning` keeps what it changed.
+const BACKUPS: &str = "/run/cni";
 
 /// The directory with the CNI project's own plugins.
 pub(crate) fn plugins() -> PathBuf {
@@ -103,16 +105,28 @@ impl<'n> Cnitool<'n> {
         std::fs::write(file, format!("{conflist:#}")).unwrap();
     }
 
-    /// Runs a verb. It has no option for the place of its cache, so that is mounted over.
+    /// Runs a verb. It has no option for the place of its cache, nor has `tuning` for its backups,
+    /// so these are mounted over.
     pub(crate) fn run(&self, verb: &str, network: &str, pod: &Pod<'_>) -> CniOutput {
-        let cache = self.node.file("cnitool-cache");
-        std::fs::create_dir_all(&cache).unwrap();
-        std::fs::create_dir_all(CACHE).unwrap();
-        let script = format!("mount --bind \"$1\" {CACHE}; shift; exec \"$@\"");
+        let (cache, backups) = (
+            self.node.file("cnitool-cache"),
+            self.node.file("cnitool-run"),
+        );
+        for dir in [
+            &cache,
+            &backups,
+            &PathBuf::from(CACHE),
+            &PathBuf::from(BACKUPS),
+        ] {
+            std::fs::create_dir_all(dir).unwrap();
+        }
+        let script = format!(
+            "mount --bind \"$1\" {CACHE}; mount --bind \"$2\" {BACKUPS}; shift 2; exec \"$@\""
+        );
         let mut command = Command::new("unshare");
         command
             .args(["--mount", "sh", "-ec", &script, "sh"])
-            .arg(cache)
+            .args([cache, backups])
             .arg(cnitool())
             .args([verb, network, &pod.netns()])
             .env_clear()

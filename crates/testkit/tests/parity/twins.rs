@@ -80,7 +80,7 @@ impl Twin {
 /// Everything that differs and should not.
 pub(crate) fn compare(pair: &Pair) -> Vec<String> {
     let (theirs, ours) = (Twin::new(Who::Reference, pair), Twin::new(Who::Ours, pair));
-    let agent = Agent::start(&ours.node);
+    let mut agent = Agent::start(&ours.node);
     let pods = (theirs.pod("c1", pair), ours.pod("c1", pair));
     let before = Facts::of(&ours.node, &pods.1, &Value::Null, pair);
     let added = (
@@ -94,7 +94,7 @@ pub(crate) fn compare(pair: &Pair) -> Vec<String> {
     }
     let results = (added.0.json(), added.1.json());
     let mut problems = Vec::new();
-    problems.extend(how(&agent, pair));
+    problems.extend(how(&attachments(&mut agent, &ours.node), pair));
     let same = |what: &str, results: (&Value, &Value)| {
         let diff = || {
             let theirs = Facts::of(&theirs.node, &pods.0, results.0, pair);
@@ -137,9 +137,9 @@ pub(crate) fn compare(pair: &Pair) -> Vec<String> {
         }
     }
     problems.extend(same("DEL", (&Value::Null, &Value::Null)));
-    let left = agent.get("/attachments").map(|answer| answer.json());
-    if left != Some(json!([])) {
-        problems.push(format!("after DEL the journal has {left:?}"));
+    let left = attachments(&mut agent, &ours.node);
+    if left != json!([]) {
+        problems.push(format!("after DEL the journal has {left}"));
     }
     problems
 }
@@ -164,14 +164,26 @@ fn refused(pair: &Pair, theirs: &CniOutput, ours: &CniOutput, changed: &str) -> 
     problems
 }
 
-fn how(agent: &Agent<'_>, pair: &Pair) -> Option<String> {
-    let list = agent.get("/attachments").map(|answer| answer.json())?;
+/// What the journal has; what the agent said last if it does not answer.
+fn attachments(agent: &mut Agent<'_>, node: &Node) -> Value {
+    match agent.get("/attachments") {
+        Some(answer) => answer.json(),
+        None => {
+            let log = std::fs::read_to_string(node.log()).unwrap_or_default();
+            let start = log.len().saturating_sub(2000);
+            json!({"no answer": log.get(start..), "alive": agent.alive()})
+        }
+    }
+}
+
+fn how(attachments: &Value, pair: &Pair) -> Option<String> {
     let expected = match pair.how {
         How::Native => "native",
         How::Delegated => "delegate",
     };
-    let one = list.as_array().is_some_and(|list| list.len() == 1);
-    (!one || list[0]["how"] != expected).then(|| format!("not one {expected} attachment: {list}"))
+    let list = attachments.as_array();
+    let right = list.is_some_and(|list| list.len() == 1 && list[0]["how"] == expected);
+    (!right).then(|| format!("not one {expected} attachment: {attachments}"))
 }
 
 /// The MAC of a result is that of the link, and the one that was asked for.

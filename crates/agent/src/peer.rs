@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 /// A caller that may connect.
 #[derive(Debug)]
 pub(crate) struct Peer {
+    pid: Option<u32>,
     netns: NetnsCookie,
 }
 
@@ -28,9 +29,9 @@ pub(crate) enum Refusal {
     #[error("the caller is in the network namespace {theirs}, this agent serves {ours}")]
     OtherNamespace {
         /// The caller's.
-        theirs: NetnsCookie,
+        theirs: String,
         /// The agent's.
-        ours: NetnsCookie,
+        ours: String,
     },
 }
 
@@ -46,7 +47,16 @@ pub(crate) fn identify(stream: &UnixStream) -> Result<Peer, Refusal> {
         });
     }
     let netns = plexus_kernel::netns_of(stream).map_err(unknown)?;
-    Ok(Peer { netns })
+    Ok(Peer {
+        pid: credentials.pid,
+        netns,
+    })
+}
+
+/// A namespace as `lsns` and `/proc` show it, or its cookie if the process cannot be seen.
+fn shown(process: Option<String>, cookie: NetnsCookie) -> String {
+    let link = process.and_then(|p| std::fs::read_link(format!("/proc/{p}/ns/net")).ok());
+    link.map_or_else(|| cookie.to_string(), |link| link.display().to_string())
 }
 
 impl Peer {
@@ -56,8 +66,8 @@ impl Peer {
             return Ok(());
         }
         Err(Refusal::OtherNamespace {
-            theirs: self.netns,
-            ours,
+            theirs: shown(self.pid.map(|pid| pid.to_string()), self.netns),
+            ours: shown(Some("self".to_owned()), ours),
         })
     }
 }
@@ -73,6 +83,12 @@ mod tests {
         let peer = identify(&ours).unwrap();
         assert_eq!(peer.same_namespace(here), Ok(()));
         let refusal = peer.same_namespace(NetnsCookie(0)).unwrap_err().to_string();
+        assert!(refusal.contains("net:["), "{refusal}");
+        let unseen = Peer { pid: None, ..peer };
+        let refusal = unseen
+            .same_namespace(NetnsCookie(0))
+            .unwrap_err()
+            .to_string();
         assert!(refusal.contains(&here.to_string()), "{refusal}");
     }
 }

@@ -166,6 +166,17 @@ fn refused(pair: &Pair, theirs: &CniOutput, ours: &CniOutput, changed: &str) -> 
 
 /// What the journal has; what the agent said last if it does not answer.
 fn attachments(agent: &mut Agent<'_>, node: &Node) -> Value {
+    let raw = || -> Result<Vec<u8>, String> {
+        use std::io::{Read, Write};
+        let mut st = std::os::unix::net::UnixStream::connect(node.socket()).map_err(|e| format!("connect {e}"))?;
+        st.write_all(b"GET /attachments HTTP/1.1\r\nHost: plexus\r\nConnection: close\r\n\r\n").map_err(|e| format!("write {e}"))?;
+        let mut v = Vec::new();
+        let mut c = [0; 65536];
+        loop { match st.read(&mut c) { Ok(0) => break, Ok(n) => v.extend_from_slice(&c[..n]), Err(e) => return Err(format!("read {e} after {}", v.len())) } }
+        if v.is_empty() { return Err("empty".into()); }
+        Ok(v)
+    };
+    for _ in 0..20 { if let Err(e) = raw() { println!("RAW {e}"); } }
     match agent.get("/attachments") {
         Some(answer) => answer.json(),
         None => {

@@ -9,7 +9,7 @@
 
 mod interop;
 
-use interop::{Cnitool, connect, links, plugins};
+use interop::{Cnitool, attachments, connect, links, plugins};
 use plexus_testkit::{Agent, Node, Pod, config};
 use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};
@@ -52,7 +52,7 @@ fn assert_gone(node: &Node, agent: &Agent<'_>, before: &[String]) {
         "{left:?}"
     );
     assert!(!node.dump(None).has("pools "), "{}", node.dump(None));
-    assert_eq!(agent.get("/attachments").unwrap().json(), json!([]));
+    assert_eq!(attachments(agent), [Value::Null; 0]);
 }
 
 #[test]

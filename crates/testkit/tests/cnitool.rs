@@ -10,7 +10,7 @@
 
 mod interop;
 
-use interop::{Cnitool, connect, links};
+use interop::{Cnitool, attachments, connect, links};
 use plexus_testkit::{Agent, Node, Pod, config};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -60,11 +60,6 @@ fn node() -> Node {
     node
 }
 
-fn attachments(agent: &Agent<'_>) -> usize {
-    let list = agent.get("/attachments").unwrap().json();
-    list.as_array().unwrap().len()
-}
-
 #[test]
 fn add_check_and_del_in_every_version() {
     let node = node();
@@ -87,7 +82,7 @@ fn add_check_and_del_in_every_version() {
             tool.run("del", name, &pod).done();
             assert_eq!(links(pod.ns()), ["lo"], "{what}");
             tool.run("del", name, &pod).done();
-            assert_eq!(attachments(&agent), 0, "{what}");
+            assert_eq!(attachments(&agent).len(), 0, "{what}");
             assert_eq!(tool.cached(), [""; 0], "{what}");
         }
     }
@@ -147,7 +142,7 @@ fn gc_removes_what_the_tool_made_and_nothing_else() {
             assert_eq!(links(pod.ns()), ["lo"], "{name} {version}");
             assert_eq!(links(other.ns()), made, "{name} {version}");
             other.del(&config);
-            assert_eq!(attachments(&agent), 0, "{name} {version}");
+            assert_eq!(attachments(&agent).len(), 0, "{name} {version}");
         }
     }
 }
@@ -265,7 +260,7 @@ fn several_calls_for_one_container() {
     third.run("del", "blue", &pod).done();
     first.run("del", "pods", &pod).done();
     assert_eq!(
-        (links(pod.ns()), attachments(&agent)),
+        (links(pod.ns()), attachments(&agent).len()),
         (vec!["lo".to_owned()], 0)
     );
 }

@@ -10,7 +10,7 @@
 
 mod interop;
 
-use interop::links;
+use interop::{attachments, links};
 use plexus_testkit::{Agent, Node, Running, config, eventually, run};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
@@ -150,11 +150,6 @@ fn networks(node: &Node) {
         json!({"type": "plexus-cni", "provider": "macvlan", "master": "eth1",
             "ipam": config::host_local(node, "10.52.0.0/24")}),
     );
-}
-
-fn attachments(agent: &Agent<'_>) -> Vec<Value> {
-    let list = agent.get("/attachments").unwrap().json();
-    list.as_array().unwrap().clone()
 }
 
 fn reserved(node: &Node) -> Vec<String> {

@@ -2,7 +2,7 @@
 //! a node that can run them, calls of a plugin, and `cnitool` with a cache of its own.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use plexus_testkit::{CniOutput, NetNs, Node, Pod, Running, SHIM, bin, within};
+use plexus_testkit::{Agent, CniOutput, NetNs, Node, Pod, Running, SHIM, bin, within};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -195,6 +195,18 @@ pub(crate) fn links(ns: &NetNs) -> Vec<String> {
     let mut names: Vec<String> = links.as_array().unwrap().iter().map(name).collect();
     names.sort();
     names
+}
+
+/// What the agent's journal has. A question may go unanswered: a read with a time limit is
+/// interrupted now and then even where nobody sends signals.
+pub(crate) fn attachments(agent: &Agent<'_>) -> Vec<Value> {
+    let mut list = None;
+    within(Duration::from_secs(5), || {
+        list = agent.get("/attachments").map(|answer| answer.json());
+        list.is_some()
+    });
+    let list = list.expect("the agent answers");
+    list.as_array().expect("a list").clone()
 }
 
 /// The addresses in a result, without prefix length.

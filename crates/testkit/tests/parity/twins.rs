@@ -2,11 +2,11 @@
 //! other, the same calls on both.
 
 use crate::facts::Facts;
-use crate::interop::{self, execute};
+use crate::interop::{self, attachments, execute};
 use crate::pairs::{How, Pair, RESOLV_CONF};
 use crate::traffic;
 use plexus_testkit::{Agent, CniOutput, Node, Pod, within};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
 /// Longer than duplicate address detection on a bridge, which only the reference does.
@@ -80,7 +80,7 @@ impl Twin {
 /// Everything that differs and should not.
 pub(crate) fn compare(pair: &Pair) -> Vec<String> {
     let (theirs, ours) = (Twin::new(Who::Reference, pair), Twin::new(Who::Ours, pair));
-    let mut agent = Agent::start(&ours.node);
+    let agent = Agent::start(&ours.node);
     let pods = (theirs.pod("c1", pair), ours.pod("c1", pair));
     let before = Facts::of(&ours.node, &pods.1, &Value::Null, pair);
     let added = (
@@ -94,7 +94,7 @@ pub(crate) fn compare(pair: &Pair) -> Vec<String> {
     }
     let results = (added.0.json(), added.1.json());
     let mut problems = Vec::new();
-    problems.extend(how(&attachments(&mut agent, &ours.node), pair));
+    problems.extend(how(&attachments(&agent), pair));
     let same = |what: &str, results: (&Value, &Value)| {
         let diff = || {
             let theirs = Facts::of(&theirs.node, &pods.0, results.0, pair);
@@ -137,9 +137,9 @@ pub(crate) fn compare(pair: &Pair) -> Vec<String> {
         }
     }
     problems.extend(same("DEL", (&Value::Null, &Value::Null)));
-    let left = attachments(&mut agent, &ours.node);
-    if left != json!([]) {
-        problems.push(format!("after DEL the journal has {left}"));
+    let left = attachments(&agent);
+    if !left.is_empty() {
+        problems.push(format!("after DEL the journal has {left:?}"));
     }
     problems
 }
@@ -164,37 +164,13 @@ fn refused(pair: &Pair, theirs: &CniOutput, ours: &CniOutput, changed: &str) -> 
     problems
 }
 
-/// What the journal has; what the agent said last if it does not answer.
-fn attachments(agent: &mut Agent<'_>, node: &Node) -> Value {
-    let raw = || -> Result<Vec<u8>, String> {
-        use std::io::{Read, Write};
-        let mut st = std::os::unix::net::UnixStream::connect(node.socket()).map_err(|e| format!("connect {e}"))?;
-        st.write_all(b"GET /attachments HTTP/1.1\r\nHost: plexus\r\nConnection: close\r\n\r\n").map_err(|e| format!("write {e}"))?;
-        let mut v = Vec::new();
-        let mut c = [0; 65536];
-        loop { match st.read(&mut c) { Ok(0) => break, Ok(n) => v.extend_from_slice(&c[..n]), Err(e) => return Err(format!("read {e} after {}", v.len())) } }
-        if v.is_empty() { return Err("empty".into()); }
-        Ok(v)
-    };
-    for _ in 0..20 { if let Err(e) = raw() { println!("RAW {e}"); } }
-    match agent.get("/attachments") {
-        Some(answer) => answer.json(),
-        None => {
-            let log = std::fs::read_to_string(node.log()).unwrap_or_default();
-            let start = log.len().saturating_sub(2000);
-            json!({"no answer": log.get(start..), "alive": agent.alive()})
-        }
-    }
-}
-
-fn how(attachments: &Value, pair: &Pair) -> Option<String> {
+fn how(attachments: &[Value], pair: &Pair) -> Option<String> {
     let expected = match pair.how {
         How::Native => "native",
         How::Delegated => "delegate",
     };
-    let list = attachments.as_array();
-    let right = list.is_some_and(|list| list.len() == 1 && list[0]["how"] == expected);
-    (!right).then(|| format!("not one {expected} attachment: {attachments}"))
+    let right = attachments.len() == 1 && attachments[0]["how"] == expected;
+    (!right).then(|| format!("not one {expected} attachment: {attachments:?}"))
 }
 
 /// The MAC of a result is that of the link, and the one that was asked for.

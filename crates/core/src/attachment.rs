@@ -2,6 +2,7 @@
 //! addresses. Made by [`resolve`](crate::resolve), completed by IPAM, turned into a plan.
 
 use crate::plan::ALIAS_MARK;
+use crate::stable::hash64;
 use ipnet::IpNet;
 use plexus_api::cni::{Dns, Native, RouteConf};
 use plexus_types::{Family, IfName, Mac, NetnsCookie, NetworkName};
@@ -73,6 +74,10 @@ pub struct AssignedIp {
 /// The mark that our links carry: enough to adopt them if the journal is lost.
 ///
 /// `plexus <node> <container> <cni ifname> <network> <ifname> <ipam type>:<data dir> <address>,…`
+///
+/// If that is too long, the network is `~<hash>` and the pool `-`: enough to find and remove the
+/// link, not to adopt it. If even that is too long, it is `plexus ~<hash>`, with a hash of node,
+/// container and CNI_IFNAME, which [`Alias::parse`] refuses and [`Alias::same_owner`] compares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alias {
     /// The node's namespace: there may be several nodes, each with an agent, on one machine.
@@ -95,16 +100,15 @@ pub struct Alias {
 const LONGEST: usize = 255;
 
 impl Alias {
-    /// As the kernel stores it, in at most 255 bytes. Addresses that do not fit are left out; if
-    /// the rest does not fit either, only the mark remains, which [`Alias::parse`] refuses, rather
-    /// than a name that is cut short and taken for another.
+    /// As the kernel stores it, in at most 255 bytes. Nothing is ever cut short and so taken for
+    /// something else: addresses that do not fit are left out, names are replaced by hashes.
     pub fn render(&self) -> String {
-        let mut text = format!(
-            "{ALIAS_MARK} {} {} {} {} {} {}",
-            self.node.0, self.container, self.cni_ifname, self.network, self.ifname, self.pool
-        );
+        let mut text = self.fixed_part(&self.network, &self.pool);
         if text.len() > LONGEST {
-            return format!("{ALIAS_MARK} -");
+            text = self.fixed_part(&hashed(&[&self.network]), "-");
+        }
+        if text.len() > LONGEST {
+            return short_mark(self.node, &self.container, &self.cni_ifname);
         }
         let mut separator = ' ';
         for address in &self.addresses {
@@ -117,6 +121,34 @@ impl Alias {
             separator = ',';
         }
         text
+    }
+
+    fn fixed_part(&self, network: &str, pool: &str) -> String {
+        format!(
+            "{ALIAS_MARK} {} {} {} {network} {} {pool}",
+            self.node.0, self.container, self.cni_ifname, self.ifname
+        )
+    }
+
+    /// Whether a mark is of that call: node, container and CNI_IFNAME.
+    pub fn is_of(mark: &str, node: NetnsCookie, container: &str, cni_ifname: &str) -> bool {
+        match Self::parse(mark) {
+            Some(alias) => {
+                (alias.node, &*alias.container, &*alias.cni_ifname) == (node, container, cni_ifname)
+            }
+            None => mark == short_mark(node, container, cni_ifname),
+        }
+    }
+
+    /// Whether two marks are of the same call. What does not read as a mark of ours is nobody's.
+    pub fn same_owner(one: &str, other: &str) -> bool {
+        match (Self::parse(one), Self::parse(other)) {
+            (Some(one), _) => Self::is_of(other, one.node, &one.container, &one.cni_ifname),
+            (None, Some(other)) => {
+                Self::is_of(one, other.node, &other.container, &other.cni_ifname)
+            }
+            (None, None) => one == other && is_short_mark(one),
+        }
     }
 
     /// Reads a mark; none if the alias is not ours.
@@ -144,6 +176,22 @@ impl Alias {
             addresses,
         })
     }
+}
+
+fn short_mark(node: NetnsCookie, container: &str, cni_ifname: &str) -> String {
+    let owner = hashed(&[&node.0.to_string(), container, cni_ifname]);
+    format!("{ALIAS_MARK} {owner}")
+}
+
+fn is_short_mark(text: &str) -> bool {
+    text.strip_prefix(ALIAS_MARK)
+        .and_then(|rest| rest.strip_prefix(" ~"))
+        .is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// `~` is in no container id and no network name.
+fn hashed(parts: &[&str]) -> String {
+    format!("~{:016x}", hash64(parts))
 }
 
 /// Where a MAC comes from if none was asked for: the attachment's identity, and its namespace's. A
@@ -192,10 +240,76 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_does_not_fit_is_not_cut_short() {
-        let text = alias("c".repeat(200), &"ü".repeat(100), 1).render();
+    fn a_network_that_does_not_fit_is_hashed() {
+        let long = |end: &str| Alias {
+            network: "n".repeat(190) + end,
+            ..alias("c".repeat(64), "host-local:/var/lib/cni/networks", 1)
+        };
+        let (text, other) = (long("1").render(), long("2").render());
+        assert!(text.len() <= 255 && text != other, "{text}");
+        let parsed = Alias::parse(&text).unwrap();
+        assert_eq!(parsed.container, "c".repeat(64));
+        assert_eq!((&*parsed.cni_ifname, &*parsed.ifname), ("eth0", "nét1"));
+        assert!(plexus_types::NetworkName::new(&parsed.network).is_err());
+        assert!(Alias::same_owner(&text, &other));
+        let stranger = Alias {
+            container: "d".repeat(64),
+            ..long("1")
+        };
+        assert!(!Alias::same_owner(&text, &stranger.render()));
+    }
+
+    #[test]
+    fn a_container_that_does_not_fit_is_hashed_and_still_told_from_others() {
+        let pool = "ü".repeat(100);
+        let text = alias("c".repeat(200), &pool, 1).render();
         assert!(text.starts_with(ALIAS_MARK) && text.len() <= 255, "{text}");
         assert_eq!(Alias::parse(&text), None);
+        let here = NetnsCookie(u64::MAX);
+        assert!(Alias::is_of(&text, here, &"c".repeat(200), "eth0"));
+        assert!(Alias::same_owner(&text, &text));
+        for (node, container, cni_ifname) in [
+            (here, "c".repeat(199) + "d", "eth0"),
+            (here, "c".repeat(200), "eth1"),
+            (NetnsCookie(1), "c".repeat(200), "eth0"),
+        ] {
+            assert!(!Alias::is_of(&text, node, &container, cni_ifname));
+            let other = Alias {
+                node,
+                cni_ifname: cni_ifname.to_owned(),
+                ..alias(container, &pool, 1)
+            };
+            let other = other.render();
+            assert!(!Alias::same_owner(&text, &other), "{text} {other}");
+            assert!(!Alias::same_owner(&other, &text), "{text} {other}");
+        }
+    }
+
+    #[test]
+    fn long_and_short_marks_of_one_call_agree() {
+        let short = alias("c".repeat(200), &"p".repeat(100), 0).render();
+        // Node and names as short as they get leave room for the whole container id.
+        let long = Alias {
+            network: "b".to_owned(),
+            ifname: "n".to_owned(),
+            ..alias("c".repeat(200), "-", 0)
+        };
+        let long = long.render();
+        assert!(Alias::parse(&long).is_some() && Alias::parse(&short).is_none());
+        assert!(Alias::same_owner(&short, &long) && Alias::same_owner(&long, &short));
+    }
+
+    #[test]
+    fn what_is_no_mark_has_no_owner() {
+        for text in [
+            "",
+            "plexus -",
+            "plexus ~",
+            "plexus ~0123",
+            "uplink to rack 7",
+        ] {
+            assert!(!Alias::same_owner(text, text), "{text}");
+        }
     }
 
     #[test]

@@ -102,10 +102,8 @@ pub fn remove_marked(
 ) -> Result<Removed, RemoveError> {
     let mut work = Work::default();
     let marked = |link: &ObservedLink| {
-        let mark = link.alias.as_deref().and_then(Alias::parse);
-        mark.is_some_and(|mark| {
-            mark.node == here && mark.container == container && mark.cni_ifname == cni_ifname
-        })
+        let mark = link.alias.as_deref();
+        mark.is_some_and(|mark| Alias::is_of(mark, here, container, cni_ifname))
     };
     if let Some(pod) = pod {
         work.attempt(|work| {
@@ -177,7 +175,7 @@ impl Work {
         let Some(found) = link_by_name(socket, end.name.as_str())? else {
             return Ok(());
         };
-        if !same_owner(found.alias.as_deref(), &end.alias) {
+        if !has_owner_of(&found, &end.alias) {
             return Ok(());
         }
         let refused = self.run(
@@ -211,17 +209,12 @@ fn deletions(links: &[&ObservedLink]) -> Vec<Request> {
 fn is_of_plan(found: &ObservedLink, plan: &PodPlan) -> bool {
     plan.links.iter().any(|link| {
         link.name.as_str() == found.name
-            && ((plan.group != 0 && found.group == plan.group)
-                || same_owner(found.alias.as_deref(), &link.alias))
+            && ((plan.group != 0 && found.group == plan.group) || has_owner_of(found, &link.alias))
     })
 }
 
-/// Whether two marks are of the same container and call.
-fn same_owner(found: Option<&str>, planned: &str) -> bool {
-    match (found.and_then(Alias::parse), Alias::parse(planned)) {
-        (Some(found), Some(planned)) => {
-            (found.container, found.cni_ifname) == (planned.container, planned.cni_ifname)
-        }
-        _ => found == Some(planned),
-    }
+/// Whether a link's mark is of the same call as the planned one.
+fn has_owner_of(found: &ObservedLink, planned: &str) -> bool {
+    let mark = found.alias.as_deref();
+    mark.is_some_and(|mark| Alias::same_owner(mark, planned))
 }

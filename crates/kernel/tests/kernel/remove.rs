@@ -1,5 +1,6 @@
-use crate::lab::{Lab, alias, bridge, host_end, net, node_plan, plan, port};
-use plexus_core::plan::{PodPlan, Rule};
+use crate::lab::{Lab, alias, bridge, host_end, ifname, net, node_plan, plan, port, routed};
+use plexus_core::attachment::Alias;
+use plexus_core::plan::{LinkKind, PodPlan, Rule};
 use plexus_kernel::pod::{self, Removed};
 use plexus_kernel::{Netns, node};
 
@@ -154,6 +155,55 @@ fn marked_links_go_without_a_plan() {
     assert_eq!(remove("c1", "eth0", None).on_node, 1);
     assert_eq!(remove("c1", "eth0", Some(&pod.netns)).in_pod, 2);
     assert!(pod.ns.sh("ip -o link").contains("net9"));
+}
+
+/// Names so long that a mark cannot hold them: `net1` of one container must not be taken for
+/// `net1` of the other, neither in a pod nor on the node.
+#[test]
+fn long_names_do_not_make_links_anybodys() {
+    let lab = Lab::new();
+    let (one, two) = (lab.pod("one"), lab.pod("two"));
+    for length in [64, 200] {
+        let (first, second) = ("a".repeat(length), "b".repeat(length));
+        let make = |container: &str, group| {
+            let mark = long_alias(container, "net1");
+            let mut link = routed(container, "net1", &["10.9.0.2/32"]);
+            if let LinkKind::Veth(end) = &mut link.kind {
+                end.name = ifname("same0");
+                end.alias.clone_from(&mark);
+            }
+            link.alias = mark;
+            plan(group, vec![link])
+        };
+        let (mine, other) = (make(&first, 1), make(&second, 2));
+        lab.apply(&mine, &one);
+        for pod in [Some(&two.netns), Some(&one.netns), None] {
+            let removed = pod::remove(&other, pod, &lab.side).unwrap();
+            assert_eq!((removed.in_pod, removed.on_node), (0, 0), "{length}");
+        }
+        let marked = |container: &str| {
+            pod::remove_marked(None, crate::lab::HERE, container, "eth0", &lab.side).unwrap()
+        };
+        assert_eq!(marked(&second), Removed::default(), "{length}");
+        assert_eq!(marked(&first).on_node, 1, "{length}");
+        lab.apply(&mine, &one);
+        one.ns.sh("ip link set net1 group 0");
+        let removed = pod::remove(&mine, Some(&one.netns), &lab.side).unwrap();
+        assert_eq!(removed.in_pod, 1, "{length}");
+    }
+}
+
+fn long_alias(container: &str, name: &str) -> String {
+    let alias = Alias {
+        node: crate::lab::HERE,
+        container: container.to_owned(),
+        cni_ifname: "eth0".to_owned(),
+        network: "n".repeat(190),
+        ifname: name.to_owned(),
+        pool: "p".repeat(100),
+        addresses: vec![],
+    };
+    alias.render()
 }
 
 #[test]

@@ -18,3 +18,4 @@ pub use index::{address_at, exclude_range, index_of};
 pub use key::PoolKey;
 pub use pool::{Pool, PoolError};
 pub use pools::Pools;
+pub(crate) use pools::every_subnet;

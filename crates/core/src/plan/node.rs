@@ -3,12 +3,25 @@
 use super::effective::effective;
 use super::{Bridge, Masquerade, NodePlan, settings};
 use crate::attachment::{Assigned, DefaultRoute};
+use crate::ipam::every_subnet;
 use ipnet::IpNet;
-use plexus_api::cni::{self, Native, Provider};
+use plexus_api::cni::{self, Ipam, Native, Provider};
 use plexus_types::{Family, NetworkName};
 
 /// What one attachment of a network needs on the node.
+///
+/// With IPAM `plexus` it is what the network needs: gateways and masquerading of all its subnets,
+/// whichever of them the attachment's addresses are from. So it is the same for every pod, and
+/// nothing changes on the node when a subnet is full and the next one is begun.
 pub fn node_plan(network: &NetworkName, native: &Native, assigned: &Assigned) -> NodePlan {
+    let every = match &native.ipam {
+        Some(Ipam::Plexus(config)) => Some(Assigned {
+            ips: every_subnet(config),
+            ..Assigned::default()
+        }),
+        _ => None,
+    };
+    let assigned = every.as_ref().unwrap_or(assigned);
     let assigned = effective(native, assigned, DefaultRoute::AsConfigured);
     match &native.provider {
         Provider::Macvlan(_) => NodePlan::default(),

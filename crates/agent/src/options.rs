@@ -16,7 +16,8 @@ pub struct Options {
     pub state_dir: PathBuf,
     /// Where runtimes look for plugins; searched for delegates if no other directory is given.
     pub cni_bin_dir: PathBuf,
-    /// Where runtimes look for configurations.
+    /// Where runtimes look for configurations. Not used yet: for the conflist that the agent will
+    /// write.
     pub cni_conf_dir: PathBuf,
     /// Where delegates are, if not in the plugin directory.
     pub delegate_bin_dir: Option<PathBuf>,

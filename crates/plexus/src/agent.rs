@@ -12,7 +12,7 @@ pub(crate) struct Flags {
     /// Name of this node, for logs and records.
     #[arg(long, env = "PLEXUS_NODE", default_value = "localhost")]
     node: String,
-    /// Unix socket that plexus-cni connects to.
+    /// Unix socket that plexus-cni connects to; one agent per socket.
     #[arg(long, env = "PLEXUS_SOCKET", default_value = "/run/plexus/agent.sock")]
     socket: PathBuf,
     /// Directory of the journal; one agent per directory.
@@ -21,7 +21,8 @@ pub(crate) struct Flags {
     /// Directory in which runtimes look for CNI plugins.
     #[arg(long, env = "PLEXUS_CNI_BIN_DIR", default_value = "/opt/cni/bin")]
     cni_bin_dir: PathBuf,
-    /// Directory in which runtimes look for CNI configurations.
+    /// Directory in which runtimes look for CNI configurations; not used yet: for the conflist that
+    /// the agent will write.
     #[arg(long, env = "PLEXUS_CNI_CONF_DIR", default_value = "/etc/cni/net.d")]
     cni_conf_dir: PathBuf,
     /// Directory of the plugins to execute, if not the CNI plugin directory.

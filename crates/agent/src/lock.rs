@@ -1,22 +1,24 @@
-//! One agent per state directory. The lock is taken before the socket is touched, so a second
-//! agent leaves the first one's socket alone.
+//! One agent per state directory, and one per socket: two that shared a socket would end each
+//! other's plugins. Both locks are taken before anything else is touched, so a second agent leaves
+//! everything of the first one's alone. Lock files stay: removing one could free a lock that
+//! somebody else has just taken.
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The lock on a state directory; free again when the process ends, however it ends.
+/// The lock on a state directory or a socket; free again when the process ends, however it ends.
 #[derive(Debug)]
-pub(crate) struct StateLock {
+pub(crate) struct Lock {
     _file: File,
 }
 
-/// Why the directory is not ours.
+/// Why the directory or the socket is not ours.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another agent has it.
+    /// Another agent has the directory.
     #[error(
         "another agent (process {holder}) uses the state directory {directory}; stop it first, or give this one its own --state-dir"
     )]
@@ -26,52 +28,87 @@ pub enum LockError {
         /// Who has it.
         holder: String,
     },
-    /// The directory or the lock file cannot be made.
-    #[error("cannot lock the state directory {directory}")]
+    /// Another agent has the socket.
+    #[error(
+        "another agent (process {holder}) serves the socket {socket}; stop it first, or give this one its own --socket"
+    )]
+    SocketTaken {
+        /// The socket.
+        socket: PathBuf,
+        /// Who has it.
+        holder: String,
+    },
+    /// The lock file or its directory cannot be made.
+    #[error("cannot take the lock {file}")]
     Io {
-        /// The directory.
-        directory: PathBuf,
+        /// The lock file.
+        file: PathBuf,
         /// Why.
         #[source]
         source: std::io::Error,
     },
 }
 
-impl StateLock {
-    /// Makes the directory if need be and locks it.
-    pub(crate) fn take(directory: &Path) -> Result<Self, LockError> {
-        let io = |source| LockError::Io {
+impl Lock {
+    /// Makes the state directory if need be and locks it.
+    pub(crate) fn state(directory: &Path) -> Result<Self, LockError> {
+        take(&directory.join("lock"), 0o700, |holder| LockError::Taken {
             directory: directory.to_owned(),
-            source,
-        };
+            holder,
+        })
+    }
+
+    /// Locks the socket by a file beside it; makes its directory if need be.
+    pub(crate) fn socket(socket: &Path) -> Result<Self, LockError> {
+        let mut file = socket.as_os_str().to_owned();
+        file.push(".lock");
+        take(Path::new(&file), 0o755, |holder| LockError::SocketTaken {
+            socket: socket.to_owned(),
+            holder,
+        })
+    }
+}
+
+/// Locks a file, made if need be in a directory of that mode; `taken` says who was first.
+fn take(
+    path: &Path,
+    directory_mode: u32,
+    taken: impl FnOnce(String) -> LockError,
+) -> Result<Lock, LockError> {
+    let io = |source| LockError::Io {
+        file: path.to_owned(),
+        source,
+    };
+    if let Some(directory) = path.parent() {
         DirBuilder::new()
             .recursive(true)
-            .mode(0o700)
+            .mode(directory_mode)
             .create(directory)
             .map_err(io)?;
-        let mut file = OpenOptions::new()
-            .create(true)
-            .read(true)
-            .write(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(directory.join("lock"))
-            .map_err(io)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                let mut holder = String::new();
-                let _ = (&mut file).take(20).read_to_string(&mut holder);
-                return Err(LockError::Taken {
-                    directory: directory.to_owned(),
-                    holder,
-                });
-            }
-            Err(errno) => return Err(io(errno.into())),
-        }
-        note_holder(&mut file);
-        Ok(Self { _file: file })
     }
+    let mut file = OpenOptions::new()
+        .create(true)
+        .read(true)
+        .write(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)
+        .map_err(io)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let mut holder = String::new();
+            let _ = (&mut file).take(20).read_to_string(&mut holder);
+            if holder.is_empty() {
+                "unknown".clone_into(&mut holder);
+            }
+            return Err(taken(holder));
+        }
+        Err(errno) => return Err(io(errno.into())),
+    }
+    note_holder(&mut file);
+    Ok(Lock { _file: file })
 }
 
 /// For the message of the next one; without it the lock holds all the same (a full disk).
@@ -88,14 +125,43 @@ mod tests {
     #[test]
     fn the_second_is_told_who_the_first_is() {
         let directory = std::env::temp_dir().join(format!("plexus-lock-{}", std::process::id()));
-        let first = StateLock::take(&directory).unwrap();
-        let error = StateLock::take(&directory).unwrap_err().to_string();
+        let first = Lock::state(&directory).unwrap();
+        let error = Lock::state(&directory).unwrap_err().to_string();
         assert!(
             error.contains(&format!("process {}", std::process::id())),
             "{error}"
         );
         drop(first);
-        StateLock::take(&directory).unwrap();
+        Lock::state(&directory).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_socket_is_locked_whatever_the_state_directory() {
+        let directory = std::env::temp_dir().join(format!("plexus-sock-{}", std::process::id()));
+        let socket = directory.join("run/agent.sock");
+        let first = Lock::socket(&socket).unwrap();
+        let error = Lock::socket(&socket).unwrap_err().to_string();
+        let holder = format!("process {}", std::process::id());
+        assert!(
+            error.contains(&holder) && error.contains("run/agent.sock;"),
+            "{error}"
+        );
+        drop(first);
+        assert!(
+            directory.join("run/agent.sock.lock").exists(),
+            "the file stays"
+        );
+        Lock::socket(&socket).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let directory = std::env::temp_dir().join(format!("plexus-link-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        std::os::unix::fs::symlink("/dev/null", directory.join("lock")).unwrap();
+        assert!(matches!(Lock::state(&directory), Err(LockError::Io { .. })));
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -1,12 +1,12 @@
 //! From nothing to ready, in an order that cannot harm another agent or a running pod:
-//! lock, journal, probe, strays, replay, socket.
+//! locks, strays, journal, probe, replay, socket.
 
 use crate::admission::Admission;
 use crate::background;
 use crate::failure;
 use crate::ipam::Addresses;
 use crate::journal::Journal;
-use crate::lock::{LockError, StateLock};
+use crate::lock::{Lock, LockError};
 use crate::metrics::Metrics;
 use crate::node::Kept;
 use crate::options::Options;
@@ -28,7 +28,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// Why an agent does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The state directory is not ours.
+    /// The state directory or the socket is not ours.
     #[error(transparent)]
     Lock(#[from] LockError),
     /// The socket cannot be served.
@@ -51,7 +51,8 @@ pub enum StartError {
 /// Runs an agent until it is asked to stop (SIGTERM, SIGINT).
 pub fn run(options: Options) -> Result<(), StartError> {
     let signals = Signals::block().map_err(StartError::Process)?;
-    let _lock = StateLock::take(&options.state_dir)?;
+    let _state = Lock::state(&options.state_dir)?;
+    let _socket = Lock::socket(&options.socket)?;
     let strays = delegate::end_strays(&options.spool(), STRAY_GRACE).map_err(StartError::Strays)?;
     if strays > 0 {
         tracing::warn!(

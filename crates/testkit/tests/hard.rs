@@ -7,8 +7,11 @@
     reason = "a test"
 )]
 
-use plexus_testkit::{Agent, Call, CniOutput, Node, Pod, Start, config, eventually, run};
+use plexus_testkit::{
+    Agent, Call, CniOutput, Node, PLEXUS, Pod, Start, bin, config, eventually, run,
+};
 use serde_json::{Value, json};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_millis(300);
@@ -258,13 +261,46 @@ fn a_second_agent_is_refused() {
         assert!(!status.success());
     }
     let log = std::fs::read_to_string(node.log()).unwrap();
-    assert!(
-        log.contains(&agent.pid().to_string()) || log.contains("another"),
-        "{log}"
+    let refusal = format!(
+        "another agent (process {}) uses the state directory {}; stop it first",
+        agent.pid(),
+        node.state_dir().display()
     );
+    assert_eq!(log.matches(&refusal).count(), 2, "{log}");
     assert!(agent.alive());
     assert_eq!(agent.get("/readyz").unwrap().status, 200);
     node.pod("c1").add(&config::routed());
+}
+
+#[test]
+fn a_second_agent_with_a_state_directory_of_its_own_is_refused_the_socket() {
+    let node = Node::new();
+    let mut agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    // A plugin at work: the second agent must not take it for a stray.
+    let adding = pod.call("ADD", &slow(&node, "2")).spawn();
+    eventually("it is at work", || node.file("fake.log").exists());
+    let directory = node.file("other-state").to_string_lossy().into_owned();
+    let mut second = Command::new(bin(PLEXUS));
+    second
+        .args(["agent", "--state-dir", &directory, "--socket"])
+        .arg(node.socket());
+    let refused = node.ns().enter(|| second.output()).unwrap();
+    let refused = (
+        refused.status.success(),
+        String::from_utf8_lossy(&refused.stderr),
+    );
+    let text = format!(
+        "another agent (process {}) serves the socket {}; stop it first",
+        agent.pid(),
+        node.socket().display()
+    );
+    assert!(!refused.0 && refused.1.contains(&text), "{refused:?}");
+    CniOutput::new(&adding.wait(Duration::from_secs(20))).ok();
+    assert!(agent.alive());
+    assert_eq!(agent.get("/readyz").unwrap().status, 200);
+    assert_eq!(agent.stop().code(), Some(0));
+    let _agent = Agent::start(&node);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 
 use crate::attach::Adding;
 use crate::call::Call;
+use crate::failure;
 use crate::journal::{DelegateRecord, Record};
 use crate::segment::Made;
-use plexus_api::cni::{Chain, Code, Error, Outcome, RemainsNetwork, Version};
-use plexus_cni::delegate::{self as runner, Runner};
+use plexus_api::cni::{Chain, Code, Error, How, Outcome, RemainsNetwork, Version};
+use plexus_cni::delegate::{self as runner, Cause, Runner};
 use plexus_core::resolve::{Delegate, Resolved};
 use serde_json::{Map, Value};
 
@@ -62,15 +63,21 @@ pub(crate) fn check(
     }
 }
 
-/// DEL with nothing but the request: the result that the runtime kept stands in for the journal.
-/// Plugins that natively understood configurations name are run as well: they find nothing.
+/// DEL of one network with nothing but the request: the result that the runtime kept stands in
+/// for the journal.
+///
+/// A configuration that validates says which networks were never executed. Of one that does not,
+/// every plugin that can be run is run: one that had nothing to do finds nothing. Those that
+/// cannot be run are left out, or the DEL would never succeed.
 pub(crate) fn del_from_request(
     runner: &Runner,
     call: &Call<'_>,
     network: &RemainsNetwork,
     result: Option<&Outcome>,
 ) -> Result<(), Error> {
-    let Some(name) = &network.name else {
+    let conf = call.conf().ok();
+    let how = conf.and_then(|conf| conf.body.networks().get(network.index));
+    let (Some(name), None | Some(How::Delegate(_))) = (&network.name, how.map(|n| &n.how)) else {
         return Ok(());
     };
     let version = call.remains().version.unwrap_or(Version::V1_1_0);
@@ -82,12 +89,32 @@ pub(crate) fn del_from_request(
     let environment = runner::Call {
         container: call.container()?,
         netns: &call.request.netns,
-        ifname: call.ifname()?,
+        ifname: network.interface.as_ref().map_or(call.ifname(), Ok)?,
         args: &call.request.args,
     };
-    let runtime = Map::new();
+    let runtime = conf
+        .map(|conf| conf.runtime.raw.clone())
+        .unwrap_or_default();
     let steps = runner.steps(name, &chain, environment, &runtime);
-    together(steps.del_chain(steps.len(), result))
+    let mut errors = steps.del_chain(steps.len(), result);
+    if how.is_none() {
+        errors.retain(|error| !is_left_out(error));
+    }
+    together(errors)
+}
+
+fn is_left_out(error: &runner::Error) -> bool {
+    let never = matches!(
+        error.cause,
+        Cause::NotFound { .. } | Cause::NotAllowed { .. } | Cause::Ourselves(_)
+    );
+    if never {
+        tracing::warn!(
+            error = failure::chain(error),
+            "a plugin was left out of a DEL without journal and valid configuration"
+        );
+    }
+    never
 }
 
 impl Adding<'_> {

@@ -8,7 +8,7 @@ use crate::failure;
 use crate::ipam::host_local::{self, Locked};
 use crate::journal::{Record, Stored};
 use crate::verbs::Agent;
-use plexus_api::cni::{Code, Error};
+use plexus_api::cni::{Code, Error, RemainsNetwork};
 use plexus_kernel::{Netns, pod};
 use plexus_types::{ContainerId, IfName};
 
@@ -127,15 +127,15 @@ impl Agent {
             problems.push(error.to_string());
         }
         let remains = call.remains();
-        for (index, network) in remains.networks.iter().enumerate() {
-            let Some(name) = &network.name else { continue };
-            if let Some(data_dir) = &network.data_dir {
-                let directory = host_local::directory(data_dir, name);
-                self.release_files(call, &directory, &mut problems)?;
+        for network in remains.networks.iter().rev() {
+            let result = remains.prev_result.as_ref();
+            let result = result.filter(|_| network.interface.is_none());
+            if let Err(error) = delegate::del_from_request(&self.runner, call, network, result) {
+                // Whoever is still there keeps its address.
+                problems.push(error.to_string());
+            } else if let Err(error) = release_files(call, network) {
+                problems.push(error.to_string());
             }
-            let result = remains.prev_result.as_ref().filter(|_| index == 0);
-            let deleted = delegate::del_from_request(&self.runner, call, network, result);
-            problems.extend(deleted.err().map(|error| error.to_string()));
         }
         if problems.is_empty() {
             return Ok(());
@@ -145,21 +145,6 @@ impl Agent {
             problems.join("; "),
             "repeat the DEL",
         ))
-    }
-
-    fn release_files(
-        &self,
-        call: &Call<'_>,
-        directory: &std::path::Path,
-        problems: &mut Vec<String>,
-    ) -> Result<(), Error> {
-        let (container, ifname) = (call.container()?, call.ifname()?);
-        let released = Locked::open_existing(directory).and_then(|locked| match locked {
-            Some(locked) => locked.release_all(container, ifname),
-            None => Ok(()),
-        });
-        problems.extend(released.err().map(|error| failure::chain(&error)));
-        Ok(())
     }
 
     fn remove_marked(&self, call: &Call<'_>) -> Result<(), Error> {
@@ -175,4 +160,19 @@ impl Agent {
         .map(drop)
         .map_err(|error| failure::failed(&error, "repeat the DEL"))
     }
+}
+
+/// Frees what host-local's files keep for the network's interface.
+fn release_files(call: &Call<'_>, network: &RemainsNetwork) -> Result<(), Error> {
+    let (Some(name), Some(data_dir)) = (&network.name, &network.data_dir) else {
+        return Ok(());
+    };
+    let (container, ifname) = (call.container()?, call.ifname()?);
+    let ifname = network.interface.as_ref().unwrap_or(ifname);
+    let directory = host_local::directory(data_dir, name);
+    let released = Locked::open_existing(&directory).and_then(|locked| match locked {
+        Some(locked) => locked.release_all(container, ifname),
+        None => Ok(()),
+    });
+    released.map_err(|error| failure::failed(&error, "repeat the DEL"))
 }

@@ -7,7 +7,7 @@ use super::{OWN_TYPES, TOP_KEYS};
 use crate::Fields;
 use crate::cni::{NetConf, Outcome, Version};
 use crate::text::FromText;
-use plexus_types::{NetworkName, PluginType};
+use plexus_types::{IfName, NetworkName, PluginType};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -29,6 +29,10 @@ pub struct Remains {
 pub struct RemainsNetwork {
     /// Its name; in plugin mode the configuration's.
     pub name: Option<NetworkName>,
+    /// Its place in the configuration, from 0.
+    pub index: usize,
+    /// Its interface in the pod; none: the first, which is CNI_IFNAME.
+    pub interface: Option<IfName>,
     /// Where `host-local` keeps its addresses, if that is its IPAM.
     pub data_dir: Option<PathBuf>,
     /// Plugins that may have been executed, in order: their configurations, as in
@@ -54,13 +58,29 @@ impl NetConf {
         };
         match map.get("networks").and_then(Value::as_array) {
             Some(list) => {
-                let entries = list.iter().take(1024).filter_map(Value::as_object);
-                let keys = ["name", "interface", "sourceRouting"];
-                remains.networks = entries.map(|entry| network(entry, &keys)).collect();
+                let entries = list.iter().take(1024).enumerate();
+                let objects =
+                    entries.filter_map(|(index, entry)| Some((index, entry.as_object()?)));
+                remains.networks = objects
+                    .map(|(index, entry)| entry_of(index, entry))
+                    .collect();
             }
             None => remains.networks.push(network(&map, &TOP_KEYS)),
         }
         remains
+    }
+}
+
+/// An entry of `networks`. A name that cannot be an interface's is as good as none.
+fn entry_of(index: usize, entry: &Map<String, Value>) -> RemainsNetwork {
+    let interface = match index {
+        0 => None,
+        _ => typed(entry, "interface").or_else(|| IfName::new(&format!("net{index}")).ok()),
+    };
+    RemainsNetwork {
+        index,
+        interface,
+        ..network(entry, &["name", "interface", "sourceRouting"])
     }
 }
 

@@ -272,6 +272,27 @@ fn a_wrong_value_is_an_error_not_a_reason_to_execute() {
 }
 
 #[test]
+fn del_knows_the_interfaces_of_a_broken_configuration() {
+    let conf = json!({"type": "plexus-cni", "networks": [
+        {"name": "a", "interface": "ignored"}, {"name": "b"}, "broken",
+        {"name": "c", "interface": "storage0"}, {"name": "d", "interface": "a/b"},
+    ]});
+    let remains = NetConf::parse_lenient(conf.to_string().as_bytes());
+    let interfaces: Vec<Option<&str>> = remains
+        .networks
+        .iter()
+        .map(|network| network.interface.as_ref().map(|name| name.as_str()))
+        .collect();
+    assert_eq!(
+        interfaces,
+        [None, Some("net1"), Some("storage0"), Some("net4")]
+    );
+    let conf = json!({"name": "n", "type": "macvlan", "interface": "x"});
+    let remains = NetConf::parse_lenient(conf.to_string().as_bytes());
+    assert_eq!(remains.networks[0].interface, None, "plugin mode");
+}
+
+#[test]
 fn what_del_can_use_of_a_broken_configuration() {
     let conf = json!({"cniVersion": "0.4.0", "name": "n", "type": "macvlan", "mode": 5, "odd": {},
         "ipam": {"type": "host-local", "subnet": "bad", "dataDir": "/run/x"},
@@ -300,6 +321,7 @@ fn what_del_can_use_of_a_broken_configuration() {
     let dir = remains.networks[0].data_dir.as_ref().unwrap();
     assert_eq!(dir.to_str(), Some("/var/lib/cni/networks"));
     assert_eq!(remains.networks[1].name, None);
+    assert_eq!(remains.networks[1].index, 2, "a broken entry counts");
     assert_eq!(
         remains.networks[1].plugins,
         [json!({"type": "ptp"}).as_object().unwrap().clone()]

@@ -2,72 +2,145 @@
 //! flocked, one file per address, `last_reserved_ip.<set>`. The native and the executed plugin can
 //! share a range, and one can be swapped for the other at any time.
 //!
-//! Which address is next is decided in `core`; here are the files.
+//! Which address is next is decided in `core`; here are the files. A lock is waited for, never for
+//! ever: whoever holds it may hang.
 
 use plexus_faults::effect;
 use plexus_types::{ContainerId, IfName, NetworkName};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a call waits for locks that others hold. A plugin has one for some milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The directory cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("host-local: cannot {what} {path}")]
-pub(crate) struct DirectoryError {
-    what: &'static str,
-    path: PathBuf,
-    #[source]
-    source: std::io::Error,
+pub(crate) enum DirectoryError {
+    /// A file operation failed.
+    #[error("host-local: cannot {what} {path}")]
+    Failed {
+        what: &'static str,
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    /// Somebody else has the lock and keeps it.
+    #[error("host-local: {path} has been locked by another process for {} s", waited.as_secs())]
+    Busy {
+        /// The lock file.
+        path: PathBuf,
+        /// How long we waited.
+        waited: Duration,
+    },
 }
 
 /// A network's directory, locked against every other plugin that uses it.
 #[derive(Debug)]
 pub(crate) struct Locked {
     path: PathBuf,
-    _lock: File,
+    lock: Arc<LockFile>,
 }
+
+/// An open `lock`. Who opens one file twice and locks both waits for himself.
+#[derive(Debug)]
+struct LockFile {
+    file: File,
+    path: PathBuf,
+}
+
+/// Device and inode.
+type Identity = (u64, u64);
 
 /// Where a network's addresses are.
 pub(crate) fn directory(data_dir: &Path, network: &NetworkName) -> PathBuf {
     data_dir.join(network.as_str())
 }
 
-impl Locked {
-    /// Makes the directory if need be and waits for its lock.
-    pub(crate) fn open(path: &Path) -> Result<Self, DirectoryError> {
+/// Makes the directories if need be and waits for their locks, each once, whatever names it has,
+/// and in the order of their identities: the same for everyone.
+pub(crate) fn lock_all(
+    directories: BTreeSet<PathBuf>,
+) -> Result<BTreeMap<PathBuf, Locked>, DirectoryError> {
+    let mut locks: BTreeMap<Identity, Arc<LockFile>> = BTreeMap::new();
+    let mut locked = BTreeMap::new();
+    for path in directories {
         effect("file.directory<");
-        let made = DirBuilder::new().recursive(true).mode(0o755).create(path);
+        let made = DirBuilder::new().recursive(true).mode(0o755).create(&path);
         effect("file.directory>");
-        made.map_err(failed("create the directory", path))?;
-        Self::lock(path)
+        made.map_err(failed("create the directory", &path))?;
+        let (identity, file) = LockFile::open(&path)?;
+        let lock = Arc::clone(locks.entry(identity).or_insert_with(|| Arc::new(file)));
+        locked.insert(path.clone(), Locked { path, lock });
     }
-
-    /// Waits for the lock of a directory that exists; none if it does not.
-    pub(crate) fn open_existing(path: &Path) -> Result<Option<Self>, DirectoryError> {
-        match path.try_exists() {
-            Ok(false) => Ok(None),
-            _ => Self::lock(path).map(Some),
-        }
+    let until = Instant::now() + PATIENCE;
+    for lock in locks.values() {
+        lock.wait(until)?;
     }
+    Ok(locked)
+}
 
-    fn lock(path: &Path) -> Result<Self, DirectoryError> {
-        let name = path.join("lock");
-        let lock = OpenOptions::new()
+impl LockFile {
+    fn open(directory: &Path) -> Result<(Identity, Self), DirectoryError> {
+        let path = directory.join("lock");
+        let file = OpenOptions::new()
             .read(true)
             .create(true)
             .append(true)
             .mode(0o750)
-            .open(&name)
-            .map_err(failed("open", &name))?;
-        flock(&lock, FlockOperation::LockExclusive)
-            .map_err(|errno| failed("lock", &name)(errno.into()))?;
-        Ok(Self {
-            path: path.to_owned(),
-            _lock: lock,
-        })
+            .open(&path)
+            .map_err(failed("open", &path))?;
+        let metadata = file.metadata().map_err(failed("look at", &path))?;
+        Ok(((metadata.dev(), metadata.ino()), Self { file, path }))
+    }
+
+    /// Asks again and again: flock knows no time limit.
+    fn wait(&self, until: Instant) -> Result<(), DirectoryError> {
+        let mut pause = Duration::from_micros(100);
+        loop {
+            match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(()),
+                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < until => {}
+                Err(Errno::WOULDBLOCK | Errno::INTR) => {
+                    return Err(DirectoryError::Busy {
+                        path: self.path.clone(),
+                        waited: PATIENCE,
+                    });
+                }
+                Err(errno) => return Err(failed("lock", &self.path)(errno.into())),
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Locked {
+    /// Waits for the lock of a directory that exists; none if it does not.
+    pub(crate) fn open_existing(path: &Path) -> Result<Option<Self>, DirectoryError> {
+        match path.try_exists() {
+            Ok(false) => Ok(None),
+            _ => {
+                let (_, lock) = LockFile::open(path)?;
+                lock.wait(Instant::now() + PATIENCE)?;
+                Ok(Some(Self {
+                    path: path.to_owned(),
+                    lock: Arc::new(lock),
+                }))
+            }
+        }
+    }
+
+    /// Whether it is the same directory by another name.
+    pub(crate) fn is_also(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.lock, &other.lock)
     }
 
     /// Whether no one has the address.
@@ -209,7 +282,7 @@ fn read_small(name: &Path) -> Option<String> {
 
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> DirectoryError {
     let path = path.to_owned();
-    move |source| DirectoryError { what, path, source }
+    move |source| DirectoryError::Failed { what, path, source }
 }
 
 #[cfg(test)]
@@ -222,10 +295,15 @@ mod tests {
         (path, "c1".parse().unwrap(), "net1".parse().unwrap())
     }
 
+    fn open(path: &Path) -> Locked {
+        let mut locked = lock_all([path.to_owned()].into()).unwrap();
+        locked.remove(path).unwrap()
+    }
+
     #[test]
     fn files_are_those_of_the_reference_plugin() {
         let (path, container, ifname) = fixture("files");
-        let locked = Locked::open(&path).unwrap();
+        let locked = open(&path);
         let address = "fd00:1::2".parse().unwrap();
         assert!(locked.is_free(address).unwrap());
         locked.reserve(address, 1, &container, &ifname).unwrap();
@@ -246,7 +324,7 @@ mod tests {
     #[test]
     fn release_leaves_others_alone() {
         let (path, container, ifname) = fixture("release");
-        let locked = Locked::open(&path).unwrap();
+        let locked = open(&path);
         let (mine, other): (IpAddr, IpAddr) =
             ("10.0.0.2".parse().unwrap(), "10.0.0.3".parse().unwrap());
         locked.reserve(mine, 0, &container, &ifname).unwrap();
@@ -267,5 +345,23 @@ mod tests {
         let (path, ..) = fixture("absent");
         assert!(Locked::open_existing(&path).unwrap().is_none());
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_lock_that_somebody_keeps_is_not_waited_for_in_vain() {
+        let (path, ..) = fixture("kept");
+        let held = open(&path);
+        let begun = Instant::now();
+        let (_, lock) = LockFile::open(&path).unwrap();
+        let error = lock.wait(begun + Duration::from_millis(50)).unwrap_err();
+        assert!(matches!(error, DirectoryError::Busy { .. }), "{error}");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| Locked::open_existing(&path).unwrap().is_some());
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(!waiting.is_finished());
+            drop(held);
+            assert!(waiting.join().unwrap());
+        });
+        std::fs::remove_dir_all(path).unwrap();
     }
 }

@@ -13,7 +13,7 @@ mod resolv;
 
 use crate::failure;
 use crate::journal::{HostLocalLease, NativeRecord, Record, owner_of};
-use host_local::Locked;
+use host_local::{DirectoryError, Locked};
 use plexus_api::cni::{Code, Error, HostLocal, Ipam, Static};
 use plexus_core::attachment::{Assigned, AssignedIp, Wanted};
 use plexus_core::ipam::{PoolKey, Pools, host_local as order};
@@ -83,10 +83,14 @@ impl Addresses {
     /// journal's rows go with the record.
     pub(crate) fn release(&self, record: &Record) -> Result<(), Error> {
         let mut problems = Vec::new();
+        let mut code = Code::Io;
         for native in &record.body.natives {
             if let Some(lease) = &native.host_local
                 && let Err(error) = release_files(lease, native, &record.container)
             {
+                if matches!(error, DirectoryError::Busy { .. }) {
+                    code = Code::TryAgainLater;
+                }
                 problems.push(failure::chain(&error));
             }
         }
@@ -94,7 +98,7 @@ impl Addresses {
             return Ok(());
         }
         Err(Error::new(
-            Code::Io,
+            code,
             problems.join("; "),
             "repeat the DEL when the directory is usable",
         ))
@@ -138,7 +142,7 @@ impl Reservation<'_> {
             if let Some(locked) = self.locked.get(&directory) {
                 locked
                     .reserve(address, set, self.container, &ifname)
-                    .map_err(|error| failure::failed(&error, DIRECTORY))?;
+                    .map_err(|error| unusable(&error))?;
             }
         }
         self.locked.clear();
@@ -206,11 +210,11 @@ impl Reservation<'_> {
         let shares = order::share_out(&section.ranges, &requested).map_err(host_local_failed)?;
         let mut ips = Vec::with_capacity(section.ranges.len());
         for (set, (ranges, share)) in section.ranges.iter().zip(shares).enumerate() {
-            let to_write = &self.to_write;
+            let (to_write, all) = (&self.to_write, &self.locked);
             let mut free = |address: IpAddr| {
-                let promised = to_write
-                    .iter()
-                    .any(|(d, a, ..)| d == directory && *a == address);
+                let promised = to_write.iter().any(|(d, a, ..)| {
+                    *a == address && all.get(d).is_some_and(|other| other.is_also(locked))
+                });
                 Ok(!promised && locked.is_free(address)?)
             };
             let picked = order::next(ranges, locked.last_reserved(set), share, &mut free)
@@ -248,10 +252,8 @@ impl Drop for Reservation<'_> {
 
 const DIRECTORY: &str = "check that the ipam's dataDir is on a writable disk with free space";
 
-/// Each directory once, in order: whoever locks several does it in the same order as everyone.
 fn lock_directories(wanted: &[&Wanted]) -> Result<BTreeMap<PathBuf, Locked>, Error> {
-    let mut locked = BTreeMap::new();
-    let mut directories: Vec<PathBuf> = wanted
+    let directories = wanted
         .iter()
         .filter_map(|one| match &one.native.ipam {
             Some(Ipam::HostLocal(section)) => {
@@ -260,20 +262,25 @@ fn lock_directories(wanted: &[&Wanted]) -> Result<BTreeMap<PathBuf, Locked>, Err
             _ => None,
         })
         .collect();
-    directories.sort();
-    directories.dedup();
-    for directory in directories {
-        let lock = Locked::open(&directory).map_err(|error| failure::failed(&error, DIRECTORY))?;
-        locked.insert(directory, lock);
+    host_local::lock_all(directories).map_err(|error| unusable(&error))
+}
+
+fn unusable(error: &DirectoryError) -> Error {
+    if matches!(error, DirectoryError::Busy { .. }) {
+        return Error::new(
+            Code::TryAgainLater,
+            failure::chain(error),
+            "try again later; if it lasts, end the plugin that holds the lock (`fuser -v` names it)",
+        );
     }
-    Ok(locked)
+    failure::failed(error, DIRECTORY)
 }
 
 fn release_files(
     lease: &HostLocalLease,
     native: &NativeRecord,
     container: &ContainerId,
-) -> Result<(), host_local::DirectoryError> {
+) -> Result<(), DirectoryError> {
     let Some(locked) = Locked::open_existing(&lease.directory)? else {
         return Ok(());
     };
@@ -302,7 +309,7 @@ fn pool_from_text(text: &str) -> Option<PoolKey> {
     PoolKey::from_word(word, &network.parse().ok()?)
 }
 
-fn host_local_failed(error: order::HostLocalError<host_local::DirectoryError>) -> Error {
+fn host_local_failed(error: order::HostLocalError<DirectoryError>) -> Error {
     use order::HostLocalError::{Full, Reserve, TooMany};
     let (code, next) = match &error {
         Reserve { .. } => (Code::Io, DIRECTORY),

@@ -121,3 +121,42 @@ fn host_local_is_written_only_when_told_to() {
     }
     std::fs::remove_dir_all(directory).unwrap();
 }
+
+#[test]
+fn one_directory_by_two_names_is_locked_once() {
+    let directory = std::env::temp_dir().join(format!("plexus-twice-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(directory.join("real")).unwrap();
+    std::os::unix::fs::symlink("real", directory.join("name")).unwrap();
+    let addresses = Addresses::default();
+    let container = "c1".parse().unwrap();
+    let (a, b) = (
+        wanted("eth0", host_local(&directory.join("real"))),
+        wanted("net1", host_local(&directory.join("name"))),
+    );
+    let begun = std::time::Instant::now();
+    let mut reservation = addresses.choose(&[&a, &b], &container).unwrap();
+    assert!(begun.elapsed().as_secs() < 5, "it waited for itself");
+    assert_eq!(addresses_of(&reservation), ["10.1.0.2", "10.1.0.3"]);
+    reservation.write().unwrap();
+    for name in ["10.1.0.2", "10.1.0.3"] {
+        assert!(directory.join("real/blue").join(name).exists());
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_directory_that_stays_locked_is_named() {
+    let directory = std::env::temp_dir().join(format!("plexus-kept-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    let held = host_local::lock_all([directory.join("blue")].into()).unwrap();
+    let addresses = Addresses::default();
+    let container = "c1".parse().unwrap();
+    let one = wanted("eth0", host_local(&directory));
+    let error = addresses.choose(&[&one], &container).unwrap_err();
+    assert_eq!(error.code, Code::TryAgainLater);
+    assert!(error.msg.contains(directory.to_str().unwrap()), "{error}");
+    drop(held);
+    drop(addresses.choose(&[&one], &container).unwrap());
+    std::fs::remove_dir_all(directory).unwrap();
+}

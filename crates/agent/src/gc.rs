@@ -2,8 +2,11 @@
 
 use crate::call::Call;
 use crate::failure;
+use crate::journal::{State, Stored};
 use crate::verbs::Agent;
 use plexus_api::cni::{Body, Code, Error, How, ValidAttachment};
+use plexus_types::{ContainerId, NetworkName};
+use std::collections::BTreeSet;
 
 impl Agent {
     /// Removes the network's attachments that are not in the list. A valid container id covers all
@@ -34,7 +37,8 @@ impl Agent {
             });
             problems.extend(removed.err().map(|error| error.to_string()));
         }
-        self.collect_delegates(&conf.body, valid, &mut problems);
+        let collected = self.collect_delegates(&conf.body, valid, &mut problems);
+        problems.extend(collected.err().map(|error| error.to_string()));
         if problems.is_empty() {
             return Ok(());
         }
@@ -45,17 +49,146 @@ impl Agent {
         ))
     }
 
+    /// A delegate removes what is not in its list, so the list must have everything that is
+    /// there; the runtime's has no interface but the first of each container.
     fn collect_delegates(
         &self,
         body: &Body,
         valid: &[ValidAttachment],
         problems: &mut Vec<String>,
-    ) {
+    ) -> Result<(), Error> {
+        if !body
+            .networks()
+            .iter()
+            .any(|network| matches!(network.how, How::Delegate(_)))
+        {
+            return Ok(());
+        }
+        let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
+        if matches!(body, Body::All { .. })
+            && let Some(container) = unknown(valid, &stored)
+        {
+            tracing::warn!(%container, "GC runs no delegates: which interfaces they made for a valid container is not known");
+            return Ok(());
+        }
         for network in body.networks() {
             if let How::Delegate(chain) = &network.how {
-                let errors = self.runner.gc(&network.name, chain, valid);
+                let valid = still_there(&network.name, valid, &stored);
+                let errors = self.runner.gc(&network.name, chain, &valid);
                 problems.extend(errors.iter().map(|error| error.to_cni().to_string()));
             }
         }
+        Ok(())
+    }
+}
+
+/// A container that is valid, and whose record was lost with an earlier journal: adopting finds
+/// our own links only.
+fn unknown<'a>(valid: &'a [ValidAttachment], stored: &[Stored]) -> Option<&'a ContainerId> {
+    let known = |container: &ContainerId| {
+        let mut records = stored.iter().map(|stored| &stored.record);
+        records.any(|record| record.container == *container && !record.body.adopted)
+    };
+    let mut containers = valid.iter().map(|one| &one.container);
+    containers.find(|container| !known(container))
+}
+
+/// What a network's delegates must not remove: what the runtime names, and what they made for any
+/// record that is not on its way out, also one of another configuration with the same network.
+fn still_there(
+    network: &NetworkName,
+    valid: &[ValidAttachment],
+    stored: &[Stored],
+) -> Vec<ValidAttachment> {
+    let mut all: BTreeSet<ValidAttachment> = valid.iter().cloned().collect();
+    for stored in stored.iter().filter(|s| s.state != State::Deleting) {
+        let delegates = stored.record.body.delegates.iter();
+        for delegate in delegates.filter(|delegate| delegate.network == *network) {
+            all.insert(ValidAttachment {
+                container: stored.record.container.clone(),
+                ifname: delegate.ifname.clone(),
+            });
+        }
+    }
+    all.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::{Body, DelegateRecord, Record};
+    use plexus_core::plan::PodPlan;
+    use plexus_types::NetnsCookie;
+
+    fn stored(container: &str, state: State, delegates: &[(&str, &str)]) -> Stored {
+        let delegate = |(index, (network, ifname)): (usize, &(&str, &str))| DelegateRecord {
+            index,
+            network: network.parse().unwrap(),
+            ifname: ifname.parse().unwrap(),
+            version: "1.1.0".to_owned(),
+            plugins: Vec::new(),
+            runtime: Default::default(),
+            begun: 1,
+            results: Vec::new(),
+        };
+        let body = Body {
+            pod: None,
+            args: String::new(),
+            path: String::new(),
+            config: "{}".to_owned(),
+            adopted: false,
+            total: delegates.len(),
+            natives: Vec::new(),
+            plan: PodPlan {
+                group: 7,
+                links: Vec::new(),
+            },
+            node: Vec::new(),
+            delegates: delegates.iter().enumerate().map(delegate).collect(),
+        };
+        let record = Record {
+            container: container.parse().unwrap(),
+            ifname: "eth0".parse().unwrap(),
+            network: "all".parse().unwrap(),
+            pod_uid: None,
+            boot: "boot".to_owned(),
+            cookie: NetnsCookie(1),
+            netns: "/run/netns/x".to_owned(),
+            body,
+        };
+        Stored {
+            record,
+            state,
+            result: None,
+        }
+    }
+
+    fn valid(container: &str, ifname: &str) -> ValidAttachment {
+        ValidAttachment {
+            container: container.parse().unwrap(),
+            ifname: ifname.parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_delegate_is_told_of_its_own_interfaces() {
+        let all = [
+            stored("g1", State::Done, &[("red", "net1"), ("blue", "net2")]),
+            stored("g2", State::Intent, &[("red", "x7")]),
+            stored("gone", State::Deleting, &[("red", "net1")]),
+        ];
+        let list = still_there(&"red".parse().unwrap(), &[valid("g1", "eth0")], &all);
+        let wanted = [valid("g1", "eth0"), valid("g1", "net1"), valid("g2", "x7")];
+        assert_eq!(list, wanted);
+    }
+
+    #[test]
+    fn a_valid_container_without_a_record_is_noticed() {
+        let mut all = [stored("g1", State::Done, &[("red", "net1")])];
+        let list = [valid("g1", "eth0"), valid("g0", "eth0")];
+        assert_eq!(unknown(&list[..1], &all), None);
+        assert_eq!(unknown(&list, &all), Some(&list[1].container));
+        all[0].record.body.adopted = true;
+        assert_eq!(unknown(&list, &all), Some(&list[0].container));
     }
 }

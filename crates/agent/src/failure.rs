@@ -40,14 +40,34 @@ pub(crate) fn journal(error: &JournalError) -> Error {
         }
         JournalError::Write { path, .. }
         | JournalError::Open { path, .. }
-        | JournalError::Read { path, .. } => {
+        | JournalError::Read { path, .. }
+            if is_of_disk(error) =>
+        {
             format!(
                 "check the free space and the health of the disk under {}",
                 path.display()
             )
         }
+        JournalError::Write { .. } | JournalError::Open { .. } | JournalError::Read { .. } => {
+            "report this as a bug, with the log".to_owned()
+        }
     };
     Error::new(Code::Io, chain(error), next)
+}
+
+/// Whether the disk or the file is to blame, as opposed to what was to be written.
+pub(crate) fn is_of_disk(error: &JournalError) -> bool {
+    use rusqlite::ErrorCode::{CannotOpen, DiskFull, ReadOnly, SystemIoFailure};
+    match error {
+        JournalError::Damaged { .. } => true,
+        JournalError::Write { source, .. }
+        | JournalError::Open { source, .. }
+        | JournalError::Read { source, .. } => matches!(
+            source.sqlite_error_code(),
+            Some(DiskFull | SystemIoFailure | ReadOnly | CannotOpen)
+        ),
+        JournalError::Newer { .. } | JournalError::Unreadable { .. } => false,
+    }
 }
 
 /// The caller was not let in.
@@ -100,5 +120,28 @@ pub(crate) fn status(code: Code) -> u16 {
         Code::Failed | Code::Io | Code::Altered | Code::Delegate(_) => 500,
         Code::UnknownContainer => 404,
         _ => 400,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_disk_is_blamed_only_for_what_it_did() {
+        let next = |code: std::ffi::c_int| {
+            let source = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+            let path = "/state/journal.db".into();
+            let what = "a row";
+            journal(&JournalError::Write { what, path, source }).details
+        };
+        // SQLITE_READONLY, SQLITE_IOERR, SQLITE_IOERR_WRITE, SQLITE_FULL, SQLITE_CANTOPEN
+        for code in [8, 10, 778, 13, 14] {
+            assert!(next(code).contains("free space"), "{code}");
+        }
+        // SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_MISUSE
+        for code in [1, 19, 1555, 21] {
+            assert!(next(code).contains("bug"), "{code}");
+        }
     }
 }

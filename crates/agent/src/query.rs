@@ -26,7 +26,11 @@ impl Agent {
     fn readiness(&self) -> Response {
         let mut text = String::new();
         let mut status = 200;
-        if let Err(error) = &self.journal {
+        let trouble = match &self.journal {
+            Ok(journal) => journal.trouble(),
+            Err(error) => Some(error.clone()),
+        };
+        if let Some(error) = trouble {
             status = 503;
             let _ = writeln!(text, "not ready: {error}");
         } else if !self.ready.load(SeqCst) {

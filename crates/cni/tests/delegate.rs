@@ -147,7 +147,7 @@ fn versions_are_asked_once_per_binary() {
         .runner
         .steps(&bench.network, &wanted, bench.call(), &bench.runtime);
     steps.check(&outcome).unwrap();
-    bench.runner.status(&bench.network, &wanted).unwrap();
+    bench.status(&wanted).unwrap();
     assert!(bench.runner.gc(&bench.network, &wanted, &[]).is_empty());
     assert!(bench.del(&wanted, 1, Some(&outcome)).is_empty());
     assert_eq!(bench.stdin("DEL.old").get("prevResult"), None);
@@ -192,7 +192,7 @@ fn gc_and_status_go_to_those_who_know_them() {
         Version::V1_1_0,
         json!([{"type":"new"},{"type":"ill"},{"type":"new"}]),
     );
-    let error = bench.runner.status(&bench.network, &both).unwrap_err();
+    let error = bench.status(&both).unwrap_err();
     assert_eq!((error.plugin.as_str(), error.verb), ("ill", "STATUS"));
     let valid = [ValidAttachment {
         container: bench.container.clone(),
@@ -210,7 +210,7 @@ fn gc_and_status_go_to_those_who_know_them() {
         version: Version::V1_0_0,
         ..both
     };
-    bench.runner.status(&bench.network, &older).unwrap();
+    bench.status(&older).unwrap();
 }
 
 #[test]

@@ -199,6 +199,34 @@ fn few_at_a_time_and_dels_apart() {
 }
 
 #[test]
+fn status_does_not_wait_for_adds_and_slowness_is_no_reason() {
+    let bench = Bench::with(|options| options.at_once = 1);
+    bench.plugin("slow", "[ $CNI_COMMAND = ADD ] && sleep 3; exit 0");
+    bench.plugin("hangs", "sleep 100");
+    bench.plugin("ill", FAIL);
+    let status = |plugins| bench.status(&chain(Version::V1_1_0, plugins));
+    std::thread::scope(|scope| {
+        let adding = scope.spawn(|| bench.add(&one("slow"), 0, None));
+        while !bench.dir.join("ADD.slow.env").exists() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let silent = status(json!([{"type": "slow"}])).unwrap();
+        assert!(silent.is_empty(), "{silent:?}");
+        assert!(!adding.is_finished(), "STATUS waited for the ADD");
+    });
+    let begun = Instant::now();
+    let silent = status(json!([{"type": "hangs"}, {"type": "slow"}])).unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(4));
+    assert!(silent[0].contains("killed"), "{silent:?}");
+    assert!(silent[1].contains("no time was left"), "{silent:?}");
+    // Also when the time is up, what is missing is missing; and an answer is an answer.
+    let error = status(json!([{"type": "hangs"}, {"type": "absent"}])).unwrap_err();
+    assert!(matches!(error.cause, Cause::NotFound { .. }), "{error}");
+    let error = status(json!([{"type": "slow"}, {"type": "ill"}])).unwrap_err();
+    assert!(matches!(error.cause, Cause::Told(_)), "{error}");
+}
+
+#[test]
 fn a_plugin_that_outlived_its_agent_is_waited_for_or_ended() {
     use std::process::{Command, Stdio};
     // What an agent leaves behind when it is killed: a locked file that the plugin reads from.

@@ -12,6 +12,7 @@
 
 mod record;
 mod schema;
+mod trouble;
 
 pub(crate) use record::{
     Body, DelegateRecord, HostLocalLease, NativeRecord, Record, State, Stored, owner_of,
@@ -94,6 +95,7 @@ pub enum JournalError {
 pub(crate) struct Journal {
     path: PathBuf,
     connection: Mutex<Connection>,
+    last_write_error: Mutex<Option<plexus_api::cni::Error>>,
 }
 
 impl Journal {
@@ -103,6 +105,7 @@ impl Journal {
         Ok(Self {
             path: path.to_owned(),
             connection: Mutex::new(connection),
+            last_write_error: Mutex::default(),
         })
     }
 
@@ -134,7 +137,7 @@ impl Journal {
         });
         drop(connection);
         effect("journal.begin>");
-        result.map_err(|source| self.write_error("the intent of an ADD", source))
+        self.written("the intent of an ADD", result)
     }
 
     /// Replaces the body: a delegate's step, or the plan of links that come after a delegate.
@@ -152,7 +155,7 @@ impl Journal {
         });
         drop(connection);
         effect("journal.update>");
-        result.map_err(|source| self.write_error("a step of an ADD", source))
+        self.written("a step of an ADD", result)
     }
 
     /// The ADD is complete: from now on only evidence undoes it.
@@ -167,9 +170,7 @@ impl Journal {
                 statement.execute(params![record.container.as_str(), record.ifname.as_str(), result])
             });
         effect("journal.done>");
-        written
-            .map(drop)
-            .map_err(|source| self.write_error("a completed ADD", source))
+        self.written("a completed ADD", written)
     }
 
     /// From now on the attachment is being removed, also by the next agent.
@@ -188,9 +189,7 @@ impl Journal {
                 statement.execute(params![container.as_str(), ifname.as_str()])
             });
         effect("journal.deleting>");
-        written
-            .map(drop)
-            .map_err(|source| self.write_error("the beginning of a DEL", source))
+        self.written("the beginning of a DEL", written)
     }
 
     /// Everything is gone from the kernel and from disk: the addresses are free.
@@ -213,7 +212,7 @@ impl Journal {
         });
         drop(connection);
         effect("journal.forget>");
-        result.map_err(|source| self.write_error("the end of a DEL", source))
+        self.written("the end of a DEL", result)
     }
 
     /// The record of one ADD call.
@@ -291,9 +290,7 @@ impl Journal {
             .prepare_cached("INSERT OR REPLACE INTO network (name, boot, plan) VALUES (?1, ?2, ?3)")
             .and_then(|mut statement| statement.execute(params![network.as_str(), boot, text]));
         effect("journal.keep>");
-        written
-            .map(drop)
-            .map_err(|source| self.write_error("what a network keeps on the node", source))
+        self.written("what a network keeps on the node", written)
     }
 
     /// What all networks keep on the node, of this boot; rows of an earlier boot are dropped.

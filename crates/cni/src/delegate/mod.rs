@@ -47,7 +47,7 @@ pub struct Options {
     pub spool: PathBuf,
     /// How long one run may take.
     pub timeout: Duration,
-    /// How many run at once; as many again for DELs, which never wait for the others.
+    /// How many run at once; as many again for DELs and for STATUS, which never wait for the others.
     pub at_once: usize,
     /// How many bytes a plugin may print.
     pub max_output: usize,
@@ -74,6 +74,7 @@ pub struct Runner {
     options: Options,
     usual: Slots,
     deleting: Slots,
+    asking: Slots,
     known: version::Known,
     started: AtomicU64,
 }
@@ -83,10 +84,12 @@ impl Runner {
     pub fn new(options: Options) -> Self {
         let usual = Slots::new(options.at_once);
         let deleting = Slots::new(options.at_once);
+        let asking = Slots::new(options.at_once);
         Self {
             options,
             usual,
             deleting,
+            asking,
             known: version::Known::default(),
             started: AtomicU64::new(0),
         }

@@ -10,6 +10,7 @@ use super::{Call, Cause, Runner};
 use plexus_api::cni::{self, Outcome, Version};
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// What a plugin is executed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,28 @@ impl Verb {
     }
 }
 
+/// What a plugin is run for, and by when it must have ended; no instant: the runner's usual limits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Errand {
+    pub(super) verb: Verb,
+    pub(super) until: Option<Instant>,
+}
+
+impl From<Verb> for Errand {
+    fn from(verb: Verb) -> Self {
+        Self { verb, until: None }
+    }
+}
+
+impl Errand {
+    /// How long it may take from now.
+    fn limit(self, usual: Duration) -> Duration {
+        self.until.map_or(usual, |until| {
+            usual.min(until.saturating_duration_since(Instant::now()))
+        })
+    }
+}
+
 /// A plugin that was found, and the version to speak with it.
 pub(super) struct Ready {
     found: Found,
@@ -55,28 +78,18 @@ pub(super) struct Ready {
 
 impl Runner {
     /// Finds the plugin of a configuration, and asks it for its versions if we do not know them.
-    /// `verb` is what it will be run for: it says whose slots the question takes.
+    /// `errand` is what it will be run for: it says whose slots the question takes.
     pub(super) fn ready(
         &self,
         plugin: &Map<String, Value>,
-        verb: Verb,
+        errand: Errand,
         wanted: Version,
     ) -> Result<Ready, Cause> {
-        let name = plugin
-            .get("type")
-            .and_then(Value::as_str)
-            .ok_or(Cause::NoType)?;
-        let found = find(&self.options, name)?;
-        // The plugin executes its IPAM plugin itself, so this is the only chance to refuse it.
-        if let Some(ipam) = plugin.get("ipam").and_then(|ipam| ipam.get("type"))
-            && let Some(ipam) = ipam.as_str().filter(|ipam| !ipam.is_empty())
-        {
-            find(&self.options, ipam)?;
-        }
+        let found = self.locate(plugin)?;
         let spoken = match self.known.get(&found) {
             Some(spoken) => spoken,
             None => {
-                let spoken = self.ask_versions(&found, verb)?;
+                let spoken = self.ask_versions(&found, errand)?;
                 self.known.put(&found, spoken.clone());
                 spoken
             }
@@ -89,17 +102,33 @@ impl Runner {
         Ok(Ready { found, version })
     }
 
+    /// Finds the plugin of a configuration, and its IPAM plugin; runs nothing.
+    pub(super) fn locate(&self, plugin: &Map<String, Value>) -> Result<Found, Cause> {
+        let name = plugin
+            .get("type")
+            .and_then(Value::as_str)
+            .ok_or(Cause::NoType)?;
+        let found = find(&self.options, name)?;
+        // The plugin executes its IPAM plugin itself, so this is the only chance to refuse it.
+        if let Some(ipam) = plugin.get("ipam").and_then(|ipam| ipam.get("type"))
+            && let Some(ipam) = ipam.as_str().filter(|ipam| !ipam.is_empty())
+        {
+            find(&self.options, ipam)?;
+        }
+        Ok(found)
+    }
+
     /// Runs it; the answer's text.
     pub(super) fn run(
         &self,
         ready: &Ready,
-        verb: Verb,
+        errand: Errand,
         plugin: &Map<String, Value>,
         extras: Extras<'_>,
         call: Option<&Call<'_>>,
     ) -> Result<String, Cause> {
         let config = derive(plugin, extras);
-        let output = self.execute(&ready.found, verb, verb, &config, call)?;
+        let output = self.execute(&ready.found, errand.verb, errand, &config, call)?;
         let text = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
             return Err(failure(&output, &text));
@@ -107,9 +136,9 @@ impl Runner {
         Ok(text.into_owned())
     }
 
-    fn ask_versions(&self, found: &Found, for_verb: Verb) -> Result<Spoken, Cause> {
+    fn ask_versions(&self, found: &Found, errand: Errand) -> Result<Spoken, Cause> {
         let config = format!(r#"{{"cniVersion":"{}"}}"#, Version::V1_1_0);
-        let output = self.execute(found, Verb::Version, for_verb, &config, None)?;
+        let output = self.execute(found, Verb::Version, errand, &config, None)?;
         let text = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
             return Err(Cause::NoVersions(failure(&output, &text).to_string()));
@@ -121,21 +150,20 @@ impl Runner {
         &self,
         found: &Found,
         verb: Verb,
-        for_verb: Verb,
+        errand: Errand,
         config: &str,
         call: Option<&Call<'_>>,
     ) -> Result<Output, Cause> {
         let options = &self.options;
-        let slots = if for_verb == Verb::Del {
-            &self.deleting
-        } else {
-            &self.usual
+        let slots = match errand.verb {
+            Verb::Del => &self.deleting,
+            Verb::Status => &self.asking,
+            _ => &self.usual,
         };
-        let Some(_slot) = slots.take(options.timeout) else {
-            return Err(Cause::Busy {
-                at_once: options.at_once,
-                waited: options.timeout,
-            });
+        let waited = errand.limit(options.timeout);
+        let Some(_slot) = slots.take(waited) else {
+            let at_once = options.at_once;
+            return Err(Cause::Busy { at_once, waited });
         };
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let (_spooled, stdin) = Spooled::new(&options.spool, number, config)
@@ -144,7 +172,7 @@ impl Runner {
             path: &found.path,
             env: self.env(verb, call),
             stdin,
-            limit: options.timeout,
+            limit: errand.limit(options.timeout),
             max_output: options.max_output,
             effect: verb.effect(),
         };

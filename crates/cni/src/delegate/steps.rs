@@ -1,11 +1,12 @@
 //! A chain of plugins, verb by verb. The caller journals between the steps of an ADD.
 
 use super::derive::Extras;
-use super::run::{Verb, read_outcome};
+use super::run::{Errand, Verb, read_outcome};
 use super::{Call, Cause, Error, Runner};
 use plexus_api::cni::{Chain, Outcome, ValidAttachment, Version};
 use plexus_types::NetworkName;
 use serde_json::{Map, Value};
+use std::time::Instant;
 
 /// One network's plugins, for one interface of one container.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +40,7 @@ impl Runner {
     /// asked before anything is begun, so that nothing needs to be undone.
     pub fn can_run(&self, network: &NetworkName, chain: &Chain) -> Result<(), Error> {
         for plugin in &chain.plugins {
-            self.ready(plugin, Verb::Add, chain.version)
+            self.ready(plugin, Verb::Add.into(), chain.version)
                 .map_err(|cause| failed(network, plugin, Verb::Add, cause))?;
         }
         Ok(())
@@ -47,11 +48,37 @@ impl Runner {
 
     /// Asks the plugins that know STATUS (1.1.0) whether they can serve ADDs; the first that cannot
     /// decides. A plugin that cannot be found or asked for its versions could not be run either.
-    pub fn status(&self, network: &NetworkName, chain: &Chain) -> Result<(), Error> {
+    ///
+    /// Ends by `until`, or soon after. A plugin that is busy or slow has decided nothing: what is
+    /// given back says which did not answer, and why.
+    pub fn status(
+        &self,
+        network: &NetworkName,
+        chain: &Chain,
+        until: Instant,
+    ) -> Result<Vec<String>, Error> {
+        let verb = Verb::Status;
+        let errand = Errand {
+            verb,
+            until: Some(until),
+        };
+        let mut silent = Vec::new();
         for plugin in &chain.plugins {
-            self.without_container(network, chain, plugin, Verb::Status, None)?;
+            self.locate(plugin)
+                .map_err(|cause| failed(network, plugin, verb, cause))?;
+            if Instant::now() >= until {
+                let name = plugin_type(plugin);
+                silent.push(format!(
+                    "network {network}: no time was left to ask plugin {name}"
+                ));
+                continue;
+            }
+            match self.without_container(network, chain, plugin, errand, None) {
+                Err(error) if is_slow(&error) => silent.push(error.to_cni().to_string()),
+                answered => answered?,
+            }
         }
-        Ok(())
+        Ok(silent)
     }
 
     /// Tells the plugins that know GC (1.1.0) what must stay. Tries all, reports every error.
@@ -61,7 +88,8 @@ impl Runner {
         chain: &Chain,
         valid: &[ValidAttachment],
     ) -> Vec<Error> {
-        let run = |plugin| self.without_container(network, chain, plugin, Verb::Gc, Some(valid));
+        let run =
+            |plugin| self.without_container(network, chain, plugin, Verb::Gc.into(), Some(valid));
         chain
             .plugins
             .iter()
@@ -74,11 +102,11 @@ impl Runner {
         network: &NetworkName,
         chain: &Chain,
         plugin: &Map<String, Value>,
-        verb: Verb,
+        errand: Errand,
         valid: Option<&[ValidAttachment]>,
     ) -> Result<(), Error> {
         let run = || {
-            let ready = self.ready(plugin, verb, chain.version)?;
+            let ready = self.ready(plugin, errand, chain.version)?;
             if ready.version < Version::V1_1_0 {
                 return Ok(());
             }
@@ -89,9 +117,9 @@ impl Runner {
                 runtime: None,
                 valid,
             };
-            self.run(&ready, verb, plugin, extras, None).map(drop)
+            self.run(&ready, errand, plugin, extras, None).map(drop)
         };
-        run().map_err(|cause| failed(network, plugin, verb, cause))
+        run().map_err(|cause| failed(network, plugin, errand.verb, cause))
     }
 }
 
@@ -119,11 +147,13 @@ impl Steps<'_> {
     pub fn add_step(&self, step: usize, prev: Option<&Outcome>) -> Result<Outcome, Error> {
         let plugin = self.get(step, Verb::Add)?;
         let run = || {
-            let ready = self.runner.ready(plugin, Verb::Add, self.chain.version)?;
-            let extras = self.extras(ready.version, prev);
-            let text = self
+            let ready = self
                 .runner
-                .run(&ready, Verb::Add, plugin, extras, Some(&self.call))?;
+                .ready(plugin, Verb::Add.into(), self.chain.version)?;
+            let extras = self.extras(ready.version, prev);
+            let text =
+                self.runner
+                    .run(&ready, Verb::Add.into(), plugin, extras, Some(&self.call))?;
             read_outcome(&text, ready.version)
         };
         run().map_err(|cause| failed(self.network, plugin, Verb::Add, cause))
@@ -143,13 +173,15 @@ impl Steps<'_> {
     pub fn check(&self, result: &Outcome) -> Result<(), Error> {
         for plugin in &self.chain.plugins {
             let run = || {
-                let ready = self.runner.ready(plugin, Verb::Check, self.chain.version)?;
+                let ready = self
+                    .runner
+                    .ready(plugin, Verb::Check.into(), self.chain.version)?;
                 if ready.version < Version::V0_4_0 {
                     return Ok(());
                 }
                 let extras = self.extras(ready.version, Some(result));
                 self.runner
-                    .run(&ready, Verb::Check, plugin, extras, Some(&self.call))
+                    .run(&ready, Verb::Check.into(), plugin, extras, Some(&self.call))
                     .map(drop)
             };
             run().map_err(|cause| failed(self.network, plugin, Verb::Check, cause))?;
@@ -159,12 +191,14 @@ impl Steps<'_> {
 
     fn del(&self, plugin: &Map<String, Value>, result: Option<&Outcome>) -> Result<(), Error> {
         let run = || {
-            let ready = self.runner.ready(plugin, Verb::Del, self.chain.version)?;
+            let ready = self
+                .runner
+                .ready(plugin, Verb::Del.into(), self.chain.version)?;
             // Before 0.4.0 a DEL had no prevResult.
             let result = result.filter(|_| ready.version >= Version::V0_4_0);
             let extras = self.extras(ready.version, result);
             self.runner
-                .run(&ready, Verb::Del, plugin, extras, Some(&self.call))
+                .run(&ready, Verb::Del.into(), plugin, extras, Some(&self.call))
                 .map(drop)
         };
         run().map_err(|cause| failed(self.network, plugin, Verb::Del, cause))
@@ -188,6 +222,11 @@ impl Steps<'_> {
             valid: None,
         }
     }
+}
+
+/// Whether a plugin did not get so far as to answer. Asking again may give an answer.
+fn is_slow(error: &Error) -> bool {
+    error.is_temporary() || matches!(error.cause, Cause::TimedOut { .. } | Cause::Watch(_))
 }
 
 fn plugin_type(plugin: &Map<String, Value>) -> &str {

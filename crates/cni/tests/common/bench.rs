@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Answers VERSION, records each other call as `<verb>.<type>.{env,stdin}` and in `order`, then
 /// does what its part says.
@@ -104,6 +104,11 @@ impl Bench {
             .runner
             .steps(&self.network, chain, self.call(), &self.runtime);
         steps.del_chain(count, result)
+    }
+
+    pub fn status(&self, chain: &Chain) -> Result<Vec<String>, Error> {
+        let until = Instant::now() + Duration::from_secs(2);
+        self.runner.status(&self.network, chain, until)
     }
 
     pub fn read(&self, name: &str) -> String {

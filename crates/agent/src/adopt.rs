@@ -20,7 +20,7 @@ impl Agent {
     /// Looks through every namespace that can be seen.
     pub(crate) fn adopt(&self) -> Result<(), Error> {
         let mut found: BTreeMap<Key, Vec<Found>> = BTreeMap::new();
-        for namespace in scan::namespaces() {
+        for namespace in scan::namespaces().found {
             let path = namespace.path.to_string_lossy();
             for link in marked_links(&namespace.netns) {
                 if let Some((key, one)) = Found::of(link, &path, namespace.cookie)
@@ -90,8 +90,7 @@ impl Agent {
             self.addresses.replay(pool, address, &owner)?;
         }
         let journal = self.journal()?;
-        journal.begin(&record).map_err(|e| failure::journal(&e))?;
-        journal.done(&record, "").map_err(|e| failure::journal(&e))
+        journal.adopt(&record).map_err(|e| failure::journal(&e))
     }
 }
 
@@ -175,7 +174,11 @@ impl Found {
                 bcqueuelen: None,
             },
             "veth" => LinkKind::Veth(HostEnd {
-                name: IfName::host_end(container.as_str(), self.ifname.as_str()),
+                name: IfName::host_end(
+                    container.as_str(),
+                    &self.alias.cni_ifname,
+                    self.ifname.as_str(),
+                ),
                 mac: derived_mac(container.as_str(), self.cookie, &self.ifname, "host"),
                 mtu: None,
                 alias: self.link.alias.clone().unwrap_or_default(),

@@ -17,7 +17,7 @@ use plexus_api::cni::{Body as ConfBody, Code, Error, NetConf, Outcome};
 use plexus_core::attachment::{Assigned, Wanted};
 use plexus_core::plan::{self, Facts, NodePlan};
 use plexus_core::resolve::{Resolved, resolve};
-use plexus_kernel::{Netns, NetnsError};
+use plexus_kernel::{NetlinkError, Netns, NetnsError, observe};
 use plexus_types::{NetnsCookie, NetworkName};
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ impl Agent {
             .find(&container, &ifname)
             .map_err(|e| failure::journal(&e))?
         {
-            match self.earlier(call, &stored, cookie).map_err(at)? {
+            match self.earlier(call, &stored, &netns, cookie).map_err(at)? {
                 Some(outcome) => return Ok((outcome, false)),
                 None => self.undo(&stored.record).map_err(at)?,
             }
@@ -72,10 +72,23 @@ impl Agent {
         &self,
         call: &Call<'_>,
         stored: &Stored,
+        netns: &Netns,
         cookie: NetnsCookie,
     ) -> Result<Option<Outcome>, Error> {
         let record = &stored.record;
         if stored.state != State::Done || record.cookie != cookie || record.boot != self.boot {
+            return Ok(None);
+        }
+        let mut socket = self.node.socket_in(netns).map_err(unseen)?;
+        let links = observe::links(&mut socket).map_err(unseen)?;
+        let has = |name: &str| links.iter().any(|link| link.name == name);
+        if !record
+            .body
+            .plan
+            .links
+            .iter()
+            .all(|link| has(link.name.as_str()))
+        {
             return Ok(None);
         }
         let answered = stored
@@ -83,11 +96,16 @@ impl Agent {
             .as_deref()
             .and_then(|text| serde_json::from_str(text).ok());
         match answered {
-            Some(outcome) if record.body.config == call.request.config.get() => Ok(Some(outcome)),
+            Some(outcome)
+                if record.body.config == call.request.config.get()
+                    && record.body.args == call.request.args =>
+            {
+                Ok(Some(outcome))
+            }
             _ => Err(Error::new(
                 Code::InvalidConfig,
                 format!(
-                    "interface {} exists already, on network {}, made by an ADD with another configuration",
+                    "interface {} exists already, on network {}, made by an ADD with another configuration or other CNI_ARGS",
                     record.ifname, record.network
                 ),
                 "send DEL for it first, or use another CNI_IFNAME",
@@ -111,7 +129,7 @@ impl Agent {
         {
             let _turn = self.second_turn(&old.record.container)?;
             tracing::info!(pod = uid, old = %old.record.container, new = %container, "replacing an older sandbox of the pod");
-            self.undo(&old.record)?;
+            self.detach_record(&old.record.container, &old.record.ifname)?;
         }
         Ok(())
     }
@@ -234,11 +252,12 @@ impl Adding<'_> {
                 Resolved::Delegate(_) => None,
             })
             .collect();
-        let container = self.record.container.clone();
-        let mut reservation = self
-            .agent
-            .addresses
-            .choose(&wanted.iter().collect::<Vec<_>>(), &container)?;
+        let (container, cni_ifname) = (self.record.container.clone(), self.record.ifname.clone());
+        let mut reservation = self.agent.addresses.choose(
+            &wanted.iter().collect::<Vec<_>>(),
+            &container,
+            &cni_ifname,
+        )?;
         self.distribute(&reservation);
         let segments = self.segments();
         if let Some(first) = segments.first() {
@@ -332,4 +351,8 @@ impl Adding<'_> {
             self.record.body.node.push((network.clone(), node));
         }
     }
+}
+
+fn unseen(error: NetlinkError) -> Error {
+    failure::failed(&error, "repeat the ADD")
 }

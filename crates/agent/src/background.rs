@@ -1,13 +1,12 @@
 //! What happens without anyone asking: queued DELs, removals that failed, checkpoints.
 
-use crate::call::Call;
 use crate::failure;
-use crate::journal::State;
+use crate::journal::{Record, State};
+use crate::sandbox::{self, Sandbox};
 use crate::verbs::Agent;
-use plexus_api::cni::{Command, Error, Version};
-use plexus_cni::queue;
-use plexus_types::ContainerId;
-use std::path::Path;
+use plexus_api::cni::Error;
+use plexus_kernel::observe;
+use plexus_types::{ContainerId, IfName};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,19 +24,50 @@ pub(crate) fn start(agent: Arc<Agent>) -> std::io::Result<()> {
     std::thread::Builder::new()
         .name("background".to_owned())
         .spawn(move || {
-            let mut since_retry = Duration::ZERO;
+            let mut removals = Pace::new(RETRY);
+            let mut settling = Pace::new(TICK);
             loop {
                 std::thread::sleep(TICK);
-                since_retry += TICK;
                 agent.drain_queue();
                 agent.checkpoint_if_large();
-                if since_retry >= RETRY {
-                    since_retry = Duration::ZERO;
+                if removals.is_due() {
                     agent.retry_removals();
+                }
+                if settling.is_due() && agent.settle_the_rest() {
+                    settling.slower();
                 }
             }
         })?;
     Ok(())
+}
+
+/// How often something is done, in ticks.
+struct Pace {
+    every: Duration,
+    waited: Duration,
+}
+
+impl Pace {
+    fn new(every: Duration) -> Self {
+        Self {
+            every,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// Called every tick.
+    fn is_due(&mut self) -> bool {
+        self.waited += TICK;
+        let due = self.waited >= self.every;
+        if due {
+            self.waited = Duration::ZERO;
+        }
+        due
+    }
+
+    fn slower(&mut self) {
+        self.every = (self.every * 2).min(RETRY);
+    }
 }
 
 impl Agent {
@@ -51,101 +81,58 @@ impl Agent {
             .map_err(failure::refused)
     }
 
-    /// DELs that the shim queued while no agent answered, oldest first.
-    pub(crate) fn drain_queue(&self) {
-        self.drain(None);
-    }
-
-    /// Those of one container, before its ADD; its turn is the caller's.
-    pub(crate) fn drain_queue_of(&self, container: &ContainerId) {
-        self.drain(Some(container));
-    }
-
-    fn drain(&self, only: Option<&ContainerId>) {
-        let directory = queue::dir(&self.options.socket);
-        if !directory.exists() {
-            return;
-        }
-        if only.is_none()
-            && let Err(error) = queue::sweep(&directory)
-        {
-            tracing::warn!(
-                error = queue::describe(&error),
-                "cannot remove what dead shims left in the queue"
-            );
-        }
-        let names = match queue::list(&directory) {
-            Ok(names) => names,
-            Err(error) => {
-                tracing::error!(
-                    error = queue::describe(&error),
-                    "cannot read the queue of DELs"
-                );
-                return;
-            }
-        };
-        for name in names {
-            if only.is_none_or(|container| queue::may_concern(&name, container.as_str())) {
-                self.drain_one(&directory, &name, only);
-            }
-        }
-    }
-
-    fn drain_one(&self, directory: &Path, name: &str, only: Option<&ContainerId>) {
-        let body = match queue::read(directory, name) {
-            Ok(body) => body,
-            Err(error) => {
-                tracing::error!(
-                    name,
-                    error = queue::describe(&error),
-                    "cannot read a queued DEL"
-                );
-                return;
-            }
-        };
-        let done = Call::read(Command::Del, body.as_bytes(), &mut Version::V1_1_0.clone())
-            .and_then(|call| {
-                let container = call.container()?.clone();
-                let _turn = match only {
-                    Some(held) if *held == container => None,
-                    Some(_) => return Ok(false),
-                    None => Some(self.second_turn(&container)?),
-                };
-                self.detach(&call).map(|()| true)
-            });
-        match done {
-            Ok(false) => {}
-            Ok(true) => {
-                tracing::info!(name, "a queued DEL is done");
-                if let Err(error) = queue::remove(directory, name) {
-                    tracing::error!(
-                        name,
-                        error = queue::describe(&error),
-                        "cannot remove a queued DEL"
-                    );
-                }
-            }
-            Err(error) => tracing::error!(name, %error, "a queued DEL failed, will be tried again"),
-        }
-    }
-
+    /// What was being removed, or was not settled, when it failed; and what is removed but could
+    /// not be journaled. Each is looked at again once its container's turn has come.
     fn retry_removals(&self) {
         let Ok(journal) = self.journal() else { return };
         let Ok(stored) = journal.all() else { return };
-        for one in stored.iter().filter(|one| one.state == State::Deleting) {
-            let record = &one.record;
-            let done = self
-                .second_turn(&record.container)
-                .and_then(|_turn| self.detach_record(&record.container, &record.ifname));
-            match done {
-                Ok(()) => {
-                    tracing::info!(container = %record.container, "a removal that had failed is done")
-                }
+        let mut keys = std::mem::take(&mut *self.removed());
+        let deleting = stored
+            .into_iter()
+            .filter(|one| one.state == State::Deleting);
+        keys.extend(deleting.map(|one| (one.record.container, one.record.ifname)));
+        for key in keys {
+            match self.retry_removal(&key) {
+                Ok(()) => tracing::info!(container = %key.0, "a removal that had failed is done"),
                 Err(error) => {
-                    tracing::error!(container = %record.container, %error, "a removal failed again")
+                    tracing::error!(container = %key.0, %error, "a removal failed again");
                 }
             }
         }
+    }
+
+    fn retry_removal(&self, key: &(ContainerId, IfName)) -> Result<(), Error> {
+        let _turn = self.second_turn(&key.0)?;
+        let found = self
+            .journal()?
+            .find(&key.0, &key.1)
+            .map_err(|e| failure::journal(&e))?;
+        match found {
+            Some(stored) if stored.state == State::Deleting || self.is_gone(&stored.record) => {
+                self.undo(&stored.record)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether no link of a record is there any more: its row is all that is left.
+    fn is_gone(&self, record: &Record) -> bool {
+        let Sandbox::Here(netns) = self.sandbox_of(record, None, &sandbox::search()) else {
+            return true;
+        };
+        let links = self
+            .node
+            .socket_in(&netns)
+            .and_then(|mut socket| observe::links(&mut socket));
+        let planned = |name: &str| {
+            record
+                .body
+                .plan
+                .links
+                .iter()
+                .any(|l| l.name.as_str() == name)
+        };
+        links.is_ok_and(|links| !links.iter().any(|link| planned(&link.name)))
     }
 
     fn checkpoint_if_large(&self) {

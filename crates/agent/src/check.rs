@@ -3,12 +3,14 @@
 use crate::call::Call;
 use crate::delegate;
 use crate::failure;
-use crate::ipam::host_local::Locked;
+use crate::ipam::host_local;
 use crate::journal::{Record, State};
+use crate::sandbox::{self, Sandbox};
 use crate::verbs::Agent;
 use plexus_api::cni::{Code, Error, Outcome};
-use plexus_core::plan;
+use plexus_core::plan::{self, PodPlan};
 use plexus_kernel::pod;
+use std::path::PathBuf;
 
 impl Agent {
     /// Names every interface, address, route, rule and neighbour that is missing or altered.
@@ -30,7 +32,7 @@ impl Agent {
             })?;
         let record = &stored.record;
         let mut problems = Vec::new();
-        self.check_kernel(record, &mut problems)?;
+        self.check_kernel(record, call, &mut problems)?;
         check_files(record, &mut problems);
         if let Some(previous) = &call.conf()?.prev_result {
             check_result(record, previous, &mut problems);
@@ -48,15 +50,24 @@ impl Agent {
         Ok(())
     }
 
-    fn check_kernel(&self, record: &Record, problems: &mut Vec<String>) -> Result<(), Error> {
-        let Some(netns) = self.namespace_of(record) else {
+    fn check_kernel(
+        &self,
+        record: &Record,
+        call: &Call<'_>,
+        problems: &mut Vec<String>,
+    ) -> Result<(), Error> {
+        let hint = call.netns().map(PathBuf::as_path);
+        let Sandbox::Here(netns) = self.sandbox_of(record, hint, &sandbox::search()) else {
             problems.push(format!(
                 "network namespace {} is gone, or is another one by now",
                 record.netns
             ));
             return Ok(());
         };
-        let plan = &record.body.plan;
+        let plan = &mut record.body.plan.clone();
+        if let Some(previous) = &call.conf()?.prev_result {
+            follow(plan, previous);
+        }
         let seen = pod::observe(plan, &netns, &self.node)
             .map_err(|error| failure::failed(&error, "repeat the CHECK"))?;
         let mut differences = plan::diff_pod(plan, &seen.pod);
@@ -76,16 +87,29 @@ impl Agent {
     }
 }
 
+/// A plugin after us in the chain may give an interface another MAC, and says so in the result;
+/// what it did to the MTU it does not say.
+fn follow(plan: &mut PodPlan, result: &Outcome) {
+    for link in &mut plan.links {
+        let stated = result
+            .interfaces
+            .iter()
+            .find(|i| i.name == link.name.as_str() && i.sandbox.is_some());
+        let mac = stated.and_then(|interface| interface.mac.as_deref()?.parse().ok());
+        if mac.is_some() && mac != link.mac {
+            link.mac = mac;
+            link.mtu = None;
+        }
+    }
+}
+
 fn check_files(record: &Record, problems: &mut Vec<String>) {
     for native in &record.body.natives {
         let Some(lease) = &native.host_local else {
             continue;
         };
-        let locked = Locked::open_existing(&lease.directory).ok().flatten();
         for address in native.addresses() {
-            let held = locked
-                .as_ref()
-                .is_some_and(|locked| locked.has(address, &record.container, &lease.ifname));
+            let held = host_local::has(&lease.directory, address, &record.container, &lease.ifname);
             if !held {
                 problems.push(format!(
                     "interface {}: host-local's {} no longer says that {} is its address",

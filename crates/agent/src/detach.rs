@@ -7,10 +7,12 @@ use crate::delegate;
 use crate::failure;
 use crate::ipam::host_local::{self, Locked};
 use crate::journal::{Record, Stored};
+use crate::sandbox::{self, Sandbox};
 use crate::verbs::Agent;
 use plexus_api::cni::{Code, Error, RemainsNetwork};
 use plexus_kernel::{Netns, pod};
 use plexus_types::{ContainerId, IfName};
+use std::path::{Path, PathBuf};
 
 impl Agent {
     /// DEL of a call. Unknown to the journal: whatever carries our mark is removed all the same.
@@ -22,7 +24,9 @@ impl Agent {
             Err(_) => return self.detach_without_journal(call).map_err(at),
         };
         match stored {
-            Ok(Some(Stored { record, .. })) => self.undo(&record).map_err(at),
+            Ok(Some(Stored { record, .. })) => self
+                .undo_at(&record, call.netns().map(PathBuf::as_path))
+                .map_err(at),
             Ok(None) => self.detach_without_record(call).map_err(at),
             Err(error) => {
                 tracing::error!(
@@ -50,9 +54,15 @@ impl Agent {
         }
     }
 
-    /// Removes links, plugins' work, files and addresses, then the record. If something stays, so
-    /// does the record, marked as being removed, and it is tried again.
+    /// Removes what a record describes, wherever its namespace is.
     pub(crate) fn undo(&self, record: &Record) -> Result<(), Error> {
+        self.undo_at(record, None)
+    }
+
+    /// Removes links, plugins' work, files and addresses, then the record. If something stays, so
+    /// does the record, marked as being removed, and it is tried again. `hint` is another path at
+    /// which the namespace may be.
+    pub(crate) fn undo_at(&self, record: &Record, hint: Option<&Path>) -> Result<(), Error> {
         let journal = self.journal()?;
         let mut problems = Vec::new();
         if let Err(error) = journal.deleting(&record.container, &record.ifname) {
@@ -62,8 +72,16 @@ impl Agent {
                 "cannot journal the beginning of a removal"
             );
         }
-        let netns = self.namespace_of(record);
-        self.undo_delegates(record, netns.is_some(), &mut problems);
+        let netns = match self.sandbox_of(record, hint, &sandbox::search()) {
+            Sandbox::Here(netns) => Some(netns),
+            Sandbox::Gone => None,
+            Sandbox::OutOfSight(why) => {
+                // Whoever asked for this ends the namespace next; waiting would help nobody.
+                tracing::warn!(container = %record.container, why, "removing without the container's namespace");
+                None
+            }
+        };
+        self.undo_delegates(record, netns.as_ref(), &mut problems);
         if let Err(error) = pod::remove(&record.body.plan, netns.as_ref(), &self.node) {
             problems.push(failure::chain(&error));
         }
@@ -91,24 +109,19 @@ impl Agent {
                     error = failure::chain(&error),
                     "cannot journal the end of a removal"
                 );
+                let key = (record.container.clone(), record.ifname.clone());
+                self.removed().insert(key);
             }
         }
         Ok(())
     }
 
-    /// The namespace of a record, if it is still the one that the record means.
-    pub(crate) fn namespace_of(&self, record: &Record) -> Option<Netns> {
-        if record.boot != self.boot {
-            return None;
-        }
-        let netns = Netns::open(&record.netns).ok()?;
-        (self.node.cookie_of(&netns).ok()? == record.cookie).then_some(netns)
-    }
-
-    fn undo_delegates(&self, record: &Record, alive: bool, problems: &mut Vec<String>) {
+    fn undo_delegates(&self, record: &Record, netns: Option<&Netns>, problems: &mut Vec<String>) {
+        let netns = netns
+            .map(|netns| netns.path().to_string_lossy().into_owned())
+            .unwrap_or_default();
         for delegate in record.body.delegates.iter().rev() {
-            let netns = if alive { record.netns.as_str() } else { "" };
-            if let Err(error) = delegate::del(&self.runner, delegate, record, netns) {
+            if let Err(error) = delegate::del(&self.runner, delegate, record, &netns) {
                 problems.push(error.to_string());
             }
         }

@@ -2,9 +2,9 @@
 
 use crate::call::Call;
 use crate::failure;
-use crate::journal::{State, Stored};
+use crate::journal::{Record, State, Stored};
 use crate::verbs::Agent;
-use plexus_api::cni::{Body, Code, Error, How, ValidAttachment};
+use plexus_api::cni::{Body, Code, Error, How, NetConf, ValidAttachment};
 use plexus_types::{ContainerId, NetworkName};
 use std::collections::BTreeSet;
 
@@ -18,23 +18,21 @@ impl Agent {
             return Ok(());
         };
         let standalone = matches!(conf.body, Body::All { .. });
-        let stored = self
-            .journal()?
-            .of_network(&conf.name)
-            .map_err(|e| failure::journal(&e))?;
+        let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
         let mut problems = Vec::new();
-        for stored in stored {
-            let record = &stored.record;
+        for record in stored.iter().map(|stored| &stored.record) {
+            if !is_of(record, conf) {
+                continue;
+            }
             let covered = valid.iter().any(|one| {
                 one.container == record.container && (standalone || one.ifname == record.ifname)
             });
             if covered {
                 continue;
             }
-            let removed = self.second_turn(&record.container).and_then(|_turn| {
-                tracing::info!(container = %record.container, ifname = %record.ifname, "GC removes an attachment");
-                self.detach_record(&record.container, &record.ifname)
-            });
+            let removed = self
+                .second_turn(&record.container)
+                .and_then(|_turn| self.collect_one(record));
             problems.extend(removed.err().map(|error| error.to_string()));
         }
         let collected = self.collect_delegates(&conf.body, valid, &mut problems);
@@ -47,6 +45,22 @@ impl Agent {
             problems.join("; "),
             "repeat the GC",
         ))
+    }
+
+    /// Removes what was listed, unless an ADD has put something else in its place meanwhile.
+    fn collect_one(&self, listed: &Record) -> Result<(), Error> {
+        let (container, ifname) = (&listed.container, &listed.ifname);
+        let found = self
+            .journal()?
+            .find(container, ifname)
+            .map_err(|e| failure::journal(&e))?;
+        match found {
+            Some(stored) if stored.record.cookie == listed.cookie => {
+                tracing::info!(%container, %ifname, "GC removes an attachment");
+                self.undo(&stored.record)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A delegate removes what is not in its list, so the list must have everything that is
@@ -111,6 +125,21 @@ fn still_there(
         }
     }
     all.into_iter().collect()
+}
+
+/// Whether a record belongs to the configuration. The mark of an adopted link names its own
+/// network, not the list that it was in.
+fn is_of(record: &Record, conf: &NetConf) -> bool {
+    let networks = conf.body.networks();
+    let all_listed = || {
+        let mut natives = record.body.natives.iter();
+        natives.all(|native| {
+            networks
+                .iter()
+                .any(|network| network.name == native.network)
+        })
+    };
+    record.network == conf.name || (record.body.adopted && all_listed())
 }
 
 #[cfg(test)]

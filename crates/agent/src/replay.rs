@@ -8,20 +8,20 @@
 //! | deleting | anything | undone |
 //! | done | the namespace is gone | undone: that is evidence |
 //! | done | the namespace is there | the node's side is repaired, the pod's side reported |
+//! | anything | the namespace cannot be seen | left alone: that is no evidence |
 
 use crate::attach::{Adding, Item};
 use crate::failure;
-use crate::ipam::host_local::Locked;
+use crate::ipam::host_local;
 use crate::journal::{Record, State, Stored};
+use crate::sandbox::{self, Sandbox, Search};
 use crate::segment::{Made, Segment};
 use crate::verbs::Agent;
 use plexus_api::cni::{Args, Error, NetConf};
 use plexus_core::attachment::Assigned;
 use plexus_core::plan::{self, Facts};
 use plexus_core::resolve::resolve;
-use plexus_kernel::{Netns, node, pod, scan};
-use plexus_types::NetnsCookie;
-use std::collections::BTreeSet;
+use plexus_kernel::{Netns, node, pod};
 
 impl Agent {
     /// Brings journal and kernel together. What cannot be undone now is tried again later.
@@ -31,14 +31,44 @@ impl Agent {
             self.addresses.replay(&pool, address, &owner)?;
         }
         self.restore_node()?;
-        let alive = live_namespaces();
+        let search = sandbox::search();
         for stored in journal.all().map_err(|e| failure::journal(&e))? {
-            let record = &stored.record;
-            if let Err(error) = self.settle(&stored, &alive) {
-                tracing::error!(container = %record.container, ifname = %record.ifname, %error, "cannot settle a record, will be tried again");
-            }
+            self.settle_or_later(&stored, &search);
         }
         self.adopt()
+    }
+
+    /// Looks again at what could not be settled: whether any is left.
+    pub(crate) fn settle_the_rest(&self) -> bool {
+        let keys = std::mem::take(&mut *self.unsettled());
+        let search = sandbox::search();
+        for (container, ifname) in keys {
+            let turn = self.second_turn(&container);
+            let stored = self
+                .journal()
+                .ok()
+                .and_then(|j| j.find(&container, &ifname).ok());
+            match (turn, stored) {
+                (Ok(_turn), Some(Some(stored))) => self.settle_or_later(&stored, &search),
+                (Ok(_), Some(None)) => {}
+                _ => {
+                    self.unsettled().insert((container, ifname));
+                }
+            }
+        }
+        !self.unsettled().is_empty()
+    }
+
+    fn settle_or_later(&self, stored: &Stored, search: &Search) {
+        let record = &stored.record;
+        let settled = self.settle(stored, search).unwrap_or_else(|error| {
+            tracing::error!(container = %record.container, ifname = %record.ifname, %error, "cannot settle a record, will be tried again");
+            false
+        });
+        if !settled {
+            let key = (record.container.clone(), record.ifname.clone());
+            self.unsettled().insert(key);
+        }
     }
 
     /// Bridges, forwarding and masquerading, by diff.
@@ -62,31 +92,41 @@ impl Agent {
         Ok(())
     }
 
-    fn settle(&self, stored: &Stored, alive: &BTreeSet<NetnsCookie>) -> Result<(), Error> {
+    /// Whether there was enough evidence to settle it.
+    fn settle(&self, stored: &Stored, search: &Search) -> Result<bool, Error> {
         let record = &stored.record;
         if record.boot != self.boot {
             tracing::info!(container = %record.container, "the node was rebooted: dropping a record");
-            return self.undo(record);
+            return self.undo(record).map(|()| true);
         }
-        let netns = self.namespace_of(record);
-        match (stored.state, netns) {
-            (State::Intent, Some(netns)) => match self.complete(record, netns)? {
-                Some(result) => {
-                    tracing::info!(container = %record.container, "an ADD was complete when the agent died");
-                    let journal = self.journal()?;
-                    journal
-                        .done(record, &result)
-                        .map_err(|e| failure::journal(&e))
-                }
-                None => self.undo(record),
-            },
-            (State::Intent, None) | (State::Deleting, _) => self.undo(record),
-            (State::Done, None) if !alive.contains(&record.cookie) => {
+        let settled = match (stored.state, self.sandbox_of(record, None, search)) {
+            (State::Intent, Sandbox::Here(netns)) => self.settle_intent(record, netns),
+            (State::Done, Sandbox::Here(netns)) => self.repair(record, &netns),
+            (State::Deleting, Sandbox::Here(_)) => self.undo(record),
+            (State::Done, Sandbox::Gone) => {
                 tracing::info!(container = %record.container, netns = record.netns, "the namespace is gone: removing its attachments");
                 self.undo(record)
             }
-            (State::Done, None) => Ok(()),
-            (State::Done, Some(netns)) => self.repair(record, &netns),
+            (State::Intent | State::Deleting, Sandbox::Gone) => self.undo(record),
+            (state, Sandbox::OutOfSight(why)) => {
+                tracing::warn!(container = %record.container, netns = record.netns, why, ?state, "a namespace cannot be seen: its record is left alone");
+                return Ok(false);
+            }
+        };
+        settled.map(|()| true)
+    }
+
+    /// Judged by the kernel: all there, or undone.
+    fn settle_intent(&self, record: &Record, netns: Netns) -> Result<(), Error> {
+        let journal = self.journal()?;
+        match self.complete(record, netns)? {
+            Some(result) => {
+                tracing::info!(container = %record.container, "an ADD was complete when the agent died");
+                journal
+                    .done(record, &result)
+                    .map_err(|e| failure::journal(&e))
+            }
+            None => self.undo(record),
         }
     }
 
@@ -189,18 +229,8 @@ fn files_are_there(record: &Record) -> bool {
         let Some(lease) = &native.host_local else {
             return true;
         };
-        let locked = Locked::open_existing(&lease.directory).ok().flatten();
-        locked.is_some_and(|locked| {
-            native
-                .addresses()
-                .all(|address| locked.has(address, &record.container, &lease.ifname))
+        native.addresses().all(|address| {
+            host_local::has(&lease.directory, address, &record.container, &lease.ifname)
         })
     })
-}
-
-fn live_namespaces() -> BTreeSet<NetnsCookie> {
-    scan::namespaces()
-        .iter()
-        .map(|found| found.cookie)
-        .collect()
 }

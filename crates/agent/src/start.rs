@@ -16,8 +16,8 @@ use crate::verbs::Agent;
 use plexus_cni::delegate::{self, Runner};
 use plexus_kernel::{BootIdError, Features, NetnsError, NodeSide, Signals};
 use plexus_types::NetnsCookie;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long a plugin that an earlier agent started may go on before it is killed.
@@ -114,6 +114,8 @@ fn assemble(options: Options) -> Result<Agent, StartError> {
         runner: Runner::new(delegates),
         kept: Kept::default(),
         uplink: Uplink::default(),
+        removed: Mutex::default(),
+        unsettled: Mutex::default(),
         metrics: Metrics::default(),
         ready: AtomicBool::new(false),
         options,

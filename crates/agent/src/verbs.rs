@@ -16,7 +16,9 @@ use plexus_api::cni::{Code, Command, Error, Version};
 use plexus_cni::delegate::Runner;
 use plexus_kernel::{Features, NodeSide};
 use plexus_types::{ContainerId, IfName, NetnsCookie};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long an operation waits for another one on the same container.
@@ -48,6 +50,10 @@ pub(crate) struct Agent {
     pub(crate) runner: Runner,
     pub(crate) kept: Kept,
     pub(crate) uplink: Uplink,
+    /// Removed, but the journal could not be told: it is told later.
+    pub(crate) removed: Mutex<BTreeSet<(ContainerId, IfName)>>,
+    /// What could not be settled at start: looked at again later.
+    pub(crate) unsettled: Mutex<BTreeSet<(ContainerId, IfName)>>,
     pub(crate) metrics: Metrics,
     pub(crate) ready: AtomicBool,
 }
@@ -65,6 +71,18 @@ impl Agent {
     /// The journal, or the reason why nothing can be begun.
     pub(crate) fn journal(&self) -> Result<&Journal, Error> {
         self.journal.as_ref().map_err(Clone::clone)
+    }
+
+    /// What is still to be settled.
+    pub(crate) fn unsettled(&self) -> MutexGuard<'_, BTreeSet<(ContainerId, IfName)>> {
+        self.unsettled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is removed but still journaled.
+    pub(crate) fn removed(&self) -> MutexGuard<'_, BTreeSet<(ContainerId, IfName)>> {
+        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Serves one CNI request; never panics on input. `gone` tells whether the caller has left.
@@ -145,7 +163,7 @@ impl Agent {
         if gone() {
             return Err(failure::refused(crate::admission::Refused::CallerGone));
         }
-        self.drain_queue_of(call.container()?);
+        self.drain_queue_of(call.container()?)?;
         let (outcome, fresh) = self.attach(call)?;
         let version = call.conf()?.version;
         Ok(Handled {

@@ -131,6 +131,10 @@ fn attempt_all() -> Result<Features, String> {
                 .map_err(Into::into),
             _ => attempt_link(&mut socket, feature),
         };
+        if plexus_faults::mistake(&format!("lacks-{feature}")) {
+            let why = "switched off for a test".to_owned();
+            features.missing.insert(feature, why);
+        }
         if let Err(error) = attempt {
             let why = match error.errno() {
                 Some(libc::EOPNOTSUPP) => {

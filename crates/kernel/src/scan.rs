@@ -2,7 +2,7 @@
 //! Owns the search; opens nothing but namespaces. For finding marked links when the journal is
 //! lost.
 
-use crate::Netns;
+use crate::{Netns, NetnsError};
 use plexus_types::NetnsCookie;
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,35 +22,70 @@ pub struct Found {
 /// No more than this many namespaces are looked at.
 pub const AT_MOST: usize = 16_384;
 
-/// All of them, each once; a pinned path is preferred to a process's. What vanishes meanwhile, or
-/// cannot be opened, is left out.
-pub fn namespaces() -> Vec<Found> {
+/// What a search found.
+#[derive(Debug, Clone, Default)]
+pub struct Scan {
+    /// The namespaces.
+    pub found: Vec<Found>,
+    /// Whether nothing was left out: only then does absence mean anything.
+    pub complete: bool,
+}
+
+impl Scan {
+    /// The namespace with that number.
+    pub fn find(&self, cookie: NetnsCookie) -> Option<&Found> {
+        self.found.iter().find(|found| found.cookie == cookie)
+    }
+}
+
+/// All of them, each once; a pinned path is preferred to a process's. What vanishes meanwhile is
+/// left out; what is there and cannot be opened makes the search incomplete.
+pub fn namespaces() -> Scan {
     let mut seen = BTreeSet::new();
-    let mut found = Vec::new();
-    let paths = pinned().into_iter().chain(named()).chain(of_processes());
-    for path in paths {
-        if found.len() >= AT_MOST {
+    let mut scan = Scan {
+        complete: true,
+        ..Scan::default()
+    };
+    let certain = pinned().into_iter().chain(of_processes());
+    // The first process may be out of bounds; it is nobody's container.
+    let first = Path::new("/proc/1/ns/net");
+    let certain = certain.map(|path| {
+        let is_certain = path != first;
+        (path, is_certain)
+    });
+    // A file in there may be what is left of a namespace.
+    let perhaps = named().into_iter().map(|path| (path, false));
+    for (path, is_namespace) in certain.chain(perhaps) {
+        if scan.found.len() >= AT_MOST {
+            scan.complete = false;
             break;
         }
         // A process's link tells the inode without being opened.
         if linked_inode(&path).is_some_and(|inode| seen.contains(&inode)) {
             continue;
         }
-        let Ok(netns) = Netns::open(&path) else {
-            continue;
-        };
-        let (Ok((_, inode)), Ok(cookie)) = (netns.inode(), netns.cookie()) else {
-            continue;
-        };
-        if seen.insert(inode) {
-            found.push(Found {
-                path,
-                netns,
-                cookie,
-            });
+        match look(&path) {
+            Ok((inode, found)) if seen.insert(inode) => scan.found.push(found),
+            Ok(_) => {}
+            Err(error) => scan.complete &= !is_namespace || error.is_gone(),
         }
     }
-    found
+    scan
+}
+
+fn look(path: &Path) -> Result<(u64, Found), NetnsError> {
+    let netns = Netns::open(path)?;
+    let (_, inode) = netns.inode()?;
+    let cookie = netns.cookie()?;
+    let path = path.to_owned();
+    Ok((
+        inode,
+        Found {
+            path,
+            netns,
+            cookie,
+        },
+    ))
 }
 
 fn pinned() -> Vec<PathBuf> {

@@ -70,6 +70,7 @@ pub fn exchange(socket: &Path, bytes: &[u8]) -> Option<Response> {
     let mut chunk = [0; 65536];
     loop {
         match stream.read(&mut chunk) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Ok(0) | Err(_) => break,
             Ok(length) => answer.extend_from_slice(&chunk[..length]),
         }

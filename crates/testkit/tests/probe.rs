@@ -6,7 +6,7 @@
     reason = "a test"
 )]
 
-use plexus_testkit::{Agent, Call, Node, PLEXUS, bin, config};
+use plexus_testkit::{Agent, Call, Node, PLEXUS, Start, bin, config};
 
 /// A kind of link, and what `ip` needs to make one.
 const KINDS: [(&str, &str); 6] = [
@@ -62,4 +62,27 @@ fn a_probe_leaves_nothing() {
     before.assert_same(&node.dump_kernel(None), "after --probe");
     let _agent = Agent::start(&node);
     before.assert_same(&node.dump_kernel(None), "after the start of an agent");
+}
+
+#[test]
+fn only_what_needs_a_missing_feature_is_refused() {
+    let node = Node::new();
+    let agent = Start::on(&node)
+        .env("PLEXUS_MISTAKE", "lacks-macvlan")
+        .ready();
+    let ready = agent.get("/readyz").unwrap();
+    assert_eq!(ready.status, 200);
+    assert!(ready.body.contains("macvlan"), "{ready:?}");
+    let (pod, macvlan) = (node.pod("c1"), config::macvlan(&node));
+    let before = node.dump(Some(&pod));
+    let (code, text) = pod.cni("ADD", &macvlan).error();
+    assert_eq!(code, 2, "{text}");
+    for word in ["network blue", "macvlan", "switched off", "--probe"] {
+        assert!(text.contains(word), "no {word:?} in {text}");
+    }
+    before.assert_same(&node.dump(Some(&pod)), "a network that cannot be made");
+    let (code, text) = Call::new(&node, "STATUS", &macvlan).run().error();
+    assert!(code == 50 && text.contains("macvlan"), "{code} {text}");
+    Call::new(&node, "STATUS", &config::bridge()).run().done();
+    pod.add(&config::bridge());
 }

@@ -25,10 +25,10 @@ impl IfName {
         Ok(Self(text.to_owned()))
     }
 
-    /// The node's end of the veth whose other end is `interface` of `container`: a hash, so that
-    /// any number of containers and interfaces share the 15 bytes without clashing.
-    pub fn host_end(container: &str, interface: &str) -> Self {
-        let hash = crate::mac::fnv64(&[container, interface]);
+    /// The node's end of the veth whose other end is `interface` of `container`, made by the call
+    /// for `cni_ifname`: a hash, so that any number of them share the 15 bytes without clashing.
+    pub fn host_end(container: &str, cni_ifname: &str, interface: &str) -> Self {
+        let hash = crate::mac::fnv64(&[container, cni_ifname, interface]);
         Self(format!("px{:013x}", hash & 0xf_ffff_ffff_ffff))
     }
 }
@@ -75,9 +75,13 @@ mod tests {
     #[test]
     fn host_ends_fit_and_differ() {
         let long = "f".repeat(64);
-        let one = IfName::host_end(&long, "eth0");
+        let one = IfName::host_end(&long, "eth0", "eth0");
         assert_eq!(one.as_str().len(), 15);
-        assert_ne!(one, IfName::host_end(&long, "eth1"));
-        assert_ne!(IfName::host_end("ab", "c"), IfName::host_end("a", "bc"));
+        assert_ne!(one, IfName::host_end(&long, "eth0", "eth1"));
+        assert_ne!(one, IfName::host_end(&long, "eth1", "eth0"));
+        assert_ne!(
+            IfName::host_end("ab", "c", "d"),
+            IfName::host_end("a", "bc", "d")
+        );
     }
 }

@@ -151,11 +151,6 @@ impl Locked {
             .map_err(failed("look at", &name))
     }
 
-    /// Who has the address, if anyone: the file's text.
-    pub(crate) fn holder(&self, address: IpAddr) -> Option<String> {
-        read_small(&self.path.join(address.to_string()))
-    }
-
     /// The address that was handed out last from a set of ranges.
     pub(crate) fn last_reserved(&self, set: usize) -> Option<IpAddr> {
         read_small(&self.path.join(format!("last_reserved_ip.{set}")))?
@@ -224,12 +219,18 @@ impl Locked {
         }
         Ok(())
     }
+}
 
-    /// Whether the attachment has the address: what CHECK asks.
-    pub(crate) fn has(&self, address: IpAddr, container: &ContainerId, ifname: &IfName) -> bool {
-        self.holder(address)
-            .is_some_and(|text| is_of(&text, container, ifname))
-    }
+/// Whether the attachment has the address. Takes no lock: it changes nothing, and whoever holds
+/// the lock says nothing about this file.
+pub(crate) fn has(
+    directory: &Path,
+    address: IpAddr,
+    container: &ContainerId,
+    ifname: &IfName,
+) -> bool {
+    let text = read_small(&directory.join(address.to_string()));
+    text.is_some_and(|text| is_of(&text, container, ifname))
 }
 
 /// Without truncating first: file systems flush a file that was emptied and written again, which

@@ -34,6 +34,7 @@ pub(crate) struct Addresses {
 pub(crate) struct Reservation<'a> {
     addresses: &'a Addresses,
     container: &'a ContainerId,
+    cni_ifname: &'a IfName,
     /// What each attachment got, in order, as the journal keeps it.
     pub(crate) natives: Vec<NativeRecord>,
     taken: Vec<(PoolKey, String)>,
@@ -48,10 +49,12 @@ impl Addresses {
         &'a self,
         wanted: &[&Wanted],
         container: &'a ContainerId,
+        cni_ifname: &'a IfName,
     ) -> Result<Reservation<'a>, Error> {
         let mut reservation = Reservation {
             addresses: self,
             container,
+            cni_ifname,
             natives: Vec::with_capacity(wanted.len()),
             taken: Vec::new(),
             locked: lock_directories(wanted)?,
@@ -109,7 +112,10 @@ impl Addresses {
         let mut pools = self.lock();
         for native in &record.body.natives {
             if let Some(key) = native.pool.as_deref().and_then(pool_from_text) {
-                pools.release(&key, &owner_of(&record.container, &native.ifname));
+                pools.release(
+                    &key,
+                    &owner_of(&record.container, &record.ifname, &native.ifname),
+                );
             }
         }
     }
@@ -162,7 +168,7 @@ impl Reservation<'_> {
             Some(Ipam::Static(section)) => (fixed(section), None, None),
             Some(ipam @ Ipam::Plexus(section)) => {
                 let key = PoolKey::of(ipam, &wanted.network).ok_or_else(no_pool)?;
-                let owner = owner_of(self.container, &wanted.ifname);
+                let owner = owner_of(self.container, self.cni_ifname, &wanted.ifname);
                 let assigned =
                     self.addresses
                         .lock()

@@ -25,6 +25,10 @@ fn wanted(ifname: &str, ipam: Ipam) -> Wanted {
     }
 }
 
+fn cni_ifname() -> IfName {
+    "eth0".parse().unwrap()
+}
+
 fn plexus() -> Ipam {
     Ipam::Plexus(PlexusIpam {
         subnets: vec!["10.0.0.0/29".parse().unwrap()],
@@ -59,9 +63,11 @@ fn addresses_of(reservation: &Reservation<'_>) -> Vec<String> {
 #[test]
 fn what_is_not_kept_is_free_again() {
     let addresses = Addresses::default();
-    let container = "c1".parse().unwrap();
+    let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
     let (a, b) = (wanted("eth0", plexus()), wanted("net1", plexus()));
-    let reservation = addresses.choose(&[&a, &b], &container).unwrap();
+    let reservation = addresses
+        .choose(&[&a, &b], &container, &cni_ifname)
+        .unwrap();
     assert_eq!(addresses_of(&reservation), ["10.0.0.2", "10.0.0.3"]);
     assert_eq!(addresses.usage()[0].2, 2);
     drop(reservation);
@@ -71,12 +77,12 @@ fn what_is_not_kept_is_free_again() {
 #[test]
 fn all_or_none() {
     let addresses = Addresses::default();
-    let container = "c1".parse().unwrap();
+    let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
     let wanted: Vec<Wanted> = (0..6)
         .map(|i| wanted(&format!("net{i}"), plexus()))
         .collect();
     let error = addresses
-        .choose(&wanted.iter().collect::<Vec<_>>(), &container)
+        .choose(&wanted.iter().collect::<Vec<_>>(), &container, &cni_ifname)
         .unwrap_err();
     assert!(
         error.msg.contains("net5") && error.msg.contains("10.0.0.0/29"),
@@ -91,9 +97,9 @@ fn a_replayed_address_is_not_given_out() {
     addresses
         .replay("plexus: blue", "10.0.0.2".parse().unwrap(), "other/eth0")
         .unwrap();
-    let container = "c1".parse().unwrap();
+    let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
     let one = wanted("eth0", plexus());
-    let reservation = addresses.choose(&[&one], &container).unwrap();
+    let reservation = addresses.choose(&[&one], &container, &cni_ifname).unwrap();
     assert_eq!(addresses_of(&reservation), ["10.0.0.3"]);
     assert!(
         addresses
@@ -107,12 +113,14 @@ fn host_local_is_written_only_when_told_to() {
     let directory = std::env::temp_dir().join(format!("plexus-choose-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
     let addresses = Addresses::default();
-    let container = "c1".parse().unwrap();
+    let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
     let (a, b) = (
         wanted("eth0", host_local(&directory)),
         wanted("net1", host_local(&directory)),
     );
-    let mut reservation = addresses.choose(&[&a, &b], &container).unwrap();
+    let mut reservation = addresses
+        .choose(&[&a, &b], &container, &cni_ifname)
+        .unwrap();
     assert_eq!(addresses_of(&reservation), ["10.1.0.2", "10.1.0.3"]);
     assert!(!directory.join("blue/10.1.0.2").exists());
     reservation.write().unwrap();
@@ -129,13 +137,15 @@ fn one_directory_by_two_names_is_locked_once() {
     std::fs::create_dir_all(directory.join("real")).unwrap();
     std::os::unix::fs::symlink("real", directory.join("name")).unwrap();
     let addresses = Addresses::default();
-    let container = "c1".parse().unwrap();
+    let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
     let (a, b) = (
         wanted("eth0", host_local(&directory.join("real"))),
         wanted("net1", host_local(&directory.join("name"))),
     );
     let begun = std::time::Instant::now();
-    let mut reservation = addresses.choose(&[&a, &b], &container).unwrap();
+    let mut reservation = addresses
+        .choose(&[&a, &b], &container, &cni_ifname)
+        .unwrap();
     assert!(begun.elapsed().as_secs() < 5, "it waited for itself");
     assert_eq!(addresses_of(&reservation), ["10.1.0.2", "10.1.0.3"]);
     reservation.write().unwrap();
@@ -151,12 +161,14 @@ fn a_directory_that_stays_locked_is_named() {
     let _ = std::fs::remove_dir_all(&directory);
     let held = host_local::lock_all([directory.join("blue")].into()).unwrap();
     let addresses = Addresses::default();
-    let container = "c1".parse().unwrap();
+    let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
     let one = wanted("eth0", host_local(&directory));
-    let error = addresses.choose(&[&one], &container).unwrap_err();
+    let error = addresses
+        .choose(&[&one], &container, &cni_ifname)
+        .unwrap_err();
     assert_eq!(error.code, Code::TryAgainLater);
     assert!(error.msg.contains(directory.to_str().unwrap()), "{error}");
     drop(held);
-    drop(addresses.choose(&[&one], &container).unwrap());
+    drop(addresses.choose(&[&one], &container, &cni_ifname).unwrap());
     std::fs::remove_dir_all(directory).unwrap();
 }

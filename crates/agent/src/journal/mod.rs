@@ -116,12 +116,21 @@ impl Journal {
 
     /// Writes the intent of an ADD with its addresses, before any side effect.
     pub(crate) fn begin(&self, record: &Record) -> Result<(), JournalError> {
+        self.insert(record, State::Intent)
+    }
+
+    /// Writes a record of something that is there already: never an intent, not for a moment.
+    pub(crate) fn adopt(&self, record: &Record) -> Result<(), JournalError> {
+        self.insert(record, State::Done)
+    }
+
+    fn insert(&self, record: &Record, state: State) -> Result<(), JournalError> {
         effect("journal.begin<");
         let connection = self.lock();
         let result = durable(&connection, record.outlives_reboot(), |tx| {
             tx.prepare_cached(
                 "INSERT INTO record (container, ifname, network, pod_uid, state, boot, cookie, netns, body)
-                 VALUES (?1, ?2, ?3, ?4, 'intent', ?5, ?6, ?7, ?8)",
+                 VALUES (?1, ?2, ?3, ?4, ?9, ?5, ?6, ?7, ?8)",
             )?
             .execute(params![
                 record.container.as_str(),
@@ -132,6 +141,7 @@ impl Journal {
                 record.cookie.0.to_string(),
                 record.netns,
                 record.body_json(),
+                state.word(),
             ])?;
             insert_addresses(tx, record)
         });
@@ -236,11 +246,6 @@ impl Journal {
     /// The records of a pod, whatever the sandbox.
     pub(crate) fn of_pod(&self, pod_uid: &str) -> Result<Vec<Stored>, JournalError> {
         self.select("WHERE pod_uid = ?1", params![pod_uid])
-    }
-
-    /// The records of a network.
-    pub(crate) fn of_network(&self, network: &NetworkName) -> Result<Vec<Stored>, JournalError> {
-        self.select("WHERE network = ?1", params![network.as_str()])
     }
 
     /// All records.

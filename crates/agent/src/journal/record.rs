@@ -22,6 +22,23 @@ pub(crate) enum State {
     Deleting,
 }
 
+impl State {
+    const ALL: [State; 3] = [State::Intent, State::Done, State::Deleting];
+
+    /// As the journal writes it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            State::Intent => "intent",
+            State::Done => "done",
+            State::Deleting => "deleting",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.word() == word)
+    }
+}
+
 /// A record as the journal has it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Stored {
@@ -145,7 +162,7 @@ impl Record {
         let mut all = Vec::new();
         for native in &self.body.natives {
             let Some(pool) = &native.pool else { continue };
-            let owner = owner_of(&self.container, &native.ifname);
+            let owner = owner_of(&self.container, &self.ifname, &native.ifname);
             all.extend(
                 native
                     .addresses()
@@ -160,9 +177,10 @@ impl Record {
     }
 }
 
-/// Who an address belongs to: one interface of one container.
-pub(crate) fn owner_of(container: &ContainerId, ifname: &IfName) -> String {
-    format!("{container}/{ifname}")
+/// Who an address belongs to: one interface of one call for one container. Two calls may want the
+/// same interface name; only one of them gets it, and the other must not free its addresses.
+pub(crate) fn owner_of(container: &ContainerId, cni_ifname: &IfName, ifname: &IfName) -> String {
+    format!("{container}/{cni_ifname}/{ifname}")
 }
 
 /// A row as SQLite has it.
@@ -202,16 +220,12 @@ impl Raw {
             netns: self.netns,
             body: serde_json::from_str(&self.body).map_err(|e| text(&e))?,
         };
-        let state = match self.state.as_str() {
-            "intent" => State::Intent,
-            "done" => State::Done,
-            "deleting" => State::Deleting,
-            other => {
-                return Err(format!(
-                    "state {other:?} is not one of intent, done, deleting"
-                ));
-            }
-        };
+        let state = State::parse(&self.state).ok_or_else(|| {
+            format!(
+                "state {:?} is not one of intent, done, deleting",
+                self.state
+            )
+        })?;
         Ok(Stored {
             record,
             state,

@@ -80,7 +80,7 @@ fn a_record_lives_and_ends() {
     journal.begin(&one).unwrap();
     let stored = journal.find(&one.container, &one.ifname).unwrap().unwrap();
     assert_eq!((&stored.record, stored.state), (&one, State::Intent));
-    assert_eq!(journal.addresses().unwrap()[0].2, "c1/eth0");
+    assert_eq!(journal.addresses().unwrap()[0].2, "c1/eth0/eth0");
     journal.done(&one, "result").unwrap();
     drop(journal);
 

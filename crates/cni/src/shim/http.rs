@@ -88,7 +88,7 @@ fn connect(socket: &Path, limit: Duration) -> Result<UnixStream, Trouble> {
     }
     match rustix::net::connect(&fd, &address) {
         Ok(()) => Ok(UnixStream::from(fd)),
-        Err(error @ (Errno::NOENT | Errno::CONNREFUSED)) => {
+        Err(error @ (Errno::NOENT | Errno::CONNREFUSED | Errno::INTR)) => {
             Err(Trouble::Away(format!("nobody listens there: {error}")))
         }
         Err(Errno::AGAIN) => Err(Trouble::Slow),

@@ -204,7 +204,11 @@ fn check_bridge(wanted: &Wanted, bridge: &cni::Bridge, facts: &Facts) -> Result<
 }
 
 fn host_end(wanted: &Wanted, place: &Place<'_>, alias: &str, mtu: Option<u32>) -> HostEnd {
-    let name = IfName::host_end(place.container.as_str(), wanted.ifname.as_str());
+    let name = IfName::host_end(
+        place.container.as_str(),
+        place.cni_ifname.as_str(),
+        wanted.ifname.as_str(),
+    );
     HostEnd {
         mac: derived_mac(
             place.container.as_str(),

@@ -112,7 +112,7 @@ pub(crate) fn routed(container: &str, name: &str, addresses: &[&str]) -> Link {
 
 pub(crate) fn host_end(container: &str, name: &str) -> HostEnd {
     HostEnd {
-        name: IfName::host_end(container, name),
+        name: IfName::host_end(container, "eth0", name),
         mac: Mac::derived(&[container, name, "node"]),
         mtu: None,
         alias: alias(container, name),

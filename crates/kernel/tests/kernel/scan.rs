@@ -21,7 +21,7 @@ fn finds_pinned_ones_and_those_of_processes_each_once() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let unnamed = Netns::open(&own).unwrap().cookie().unwrap();
-    let found = scan::namespaces();
+    let found = scan::namespaces().found;
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     let with = |cookie| {

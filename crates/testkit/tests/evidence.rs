@@ -1,0 +1,197 @@
+//! Nothing is removed without evidence, and nothing is believed without looking: the ways in which
+//! a running container could lose an interface, or an address be given out twice.
+
+use plexus_testkit::{Agent, FAKE, NetNs, Node, Start, config, eventually, run};
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+/// Long enough for the background to have looked at its queue.
+const SOON: Duration = Duration::from_millis(1500);
+
+fn has(ns: &NetNs, link: &str) -> bool {
+    ns.try_sh(&format!("ip link show {link}"))
+}
+
+#[test]
+fn a_namespace_out_of_sight_is_not_gone() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    let config = config::one_address(&config::macvlan(&node));
+    pod.add(&config);
+    agent.kill();
+    // What an agent sees whose mounts do not propagate: an empty file where the namespace is.
+    let empty = node.file("empty");
+    std::fs::write(&empty, "").unwrap();
+    run("mount", &["--bind", &empty.to_string_lossy(), &pod.netns()]);
+    let started = std::panic::catch_unwind(|| drop(Agent::start(&node)));
+    run("umount", &[&pod.netns()]);
+    started.unwrap();
+    assert!(
+        has(pod.ns(), "eth0"),
+        "a living container lost its interface"
+    );
+    let _agent = Agent::start(&node);
+    pod.cni("CHECK", &config).done();
+    let (_, text) = node.pod("c2").cni("ADD", &config).error();
+    assert!(text.contains("10.10.0"), "its address was free: {text}");
+}
+
+#[test]
+fn a_queued_del_that_fails_keeps_the_next_add_out() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let mut pod = node.pod("c1");
+    let mut config = config::standalone("all", &[config::fake_entry(&node)]);
+    config["networks"][0]["fail"] = json!("DEL");
+    pod.add(&config);
+    agent.kill();
+    pod.call("DEL", &config)
+        .patience(Duration::ZERO)
+        .run()
+        .done();
+    let _agent = Agent::start(&node);
+    pod.renew();
+    let (code, text) = pod.cni("ADD", &config).error();
+    assert!(code == 11 && text.contains("queued"), "{code} {text}");
+    // The plugin recovers: its DEL is done first, and only once.
+    let plugin = node.delegate_bin().join(FAKE);
+    let script = std::fs::read_to_string(&plugin)
+        .unwrap()
+        .replace("get fail;", "v=;");
+    std::fs::remove_file(&plugin).unwrap();
+    std::fs::write(&plugin, script).unwrap();
+    std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o755)).unwrap();
+    eventually("the queued DEL is done, then the ADD", || {
+        pod.cni("ADD", &config).success()
+    });
+    std::thread::sleep(SOON);
+    assert!(has(pod.ns(), "eth0"), "the old DEL hit the new container");
+}
+
+#[test]
+fn del_finds_the_namespace_by_whichever_path() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    let config = config::one_address(&config::macvlan(&node));
+    let mut sleeper = pod
+        .ns()
+        .enter(|| std::process::Command::new("sleep").arg("60").spawn())
+        .unwrap();
+    let path = format!("/proc/{}/ns/net", sleeper.id());
+    pod.call("ADD", &config).env("CNI_NETNS", &path).run().ok();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    pod.del(&config);
+    assert!(
+        !has(pod.ns(), "eth0"),
+        "DEL forgot an interface that is still there"
+    );
+    let other = node.pod("c2");
+    other.add(&config);
+    // Without any path, by searching.
+    other.call("DEL", &config).env("CNI_NETNS", "").run().done();
+    assert!(!has(other.ns(), "eth0"));
+    drop(agent);
+}
+
+#[test]
+fn a_full_disk_leaves_no_ghost() {
+    let node = Node::new();
+    node.small_disk(&node.state_dir(), 1 << 20);
+    let _agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    let config = config::one_address(&config::bridge());
+    pod.add(&config);
+    let full = node.state_dir().join("full");
+    let fill = format!(
+        "dd if=/dev/zero of={} bs=1k 2>/dev/null || true",
+        full.display()
+    );
+    run("sh", &["-c", &fill]);
+    pod.del(&config);
+    assert!(!has(pod.ns(), "eth0"));
+    std::fs::remove_file(&full).unwrap();
+    pod.add(&config);
+    assert!(
+        has(pod.ns(), "eth0"),
+        "ADD answered with an interface that is not there"
+    );
+    pod.cni("CHECK", &config).done();
+}
+
+#[test]
+fn two_calls_that_want_one_name_do_not_share_an_address() {
+    let node = Node::new();
+    let _agent = Agent::start(&node);
+    let config = config::standalone("all", &[config::routed_entry(), config::routed_entry()]);
+    let pod = node.pod("c1");
+    pod.add(&config);
+    let inside = || {
+        pod.ns()
+            .run("ip", &["-brief", "address", "show", "dev", "net1"])
+    };
+    let before = inside();
+    let (_, text) = pod.call("ADD", &config).ifname("eth9").run().error();
+    assert!(text.contains("net1"), "{text}");
+    assert_eq!(inside(), before);
+    let taken = before
+        .split_whitespace()
+        .nth(2)
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap()
+        .to_owned();
+    for container in ["c2", "c3", "c4"] {
+        let other = node.pod(container);
+        other.add(&config);
+        let addresses = other.ns().run("ip", &["-brief", "address"]);
+        assert!(
+            !addresses.contains(&format!("{taken}/")),
+            "{taken} is given out twice:\n{addresses}"
+        );
+    }
+}
+
+#[test]
+fn adoption_is_never_an_intent() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    let config = config::macvlan(&node);
+    pod.add(&config);
+    agent.kill();
+    let lose = || {
+        run(
+            "sh",
+            &[
+                "-c",
+                &format!("rm -f {}/journal.db*", node.state_dir().display()),
+            ],
+        )
+    };
+    lose();
+    Start::on(&node).logging_effects().ready().kill();
+    let effects = Agent::effects(&node);
+    let at = effects
+        .iter()
+        .position(|effect| effect.contains("journal.begin>"))
+        .unwrap()
+        + 1;
+    lose();
+    let mut dying = Start::on(&node).die_at(at).spawn();
+    assert!(
+        dying.wait_exit(Duration::from_secs(10)).is_some(),
+        "it should die at {at}"
+    );
+    drop(dying);
+    // The container may do what it likes with its interface.
+    pod.ns().sh("ip link set eth0 down");
+    let _agent = Agent::start(&node);
+    assert!(has(pod.ns(), "eth0"), "an adopted interface was removed");
+    pod.del(&config);
+    assert!(!has(pod.ns(), "eth0"));
+}

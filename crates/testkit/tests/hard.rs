@@ -281,8 +281,10 @@ fn a_second_agent_with_a_state_directory_of_its_own_is_refused_the_socket() {
     let adding = pod.call("ADD", &slow(&node, "2")).spawn();
     eventually("it is at work", || node.file("fake.log").exists());
     let directory = node.file("other-state").to_string_lossy().into_owned();
-    let mut second = Command::new(bin(PLEXUS));
+    let mut second = Command::new("timeout");
     second
+        .arg("10")
+        .arg(bin(PLEXUS))
         .args(["agent", "--state-dir", &directory, "--socket"])
         .arg(node.socket());
     let refused = node.ns().enter(|| second.output()).unwrap();

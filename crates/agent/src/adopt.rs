@@ -8,9 +8,11 @@ use plexus_api::cni::Error;
 use plexus_core::attachment::{Alias, Assigned, AssignedIp, derived_mac};
 use plexus_core::ipam::PoolKey;
 use plexus_core::plan::{
-    self, HostEnd, Link, LinkKind, MacvlanMode, ObservedLink, Parent, PodPlan,
+    self, HostEnd, Link, LinkKind, MacvlanMode, ObservedLink, ObservedRule, Parent, PodPlan,
+    RULE_PRIORITY, Rule,
 };
-use plexus_kernel::{Netns, Socket, observe, scan};
+use plexus_kernel::observe::{self, What};
+use plexus_kernel::{Netns, Socket, scan};
 use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName};
 use std::collections::BTreeMap;
 
@@ -22,8 +24,9 @@ impl Agent {
         let mut found: BTreeMap<Key, Vec<Found>> = BTreeMap::new();
         for namespace in scan::namespaces().found {
             let path = namespace.path.to_string_lossy();
-            for link in marked_links(&namespace.netns) {
-                if let Some((key, one)) = Found::of(link, &path, namespace.cookie)
+            let (links, rules) = marked_links(&namespace.netns);
+            for link in links {
+                if let Some((key, one)) = Found::of(link, &rules, &path, namespace.cookie)
                     && one.alias.node == self.here
                 {
                     found.entry(key).or_default().push(one);
@@ -102,11 +105,17 @@ struct Found {
     network: NetworkName,
     ifname: IfName,
     alias: Alias,
+    rules: Vec<Rule>,
 }
 
 impl Found {
     /// None for the node's end of a veth, and for a mark that does not read as ours.
-    fn of(link: ObservedLink, netns: &str, cookie: NetnsCookie) -> Option<(Key, Self)> {
+    fn of(
+        link: ObservedLink,
+        rules: &[ObservedRule],
+        netns: &str,
+        cookie: NetnsCookie,
+    ) -> Option<(Key, Self)> {
         let alias = Alias::parse(link.alias.as_deref()?)?;
         if alias.ifname != link.name {
             return None;
@@ -115,6 +124,16 @@ impl Found {
             alias.container.parse().ok()?,
             alias.cni_ifname.parse().ok()?,
         );
+        let is_its = |rule: &&ObservedRule| {
+            let mut addresses = alias.addresses.iter();
+            rule.priority == RULE_PRIORITY && addresses.any(|net| net.addr() == rule.from.addr())
+        };
+        let rules = rules.iter().filter(is_its).map(|rule| Rule {
+            from: rule.from,
+            table: rule.table,
+            priority: rule.priority,
+        });
+        let rules = rules.collect();
         let network = alias.network.parse().ok()?;
         let ifname = alias.ifname.parse().ok()?;
         Some((
@@ -126,6 +145,7 @@ impl Found {
                 network,
                 ifname,
                 alias,
+                rules,
             },
         ))
     }
@@ -205,7 +225,7 @@ impl Found {
                 .collect(),
             neighbours: Vec::new(),
             routes: Vec::new(),
-            rules: Vec::new(),
+            rules: self.rules.clone(),
         })
     }
 }
@@ -219,13 +239,17 @@ fn mode(number: Option<u32>) -> MacvlanMode {
     }
 }
 
-fn marked_links(netns: &Netns) -> Vec<ObservedLink> {
-    let links = Socket::open_in(netns).and_then(|mut socket| observe::links(&mut socket));
-    let mut links = links.unwrap_or_default();
-    links.retain(|link| {
+fn marked_links(netns: &Netns) -> (Vec<ObservedLink>, Vec<ObservedRule>) {
+    let what = What {
+        rules: (true, true),
+        ..What::LINKS
+    };
+    let seen = Socket::open_in(netns).and_then(|mut socket| observe::observe(&mut socket, what));
+    let mut seen = seen.unwrap_or_default();
+    seen.links.retain(|link| {
         link.alias
             .as_deref()
             .is_some_and(|alias| Alias::parse(alias).is_some())
     });
-    links
+    (seen.links, seen.rules)
 }

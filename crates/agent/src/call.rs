@@ -112,6 +112,16 @@ impl<'a> Call<'a> {
         Some(format!("{namespace}/{name}"))
     }
 
+    /// What was done, for the log.
+    pub(crate) fn about(&self) -> String {
+        let ifname = self
+            .target
+            .as_ref()
+            .map_or("?", |target| target.ifname.as_str());
+        let network = self.conf.as_ref().map_or("?", |conf| conf.name.as_str());
+        format!("{}, interface {ifname}, network {network}", self.place())
+    }
+
     /// Whom an error is about: the pod if it is known, and the container.
     pub(crate) fn place(&self) -> String {
         let container = self

@@ -125,7 +125,7 @@ impl Adding<'_> {
         };
         let delegate = delegate.clone();
         if let Some(because) = &delegate.chain.because {
-            tracing::debug!(network = %delegate.network, because, "executed, not native");
+            tracing::warn!(network = %delegate.network, key = because, "a key is not understood: the plugin is executed, and handed its keys as they are");
         }
         let runtime = self.conf.runtime.raw.clone();
         for step in 0..delegate.chain.plugins.len() {

@@ -25,17 +25,25 @@ impl Agent {
     /// new, so that the next agent restores it.
     pub(crate) fn ensure_node(&self, plans: &[(NetworkName, NodePlan)]) -> Result<(), Error> {
         for (network, plan) in plans {
-            let known = self.kept.lock().get(network) == Some(plan);
+            let before = self.kept.lock().get(network).cloned();
+            let known = before.as_ref() == Some(plan);
+            let journal = self.journal()?;
             if !known {
-                let journal = self.journal()?;
-                journal
-                    .keep(network, &self.boot, plan)
-                    .map_err(|e| failure::journal(&e))?;
+                let kept = journal.keep(network, &self.boot, plan);
+                kept.map_err(|e| failure::journal(&e))?;
             }
-            node::ensure(plan, &self.node).map_err(|error| {
+            if let Err(error) = node::ensure(plan, &self.node) {
+                if !known {
+                    // What the network really keeps is what the next agent must restore.
+                    let put_back = match &before {
+                        Some(before) => journal.keep(network, &self.boot, before),
+                        None => journal.unkeep(network),
+                    };
+                    put_back.map_err(|e| failure::journal(&e))?;
+                }
                 let failed = failure::failed(&error, "correct the cause and repeat the ADD");
-                failure::at(format!("network {network}"), failed)
-            })?;
+                return Err(failure::at(format!("network {network}"), failed));
+            }
             if !known {
                 self.kept.lock().insert(network.clone(), plan.clone());
             }

@@ -51,7 +51,7 @@ impl Agent {
         let mut text = self.metrics.render();
         let _ = writeln!(
             text,
-            "# TYPE plexus_adds_in_house gauge\nplexus_adds_in_house {}",
+            "# TYPE plexus_adds_in_flight gauge\nplexus_adds_in_flight {}",
             self.admission.adds()
         );
         text.push_str("# TYPE plexus_pool_addresses gauge\n");
@@ -67,7 +67,14 @@ impl Agent {
     }
 
     fn attachments(&self, query: &str) -> Response {
-        let pod = query.split('&').find_map(|pair| pair.strip_prefix("pod="));
+        let pod = match query.split_once('=') {
+            _ if query.is_empty() => None,
+            Some(("pod", pod)) if pod.contains('/') => Some(pod),
+            _ => {
+                let text = format!("{query:?} is not understood: use ?pod=namespace/name\n");
+                return Response::text(400, text);
+            }
+        };
         let stored = match self
             .journal()
             .and_then(|j| j.all().map_err(|e| failure::journal(&e)))

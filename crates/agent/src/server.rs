@@ -181,10 +181,15 @@ impl Server {
             response,
             undelivered,
             held,
+            about,
         } = self
             .agent
             .handle(command, body, &mut || http::peer_is_gone(&stream));
-        if response.deliver(&mut stream) == http::Delivery::Lost
+        let delivery = response.deliver(&mut stream);
+        if let Some(about) = about {
+            tracing::info!(verb = command.path(), about, ?delivery, "done");
+        }
+        if delivery == http::Delivery::Lost
             && let Some(undo) = undelivered
         {
             self.agent.undo_undelivered(&undo);

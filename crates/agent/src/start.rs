@@ -71,7 +71,7 @@ pub fn run(options: Options) -> Result<(), StartError> {
     let signal = signals.wait().map_err(StartError::Process)?;
     tracing::info!(
         signal,
-        "stopping: no new requests, waiting for those in the house"
+        "stopping: no new requests, waiting for those in flight"
     );
     server.drain(DRAIN);
     Ok(())
@@ -148,7 +148,7 @@ fn boot_of(here: NetnsCookie) -> Result<String, StartError> {
 fn report(features: &Features) {
     for (feature, missing) in features.iter() {
         if let Some(reason) = missing {
-            tracing::warn!(%feature, reason, "this kernel lacks a feature: networks that need it are refused");
+            tracing::info!(%feature, reason, "this kernel lacks a feature: networks that need it are refused");
         }
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Handled<'a> {
     pub(crate) undelivered: Option<(ContainerId, IfName)>,
     /// The container stays ours until then.
     pub(crate) held: Option<(Option<Place<'a>>, Turn<'a>)>,
+    /// What was attached or detached, for the log.
+    pub(crate) about: Option<String>,
 }
 
 impl Agent {
@@ -102,6 +104,7 @@ impl Agent {
                     response: Response::json(failure::status(error.code), error.to_json(version)),
                     undelivered: None,
                     held: None,
+                    about: None,
                 }
             });
         self.metrics
@@ -127,6 +130,7 @@ impl Agent {
             response,
             undelivered: None,
             held: None,
+            about: None,
         };
         let nothing = || plain(Response::json(200, String::new()));
         match call.command {
@@ -136,6 +140,7 @@ impl Agent {
                 self.detach(call)?;
                 Ok(Handled {
                     held: Some((None, turn)),
+                    about: Some(call.about()),
                     ..nothing()
                 })
             }
@@ -170,6 +175,7 @@ impl Agent {
             response: Response::json(200, outcome.to_json(version)),
             undelivered: fresh.then(|| call.key()).transpose()?,
             held: Some((Some(place), turn)),
+            about: Some(call.about()),
         })
     }
 

@@ -28,6 +28,14 @@ impl What {
         neighbours: (true, true),
     };
 
+    /// Nothing but links.
+    pub const LINKS: What = What {
+        addresses: false,
+        routes: (false, false),
+        rules: (false, false),
+        neighbours: (false, false),
+    };
+
     /// What this plan speaks of.
     pub fn of(plan: &PodPlan) -> Self {
         let links = || plan.links.iter();

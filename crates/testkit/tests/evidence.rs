@@ -195,3 +195,82 @@ fn adoption_is_never_an_intent() {
     pod.del(&config);
     assert!(!has(pod.ns(), "eth0"));
 }
+
+#[test]
+fn a_refused_add_does_not_change_what_a_network_keeps() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let (pod, config) = (node.pod("c1"), config::bridge());
+    pod.add(&config);
+    let mut other = config.clone();
+    other["ipam"]["subnets"] = json!(["10.7.0.0/24"]);
+    let (_, text) = node.pod("c2").cni("ADD", &other).error();
+    assert!(text.contains("px0"), "{text}");
+    agent.stop();
+    node.ns().sh("ip link del px0");
+    let _agent = Agent::start(&node);
+    let bridge = node.ns().run("ip", &["address", "show", "dev", "px0"]);
+    assert!(
+        bridge.contains("10.244.1.1/24") && !bridge.contains("10.7.0.1"),
+        "{bridge}"
+    );
+}
+
+#[test]
+fn rules_go_with_an_adopted_interface() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    let entries = [config::bridge_entry(), config::static_entry("10.20.0.9/24")];
+    let config = config::standalone("all", &entries);
+    let rules = || pod.ns().run("ip", &["rule"]);
+    let before = rules();
+    pod.add(&config);
+    assert!(rules().contains("10.20.0.9"), "{}", rules());
+    agent.kill();
+    run(
+        "sh",
+        &[
+            "-c",
+            &format!("rm -f {}/journal.db*", node.state_dir().display()),
+        ],
+    );
+    let agent = Agent::start(&node);
+    pod.del(&config);
+    assert_eq!(rules(), before);
+    // The same with a journal that cannot be read.
+    pod.add(&config);
+    agent.kill();
+    std::fs::write(node.state_dir().join("journal.db"), "x".repeat(8192)).unwrap();
+    run(
+        "sh",
+        &[
+            "-c",
+            &format!("rm -f {}/journal.db-*", node.state_dir().display()),
+        ],
+    );
+    let _agent = Start::on(&node).spawn();
+    eventually("the agent answers", || pod.cni("DEL", &config).success());
+    assert_eq!(rules(), before);
+}
+
+#[test]
+fn an_address_rests_across_a_restart() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let config = config::routed();
+    let (one, two) = (node.pod("c1"), node.pod("c2"));
+    one.add(&config);
+    let freed = two.call("ADD", &config).run().addresses()[0].clone();
+    agent.kill();
+    two.call("DEL", &config)
+        .patience(Duration::ZERO)
+        .run()
+        .done();
+    let _agent = Agent::start(&node);
+    let next = node.pod("c3").call("ADD", &config).run().addresses()[0].clone();
+    assert_ne!(
+        next, freed,
+        "an address was given out right after it was freed"
+    );
+}

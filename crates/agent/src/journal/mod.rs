@@ -298,6 +298,19 @@ impl Journal {
         self.written("what a network keeps on the node", written)
     }
 
+    /// The network keeps nothing on the node.
+    pub(crate) fn unkeep(&self, network: &NetworkName) -> Result<(), JournalError> {
+        effect("journal.unkeep<");
+        let written = self
+            .lock()
+            .prepare_cached("DELETE FROM network WHERE name = ?1")
+            .and_then(|mut statement| statement.execute([network.as_str()]));
+        effect("journal.unkeep>");
+        written
+            .map(drop)
+            .map_err(|source| self.write_error("what a network keeps on the node", source))
+    }
+
     /// What all networks keep on the node, of this boot; rows of an earlier boot are dropped.
     pub(crate) fn kept(&self, boot: &str) -> Result<Vec<(String, NodePlan)>, JournalError> {
         let connection = self.lock();

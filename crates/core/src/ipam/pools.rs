@@ -6,6 +6,7 @@
 
 use super::PoolKey;
 use super::error::AllocateError;
+use super::index::index_of;
 use super::index::with_prefix;
 use super::pool::{Pool, PoolError, first_usable};
 use crate::attachment::{Assigned, AssignedIp};
@@ -114,6 +115,9 @@ struct Network {
     held: BTreeMap<IpAddr, String>,
     owned: BTreeMap<String, BTreeSet<IpAddr>>,
     pools: BTreeMap<IpNet, Pool>,
+    /// The highest address ever held: where a pool that is made after a restart begins, so that an
+    /// address that was freed meanwhile rests.
+    highest: BTreeMap<Family, IpAddr>,
 }
 
 impl Network {
@@ -156,7 +160,11 @@ impl Network {
                 continue;
             }
             let mut pool = Pool::new(*subnet, &config.exclude, &reserved);
-            pool.set_cursor(old.map_or(0, Pool::cursor));
+            let after_highest = || {
+                let highest = self.highest.get(&Family::of(subnet.network()))?;
+                index_of(subnet, *highest).map(|index| index + 1)
+            };
+            pool.set_cursor(old.map_or_else(|| after_highest().unwrap_or(0), Pool::cursor));
             for (address, owner) in self.held.range(subnet.network()..=subnet.broadcast()) {
                 // Cannot fail: the pool is empty, and `held` has each address once.
                 let _ = pool.reserve(*address, owner);
@@ -238,6 +246,8 @@ impl Network {
 
     /// Records a holding here and in every pool whose subnet has the address.
     fn hold(&mut self, address: IpAddr, owner: &str) {
+        let highest = self.highest.entry(Family::of(address)).or_insert(address);
+        *highest = (*highest).max(address);
         self.held.insert(address, owner.to_owned());
         self.owned
             .entry(owner.to_owned())

@@ -3,11 +3,11 @@
 
 use crate::effect::effect;
 use crate::netlink::{Refused, Request};
-use crate::observe::{link_by_name, links};
+use crate::observe::{link_by_name, links, list};
 use crate::{NetlinkError, Netns, NodeSide, Socket, link, rule};
 use plexus_core::attachment::Alias;
-use plexus_core::plan::{HostEnd, LinkKind, ObservedLink, PodPlan};
-use plexus_types::NetnsCookie;
+use plexus_core::plan::{HostEnd, LinkKind, ObservedLink, PodPlan, RULE_PRIORITY, Rule};
+use plexus_types::{Family, NetnsCookie};
 use std::fmt;
 
 /// What was removed.
@@ -108,6 +108,7 @@ pub fn remove_marked(
     if let Some(pod) = pod {
         work.attempt(|work| {
             let mut socket = node.socket_in(pod)?;
+            work.delete_marked_rules(&mut socket, marked)?;
             work.removed.in_pod += work.delete_where(&mut socket, marked)?;
             Ok(())
         });
@@ -168,6 +169,44 @@ impl Work {
             .collect();
         let refused = self.run(socket, effect!("netlink.pod-rules"), &rules)?;
         self.removed.rules += rules.len() - refused;
+        Ok(())
+    }
+
+    /// Rules do not go with the link. Ours are known by their priority and by the address in the
+    /// mark of the link that they were made for.
+    fn delete_marked_rules(
+        &mut self,
+        socket: &mut Socket,
+        wanted: impl Fn(&ObservedLink) -> bool,
+    ) -> Result<(), NetlinkError> {
+        let marked = links(socket)?;
+        let marks = marked.iter().filter(|link| wanted(link));
+        let addresses: Vec<_> = marks
+            .filter_map(|link| Alias::parse(link.alias.as_deref()?))
+            .flat_map(|mark| mark.addresses)
+            .map(|net| net.addr())
+            .collect();
+        let mut requests = Vec::new();
+        for family in Family::ALL {
+            if addresses
+                .iter()
+                .any(|address| Family::of(*address) == family)
+            {
+                let found = list(socket, rule::list(family), rule::read)?;
+                let ours = found.iter().filter(|rule| {
+                    rule.priority == RULE_PRIORITY && addresses.contains(&rule.from.addr())
+                });
+                requests.extend(ours.map(|found| {
+                    rule::delete(&Rule {
+                        from: found.from,
+                        table: found.table,
+                        priority: found.priority,
+                    })
+                }));
+            }
+        }
+        let refused = self.run(socket, effect!("netlink.marked-rules"), &requests)?;
+        self.removed.rules += requests.len() - refused;
         Ok(())
     }
 

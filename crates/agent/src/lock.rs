@@ -38,6 +38,14 @@ pub enum LockError {
         /// Who has it.
         holder: String,
     },
+    /// Something else is where the directory should be.
+    #[error(
+        "{directory} is not a directory: remove it, or name another place with --state-dir or --socket"
+    )]
+    NotADirectory {
+        /// What is in the way.
+        directory: PathBuf,
+    },
     /// The lock file or its directory cannot be made.
     #[error("cannot take the lock {file}")]
     Io {
@@ -84,7 +92,7 @@ fn take(
             .recursive(true)
             .mode(directory_mode)
             .create(directory)
-            .map_err(io)?;
+            .map_err(|source| in_the_way(directory).unwrap_or_else(|| io(source)))?;
     }
     let mut file = OpenOptions::new()
         .create(true)
@@ -109,6 +117,13 @@ fn take(
     }
     note_holder(&mut file);
     Ok(Lock { _file: file })
+}
+
+/// What is neither absent nor a directory on the way to this one.
+fn in_the_way(directory: &Path) -> Option<LockError> {
+    let wrong = |path: &&Path| path.symlink_metadata().is_ok() && !path.is_dir();
+    let directory = directory.ancestors().find(wrong)?.to_owned();
+    Some(LockError::NotADirectory { directory })
 }
 
 /// For the message of the next one; without it the lock holds all the same (a full disk).
@@ -154,6 +169,18 @@ mod tests {
         );
         Lock::socket(&socket).unwrap();
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_not_a_directory() {
+        let file = std::env::temp_dir().join(format!("plexus-file-{}", std::process::id()));
+        std::fs::write(&file, "").unwrap();
+        for directory in [file.clone(), file.join("a/b")] {
+            let error = Lock::state(&directory).unwrap_err().to_string();
+            let wanted = format!("{} is not a directory", file.display());
+            assert!(error.starts_with(&wanted), "{error}");
+        }
+        std::fs::remove_file(&file).unwrap();
     }
 
     #[test]

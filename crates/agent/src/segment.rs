@@ -67,7 +67,7 @@ impl Adding<'_> {
     fn plan_natives(&mut self, range: Range<usize>) -> Result<(), Error> {
         let routes = self.default_routes(range.end)?;
         for index in range {
-            let (wanted, link, node) = {
+            let (network, link, node) = {
                 let Some(item) = self.items.get(index) else {
                     continue;
                 };
@@ -90,7 +90,7 @@ impl Adding<'_> {
                 (wanted.network.clone(), link, node)
             };
             self.record.body.plan.links.push(link);
-            self.keep(&wanted, node);
+            self.keep(&network, node);
         }
         Ok(())
     }

@@ -270,6 +270,20 @@ fn a_delegate_can_have_it_and_cannot_be_made_to_give_it_up() {
 }
 
 #[test]
+fn a_delegate_with_a_gateway_but_no_default_route_does_not_have_it() {
+    let cases = [
+        case("a", &[("10.1.0.2/24", Some("10.1.0.1"))], true, &[]),
+        case("b", &[("10.2.0.2/24", Some("10.2.0.1"))], false, &[]),
+    ];
+    assert_eq!(chosen(&cases, None, None).unwrap(), ["--", "4-"]);
+    let error = chosen(&cases, Some("a"), None).unwrap_err();
+    assert!(
+        error.contains("network a (interface if-a) brings no IPv4"),
+        "{error}"
+    );
+}
+
+#[test]
 fn plugins_that_have_not_run_have_it_only_if_they_are_named() {
     let cases = [
         case("a", &[("10.0.0.2/24", Some("10.0.0.1"))], false, &[]),

@@ -120,11 +120,8 @@ impl Candidate<'_> {
                 let now = effective(&wanted.native, assigned, DefaultRoute::AsConfigured);
                 gateway(&now, family).is_some() || any_default(&now.routes, family)
             }
-            Brings::Delegate(outcome) => {
-                let mut gateways = outcome.ips.iter().filter_map(|ip| ip.gateway);
-                gateways.any(|gateway| Family::of(gateway) == family)
-                    || any_default(&outcome.routes, family)
-            }
+            // Nobody adds a route to an interface that plugins made: theirs is there or is not.
+            Brings::Delegate(outcome) => any_default(&outcome.routes, family),
             Brings::NotYet => false,
         }
     }

@@ -1,5 +1,6 @@
 //! `plexus agent`: flags, each also as `PLEXUS_…` and as a key of the configuration file.
 
+use crate::value;
 use clap::Args;
 use plexus_agent::Options;
 use plexus_types::PluginType;
@@ -31,14 +32,14 @@ pub(crate) struct Flags {
     /// Plugin types that may be executed, comma-separated; default: all in the directory.
     #[arg(long, env = "PLEXUS_ALLOW_DELEGATES", value_delimiter = ',', num_args = 0..)]
     allow_delegates: Option<Vec<PluginType>>,
-    /// How many plugins are executed at a time.
-    #[arg(long, env = "PLEXUS_DELEGATES_AT_A_TIME", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// How many plugins are executed at a time, from 1 to 256.
+    #[arg(long, env = "PLEXUS_DELEGATES_AT_A_TIME", default_value_t = 4, value_parser = value::number::<1, 256>)]
     delegates_at_a_time: u16,
-    /// Seconds that an executed plugin may take.
-    #[arg(long, env = "PLEXUS_DELEGATE_TIMEOUT", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    delegate_timeout: u64,
-    /// How many ADDs may wait or run at a time; more are told to try again later.
-    #[arg(long, env = "PLEXUS_QUEUE", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=10000))]
+    /// Seconds that an executed plugin may take, from 1 to 3600.
+    #[arg(long, env = "PLEXUS_DELEGATE_TIMEOUT", default_value_t = 60, value_parser = value::number::<1, 3600>)]
+    delegate_timeout: u16,
+    /// How many ADDs may wait or run at a time, from 1 to 10000; more are told to try again later.
+    #[arg(long, env = "PLEXUS_QUEUE", default_value_t = 512, value_parser = value::number::<1, 10_000>)]
     queue: u16,
     /// Say what this kernel can do, and exit.
     #[arg(long)]
@@ -46,18 +47,20 @@ pub(crate) struct Flags {
     /// Log as JSON, one object a line.
     #[arg(long, env = "PLEXUS_LOG_JSON")]
     log_json: bool,
-    /// What to log: error, warn, info, debug, or per room such as plexus_agent=debug.
-    #[arg(long, env = "PLEXUS_LOG", default_value = "info")]
+    /// What to log: off, error, warn, info, debug, trace, or per room such as
+    /// info,plexus_agent=debug.
+    #[arg(long, env = "PLEXUS_LOG", default_value = "info", value_parser = value::log)]
     log: String,
     /// File with these settings, as `key = value` (TOML); flags and environment win.
-    #[arg(long, env = "PLEXUS_CONFIG")]
-    config: Option<PathBuf>,
+    #[arg(long, env = "PLEXUS_CONFIG", default_value = crate::config::DEFAULT)]
+    config: PathBuf,
 }
 
 /// Runs the agent until it is asked to stop.
 pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     if flags.probe {
         use std::io::Write;
+        need_root()?;
         std::io::stdout().write_all(plexus_agent::probe().as_bytes())?;
         return Ok(());
     }
@@ -71,9 +74,19 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
         delegate_bin_dir: flags.delegate_bin_dir,
         allowed_delegates: flags.allow_delegates.map(|list| list.into_iter().collect()),
         delegates_at_a_time: flags.delegates_at_a_time.into(),
-        delegate_timeout: Duration::from_secs(flags.delegate_timeout),
+        delegate_timeout: Duration::from_secs(flags.delegate_timeout.into()),
         queue: flags.queue.into(),
     })?;
+    Ok(())
+}
+
+/// Who we are is who our own entry in /proc belongs to; without /proc the probe says what fails.
+fn need_root() -> anyhow::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let user = std::fs::metadata("/proc/self").map_or(0, |entry| entry.uid());
+    if user != 0 {
+        anyhow::bail!("--probe tries what only root may do (this is user {user}): run as root");
+    }
     Ok(())
 }
 

@@ -1,43 +1,96 @@
 //! The configuration file: the flags of a subcommand by their long names, in TOML. A flag wins
 //! over the environment, the environment over the file, the file over the default.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The file that is read if it exists and none is named.
-const DEFAULT: &str = "/etc/plexus/agent.toml";
+pub(crate) const DEFAULT: &str = "/etc/plexus/agent.toml";
 
-/// Adds what the file says and neither the command line nor the environment does.
-pub(crate) fn with_file_defaults(arguments: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
-    if arguments.get(1).is_none_or(|verb| verb != "agent") {
-        return Ok(arguments);
+/// What was given, and where.
+#[derive(Debug)]
+pub(crate) struct Given {
+    /// The command line.
+    arguments: Vec<OsString>,
+    /// What the file says and neither the command line nor the environment does.
+    added: Vec<String>,
+    file: PathBuf,
+}
+
+impl Given {
+    /// Reads the configuration file, if there is one for this command line.
+    pub(crate) fn read(arguments: Vec<OsString>) -> anyhow::Result<Self> {
+        let named = named_file(&arguments);
+        let file = named.clone().unwrap_or_else(|| PathBuf::from(DEFAULT));
+        let mut given = Self {
+            arguments,
+            added: Vec::new(),
+            file,
+        };
+        let for_agent = given.arguments.get(1).is_some_and(|verb| verb == "agent");
+        if !for_agent || (named.is_none() && !given.file.exists()) {
+            return Ok(given);
+        }
+        let file = &given.file;
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("cannot read the configuration file {}", file.display()))?;
+        let has = |key: &str| {
+            std::env::var_os(variable(key)).is_some() || on_command_line(key, &given.arguments)
+        };
+        given.added = flags_of(&text, file, &Keys::of_agent(), has)?;
+        Ok(given)
     }
-    let named = named_file(&arguments);
-    let path = named.clone().unwrap_or_else(|| PathBuf::from(DEFAULT));
-    if named.is_none() && !path.exists() {
-        return Ok(arguments);
+
+    /// The command line with what the file adds.
+    pub(crate) fn all(&self) -> impl Iterator<Item = OsString> {
+        let added = self.added.iter().map(OsString::from);
+        self.arguments.iter().cloned().chain(added)
     }
-    let text = std::fs::read_to_string(&path)
-        .with_context(|| format!("cannot read the configuration file {}", path.display()))?;
-    let given = |key: &str| {
-        let flag = format!("--{key}");
-        let with_value = format!("{flag}=");
-        let variable = format!("PLEXUS_{}", key.to_uppercase().replace('-', "_"));
-        std::env::var_os(variable).is_some()
-            || arguments.iter().any(|a| {
-                a.to_str()
-                    .is_some_and(|a| a == flag || a.starts_with(&with_value))
-            })
+
+    /// Where a wrong value is written, if not on the command line.
+    pub(crate) fn blame(&self, error: &clap::Error) -> Option<anyhow::Error> {
+        let wrong = [ErrorKind::ValueValidation, ErrorKind::InvalidValue];
+        let flag = error.get(ContextKind::InvalidArg)?.to_string();
+        let key = flag.strip_prefix("--")?.split(' ').next()?;
+        if !wrong.contains(&error.kind()) || on_command_line(key, &self.arguments) {
+            return None;
+        }
+        let variable = variable(key);
+        let origin = if std::env::var_os(&variable).is_some() {
+            variable
+        } else {
+            format!("{}: {key}", self.file.display())
+        };
+        let value = error.get(ContextKind::InvalidValue)?.to_string();
+        let value: String = value.chars().take(64).collect();
+        let remedy = match (error.source(), error.get(ContextKind::ValidValue)) {
+            (Some(source), _) => source.to_string(),
+            (None, Some(ContextValue::Strings(choices))) => {
+                format!("write {}", choices.join(" or "))
+            }
+            (None, _) => "see `plexus agent --help`".to_owned(),
+        };
+        Some(anyhow!("{origin}: the value {value:?} is wrong: {remedy}"))
+    }
+}
+
+fn variable(key: &str) -> String {
+    format!("PLEXUS_{}", key.to_uppercase().replace('-', "_"))
+}
+
+fn on_command_line(key: &str, arguments: &[OsString]) -> bool {
+    let is_it = |argument: &str| {
+        let rest = argument
+            .strip_prefix("--")
+            .and_then(|a| a.strip_prefix(key));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
     };
-    let added = flags_of(&text, &path, &Keys::of_agent(), given)?;
-    Ok(arguments
-        .iter()
-        .cloned()
-        .chain(added.into_iter().map(OsString::from))
-        .collect())
+    arguments.iter().any(|a| a.to_str().is_some_and(is_it))
 }
 
 fn named_file(arguments: &[OsString]) -> Option<PathBuf> {
@@ -87,12 +140,31 @@ impl Keys {
                 path.display()
             );
         }
+        let meant = self
+            .meant(key)
+            .map(|meant| format!(": did you mean {meant:?}?"))
+            .unwrap_or_default();
         let known: Vec<&str> = self.keys.keys().map(String::as_str).collect();
         bail!(
-            "{}: there is no key {key:?}; the keys are {}",
+            "{}: there is no key {key:?}{meant}; the keys are {}",
             path.display(),
             known.join(", ")
         )
+    }
+
+    /// The key that was probably meant, as the command line would guess it.
+    fn meant(&self, key: &str) -> Option<&str> {
+        let flag: String = key.chars().take(64).collect();
+        let flag = flag.to_lowercase().replace('_', "-");
+        if let Some((known, _)) = self.keys.get_key_value(&flag) {
+            return Some(known);
+        }
+        let guess = crate::Plexus::command()
+            .try_get_matches_from(["plexus", "agent", &format!("--{flag}")])
+            .err()?;
+        let guess = guess.get(ContextKind::SuggestedArg)?.to_string();
+        let (known, _) = self.keys.get_key_value(guess.strip_prefix("--")?)?;
+        Some(known)
     }
 }
 
@@ -117,12 +189,12 @@ fn flags_of(
             }
             other => {
                 let wanted = if takes_value {
-                    "a text, a number or a list of texts"
+                    "a text, a whole number or a list of texts"
                 } else {
-                    "true or false"
+                    "true or false, without quotes"
                 };
-                let path = path.display();
-                bail!("{path}: key {key:?} has the value {other:?}, which is not {wanted}")
+                let (path, value) = (path.display(), written(other));
+                bail!("{path}: {key} = {value} is wrong: write {wanted}")
             }
         };
         flags.extend(flag.filter(|_| !given(key)));
@@ -130,9 +202,30 @@ fn flags_of(
     Ok(flags)
 }
 
+/// A value as it is written in TOML.
+fn written(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => {
+            let short: String = text.chars().take(64).collect();
+            format!("{short:?}")
+        }
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Float(number) => number.to_string(),
+        toml::Value::Boolean(value) => value.to_string(),
+        toml::Value::Datetime(time) => time.to_string(),
+        toml::Value::Array(items) => {
+            let more = if items.len() > 4 { ", …" } else { "" };
+            let items: Vec<String> = items.iter().take(4).map(written).collect();
+            format!("[{}{more}]", items.join(", "))
+        }
+        toml::Value::Table(_) => "{…}".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
 
     fn read(text: &str, given: &str) -> anyhow::Result<Vec<String>> {
         let path = Path::new("/etc/x.toml");
@@ -179,5 +272,86 @@ mod tests {
         for key in ["help", "version", "state_dir", "State-Dir"] {
             assert!(read(&format!("{key} = false"), "").is_err(), "{key}");
         }
+    }
+
+    #[test]
+    fn a_key_that_is_nearly_right_is_named() {
+        for (key, meant) in [
+            ("state_dir", "state-dir"),
+            ("State-Dir", "state-dir"),
+            ("LOG_JSON", "log-json"),
+            ("sockt", "socket"),
+            ("que", "queue"),
+        ] {
+            let error = read(&format!("{key} = 1"), "").unwrap_err().to_string();
+            let wanted = format!("there is no key {key:?}: did you mean {meant:?}?");
+            assert!(error.contains(&wanted), "{error}");
+        }
+        for key in ["zzz", "\"\"", "\"=\"", "\"-h\"", "\"\\u0000\"", "conf"] {
+            let error = read(&format!("{key} = 1"), "").unwrap_err().to_string();
+            assert!(!error.contains("did you mean"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_is_shown_as_it_is_written() {
+        for (text, said) in [
+            (
+                "log-json = \"yes\"",
+                "log-json = \"yes\" is wrong: write true or false",
+            ),
+            ("log-json = 1", "log-json = 1 is wrong: write true or false"),
+            (
+                "queue = 1.5",
+                "queue = 1.5 is wrong: write a text, a whole number",
+            ),
+            ("queue = true", "queue = true is wrong"),
+            (
+                "allow-delegates = [1, \"a\"]",
+                "allow-delegates = [1, \"a\"] is wrong",
+            ),
+            ("queue = {a = 1}", "queue = {…} is wrong"),
+            ("queue = 2026-01-01", "queue = 2026-01-01 is wrong"),
+        ] {
+            let error = read(text, "").unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_is_blamed_on_its_file() {
+        let blame = |arguments: &[&str], added: &str| {
+            let given = Given {
+                arguments: arguments.iter().map(OsString::from).collect(),
+                added: vec![added.to_owned()],
+                file: "/etc/x.toml".into(),
+            };
+            let error = crate::Plexus::try_parse_from(given.all()).unwrap_err();
+            given.blame(&error).map(|blame| blame.to_string())
+        };
+        let agent = ["plexus", "agent"];
+        for (added, said) in [
+            (
+                "--queue=0",
+                "\"0\" is wrong: write a whole number from 1 to 10000",
+            ),
+            (
+                "--queue=abc",
+                "\"abc\" is wrong: write a whole number from 1 to 10000",
+            ),
+            (
+                "--log=verbose",
+                "\"verbose\" is wrong: \"verbose\" is not a level",
+            ),
+            ("--allow-delegates=a/b", "\"a/b\" is wrong: "),
+        ] {
+            let text = blame(&agent, added).unwrap();
+            assert!(
+                text.starts_with("/etc/x.toml: ") && text.contains(said),
+                "{text}"
+            );
+        }
+        assert_eq!(blame(&["plexus", "agent", "--queue=0"], "--node=x"), None);
+        assert_eq!(blame(&["plexus", "agent", "--nonsense"], "--node=x"), None);
     }
 }

@@ -5,6 +5,7 @@
 
 mod agent;
 mod config;
+mod value;
 
 use clap::{Parser, Subcommand};
 
@@ -23,11 +24,18 @@ enum Verb {
 }
 
 fn main() -> std::process::ExitCode {
-    let arguments = match config::with_file_defaults(std::env::args_os().collect()) {
-        Ok(arguments) => arguments,
+    let given = match config::Given::read(std::env::args_os().collect()) {
+        Ok(given) => given,
         Err(error) => return fail(&error),
     };
-    let done = match Plexus::parse_from(arguments).command {
+    let command = match Plexus::try_parse_from(given.all()) {
+        Ok(parsed) => parsed.command,
+        Err(error) => match given.blame(&error) {
+            Some(blame) => return fail(&blame),
+            None => error.exit(),
+        },
+    };
+    let done = match command {
         Verb::Agent(flags) => agent::run(flags),
     };
     match done {

@@ -134,7 +134,8 @@ impl<'a> Call<'a> {
         };
         let waited = waited.as_millis();
         let msg = format!(
-            "the agent does not answer on {socket}: {why} (tried {tries} times in {waited} ms)"
+            "the agent does not answer on {socket}: {why} (tried {} in {waited} ms)",
+            times(tries)
         );
         Err(Error::new(code, msg, NEXT_STEP).into())
     }
@@ -193,4 +194,22 @@ fn answer_limit(command: Command) -> Duration {
         Command::Del | Command::Check => 60,
         Command::Status => 5,
     })
+}
+
+fn times(count: u32) -> String {
+    match count {
+        1 => "once".to_owned(),
+        _ => format!("{count} times"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn one_is_once() {
+        assert_eq!(
+            [1, 2, 41].map(super::times),
+            ["once", "2 times", "41 times"]
+        );
+    }
 }

@@ -9,6 +9,7 @@
 pub(crate) mod asked;
 mod capabilities;
 mod chain;
+mod choice;
 pub(crate) mod common;
 mod ipam;
 mod lenient;
@@ -294,7 +295,7 @@ fn invalid(map: &Map<String, Value>, problems: &Problems) -> Error {
     let unsupported = problems.0.iter().all(|problem| problem.unknown_key);
     let (code, details) = if unsupported && !problems.0.is_empty() {
         let remedy = "remove the keys named, or correct them; a reference plugin's own options \
-                      are understood under its \"type\", which executes it if need be";
+                      are understood under its \"type\" in an entry of \"networks\"";
         (Code::UnsupportedField, remedy)
     } else {
         (

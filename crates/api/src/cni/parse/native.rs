@@ -1,7 +1,7 @@
 //! The options of the native providers, written for `provider` or for a reference plugin's `type`.
 
 use super::asked::Asked;
-use super::{common, ipam};
+use super::{choice, common, ipam};
 use crate::cni::{Bridge, Ipam, Macvlan, MacvlanMode, Native, Provider, Routed};
 use crate::text::shown;
 use crate::{Fields, Problem, Problems};
@@ -214,10 +214,7 @@ fn not_native(fields: &mut Fields<'_>, kind: Kind, keys: &[&'static str]) {
 }
 
 fn not_ours(fields: &mut Fields<'_>, kind: Kind, key: &str, value: &str) {
-    let name = kind.name();
-    let text = format!(
-        "is {value}, which is not native: leave it out, or write \"type\": \"{name}\" in place of \
-         \"provider\", so that the real plugin runs"
-    );
+    let real = choice::real_plugin(kind.name(), fields.path());
+    let text = format!("is {value}, which is not native: leave it out, or {real}");
     fields.unsupported(key, text);
 }

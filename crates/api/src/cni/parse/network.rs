@@ -3,7 +3,7 @@
 
 use super::asked::Asked;
 use super::native::{self, ALL_OPTIONS, Kind, Written};
-use super::{OWN_TYPES, REFERENCE_TYPES, TOP_KEYS, chain, common};
+use super::{OWN_TYPES, REFERENCE_TYPES, TOP_KEYS, chain, choice, common};
 use crate::cni::{How, Ipam, Network, Version};
 use crate::text::shown;
 use crate::{Fields, Problems};
@@ -44,9 +44,7 @@ pub(super) fn top(
             None
         }
         (true, []) => {
-            let text = "write \"provider\" (macvlan, bridge or routed), \"plugins\" (a chain to \
-                        execute) or \"networks\" (several)";
-            fields.missing("provider", text);
+            fields.missing("provider", choice::MISSING_AT_TOP);
             unclear(fields)
         }
         (true, _) => ours_or_chain(fields, version, asked),
@@ -73,9 +71,7 @@ pub(super) fn entry(fields: &mut Fields<'_>, version: Version, asked: &Asked) ->
             ours_or_chain(fields, version, asked)
         }
         [] => {
-            let text = "write \"provider\" (native), \"type\" (a reference plugin's \
-                        configuration) or \"plugins\" (a chain)";
-            fields.missing("provider", text);
+            fields.missing("provider", choice::MISSING_IN_ENTRY);
             unclear(fields)
         }
         keys => {
@@ -123,10 +119,7 @@ fn ours_or_chain(fields: &mut Fields<'_>, version: Version, asked: &Asked) -> Op
         Some(name) => match Kind::parse(name) {
             Some(kind) => native::read(fields, kind, Written::ForUs, asked).map(How::Native),
             None => {
-                let text = format!(
-                    "{} is not a native provider: write macvlan, bridge, routed or delegate",
-                    shown(name)
-                );
+                let text = choice::provider(name, fields.path());
                 fields.problem("provider", text);
                 unclear(fields)
             }

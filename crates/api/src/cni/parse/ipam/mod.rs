@@ -8,19 +8,21 @@ mod span;
 mod tests;
 
 use super::asked::Asked;
+use super::choice;
 use crate::Fields;
 use crate::cni::Ipam;
-use crate::text::shown;
 
 /// Reads `ipam` of a native network; none: a link without addresses. `provider` is what a user
 /// would write as `type` to have the real plugin instead.
 pub(super) fn read(fields: &mut Fields<'_>, provider: &str, asked: &Asked) -> Option<Ipam> {
+    let path = fields.path().to_owned();
     fields
-        .object("ipam", |ipam| section(ipam, provider, asked))
+        .object("ipam", |ipam| section(ipam, provider, &path, asked))
         .flatten()
 }
 
-fn section(fields: &mut Fields<'_>, provider: &str, asked: &Asked) -> Option<Ipam> {
+/// `path` is where the network is written.
+fn section(fields: &mut Fields<'_>, provider: &str, path: &str, asked: &Asked) -> Option<Ipam> {
     match fields.text("type") {
         Some("host-local") => Some(Ipam::HostLocal(host_local::read(fields))),
         Some("static") => Some(Ipam::Static(fixed::read(fields, asked))),
@@ -33,12 +35,7 @@ fn section(fields: &mut Fields<'_>, provider: &str, asked: &Asked) -> Option<Ipa
             None
         }
         Some(other) => {
-            let text = format!(
-                "{} is not native: write host-local, static or plexus, or \"type\": \
-                 \"{provider}\" in place of \"provider\", so that the real plugins run",
-                shown(other)
-            );
-            fields.unsupported("type", text);
+            fields.unsupported("type", choice::ipam(other, provider, path));
             fields.accept_rest();
             None
         }

@@ -457,7 +457,14 @@ fn kinds_of_ipam() {
     assert_eq!(parse(&Value::Null).unwrap(), None);
     refused(&[
         (json!({"subnet": "10.0.0.0/24"}), "ipam.type: is missing"),
-        (json!({"type": "dhcp"}), "\"type\": \"bridge\""),
+        (
+            json!({"type": "dhcp"}),
+            "ipam.type: \"dhcp\" is not native: write host-local, static or plexus",
+        ),
+        (
+            json!({"type": "hostlocal"}),
+            "ipam.type: \"hostlocal\" is not native: did you mean \"host-local\"?",
+        ),
         (json!({"type": 5}), "ipam.type: must be a string, not 5"),
         (json!([]), "ipam: must be an object"),
         (json!("host-local"), "ipam: must be an object"),

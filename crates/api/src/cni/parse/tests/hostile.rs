@@ -91,12 +91,12 @@ fn unknown_keys_at_every_level() {
         (
             with("macvlan", &json!({"linkInContainer": true})),
             2,
-            "\"type\": \"macvlan\"",
+            "the real macvlan plugin into \"plugins\"",
         ),
         (
             with("bridge", &json!({"vlan": 5})),
             2,
-            "\"type\": \"bridge\"",
+            "the real bridge plugin into \"plugins\"",
         ),
         (
             with("bridge", &json!({"ipMasqBackend": "nftables"})),
@@ -180,6 +180,11 @@ fn values_that_are_wrong() {
             with("foo", &json!({})),
             7,
             "provider: \"foo\" is not a native provider",
+        ),
+        (
+            with("ipvlan", &json!({})),
+            7,
+            "an entry of \"networks\" with \"type\": \"ipvlan\"",
         ),
         (with("", &json!({})), 7, "provider: \"\""),
         (

@@ -205,6 +205,11 @@ fn lists_that_are_refused() {
             "\"overlay\" is not a native",
         ),
         (
+            one(json!({"name": "a", "provider": "bridge", "ipam": {"type": "dhcp"}})),
+            2,
+            "\"type\": \"bridge\" in place of \"provider\"",
+        ),
+        (
             one(json!({"name": "a", "provider": "bridge", "bridg": "x"})),
             2,
             "did you mean \"bridge\"",

@@ -1,0 +1,146 @@
+//! What a wrong choice is told: the name that was probably meant, and where else it may be written.
+//! Never decides whether a choice is right.
+
+use super::REFERENCE_TYPES;
+use crate::Fields;
+use crate::text::shown;
+use serde_json::{Map, Value};
+
+/// The values of `provider`.
+const PROVIDERS: [&str; 4] = ["macvlan", "bridge", "routed", "delegate"];
+/// The values of `type` in the `ipam` of a native network.
+const IPAMS: [&str; 3] = ["host-local", "static", "plexus"];
+
+/// For a network at the top of which nothing says who makes it.
+pub(super) const MISSING_AT_TOP: &str = "write \"provider\" (macvlan, bridge, routed, or delegate \
+     with \"plugins\"), \"plugins\" (a chain to execute) or \"networks\" (several)";
+/// The same for an element of `networks`.
+pub(super) const MISSING_IN_ENTRY: &str = "write \"provider\" (macvlan, bridge, routed, or \
+     delegate with \"plugins\"), \"type\" (a reference plugin's configuration) or \"plugins\" (a \
+     chain to execute)";
+
+/// A provider that there is not. `path` is where the network is written: empty at the top.
+pub(super) fn provider(name: &str, path: &str) -> String {
+    let wrong = shown(name);
+    if REFERENCE_TYPES.contains(&name) {
+        let place = if path.is_empty() {
+            "write the network as an entry of \"networks\" with"
+        } else {
+            "write"
+        };
+        return format!(
+            "{wrong} is not a native provider (macvlan, bridge, routed and delegate are): {place} \
+             \"type\": {wrong} in place of \"provider\", then the plugin is executed"
+        );
+    }
+    match meant(name, &PROVIDERS) {
+        Some(meant) => format!(
+            "{wrong} is not a native provider: did you mean {meant:?}? There are macvlan, bridge, \
+             routed and delegate"
+        ),
+        None => {
+            format!("{wrong} is not a native provider: write macvlan, bridge, routed or delegate")
+        }
+    }
+}
+
+/// An IPAM that is not native, of a network of `provider` that is written at `path`.
+pub(super) fn ipam(name: &str, provider: &str, path: &str) -> String {
+    let wrong = shown(name);
+    let meant = meant(name, &IPAMS)
+        .map(|meant| format!("did you mean {meant:?}? Else "))
+        .unwrap_or_default();
+    let real = real_plugin(provider, path);
+    format!("{wrong} is not native: {meant}write host-local, static or plexus, or {real}")
+}
+
+/// How the network of a native provider is written so that the plugin of that name is executed.
+pub(super) fn real_plugin(provider: &str, path: &str) -> String {
+    if path.is_empty() {
+        format!(
+            "put the configuration of the real {provider} plugin into \"plugins\", which is executed"
+        )
+    } else {
+        format!(
+            "write \"type\": \"{provider}\" in place of \"provider\", so that the real plugin runs"
+        )
+    }
+}
+
+/// The name that was probably meant, by the same measure as for keys.
+fn meant(name: &str, names: &[&'static str]) -> Option<&'static str> {
+    let same = |choice: &&&str| choice.eq_ignore_ascii_case(name);
+    if let Some(choice) = names.iter().find(same) {
+        return Some(choice);
+    }
+    let map = Map::from_iter([(name.to_owned(), Value::Bool(true))]);
+    let mut fields = Fields::new(&map, "");
+    fields.know(names);
+    let problems = fields.finish();
+    let text = &problems.0.first()?.text;
+    let said = |choice: &&&str| text.ends_with(&format!("did you mean {choice:?}?"));
+    names.iter().find(said).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_provider_is_told_what_was_meant() {
+        for path in ["", "networks[0]"] {
+            for wrong in ["mcvlan", "MACVLAN", "macvlan "] {
+                let text = provider(wrong, path);
+                assert!(text.contains("did you mean \"macvlan\"?"), "{text}");
+                for name in PROVIDERS {
+                    assert!(text.contains(name), "{text}");
+                }
+            }
+            let text = provider("overlay", path);
+            assert!(!text.contains("did you mean"), "{text}");
+            assert!(
+                text.ends_with("write macvlan, bridge, routed or delegate"),
+                "{text}"
+            );
+        }
+        assert!(provider(&"x".repeat(1 << 16), "").len() < 500);
+    }
+
+    #[test]
+    fn a_reference_plugin_is_told_where_it_belongs() {
+        let text = provider("ipvlan", "");
+        assert!(
+            text.contains("an entry of \"networks\" with \"type\": \"ipvlan\""),
+            "{text}"
+        );
+        let text = provider("ipvlan", "networks[1]");
+        assert!(!text.contains("an entry of"), "{text}");
+        assert!(text.contains("write \"type\": \"ipvlan\""), "{text}");
+    }
+
+    #[test]
+    fn at_the_top_no_other_type_is_advised() {
+        for name in ["hostlocal", "dhcp", "", "host-local\0"] {
+            let text = ipam(name, "macvlan", "");
+            assert!(!text.contains("in place of"), "{text}");
+            assert!(
+                text.contains("write host-local, static or plexus"),
+                "{text}"
+            );
+            let text = ipam(name, "macvlan", "networks[0]");
+            assert!(text.contains("\"type\": \"macvlan\" in place of"), "{text}");
+        }
+        let text = ipam("hostlocal", "macvlan", "");
+        assert!(text.contains("did you mean \"host-local\"?"), "{text}");
+        assert!(!ipam("dhcp", "macvlan", "").contains("did you mean"));
+    }
+
+    #[test]
+    fn what_is_missing_lists_the_same_choices() {
+        for text in [MISSING_AT_TOP, MISSING_IN_ENTRY] {
+            for name in PROVIDERS {
+                assert!(text.contains(name), "{text}");
+            }
+        }
+    }
+}

@@ -142,11 +142,11 @@ impl Keys {
         }
         let meant = self
             .meant(key)
-            .map(|meant| format!(": did you mean {meant:?}?"))
-            .unwrap_or_default();
+            .map(|meant| format!(": did you mean {meant:?}? The"))
+            .unwrap_or_else(|| "; the".to_owned());
         let known: Vec<&str> = self.keys.keys().map(String::as_str).collect();
         bail!(
-            "{}: there is no key {key:?}{meant}; the keys are {}",
+            "{}: there is no key {key:?}{meant} keys are {}",
             path.display(),
             known.join(", ")
         )

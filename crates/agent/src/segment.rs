@@ -1,7 +1,7 @@
 //! The parts of an ADD that are made one after another: native attachments that stand together
 //! in one plan and one batch, and delegates, plugin by plugin.
 
-use crate::attach::Adding;
+use crate::attach::{Adding, Item};
 use crate::delegate;
 use crate::failure;
 use plexus_api::cni::{Body, Error, Outcome};
@@ -68,16 +68,9 @@ impl Adding<'_> {
         let routes = self.default_routes(range.end)?;
         for index in range {
             let (network, link, node) = {
-                let Some(item) = self.items.get(index) else {
+                let Some((item, wanted, default)) = self.native(index, &routes) else {
                     continue;
                 };
-                let Resolved::Native(wanted) = &item.resolved else {
-                    continue;
-                };
-                let default = routes
-                    .get(index)
-                    .copied()
-                    .unwrap_or(DefaultRoute::AsConfigured);
                 let place = plan::Place {
                     node: self.agent.here,
                     netns: self.record.cookie,
@@ -119,16 +112,9 @@ impl Adding<'_> {
     ) -> Result<(), Error> {
         let routes = self.default_routes(range.end)?;
         for (index, link) in range.zip(links) {
-            let Some(item) = self.items.get(index) else {
+            let Some((item, wanted, default)) = self.native(index, &routes) else {
                 continue;
             };
-            let Resolved::Native(wanted) = &item.resolved else {
-                continue;
-            };
-            let default = routes
-                .get(index)
-                .copied()
-                .unwrap_or(DefaultRoute::AsConfigured);
             let seen = self.agent.seen(wanted, link, applied);
             let whole = !self.standalone();
             let sandbox = &self.record.netns;
@@ -137,6 +123,19 @@ impl Adding<'_> {
             self.made.push(Made { outcome });
         }
         Ok(())
+    }
+
+    /// A native attachment, with what was decided about default routes.
+    fn native(
+        &self,
+        index: usize,
+        routes: &[DefaultRoute],
+    ) -> Option<(&Item, &Wanted, DefaultRoute)> {
+        let item = self.items.get(index)?;
+        let Resolved::Native(wanted) = &item.resolved else {
+            return None;
+        };
+        Some((item, wanted, *routes.get(index)?))
     }
 
     pub(crate) fn links_of(&self, range: &Range<usize>) -> Vec<Link> {

@@ -1,7 +1,7 @@
 //! Nothing is removed without evidence, and nothing is believed without looking: the ways in which
 //! a running container could lose an interface, or an address be given out twice.
 
-use plexus_testkit::{Agent, FAKE, NetNs, Node, Start, config, eventually, run};
+use plexus_testkit::{Agent, Call, FAKE, NetNs, Node, Start, config, eventually, run};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -272,5 +272,41 @@ fn an_address_rests_across_a_restart() {
     assert_ne!(
         next, freed,
         "an address was given out right after it was freed"
+    );
+}
+
+#[test]
+fn gc_removes_an_adopted_list_like_any_other() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    let config = config::standalone(
+        "all",
+        &[config::bridge_entry(), config::macvlan_entry(&node)],
+    );
+    pod.add(&config);
+    agent.kill();
+    run(
+        "sh",
+        &[
+            "-c",
+            &format!("rm -f {}/journal.db*", node.state_dir().display()),
+        ],
+    );
+    let _agent = Agent::start(&node);
+    let with = |valid: serde_json::Value| {
+        let mut config = config.clone();
+        config["cni.dev/valid-attachments"] = valid;
+        Call::new(&node, "GC", &config).run().done();
+    };
+    with(json!([{"containerID": "c1", "ifname": "eth0"}]));
+    assert!(
+        has(pod.ns(), "eth0") && has(pod.ns(), "net1"),
+        "a valid container lost an interface"
+    );
+    with(json!([]));
+    assert!(
+        !has(pod.ns(), "eth0") && !has(pod.ns(), "net1"),
+        "GC left what nobody knows"
     );
 }

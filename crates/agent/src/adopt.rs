@@ -71,7 +71,6 @@ impl Agent {
             body: Body {
                 pod: None,
                 args: String::new(),
-                path: String::new(),
                 config: String::new(),
                 adopted: true,
                 total: links.len(),
@@ -190,7 +189,11 @@ impl Found {
                     name: self.ifname.clone(),
                     index: self.link.parent.unwrap_or(0),
                 },
-                mode: mode(self.link.macvlan_mode),
+                mode: self
+                    .link
+                    .macvlan_mode
+                    .and_then(MacvlanMode::from_number)
+                    .unwrap_or_default(),
                 bcqueuelen: None,
             },
             "veth" => LinkKind::Veth(HostEnd {
@@ -227,15 +230,6 @@ impl Found {
             routes: Vec::new(),
             rules: self.rules.clone(),
         })
-    }
-}
-
-fn mode(number: Option<u32>) -> MacvlanMode {
-    match number {
-        Some(1) => MacvlanMode::Private,
-        Some(2) => MacvlanMode::Vepa,
-        Some(8) => MacvlanMode::Passthru,
-        _ => MacvlanMode::Bridge,
     }
 }
 

@@ -170,7 +170,6 @@ impl Agent {
         let body = Body {
             pod: call.pod(),
             args: call.request.args.clone(),
-            path: call.request.path.clone(),
             config: call.request.config.get().to_owned(),
             adopted: false,
             total: items.len(),

@@ -163,7 +163,6 @@ mod tests {
         let body = Body {
             pod: None,
             args: String::new(),
-            path: String::new(),
             config: "{}".to_owned(),
             adopted: false,
             total: delegates.len(),

@@ -7,11 +7,13 @@
 mod id;
 mod ifname;
 mod mac;
+mod macvlan;
 
 pub use id::{ContainerId, NetworkName, PluginType};
 pub use ifname::IfName;
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 pub use mac::Mac;
+pub use macvlan::MacvlanMode;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -78,8 +78,6 @@ pub(crate) struct Body {
     pub pod: Option<String>,
     /// CNI_ARGS, for delegates.
     pub args: String,
-    /// CNI_PATH, for delegates.
-    pub path: String,
     /// The configuration as it came: a repeated ADD must bring the same.
     pub config: String,
     /// Made from marks in the kernel after the journal was lost.

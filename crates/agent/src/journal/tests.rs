@@ -47,7 +47,6 @@ fn record(container: &str, address: &str) -> Record {
         body: Body {
             pod: None,
             args: String::new(),
-            path: String::new(),
             config: "{}".to_owned(),
             adopted: false,
             total: 1,

@@ -1,7 +1,7 @@
 //! The options of the native providers: the reference plugins' JSON.
 
 use super::{Dns, Ipam};
-use plexus_types::{IfName, Mac};
+use plexus_types::{IfName, Mac, MacvlanMode};
 use std::net::IpAddr;
 
 /// A network that we make ourselves.
@@ -53,20 +53,6 @@ pub struct Macvlan {
     pub mode: MacvlanMode,
     /// `bcqueuelen`.
     pub bcqueuelen: Option<u32>,
-}
-
-/// The modes of a macvlan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MacvlanMode {
-    /// Siblings talk directly.
-    #[default]
-    Bridge,
-    /// Siblings talk through an outside switch.
-    Vepa,
-    /// Siblings do not talk.
-    Private,
-    /// The one and only; takes the parent over.
-    Passthru,
 }
 
 /// Options of `bridge`.

@@ -178,12 +178,7 @@ fn macvlan_kind(
             name: parent.name.clone(),
             index: parent.index,
         },
-        mode: match macvlan.mode {
-            cni::MacvlanMode::Bridge => MacvlanMode::Bridge,
-            cni::MacvlanMode::Vepa => MacvlanMode::Vepa,
-            cni::MacvlanMode::Private => MacvlanMode::Private,
-            cni::MacvlanMode::Passthru => MacvlanMode::Passthru,
-        },
+        mode: macvlan.mode,
         bcqueuelen: macvlan.bcqueuelen.filter(|length| *length > 0),
     })
 }
@@ -291,5 +286,5 @@ fn alias(wanted: &Wanted, assigned: &Assigned, place: &Place<'_>) -> String {
 }
 
 fn is_passthru(provider: &Provider) -> bool {
-    matches!(provider, Provider::Macvlan(macvlan) if macvlan.mode == cni::MacvlanMode::Passthru)
+    matches!(provider, Provider::Macvlan(macvlan) if macvlan.mode == MacvlanMode::Passthru)
 }

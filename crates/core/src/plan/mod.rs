@@ -29,6 +29,7 @@ pub use route::source_table;
 pub use text::{node_text, pod_text};
 
 use ipnet::IpNet;
+pub use plexus_types::MacvlanMode;
 use plexus_types::{IfName, Mac, NetworkName};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -108,21 +109,6 @@ pub struct Parent {
     pub name: IfName,
     /// Its index when the plan was made, for the kernel.
     pub index: u32,
-}
-
-/// The modes of a macvlan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MacvlanMode {
-    /// Siblings talk directly.
-    #[default]
-    Bridge,
-    /// Siblings talk through an outside switch.
-    Vepa,
-    /// Siblings do not talk.
-    Private,
-    /// The one and only; takes the parent over.
-    Passthru,
 }
 
 /// The node's end of a veth pair.

@@ -2,8 +2,8 @@
 //! namespace is called `pod`.
 
 use super::{
-    Bridge, HostEnd, Link, LinkKind, MacvlanMode, Masquerade, Neighbour, NodePlan, PROTOCOL,
-    PodPlan, Route, Rule, Setting,
+    Bridge, HostEnd, Link, LinkKind, Masquerade, Neighbour, NodePlan, PROTOCOL, PodPlan, Route,
+    Rule, Setting,
 };
 use plexus_types::{Family, IfName};
 use std::fmt::{self, Display, Formatter};
@@ -30,34 +30,6 @@ pub fn node_text(plan: &NodePlan) -> String {
         lines.masquerade(masquerade);
     }
     lines.0
-}
-
-impl MacvlanMode {
-    /// As users write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            MacvlanMode::Bridge => "bridge",
-            MacvlanMode::Vepa => "vepa",
-            MacvlanMode::Private => "private",
-            MacvlanMode::Passthru => "passthru",
-        }
-    }
-
-    /// As the kernel numbers it.
-    pub fn number(self) -> u32 {
-        match self {
-            MacvlanMode::Private => 1,
-            MacvlanMode::Vepa => 2,
-            MacvlanMode::Bridge => 4,
-            MacvlanMode::Passthru => 8,
-        }
-    }
-
-    /// From the kernel's number.
-    pub fn from_number(number: u32) -> Option<Self> {
-        let all = [Self::Bridge, Self::Vepa, Self::Private, Self::Passthru];
-        all.into_iter().find(|mode| mode.number() == number)
-    }
 }
 
 impl Display for Route {

@@ -132,19 +132,14 @@ fn macvlan(fields: &mut Fields<'_>) -> Option<Macvlan> {
     let master = fields.parsed("master");
     let bcqueuelen = fields.number("bcqueuelen").filter(|length| *length != 0);
     not_native(fields, Kind::Macvlan, &["linkInContainer"]);
-    let mode = match fields.text("mode") {
-        None | Some("" | "bridge") => MacvlanMode::Bridge,
-        Some("vepa") => MacvlanMode::Vepa,
-        Some("private") => MacvlanMode::Private,
-        Some("passthru") => MacvlanMode::Passthru,
-        Some(other) => {
-            let text = format!(
-                "is {}: write bridge, vepa, private or passthru",
-                shown(other)
-            );
-            fields.problem("mode", text);
-            return None;
-        }
+    let written = fields.text("mode").filter(|mode| !mode.is_empty());
+    let Some(mode) = written.map_or(Some(MacvlanMode::default()), MacvlanMode::from_name) else {
+        let value = shown(written.unwrap_or_default());
+        fields.problem(
+            "mode",
+            format!("is {value}: write bridge, vepa, private or passthru"),
+        );
+        return None;
     };
     Some(Macvlan {
         master,

@@ -79,7 +79,8 @@ impl Adding<'_> {
                 };
                 let link = plan::build(wanted, &item.assigned, default, &place, &item.facts)
                     .map_err(|error| plan_failed(wanted, &error))?;
-                let node = plan::node_plan(&wanted.network, &wanted.native, &item.assigned);
+                let node =
+                    plan::node_plan(&wanted.network, &wanted.native, &item.assigned, &item.facts);
                 (wanted.network.clone(), link, node)
             };
             self.record.body.plan.links.push(link);
@@ -92,7 +93,11 @@ impl Adding<'_> {
         self.agent.ensure_node(&self.record.body.node)?;
         let links = self.links_of(&range);
         let group = self.record.body.plan.group;
-        let part = PodPlan { group, links };
+        let part = PodPlan {
+            group,
+            links,
+            host_ports: Vec::new(),
+        };
         let applied = pod::apply(&part, &self.netns, &self.agent.node).map_err(|error| {
             failure::failed(
                 &error,

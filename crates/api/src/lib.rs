@@ -9,6 +9,7 @@
 pub mod cni;
 mod document;
 mod fields;
+pub mod objects;
 mod problem;
 mod text;
 

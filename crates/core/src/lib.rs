@@ -5,6 +5,7 @@
 //! arguments. Validated configuration goes in, plain values come out.
 
 pub mod attachment;
+pub mod fabric;
 pub mod ipam;
 pub mod plan;
 pub mod resolve;

@@ -65,6 +65,35 @@ impl PluginType {
 
 text_type!(PluginType);
 
+/// The name of a network's router on a node: a network namespace of its own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouterName(String);
+
+impl RouterName {
+    /// Checks that it can be a file name.
+    pub fn new(text: &str) -> Result<Self, Invalid> {
+        plain(text, 64)
+            .ok_or_else(|| {
+                Invalid::new(
+                    "router name",
+                    text,
+                    "use 1 to 64 of A-Z a-z 0-9 _ . -, the first a letter or digit",
+                )
+            })
+            .map(Self)
+    }
+
+    /// The router of the network with that identity: a hash, so that any identity will do.
+    pub fn of(network_uid: &str) -> Self {
+        Self(format!(
+            "px-{:016x}",
+            crate::mac::fnv64(&["router", network_uid])
+        ))
+    }
+}
+
+text_type!(RouterName);
+
 fn plain(text: &str, longest: usize) -> Option<String> {
     let first = text.bytes().next()?;
     let legal = first.is_ascii_alphanumeric()

@@ -9,7 +9,7 @@ mod ifname;
 mod mac;
 mod macvlan;
 
-pub use id::{ContainerId, NetworkName, PluginType};
+pub use id::{ContainerId, NetworkName, PluginType, RouterName};
 pub use ifname::IfName;
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 pub use mac::Mac;

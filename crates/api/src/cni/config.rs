@@ -41,6 +41,21 @@ pub enum Body {
         /// Who has the default route.
         default_gw: DefaultGw,
     },
+    /// `"networks": "pod"`: all interfaces that the pod's annotations name, after the cluster-wide
+    /// default network.
+    Pod,
+    /// Plugin mode, one of our types and no provider: the network that the cluster knows by the
+    /// configuration's name, or by this fully qualified one.
+    Named(Option<FqName>),
+}
+
+/// `{"domain": "default-domain", "project": "team-a", "name": "blue"}`
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FqName {
+    /// The namespace, or `<cluster>-<namespace>`.
+    pub project: String,
+    /// The network.
+    pub name: String,
 }
 
 impl Body {
@@ -49,6 +64,7 @@ impl Body {
         match self {
             Body::One(network) => std::slice::from_ref(network),
             Body::All { networks, .. } => networks,
+            Body::Pod | Body::Named(_) => &[],
         }
     }
 }
@@ -83,6 +99,8 @@ pub struct Network {
     pub source_routing: bool,
     /// Who does it.
     pub how: How,
+    /// `runtimeConfig` for the plugins that it executes; none: what the runtime sent.
+    pub runtime: Option<Map<String, Value>>,
 }
 
 /// Natively, or by executing plugins.

@@ -15,6 +15,8 @@ pub enum Ipam {
     Static(Static),
     /// Kept in the agent's journal.
     Plexus(PlexusIpam),
+    /// From the blocks that this node owns of a network's subnets; kept in the agent's journal.
+    Blocks(BlockIpam),
 }
 
 impl Ipam {
@@ -24,6 +26,7 @@ impl Ipam {
             Ipam::HostLocal(_) => "host-local",
             Ipam::Static(_) => "static",
             Ipam::Plexus(_) => "plexus",
+            Ipam::Blocks(_) => "blocks",
         }
     }
 }
@@ -85,6 +88,32 @@ pub struct PlexusIpam {
     pub gateway: Vec<IpAddr>,
     /// Routes for the interface.
     pub routes: Vec<RouteConf>,
+}
+
+/// The subnets of a `Network`, and what of them is this node's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockIpam {
+    /// The network's identity: with it two networks of one name are two pools.
+    pub uid: String,
+    /// In order of preference; one address per family.
+    pub subnets: Vec<BlockSubnet>,
+    /// What this node owns, masked; each inside one of the subnets. Grows when one is claimed.
+    pub blocks: Vec<IpNet>,
+    /// Routes for the interface.
+    pub routes: Vec<RouteConf>,
+}
+
+/// A subnet that nodes share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockSubnet {
+    /// The subnet, masked.
+    pub cidr: IpNet,
+    /// Its gateway, never handed out.
+    pub gateway: IpAddr,
+    /// Inside it, never handed out.
+    pub exclude: Vec<IpNet>,
+    /// Prefix length of its blocks; none: no block can be claimed (the node's podCIDRs).
+    pub block_length: Option<u8>,
 }
 
 /// A route as configurations write it.

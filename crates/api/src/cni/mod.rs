@@ -15,13 +15,15 @@ mod version;
 mod wire;
 
 pub use args::Args;
-pub use config::{Body, Chain, DefaultGw, How, NetConf, Network, ValidAttachment};
+pub use config::{Body, Chain, DefaultGw, FqName, How, NetConf, Network, ValidAttachment};
 pub use environment::Target;
 pub use error::{Code, Error};
-pub use ipam::{HostLocal, Ipam, PlexusIpam, Range, RouteConf, Static, StaticAddress};
+pub use ipam::{
+    BlockIpam, BlockSubnet, HostLocal, Ipam, PlexusIpam, Range, RouteConf, Static, StaticAddress,
+};
 pub use parse::{MAX_CONFIG, OWN_TYPES, Remains, RemainsNetwork};
 pub use plexus_types::MacvlanMode;
-pub use provider::{Bridge, Macvlan, Native, Provider, Routed};
+pub use provider::{Bridge, Macvlan, Native, Overlay, Provider, Routed};
 pub use request::{Command, Request};
 pub use result::{Dns, Interface, Ip, Outcome, Route};
 pub use runtime::Runtime;

@@ -1,6 +1,7 @@
 //! The options of the native providers: the reference plugins' JSON.
 
 use super::{Dns, Ipam};
+use ipnet::IpNet;
 use plexus_types::{IfName, Mac, MacvlanMode};
 use std::net::IpAddr;
 
@@ -31,15 +32,23 @@ pub enum Provider {
     Bridge(Bridge),
     /// A veth that the node routes to.
     Routed(Routed),
+    /// A veth into the network's own router on the node.
+    Overlay(Overlay),
 }
 
 impl Provider {
+    /// Whether a pod has its addresses alone (/32, /128) and a link-local next hop.
+    pub fn is_routed(&self) -> bool {
+        matches!(self, Provider::Routed(_) | Provider::Overlay(_))
+    }
+
     /// As users write it.
     pub fn name(&self) -> &'static str {
         match self {
             Provider::Macvlan(_) => "macvlan",
             Provider::Bridge(_) => "bridge",
             Provider::Routed(_) => "routed",
+            Provider::Overlay(_) => "overlay",
         }
     }
 }
@@ -79,4 +88,24 @@ pub struct Bridge {
 pub struct Routed {
     /// Traffic that leaves the subnet takes the node's address.
     pub ip_masq: bool,
+    /// Destinations outside the subnets that are reached without that: other nodes' pods.
+    pub not_masq: Vec<IpNet>,
+    /// Whether the pod may send only from its own addresses.
+    pub source_check: bool,
+}
+
+/// Options of `overlay`: an isolated routing domain across nodes. Only a `Network` object can ask
+/// for it: it needs a number that the cluster agrees on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overlay {
+    /// The network's identity: names the router.
+    pub uid: String,
+    /// The number of its VXLAN.
+    pub vni: u32,
+    /// Its subnets, masked, each with the gateway that answers in the router.
+    pub subnets: Vec<(IpNet, IpAddr)>,
+    /// Traffic to elsewhere leaves under the node's address.
+    pub snat: bool,
+    /// Whether a pod may send only from its own addresses.
+    pub source_check: bool,
 }

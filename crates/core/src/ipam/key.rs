@@ -21,6 +21,7 @@ impl PoolKey {
         let data_dir = match ipam {
             Ipam::HostLocal(host_local) => host_local.data_dir.to_string_lossy().into_owned(),
             Ipam::Plexus(_) => String::new(),
+            Ipam::Blocks(blocks) => blocks.uid.clone(),
             Ipam::Static(_) => return None,
         };
         Some(Self {

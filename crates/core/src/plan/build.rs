@@ -10,7 +10,7 @@ use crate::ipam::PoolKey;
 use crate::stable::hash32;
 use ipnet::IpNet;
 use plexus_api::cni::{self, Provider};
-use plexus_types::{ContainerId, Family, IfName, Mac, NetnsCookie};
+use plexus_types::{ContainerId, Family, IfName, Mac, NetnsCookie, RouterName};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -35,6 +35,19 @@ pub struct Facts {
     pub parent: Option<LinkFacts>,
     /// bridge: the link that has the bridge's name, if there is one.
     pub bridge: Option<LinkFacts>,
+    /// overlay: how this node is reached by others.
+    pub underlay: Option<Underlay>,
+}
+
+/// This node on the underlay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Underlay {
+    /// The node's name, as other nodes know it.
+    pub node: String,
+    /// Its address.
+    pub address: IpAddr,
+    /// MTU of the link that has the address.
+    pub mtu: u32,
 }
 
 /// A link of the node.
@@ -83,6 +96,13 @@ pub fn build(
             lead_to_pod(&mut end, assigned, mac);
             (LinkKind::Veth(end), mtu)
         }
+        Provider::Overlay(overlay) => {
+            let mtu = super::overlay::mtu(wanted, facts)?;
+            let mut end = host_end(wanted, place, &alias, Some(mtu));
+            end.router = Some(RouterName::of(&overlay.uid));
+            lead_to_pod(&mut end, assigned, mac);
+            (LinkKind::Veth(end), Some(mtu))
+        }
     };
     let (routes, rules) = route::routes(wanted, assigned, default_route)?;
     Ok(Link {
@@ -109,6 +129,7 @@ pub fn pod_plan(place: &Place<'_>, mut links: Vec<Link>) -> PodPlan {
     PodPlan {
         group: group(place),
         links,
+        host_ports: Vec::new(),
     }
 }
 
@@ -213,6 +234,7 @@ fn host_end(wanted: &Wanted, place: &Place<'_>, alias: &str, mtu: Option<u32>) -
         ),
         mtu,
         alias: alias.to_owned(),
+        router: None,
         bridge: None,
         hairpin: false,
         settings: settings::of_node_link(&name),
@@ -233,7 +255,7 @@ fn lead_to_pod(end: &mut HostEnd, assigned: &Assigned, mac: Option<Mac>) {
 }
 
 fn addresses(wanted: &Wanted, assigned: &Assigned) -> Vec<Address> {
-    let routed = matches!(wanted.native.provider, Provider::Routed(_));
+    let routed = wanted.native.provider.is_routed();
     let each = assigned.ips.iter().map(|ip| Address {
         net: if routed {
             IpNet::from(ip.address.addr())

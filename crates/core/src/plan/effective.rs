@@ -17,7 +17,7 @@ pub fn effective(native: &Native, assigned: &Assigned, default_route: DefaultRou
     match &native.provider {
         Provider::Macvlan(_) => {}
         Provider::Bridge(bridge) => bridge_gateways(bridge, &mut out),
-        Provider::Routed(_) => {
+        Provider::Routed(_) | Provider::Overlay(_) => {
             for ip in &mut out.ips {
                 ip.gateway = Some(next_hop(Family::of(ip.address.addr())));
             }

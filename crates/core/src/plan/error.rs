@@ -24,6 +24,14 @@ pub enum PlanError {
         /// Whose configuration.
         network: NetworkName,
     },
+    /// The node's address on the underlay is not known.
+    #[error(
+        "network {network}: this node's address is not known, so that other nodes could not reach it"
+    )]
+    NoUnderlay {
+        /// Whose configuration.
+        network: NetworkName,
+    },
     /// The MTU is greater than the parent's.
     #[error(
         "network {network}: mtu {mtu} is greater than {parent_mtu}, the MTU of its master {parent}"
@@ -94,6 +102,9 @@ impl PlanError {
         match self {
             PlanError::UnknownMaster { .. } => {
                 "check the spelling, `ip link` lists the node's links; if it is a device that comes and goes, try again when it is there"
+            }
+            PlanError::NoUnderlay { .. } => {
+                "give the agent the node's address (--node-ip), or wait until its Node object has one"
             }
             PlanError::NoMaster { .. } => "name a link of the node in `master`",
             PlanError::MtuTooLarge { .. } => {

@@ -11,11 +11,12 @@ mod error;
 mod node;
 mod observed;
 mod outcome;
+mod overlay;
 mod route;
 mod settings;
 mod text;
 
-pub use build::{Facts, LinkFacts, Place, build, group, pod_plan};
+pub use build::{Facts, LinkFacts, Place, Underlay, build, group, pod_plan};
 pub use diff::{Difference, Object, Side, State, diff_host_ends, diff_node, diff_pod};
 pub use effective::effective;
 pub(crate) use effective::{gateway, is_main_default};
@@ -30,9 +31,9 @@ pub use text::{node_text, pod_text};
 
 use ipnet::IpNet;
 pub use plexus_types::MacvlanMode;
-use plexus_types::{IfName, Mac, NetworkName};
+use plexus_types::{IfName, Mac, NetworkName, RouterName};
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The route protocol number that marks our routes and neighbours.
 pub const PROTOCOL: u8 = 80;
@@ -50,6 +51,35 @@ pub struct PodPlan {
     /// In the order in which they are made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
+    /// Ports of the node that lead to the pod.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_ports: Vec<HostPort>,
+}
+
+/// A port of the node that leads to a port of the pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct HostPort {
+    /// Which transport.
+    pub protocol: Protocol,
+    /// Only this address of the node; none: every one of the family.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_ip: Option<IpAddr>,
+    /// The node's port.
+    pub port: u16,
+    /// Where it leads: an address of the pod, and its port.
+    pub to: SocketAddr,
+}
+
+/// A transport protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
 }
 
 /// One interface of a pod.
@@ -123,6 +153,9 @@ pub struct HostEnd {
     pub mtu: Option<u32>,
     /// Our mark, on this end too.
     pub alias: String,
+    /// The router that it is in; none: the node's own namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub router: Option<RouterName>,
     /// The bridge that it is a port of. The bridge itself is in the [`NodePlan`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridge: Option<IfName>,
@@ -241,13 +274,47 @@ pub struct NodePlan {
     /// Source networks that leave under the node's address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub masquerades: Vec<Masquerade>,
+    /// Routers of overlay networks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routers: Vec<Router>,
 }
 
 impl NodePlan {
     /// Whether nothing is needed on the node.
     pub fn is_empty(&self) -> bool {
-        self.settings.is_empty() && self.bridges.is_empty() && self.masquerades.is_empty()
+        self.settings.is_empty()
+            && self.bridges.is_empty()
+            && self.masquerades.is_empty()
+            && self.routers.is_empty()
     }
+}
+
+/// The router of an overlay network: a namespace of its own on the node, with a VXLAN device whose
+/// socket is in the node's namespace. Which other nodes it reaches is not part of it: see
+/// [`Remote`](crate::fabric::Remote).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Router {
+    /// The namespace's name.
+    pub name: RouterName,
+    /// The network's identity.
+    pub uid: String,
+    /// The number of the VXLAN.
+    pub vni: u32,
+    /// This node's address on the underlay.
+    pub local: IpAddr,
+    /// MAC of the VXLAN device: [`vtep_mac`](crate::fabric::vtep_mac), so that other nodes know it.
+    pub mac: Mac,
+    /// MTU of the VXLAN device and of the pods' links.
+    pub mtu: u32,
+    /// The subnets, masked.
+    pub subnets: Vec<IpNet>,
+    /// Gateways that answer in the router, one per subnet.
+    pub gateways: Vec<IpAddr>,
+    /// Traffic to elsewhere leaves under the node's address.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub snat: bool,
+    /// Whether a pod may send only from its own addresses.
+    pub source_check: bool,
 }
 
 /// A bridge on the node.
@@ -279,4 +346,7 @@ pub struct Masquerade {
     pub network: NetworkName,
     /// The subnet.
     pub source: IpNet,
+    /// Destinations that see the real source all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<IpNet>,
 }

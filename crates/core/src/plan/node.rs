@@ -1,7 +1,7 @@
 //! What networks keep on the node.
 
 use super::effective::effective;
-use super::{Bridge, Masquerade, NodePlan, settings};
+use super::{Bridge, Facts, Masquerade, NodePlan, settings};
 use crate::attachment::{Assigned, DefaultRoute};
 use crate::ipam::every_subnet;
 use ipnet::IpNet;
@@ -13,7 +13,12 @@ use plexus_types::{Family, NetworkName};
 /// With IPAM `plexus` it is what the network needs: gateways and masquerading of all its subnets,
 /// whichever of them the attachment's addresses are from. So it is the same for every pod, and
 /// nothing changes on the node when a subnet is full and the next one is begun.
-pub fn node_plan(network: &NetworkName, native: &Native, assigned: &Assigned) -> NodePlan {
+pub fn node_plan(
+    network: &NetworkName,
+    native: &Native,
+    assigned: &Assigned,
+    facts: &Facts,
+) -> NodePlan {
     let every = match &native.ipam {
         Some(Ipam::Plexus(config)) => Some(Assigned {
             ips: every_subnet(config),
@@ -32,12 +37,20 @@ pub fn node_plan(network: &NetworkName, native: &Native, assigned: &Assigned) ->
                 Vec::new()
             },
             bridges: vec![bridge_plan(bridge, native, &assigned)],
-            masquerades: masquerades(bridge.ip_masq, network, &assigned),
+            masquerades: masquerades(bridge.ip_masq, &[], network, &assigned),
+            routers: Vec::new(),
         },
         Provider::Routed(routed) => NodePlan {
             settings: settings::forwarding(&assigned),
             bridges: Vec::new(),
-            masquerades: masquerades(routed.ip_masq, network, &assigned),
+            masquerades: masquerades(routed.ip_masq, &routed.not_masq, network, &assigned),
+            routers: Vec::new(),
+        },
+        Provider::Overlay(overlay) => NodePlan {
+            routers: super::overlay::router(overlay, native, facts)
+                .into_iter()
+                .collect(),
+            ..NodePlan::default()
         },
     }
 }
@@ -47,6 +60,7 @@ impl NodePlan {
     pub fn merge(&mut self, other: NodePlan) {
         add_new(&mut self.settings, other.settings);
         add_new(&mut self.masquerades, other.masquerades);
+        add_new(&mut self.routers, other.routers);
         for bridge in other.bridges {
             match self
                 .bridges
@@ -84,7 +98,12 @@ fn bridge_plan(bridge: &cni::Bridge, native: &Native, assigned: &Assigned) -> Br
     }
 }
 
-fn masquerades(wanted: bool, network: &NetworkName, assigned: &Assigned) -> Vec<Masquerade> {
+fn masquerades(
+    wanted: bool,
+    except: &[IpNet],
+    network: &NetworkName,
+    assigned: &Assigned,
+) -> Vec<Masquerade> {
     let mut masquerades = Vec::new();
     for ip in assigned.ips.iter().filter(|_| wanted) {
         let source = ip.address.trunc();
@@ -93,6 +112,7 @@ fn masquerades(wanted: bool, network: &NetworkName, assigned: &Assigned) -> Vec<
             vec![Masquerade {
                 network: network.clone(),
                 source,
+                except: except.to_vec(),
             }],
         );
     }

@@ -39,7 +39,7 @@ pub fn outcome(
     interfaces.push(Interface::new(link.name.as_str(), mac, None, Some(sandbox)));
 
     let now = effective(&wanted.native, assigned, default_route);
-    let routed = matches!(wanted.native.provider, Provider::Routed(_));
+    let routed = wanted.native.provider.is_routed();
     let ips = now.ips.iter().map(|ip| Ip {
         address: if routed {
             IpNet::from(ip.address.addr())

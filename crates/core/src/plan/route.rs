@@ -8,7 +8,7 @@ use super::{PlanError, RULE_PRIORITY, Route, Rule};
 use crate::attachment::{Assigned, DefaultRoute, Wanted};
 use crate::stable::hash32;
 use ipnet::IpNet;
-use plexus_api::cni::{Provider, RouteConf};
+use plexus_api::cni::RouteConf;
 use plexus_types::{Family, IfName, NetworkName};
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ pub(super) fn routes(
     assigned: &Assigned,
     default_route: DefaultRoute,
 ) -> Result<(Vec<Route>, Vec<Rule>), PlanError> {
-    let routed = matches!(wanted.native.provider, Provider::Routed(_));
+    let routed = wanted.native.provider.is_routed();
     let now = effective(&wanted.native, assigned, default_route);
     let mut routes = Vec::new();
     if routed {

@@ -187,7 +187,9 @@ impl Lines {
             Family::V4 => ("ip", "224.0.0.0/4"),
             Family::V6 => ("ip6", "ff00::/8"),
         };
-        let Masquerade { network, source } = masquerade;
+        let Masquerade {
+            network, source, ..
+        } = masquerade;
         self.line(format_args!(
             "nft add rule inet plexus postrouting {ip} saddr {source} {ip} daddr != {{ {source}, {multicast} }} masquerade comment '{network}'"
         ));

@@ -4,8 +4,13 @@
 //! comes out; the default route is chosen later, when the addresses are known.
 
 mod default;
+mod pod;
 
 pub use default::{Brings, Candidate, choose_default};
+pub use pod::{
+    ANNOTATIONS, NadObject, NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings,
+    named_network, pod_networks,
+};
 
 use crate::attachment::Wanted;
 use plexus_api::cni::{Body, Chain, Code, Error, How, NetConf, Network};

@@ -88,9 +88,11 @@ pub(crate) fn probe() -> Result<(), NetlinkError> {
     let mut socket = Socket::netfilter()?;
     let network = NetworkName::new("probe").ok();
     let source = "192.0.2.0/24".parse().ok();
-    let wanted = network
-        .zip(source)
-        .map(|(network, source)| Masquerade { network, source });
+    let wanted = network.zip(source).map(|(network, source)| Masquerade {
+        network,
+        source,
+        except: Vec::new(),
+    });
     send(&mut socket, wanted.iter().map(add).collect())
 }
 

@@ -283,6 +283,7 @@ fn body(fields: &mut Fields<'_>, head: &Head, version: Version) -> Option<Body> 
         interface: None,
         source_routing,
         how: how?,
+        runtime: None,
     }))
 }
 

@@ -90,6 +90,8 @@ pub(super) fn read(
         Kind::Bridge => bridge(fields).map(Provider::Bridge),
         Kind::Routed => Some(Provider::Routed(Routed {
             ip_masq: fields.flag("ipMasq"),
+            not_masq: Vec::new(),
+            source_check: false,
         })),
     };
     let ipam = ipam::read(fields, kind.name(), asked);

@@ -86,6 +86,7 @@ pub(super) fn entry(fields: &mut Fields<'_>, version: Version, asked: &Asked) ->
         interface,
         source_routing,
         how: how?,
+        runtime: None,
     })
 }
 

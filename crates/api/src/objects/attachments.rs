@@ -1,0 +1,109 @@
+//! `PodAttachments`: what a pod has, written by its node's agent after the fact.
+
+use serde::{Deserialize, Serialize};
+
+/// Whose record it is. Named by the pod's UID, in the pod's namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(
+    feature = "objects",
+    derive(kube::CustomResource, schemars::JsonSchema),
+    kube(
+        group = "plexus.dev",
+        version = "v1alpha1",
+        kind = "PodAttachments",
+        plural = "podattachments",
+        namespaced,
+        status = "PodAttachmentsStatus",
+        shortname = "patt"
+    )
+)]
+pub struct PodAttachmentsSpec {
+    /// The pod.
+    pub pod: PodIdentity,
+    /// The node that made them.
+    pub node: String,
+}
+
+/// A pod.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub struct PodIdentity {
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+}
+
+/// A network, by name and by identity.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub struct NetworkRef {
+    /// Its namespace; empty for the cluster-wide default network.
+    #[serde(default)]
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its identity: `spec.uuid`, else the object's UID.
+    #[serde(alias = "uid", default)]
+    pub uuid: String,
+}
+
+/// What the pod has.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub struct PodAttachmentsStatus {
+    /// The sandbox that has them.
+    #[serde(default)]
+    pub sandbox: String,
+    /// In order.
+    #[serde(default)]
+    pub attachments: Vec<AttachmentStatus>,
+}
+
+/// One attachment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub struct AttachmentStatus {
+    /// Which of the pod's references, from 0.
+    pub index: u32,
+    /// How many references there are.
+    pub total: u32,
+    /// Which of the interfaces of that reference.
+    pub ordinal: u32,
+    /// Its own identity.
+    pub id: String,
+    /// Its network.
+    pub network: NetworkRef,
+    /// Its name in the pod.
+    pub interface: String,
+    /// Its MAC address.
+    #[serde(default)]
+    pub mac: String,
+    /// Its addresses with prefix length.
+    #[serde(default)]
+    pub ips: Vec<String>,
+    /// Gateways of its subnets.
+    #[serde(default)]
+    pub gateways: Vec<String>,
+    /// The families whose default route is here: `ipv4`, `ipv6`.
+    #[serde(default)]
+    pub default_route: Vec<String>,
+    /// What became of it.
+    pub state: AttachmentState,
+    /// Why, if it is not attached.
+    #[serde(default)]
+    pub message: String,
+}
+
+/// What became of an attachment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub enum AttachmentState {
+    /// It is there.
+    Attached,
+    /// It could not be made.
+    Failed,
+}

@@ -1,0 +1,44 @@
+//! The objects of `plexus.dev/v1alpha1` and the NetworkAttachmentDefinition, as users write them.
+//!
+//! The specs and statuses are plain values that every room may use. With the feature `objects`
+//! they are Kubernetes objects too ([`Network`], [`Block`], …) with generated CRDs; the shim and
+//! what it is made of do without.
+
+mod attachments;
+mod block;
+mod nad;
+mod network;
+
+pub use attachments::{
+    AttachmentState, AttachmentStatus, NetworkRef, PodAttachmentsSpec, PodAttachmentsStatus,
+    PodIdentity,
+};
+pub use block::{BlockRequestSpec, BlockSpec, BlockStatus, Gift};
+pub use nad::NadSpec;
+pub use network::{
+    AllowedNamespaces, BlockSize, Condition, From, LabelSelector, NetworkSpec, NetworkStatus,
+    Phase, RouteSpec, Subnet, Usage,
+};
+
+#[cfg(feature = "objects")]
+pub use {
+    attachments::PodAttachments,
+    block::{Block, BlockRequest},
+    nad::NetworkAttachmentDefinition,
+    network::Network,
+};
+
+/// Group of our own kinds.
+pub const GROUP: &str = "plexus.dev";
+/// Their version.
+pub const VERSION: &str = "v1alpha1";
+/// The finalizer that an agent keeps on the records of its pods.
+pub const FINALIZER: &str = "plexus.dev/agent";
+/// The finalizer that keeps a network until nobody uses it.
+pub const IN_USE_FINALIZER: &str = "plexus.dev/in-use";
+/// Label of a record: its pod's name.
+pub const POD_LABEL: &str = "plexus.dev/pod";
+/// Label of a record and of a block: its node's name.
+pub const NODE_LABEL: &str = "plexus.dev/node";
+/// Label of a block and of a record's networks: the network's UID.
+pub const NETWORK_LABEL: &str = "plexus.dev/network";

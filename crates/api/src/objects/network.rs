@@ -1,0 +1,218 @@
+//! `Network`: something that pods attach to.
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// What a network is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(
+    feature = "objects",
+    derive(kube::CustomResource, schemars::JsonSchema),
+    kube(
+        group = "plexus.dev",
+        version = "v1alpha1",
+        kind = "Network",
+        namespaced,
+        status = "NetworkStatus",
+        shortname = "pnet"
+    )
+)]
+pub struct NetworkSpec {
+    /// Who makes it real; empty: `overlay`. A name with `/` is an external provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Kept as given; else the object's UID counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// One address per family, from the first by key that has room.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub subnets: BTreeMap<String, Subnet>,
+    /// Prefix length of a node's blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_size: Option<BlockSize>,
+    /// Default: from the underlay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
+    /// Routes that every pod gets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<RouteSpec>,
+    /// Traffic to elsewhere leaves under the node's address.
+    #[serde(default)]
+    pub snat: bool,
+    /// Whether a pod may send only from its own addresses; default true.
+    #[serde(default = "yes")]
+    pub source_check: bool,
+    /// Whose pods may use it; default: everybody's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_namespaces: Option<AllowedNamespaces>,
+    /// Options of the provider: a reference plugin's JSON, or a conflist for `delegate`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[cfg_attr(feature = "objects", schemars(schema_with = "any_object"))]
+    pub config: Map<String, Value>,
+}
+
+/// A range of addresses of a network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub struct Subnet {
+    /// The subnet.
+    #[cfg_attr(feature = "objects", schemars(with = "String"))]
+    pub cidr: IpNet,
+    /// Default: the last usable address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "objects", schemars(with = "Option<String>"))]
+    pub gateway: Option<IpAddr>,
+    /// Prefixes and addresses that nobody gets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "objects", schemars(with = "Vec<String>"))]
+    pub exclude: Vec<IpNet>,
+}
+
+/// Prefix length of a node's blocks, per family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub struct BlockSize {
+    /// IPv4; default 26, or the subnet's length if that is longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv4: Option<u8>,
+    /// IPv6; default 122, or the subnet's length if that is longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv6: Option<u8>,
+}
+
+/// A route in every pod of the network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub struct RouteSpec {
+    /// Where to.
+    #[cfg_attr(feature = "objects", schemars(with = "String"))]
+    pub dst: IpNet,
+    /// Next hop; none: the subnet's gateway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "objects", schemars(with = "Option<String>"))]
+    pub gw: Option<IpAddr>,
+}
+
+/// Whose pods may use a network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub struct AllowedNamespaces {
+    /// `All`, `Same` or `Selector`.
+    pub from: From,
+    /// With `Selector`: the labels that a namespace must have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<LabelSelector>,
+}
+
+/// Which namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub enum From {
+    /// Every namespace.
+    All,
+    /// The network's own.
+    Same,
+    /// Those with certain labels.
+    Selector,
+}
+
+/// Labels that must all be there.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub struct LabelSelector {
+    /// Key and value.
+    #[serde(default)]
+    pub match_labels: BTreeMap<String, String>,
+}
+
+/// What became of a network. Written by the controller.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub struct NetworkStatus {
+    /// Where it is in its life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// The generation of the spec that this is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// `overlay`: the number of its VXLAN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vni: Option<u32>,
+    /// How full it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Ready, SubnetConflict, KernelFeature, InUse, …
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// The phases of a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub enum Phase {
+    /// Seen, nothing decided.
+    Initializing,
+    /// Waits for something; a condition says for what.
+    Pending,
+    /// Pods can use it.
+    Active,
+    /// It cannot be made; a condition says why.
+    Failed,
+    /// Deleted, but still in use; a condition says by whom.
+    Terminating,
+}
+
+/// How full a network is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub struct Usage {
+    /// Blocks that nodes own.
+    pub blocks: u64,
+    /// Addresses in use.
+    pub allocated: u64,
+    /// Addresses that there are; at most 2^63-1 is said.
+    pub capacity: u64,
+}
+
+/// A condition, as every Kubernetes object has them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub struct Condition {
+    /// Ready, SubnetConflict, …
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// True, False or Unknown.
+    pub status: String,
+    /// One word.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// RFC 3339.
+    pub last_transition_time: String,
+    /// The generation that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[cfg(feature = "objects")]
+fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true
+    })
+}

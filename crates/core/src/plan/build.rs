@@ -87,12 +87,13 @@ pub fn build(
             end.hairpin = bridge.hairpin_mode;
             (LinkKind::Veth(end), wanted.native.mtu)
         }
-        Provider::Routed(_) => {
+        Provider::Routed(routed) => {
             let mtu = wanted
                 .native
                 .mtu
                 .or(facts.parent.as_ref().map(|parent| parent.mtu));
             let mut end = host_end(wanted, place, &alias, mtu);
+            end.source_check = routed.source_check;
             lead_to_pod(&mut end, assigned, mac);
             (LinkKind::Veth(end), mtu)
         }
@@ -100,6 +101,7 @@ pub fn build(
             let mtu = super::overlay::mtu(wanted, facts)?;
             let mut end = host_end(wanted, place, &alias, Some(mtu));
             end.router = Some(RouterName::of(&overlay.uid));
+            end.source_check = overlay.source_check;
             lead_to_pod(&mut end, assigned, mac);
             (LinkKind::Veth(end), Some(mtu))
         }
@@ -237,6 +239,7 @@ fn host_end(wanted: &Wanted, place: &Place<'_>, alias: &str, mtu: Option<u32>) -
         router: None,
         bridge: None,
         hairpin: false,
+        source_check: false,
         settings: settings::of_node_link(&name),
         routes: Vec::new(),
         neighbours: Vec::new(),

@@ -162,6 +162,9 @@ pub struct HostEnd {
     /// Whether the bridge sends frames back out of this port.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hairpin: bool,
+    /// Packets from the pod are let in only if their source leads back through this end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub source_check: bool,
     /// Sysctls of this end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,

@@ -19,6 +19,51 @@ pub enum AllocateError {
         /// Its subnets, each with the number of its usable addresses.
         subnets: Vec<(IpNet, u128)>,
     },
+    /// The node's blocks have no room, or not the requested address: another block would help.
+    #[error("{}", needs_block(network, *family, subnets, *containing))]
+    NeedsBlock {
+        /// The network.
+        network: NetworkName,
+        /// The family.
+        family: Family,
+        /// In order of preference, subnets that the node does not own all of.
+        subnets: Vec<IpNet>,
+        /// The requested address that the block must have.
+        containing: Option<IpAddr>,
+    },
+    /// The node's blocks have no room, and it can have no other.
+    #[error(
+        "network {network} has no free {family} address on this node: all {capacity} usable addresses of its blocks ({}) are in use, and no other block of {} can be had",
+        list(blocks),
+        list(subnets)
+    )]
+    BlocksFull {
+        /// The network.
+        network: NetworkName,
+        /// The family.
+        family: Family,
+        /// The network's subnets of the family.
+        subnets: Vec<IpNet>,
+        /// The node's blocks of them.
+        blocks: Vec<IpNet>,
+        /// How many addresses those can hand out.
+        capacity: u128,
+    },
+    /// A requested address is in a part of its subnet that this node does not hand out.
+    #[error(
+        "network {network}: the requested address {address} is in subnet {subnet}, but not in this node's part of it ({})",
+        list(blocks)
+    )]
+    Elsewhere {
+        /// The network.
+        network: NetworkName,
+        /// The address.
+        address: IpAddr,
+        /// The subnet.
+        subnet: IpNet,
+        /// The node's blocks of it.
+        blocks: Vec<IpNet>,
+    },
     /// A requested address is in none of the subnets.
     #[error(
         "network {network}: the requested address {address} is outside of its subnets {}",
@@ -85,7 +130,11 @@ impl AllocateError {
     /// Whose fault it is, as a CNI code.
     pub fn code(&self) -> Code {
         match self {
-            AllocateError::Full { .. } | AllocateError::Held { .. } => Code::Failed,
+            AllocateError::Full { .. }
+            | AllocateError::BlocksFull { .. }
+            | AllocateError::Elsewhere { .. }
+            | AllocateError::Held { .. } => Code::Failed,
+            AllocateError::NeedsBlock { .. } => Code::TryAgainLater,
             AllocateError::Outside { .. }
             | AllocateError::Prefix { .. }
             | AllocateError::TwoRequested { .. } => Code::InvalidConfig,
@@ -101,6 +150,15 @@ impl AllocateError {
         match self {
             AllocateError::Full { .. } => {
                 "remove containers that no longer need theirs, or add a subnet to `ipam.subnets`"
+            }
+            AllocateError::BlocksFull { .. } => {
+                "remove pods that no longer need theirs, or add a subnet to the Network"
+            }
+            AllocateError::NeedsBlock { .. } => {
+                "try again once this node can claim a block; see the agent's log for why it could not"
+            }
+            AllocateError::Elsewhere { .. } => {
+                "ask for no address in particular, or run the pod on the node that has this part"
             }
             AllocateError::Outside { .. } => {
                 "ask for an address of one of these subnets, or add its subnet to `ipam.subnets`"
@@ -130,7 +188,27 @@ fn full(subnets: &[(IpNet, u128)]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
+fn needs_block(
+    network: &NetworkName,
+    family: Family,
+    subnets: &[IpNet],
+    containing: Option<IpAddr>,
+) -> String {
+    let subnets = list(subnets);
+    match containing {
+        None => format!(
+            "network {network} has no free {family} address in this node's blocks, and another of {subnets} is not claimed yet"
+        ),
+        Some(address) => format!(
+            "network {network}: the requested address {address} is in a block of {subnets} that this node has not claimed"
+        ),
+    }
+}
+
 fn list(subnets: &[IpNet]) -> String {
+    if subnets.is_empty() {
+        return "none".to_owned();
+    }
     subnets
         .iter()
         .map(IpNet::to_string)

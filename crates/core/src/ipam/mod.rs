@@ -1,8 +1,11 @@
 //! Addresses. Owns the decision which address an attachment gets: [`Pool`] over one subnet,
-//! [`Pools`] for IPAM `plexus`, [`host_local`] for the order in which host-local tries its ranges.
+//! [`Pools`] for IPAM `plexus` and for blocks of networks that nodes share, [`blocks_to_try`] for
+//! the order in which a node claims those, [`host_local`] for the order in which host-local tries its ranges.
 //!
 //! Keeps nothing on disk and asks nobody: the agent journals what is decided here, and replays it.
 
+mod blocks;
+mod claim;
 mod error;
 mod fixed;
 pub mod host_local;
@@ -12,6 +15,8 @@ mod pool;
 mod pools;
 mod runs;
 
+pub(crate) use blocks::every_block_subnet;
+pub use claim::{MOST_CANDIDATES, blocks_to_try};
 pub use error::AllocateError;
 pub use fixed::assigned_static;
 pub use index::{address_at, exclude_range, index_of};

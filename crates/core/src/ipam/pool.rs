@@ -1,4 +1,4 @@
-//! The addresses of one subnet, and who has them.
+//! The addresses of one subnet, or of one block of it, and who has them.
 //!
 //! Next-fit: the search starts after the address handed out last, so that a freed address rests
 //! before it is used again. Every operation costs O(log n) in the addresses in use.
@@ -9,9 +9,12 @@ use ipnet::IpNet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// The addresses of one subnet. An owner is given at most one of them.
+/// The addresses of one subnet, or of a part of it. An owner is given at most one of them.
 #[derive(Debug, Clone)]
 pub struct Pool {
+    /// What is handed out from here.
+    part: IpNet,
+    /// The subnet that it is of; itself, if it is the whole.
     subnet: IpNet,
     exclude: Vec<IpNet>,
     reserved: Vec<IpAddr>,
@@ -104,23 +107,17 @@ impl Pool {
     /// A pool in which every usable address is free. Excludes and reserved addresses (gateways)
     /// may lie elsewhere: only what they cover of this subnet counts.
     pub fn new(subnet: IpNet, exclude: &[IpNet], reserved: &[IpAddr]) -> Self {
-        let subnet = subnet.trunc();
-        let last = last_index(&subnet);
-        let mut blocked = Runs::default();
-        for (index, _) in unusable(&subnet) {
-            blocked.insert(index, index);
-        }
-        for address in reserved {
-            if let Some(index) = index_of(&subnet, *address) {
-                blocked.insert(index, index);
-            }
-        }
-        for exclude in exclude {
-            if let Some((from, to)) = exclude_range(&subnet, exclude) {
-                blocked.insert(from, to.min(last));
-            }
-        }
+        Self::of_part(subnet, subnet, exclude, reserved)
+    }
+
+    /// As [`Pool::new`], of a part of a subnet: what the family sets apart are the subnet's first
+    /// and last address, not the part's.
+    pub fn of_part(part: IpNet, subnet: IpNet, exclude: &[IpNet], reserved: &[IpAddr]) -> Self {
+        let (part, subnet) = (part.trunc(), subnet.trunc());
+        let last = last_index(&part);
+        let blocked = never_handed_out(&part, &subnet, exclude, reserved);
         Self {
+            part,
             subnet,
             exclude: exclude.to_vec(),
             reserved: reserved.to_vec(),
@@ -134,9 +131,9 @@ impl Pool {
         }
     }
 
-    /// Its subnet.
+    /// What it hands out addresses of: its subnet, or its part of it.
     pub fn subnet(&self) -> IpNet {
-        self.subnet
+        self.part
     }
 
     /// How many addresses it can hand out in all.
@@ -150,19 +147,19 @@ impl Pool {
     }
 
     /// Whether it was made from just these.
-    pub fn is_made_of(&self, exclude: &[IpNet], reserved: &[IpAddr]) -> bool {
-        self.exclude == exclude && self.reserved == reserved
+    pub fn is_made_of(&self, subnet: &IpNet, exclude: &[IpNet], reserved: &[IpAddr]) -> bool {
+        self.subnet == *subnet && self.exclude == exclude && self.reserved == reserved
     }
 
     /// What the owner has; the lowest, if more than one was reserved for it.
     pub fn address_of(&self, owner: &str) -> Option<IpAddr> {
-        address_at(&self.subnet, *self.indices.get(owner)?.first()?)
+        address_at(&self.part, *self.indices.get(owner)?.first()?)
     }
 
     /// Who has the address.
     pub fn owner_of(&self, address: IpAddr) -> Option<&str> {
         self.owners
-            .get(&index_of(&self.subnet, address)?)
+            .get(&index_of(&self.part, address)?)
             .map(String::as_str)
     }
 
@@ -172,16 +169,16 @@ impl Pool {
             return Ok(address);
         }
         let full = || PoolError::Full {
-            subnet: self.subnet,
+            subnet: self.part,
             capacity: self.capacity,
         };
-        let last = last_index(&self.subnet);
+        let last = last_index(&self.part);
         let index = self
             .busy
             .next_free(self.cursor, last)
             .or_else(|| self.busy.next_free(0, last))
             .ok_or_else(full)?;
-        let address = address_at(&self.subnet, index).ok_or_else(full)?;
+        let address = address_at(&self.part, index).ok_or_else(full)?;
         self.take(index, owner);
         self.cursor = if index == last { 0 } else { index + 1 };
         Ok(address)
@@ -202,7 +199,7 @@ impl Pool {
                 subnet,
             });
         }
-        self.check_blocked(address, index)?;
+        check_usable(address, &self.subnet, &self.exclude, &self.reserved)?;
         self.take(index, owner);
         Ok(())
     }
@@ -229,7 +226,7 @@ impl Pool {
         }
         indices
             .into_iter()
-            .filter_map(|index| address_at(&self.subnet, index))
+            .filter_map(|index| address_at(&self.part, index))
             .collect()
     }
 
@@ -240,7 +237,7 @@ impl Pool {
 
     /// See [`Pool::cursor`].
     pub(crate) fn set_cursor(&mut self, cursor: u128) {
-        self.cursor = cursor.min(last_index(&self.subnet));
+        self.cursor = cursor.min(last_index(&self.part));
     }
 
     fn take(&mut self, index: u128, owner: &str) {
@@ -257,7 +254,7 @@ impl Pool {
 
     /// The address's index, if nobody but the owner has it.
     fn free_for(&self, address: IpAddr, owner: &str) -> Result<u128, PoolError> {
-        let subnet = self.subnet;
+        let subnet = self.part;
         let index = index_of(&subnet, address).ok_or(PoolError::Outside { address, subnet })?;
         match self.owners.get(&index).filter(|other| *other != owner) {
             Some(other) => Err(PoolError::Taken {
@@ -268,32 +265,59 @@ impl Pool {
             None => Ok(index),
         }
     }
+}
 
-    fn check_blocked(&self, address: IpAddr, index: u128) -> Result<(), PoolError> {
-        let subnet = self.subnet;
-        if let Some((_, role)) = unusable(&subnet).find(|(unusable, _)| *unusable == index) {
-            return Err(PoolError::Unusable {
-                address,
-                subnet,
-                role,
-            });
-        }
-        if self.reserved.contains(&address) {
-            return Err(PoolError::Gateway { address, subnet });
-        }
-        match self
-            .exclude
-            .iter()
-            .find(|exclude| exclude.contains(&address))
-        {
-            Some(exclude) => Err(PoolError::Excluded {
-                address,
-                subnet,
-                exclude: *exclude,
-            }),
-            None => Ok(()),
+/// Whether the address may be handed out at all: it is not the gateway's, not excluded, and the
+/// family lets an interface have it.
+pub(crate) fn check_usable(
+    address: IpAddr,
+    subnet: &IpNet,
+    exclude: &[IpNet],
+    reserved: &[IpAddr],
+) -> Result<(), PoolError> {
+    let subnet = *subnet;
+    let index = index_of(&subnet, address).ok_or(PoolError::Outside { address, subnet })?;
+    if let Some((_, role)) = unusable(&subnet).find(|(unusable, _)| *unusable == index) {
+        return Err(PoolError::Unusable {
+            address,
+            subnet,
+            role,
+        });
+    }
+    if reserved.contains(&address) {
+        return Err(PoolError::Gateway { address, subnet });
+    }
+    match exclude.iter().find(|exclude| exclude.contains(&address)) {
+        Some(exclude) => Err(PoolError::Excluded {
+            address,
+            subnet,
+            exclude: *exclude,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The indices of a part that are never handed out.
+pub(crate) fn never_handed_out(
+    part: &IpNet,
+    subnet: &IpNet,
+    exclude: &[IpNet],
+    reserved: &[IpAddr],
+) -> Runs {
+    let last = last_index(part);
+    let mut blocked = Runs::default();
+    let apart = unusable(subnet).filter_map(|(index, _)| address_at(subnet, index));
+    for address in apart.chain(reserved.iter().copied()) {
+        if let Some(index) = index_of(part, address) {
+            blocked.insert(index, index);
         }
     }
+    for exclude in exclude {
+        if let Some((from, to)) = exclude_range(part, exclude) {
+            blocked.insert(from, to.min(last));
+        }
+    }
+    blocked
 }
 
 /// The first address that an interface can have; none in a subnet of one address, where it would

@@ -11,7 +11,7 @@ use super::index::with_prefix;
 use super::pool::{Pool, PoolError, first_usable};
 use crate::attachment::{Assigned, AssignedIp};
 use ipnet::IpNet;
-use plexus_api::cni::{Dns, PlexusIpam};
+use plexus_api::cni::{BlockIpam, Dns, PlexusIpam};
 use plexus_types::Family;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -37,19 +37,24 @@ impl Pools {
         requested: &[(IpAddr, Option<u8>)],
         owner: &str,
     ) -> Result<Assigned, AllocateError> {
-        let network = self.networks.entry(key.clone()).or_default();
-        let before = network.owned.get(owner).cloned().unwrap_or_default();
-        let result = network.allocate(key, config, requested, owner);
-        if result.is_err() {
-            network.release(owner);
-            for address in before {
-                network.hold(address, owner);
-            }
-        }
-        if network.held.is_empty() && result.is_err() {
-            self.networks.remove(key);
-        }
-        result
+        self.all_or_nothing(key, owner, |network| {
+            network.allocate(key, config, requested, owner)
+        })
+    }
+
+    /// As [`Pools::allocate`], from the blocks that the node owns: one address per family, each
+    /// from the first subnet whose blocks have room. [`AllocateError::NeedsBlock`] if another
+    /// block would help.
+    pub fn allocate_blocks(
+        &mut self,
+        key: &PoolKey,
+        config: &BlockIpam,
+        requested: &[(IpAddr, Option<u8>)],
+        owner: &str,
+    ) -> Result<Assigned, AllocateError> {
+        self.all_or_nothing(key, owner, |network| {
+            network.allocate_blocks(key, config, requested, owner)
+        })
     }
 
     /// Marks an address as held: replay, and links that were found with our mark. Says who has it
@@ -107,14 +112,37 @@ impl Pools {
             .iter()
             .flat_map(|(key, network)| network.pools.values().map(move |pool| (key, pool)))
     }
+
+    fn all_or_nothing<T>(
+        &mut self,
+        key: &PoolKey,
+        owner: &str,
+        allocate: impl FnOnce(&mut Network) -> Result<T, AllocateError>,
+    ) -> Result<T, AllocateError> {
+        let network = self.networks.entry(key.clone()).or_default();
+        let before = network.owned.get(owner).cloned().unwrap_or_default();
+        let result = allocate(network);
+        if result.is_err() {
+            network.release(owner);
+            for address in before {
+                network.hold(address, owner);
+            }
+        }
+        if network.held.is_empty() && result.is_err() {
+            self.networks.remove(key);
+        }
+        result
+    }
 }
 
 /// All of one key.
 #[derive(Debug, Clone, Default)]
-struct Network {
+pub(super) struct Network {
     held: BTreeMap<IpAddr, String>,
-    owned: BTreeMap<String, BTreeSet<IpAddr>>,
-    pools: BTreeMap<IpNet, Pool>,
+    pub(super) owned: BTreeMap<String, BTreeSet<IpAddr>>,
+    pub(super) pools: BTreeMap<IpNet, Pool>,
+    /// Blocks: the one of each subnet that an address was handed out from last.
+    pub(super) last_block: BTreeMap<IpNet, IpNet>,
     /// The highest address ever held: where a pool that is made after a restart begins, so that an
     /// address that was freed meanwhile rests.
     highest: BTreeMap<Family, IpAddr>,
@@ -129,9 +157,9 @@ impl Network {
         owner: &str,
     ) -> Result<Assigned, AllocateError> {
         self.prepare(config);
-        check_requests(key, config, requested)?;
+        check_requests(key, &config.subnets, requested)?;
         let mut ips = Vec::with_capacity(2);
-        for family in families(config) {
+        for family in families(&config.subnets) {
             let asked = requested
                 .iter()
                 .find(|(address, _)| Family::of(*address) == family);
@@ -149,28 +177,43 @@ impl Network {
 
     /// Makes a pool for each subnet, anew if the configuration has changed.
     fn prepare(&mut self, config: &PlexusIpam) {
-        if self.pools.len() > KEPT.saturating_add(config.subnets.len()) {
-            self.pools
-                .retain(|subnet, _| config.subnets.contains(subnet));
-        }
+        self.forget_all_but(&config.subnets);
         for subnet in &config.subnets {
             let reserved = gateways(config, subnet);
-            let old = self.pools.get(subnet);
-            if old.is_some_and(|pool| pool.is_made_of(&config.exclude, &reserved)) {
-                continue;
-            }
-            let mut pool = Pool::new(*subnet, &config.exclude, &reserved);
-            let after_highest = || {
-                let highest = self.highest.get(&Family::of(subnet.network()))?;
-                index_of(subnet, *highest).map(|index| index + 1)
-            };
-            pool.set_cursor(old.map_or_else(|| after_highest().unwrap_or(0), Pool::cursor));
-            for (address, owner) in self.held.range(subnet.network()..=subnet.broadcast()) {
-                // Cannot fail: the pool is empty, and `held` has each address once.
-                let _ = pool.reserve(*address, owner);
-            }
-            self.pools.insert(*subnet, pool);
+            self.prepare_pool(subnet, subnet, &config.exclude, &reserved);
         }
+    }
+
+    /// Drops pools that nobody asks for, once there are many.
+    pub(super) fn forget_all_but(&mut self, parts: &[IpNet]) {
+        if self.pools.len() > KEPT.saturating_add(parts.len()) {
+            self.pools.retain(|part, _| parts.contains(part));
+        }
+    }
+
+    /// Makes the pool of a subnet or a part of it, anew if it was made of something else.
+    pub(super) fn prepare_pool(
+        &mut self,
+        part: &IpNet,
+        subnet: &IpNet,
+        exclude: &[IpNet],
+        reserved: &[IpAddr],
+    ) {
+        let old = self.pools.get(part);
+        if old.is_some_and(|pool| pool.is_made_of(subnet, exclude, reserved)) {
+            return;
+        }
+        let mut pool = Pool::of_part(*part, *subnet, exclude, reserved);
+        let after_highest = || {
+            let highest = self.highest.get(&Family::of(part.network()))?;
+            index_of(part, *highest).map(|index| index.saturating_add(1))
+        };
+        pool.set_cursor(old.map_or_else(|| after_highest().unwrap_or(0), Pool::cursor));
+        for (address, owner) in self.held.range(part.network()..=part.broadcast()) {
+            // Cannot fail: the pool is empty, and `held` has each address once.
+            let _ = pool.reserve(*address, owner);
+        }
+        self.pools.insert(*part, pool);
     }
 
     fn any(
@@ -225,15 +268,7 @@ impl Network {
             .iter()
             .find(|subnet| subnet.contains(&address));
         let subnet = *subnet.ok_or_else(outside)?;
-        let legal = [subnet.prefix_len(), subnet.max_prefix_len()];
-        if let Some(prefix) = prefix.filter(|prefix| !legal.contains(prefix)) {
-            return Err(AllocateError::Prefix {
-                network: network(),
-                address,
-                prefix,
-                subnet,
-            });
-        }
+        check_prefix(key, address, prefix, subnet)?;
         let refused = |source: PoolError| AllocateError::Requested {
             network: network(),
             source,
@@ -245,7 +280,7 @@ impl Network {
     }
 
     /// Records a holding here and in every pool whose subnet has the address.
-    fn hold(&mut self, address: IpAddr, owner: &str) {
+    pub(super) fn hold(&mut self, address: IpAddr, owner: &str) {
         let highest = self.highest.entry(Family::of(address)).or_insert(address);
         *highest = (*highest).max(address);
         self.held.insert(address, owner.to_owned());
@@ -271,20 +306,20 @@ impl Network {
     }
 }
 
-fn check_requests(
+/// At most one address per family, and only of families that the network has.
+pub(super) fn check_requests(
     key: &PoolKey,
-    config: &PlexusIpam,
+    subnets: &[IpNet],
     requested: &[(IpAddr, Option<u8>)],
 ) -> Result<(), AllocateError> {
     let network = || key.network.clone();
     for (position, &(address, _)) in requested.iter().enumerate() {
         let family = Family::of(address);
-        if !families(config).any(|known| known == family) {
-            let subnets = config.subnets.clone();
+        if !families(subnets).any(|known| known == family) {
             return Err(AllocateError::Outside {
                 network: network(),
                 address,
-                subnets,
+                subnets: subnets.to_vec(),
             });
         }
         let earlier = requested.iter().take(position).map(|(address, _)| *address);
@@ -303,19 +338,33 @@ fn check_requests(
     Ok(())
 }
 
+/// A prefix length that is asked for is the subnet's, or that of a single address.
+pub(super) fn check_prefix(
+    key: &PoolKey,
+    address: IpAddr,
+    prefix: Option<u8>,
+    subnet: IpNet,
+) -> Result<(), AllocateError> {
+    let legal = [subnet.prefix_len(), subnet.max_prefix_len()];
+    match prefix.filter(|prefix| !legal.contains(prefix)) {
+        None => Ok(()),
+        Some(prefix) => Err(AllocateError::Prefix {
+            network: key.network.clone(),
+            address,
+            prefix,
+            subnet,
+        }),
+    }
+}
+
 /// The families of the subnets, in the order of their first subnets.
-fn families(config: &PlexusIpam) -> impl Iterator<Item = Family> {
-    let first = config
-        .subnets
-        .first()
-        .map(|subnet| Family::of(subnet.network()));
-    let other = config
-        .subnets
-        .iter()
-        .map(|subnet| Family::of(subnet.network()));
+pub(super) fn families(subnets: &[IpNet]) -> impl Iterator<Item = Family> {
+    let family = |subnet: &IpNet| Family::of(subnet.network());
+    let first = subnets.first().map(family);
+    let other = subnets.iter().map(family);
     first
         .into_iter()
-        .chain(other.into_iter().find(|family| Some(*family) != first))
+        .chain(other.into_iter().find(move |family| Some(*family) != first))
 }
 
 fn of_family(config: &PlexusIpam, family: Family) -> impl Iterator<Item = &IpNet> {

@@ -79,6 +79,11 @@ impl Runs {
         }
     }
 
+    /// The runs, first and last number of each, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u128, u128)> {
+        self.runs.iter().map(|(&first, &last)| (first, last))
+    }
+
     /// How many runs there are: what the set costs.
     #[cfg(test)]
     pub(crate) fn cost(&self) -> usize {

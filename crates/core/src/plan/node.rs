@@ -3,14 +3,14 @@
 use super::effective::effective;
 use super::{Bridge, Facts, Masquerade, NodePlan, settings};
 use crate::attachment::{Assigned, DefaultRoute};
-use crate::ipam::every_subnet;
+use crate::ipam::{every_block_subnet, every_subnet};
 use ipnet::IpNet;
 use plexus_api::cni::{self, Ipam, Native, Provider};
 use plexus_types::{Family, NetworkName};
 
 /// What one attachment of a network needs on the node.
 ///
-/// With IPAM `plexus` it is what the network needs: gateways and masquerading of all its subnets,
+/// With IPAM `plexus` or blocks it is what the network needs: gateways and masquerading of all its subnets,
 /// whichever of them the attachment's addresses are from. So it is the same for every pod, and
 /// nothing changes on the node when a subnet is full and the next one is begun.
 pub fn node_plan(
@@ -20,12 +20,14 @@ pub fn node_plan(
     facts: &Facts,
 ) -> NodePlan {
     let every = match &native.ipam {
-        Some(Ipam::Plexus(config)) => Some(Assigned {
-            ips: every_subnet(config),
-            ..Assigned::default()
-        }),
-        _ => None,
+        Some(Ipam::Plexus(config)) => Some(every_subnet(config)),
+        Some(Ipam::Blocks(config)) => Some(every_block_subnet(config)),
+        Some(Ipam::HostLocal(_) | Ipam::Static(_)) | None => None,
     };
+    let every = every.map(|ips| Assigned {
+        ips,
+        ..Assigned::default()
+    });
     let assigned = every.as_ref().unwrap_or(assigned);
     let assigned = effective(native, assigned, DefaultRoute::AsConfigured);
     match &native.provider {

@@ -10,6 +10,7 @@ mod env;
 mod go_tools;
 mod lint;
 mod lock;
+mod manifests;
 mod place;
 mod run;
 mod setup;
@@ -29,6 +30,7 @@ const USAGE: &str = "usage: cargo xtask <verb>
   test       all tests, rustfmt, tidy
   lint       rustfmt, clippy, cargo-deny, tidy
   deny       licences and sources of the dependencies
+  manifests  deploy/install.yaml from deploy/crds and deploy/parts
   tidy       room dependencies, file sizes, words that must not land
   bench-cni  the CNI benchmark against the reference plugins";
 
@@ -57,6 +59,7 @@ fn run_verb() -> Result<()> {
         "lint" => lint::run(&place),
         "deny" => deny::run(&place),
         "tidy" => tidy::run(&place),
+        "manifests" => manifests::run(&place),
         "bench-cni" => bench::run(&place),
         unknown => bail!("no verb {unknown:?}\n{USAGE}"),
     }

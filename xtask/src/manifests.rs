@@ -1,0 +1,96 @@
+//! `deploy/install.yaml`, the one file that installs everything: the generated definitions of our
+//! objects and the hand-written parts, in order. The NAD's definition is left out: applying the file
+//! must not overwrite the one that Multus or another system has installed; the controller makes it
+//! where it is missing.
+
+use crate::place::Place;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const HEADER: &str = "\
+# Plexus on Kubernetes: `kubectl apply -f` this file. Read the lines that say EDIT first.
+# Generated from deploy/crds and deploy/parts by `cargo xtask manifests`; change those.
+";
+
+/// Writes the file.
+pub(crate) fn run(place: &Place) -> Result<()> {
+    let path = installed(&place.root);
+    fs::write(&path, assemble(&place.root)?)
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Its text: the namespace, the definitions, then the other parts by name.
+fn assemble(root: &Path) -> Result<String> {
+    let parts = files(&root.join("deploy/parts"))?;
+    let Some((namespace, others)) = parts.split_first() else {
+        bail!("deploy/parts is empty");
+    };
+    let mut text = HEADER.to_owned();
+    add(&mut text, root, namespace)?;
+    for path in files(&root.join("deploy/crds"))? {
+        if !is_foreign(&read(&path)?) {
+            add(&mut text, root, &path)?;
+        }
+    }
+    for path in others {
+        add(&mut text, root, path)?;
+    }
+    Ok(text)
+}
+
+fn add(text: &mut String, root: &Path, path: &Path) -> Result<()> {
+    let name = path.strip_prefix(root).unwrap_or(path).display();
+    let part = read(path)?;
+    let part = part.trim_start_matches("---\n").trim_end();
+    text.push_str(&format!("---\n# {name}\n{part}\n"));
+    Ok(())
+}
+
+/// Whether the definition is of a group that others own.
+fn is_foreign(definition: &str) -> bool {
+    !definition
+        .lines()
+        .any(|line| line.trim() == "group: plexus.dev")
+}
+
+fn installed(root: &Path) -> PathBuf {
+    root.join("deploy/install.yaml")
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let entries =
+        fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?;
+    let mut found: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "yaml"))
+        .collect();
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_installed_file_is_up_to_date() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let committed = fs::read_to_string(installed(root)).unwrap();
+        assert!(
+            committed == assemble(root).unwrap(),
+            "deploy/install.yaml differs from its parts: run `cargo xtask manifests`"
+        );
+    }
+
+    #[test]
+    fn definitions_of_others_are_left_out() {
+        assert!(is_foreign("spec:\n  group: k8s.cni.cncf.io\n"));
+        assert!(!is_foreign("spec:\n  group: plexus.dev\n"));
+    }
+}

@@ -1,3 +1,24 @@
 //! The cluster: networks from NADs, phases, VNIs, blocks of nodes that are gone, and what users
 //! must be told about them. Watches and writes API objects; never touches a kernel and is never in
 //! the way of a pod's start.
+//!
+//! ```text
+//!   watches ──► world (caches, indexes) ──► queue of keys ──► act ──► decide (pure) ──► patches
+//! ```
+//!
+//! One replica acts at a time ([`lease`]); what it does is decided anew from what the API says, so
+//! that a successor continues where it stopped.
+
+mod error;
+mod health;
+mod lease;
+mod metrics;
+mod options;
+mod run;
+
+pub use error::Error;
+pub use options::{ClusterNetwork, Options, OwnCidrs};
+pub use run::run;
+
+/// How our writes are signed in `managedFields`.
+pub(crate) const FIELD_MANAGER: &str = "plexus-controller";

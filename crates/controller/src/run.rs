@@ -1,0 +1,107 @@
+//! From options to a process that works until it is asked to stop: event loop, signals, client,
+//! health, election. What is done while leading is [`crate::engine`]'s.
+
+use crate::health::{self, Readiness};
+use crate::lease::Election;
+use crate::metrics::Metrics;
+use crate::{Error, Options};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How long one request to the API server may take to begin to answer; a watch goes on for longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs the controller until SIGTERM or SIGINT.
+///
+/// Blocks; makes its own event loop. Waits as long as it takes for the API server, the CRDs and the
+/// lease. An error means that this process must end and be started again.
+pub fn run(options: Options) -> Result<(), Error> {
+    check(&options)?;
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::Runtime)?
+        .block_on(until_asked_to_stop(options))
+}
+
+async fn until_asked_to_stop(options: Options) -> Result<(), Error> {
+    let mut term = signal(SignalKind::terminate()).map_err(Error::Signal)?;
+    let mut int = signal(SignalKind::interrupt()).map_err(Error::Signal)?;
+    let client = client(&options).await?;
+    let readiness = Readiness::default();
+    let metrics = Arc::new(Metrics::default());
+    let mut election = Election::new(client.clone(), &options.namespace, &options.identity);
+    let served = async {
+        match options.health {
+            Some(address) => health::serve(address, readiness.clone(), metrics.clone()).await,
+            None => std::future::pending().await,
+        }
+    };
+    let ended = tokio::select! {
+        _ = term.recv() => Ok(()),
+        _ = int.recv() => Ok(()),
+        result = served => result,
+        result = lead(client, &options, &mut election, &readiness, &metrics) => result,
+    };
+    // What acted was dropped with the select: nothing of ours is under way any more.
+    if ended.is_ok() && metrics.leading.load(Relaxed) {
+        election.release().await;
+    }
+    tracing::info!("stopped");
+    ended
+}
+
+async fn lead(
+    client: kube::Client,
+    options: &Options,
+    election: &mut Election,
+    readiness: &Readiness,
+    metrics: &Arc<Metrics>,
+) -> Result<(), Error> {
+    let _ = (client, options, readiness);
+    let since = election.acquire().await;
+    metrics.leading.store(true, Relaxed);
+    tokio::select! {
+        lost = election.hold(since) => Err(lost),
+    }
+}
+
+async fn client(options: &Options) -> Result<kube::Client, Error> {
+    let mut config = match &options.kubeconfig {
+        Some(file) => {
+            let failed = |source| Error::Kubeconfig {
+                file: file.clone(),
+                source: Box::new(source),
+            };
+            let read = kube::config::Kubeconfig::read_from(file).map_err(failed)?;
+            let how = kube::config::KubeConfigOptions::default();
+            kube::Config::from_custom_kubeconfig(read, &how)
+                .await
+                .map_err(failed)?
+        }
+        None => kube::Config::infer()
+            .await
+            .map_err(|source| Error::NoCluster(Box::new(source)))?,
+    };
+    config.connect_timeout = Some(PATIENCE);
+    kube::Client::try_from(config).map_err(|source| Error::Client(Box::new(source)))
+}
+
+fn check(options: &Options) -> Result<(), Error> {
+    for (what, value) in [
+        ("--namespace", &options.namespace),
+        ("--identity", &options.identity),
+    ] {
+        let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.';
+        if value.is_empty() || value.len() > 253 || !value.to_ascii_lowercase().bytes().all(fine) {
+            return Err(Error::Option {
+                what,
+                value: value.chars().take(64).collect(),
+                why: "write 1 to 253 letters, digits, \"-\" and \".\"",
+            });
+        }
+    }
+    Ok(())
+}

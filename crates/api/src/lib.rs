@@ -8,8 +8,11 @@
 
 pub mod cni;
 mod document;
+mod fault;
 mod fields;
+pub mod nad;
 pub mod objects;
+pub mod pod;
 mod problem;
 mod text;
 

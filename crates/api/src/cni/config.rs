@@ -23,6 +23,8 @@ pub struct NetConf {
     pub runtime: Runtime,
     /// GC's list of what must stay. No list is not an empty list.
     pub valid_attachments: Option<Vec<ValidAttachment>>,
+    /// What users should be told though it works: options that have no meaning here.
+    pub warnings: Vec<String>,
 }
 
 /// One network, or all of the container's.

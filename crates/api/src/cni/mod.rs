@@ -5,6 +5,7 @@ mod args;
 mod config;
 mod environment;
 mod error;
+mod from;
 mod ipam;
 mod parse;
 mod provider;
@@ -18,13 +19,15 @@ pub use args::Args;
 pub use config::{Body, Chain, DefaultGw, FqName, How, NetConf, Network, ValidAttachment};
 pub use environment::Target;
 pub use error::{Code, Error};
+pub use from::ObjectFacts;
 pub use ipam::{
     BlockIpam, BlockSubnet, HostLocal, Ipam, PlexusIpam, Range, RouteConf, Static, StaticAddress,
 };
+pub(crate) use parse::default_gw;
 pub use parse::{MAX_CONFIG, OWN_TYPES, Remains, RemainsNetwork};
 pub use plexus_types::MacvlanMode;
 pub use provider::{Bridge, Macvlan, Native, Overlay, Provider, Routed};
 pub use request::{Command, Request};
 pub use result::{Dns, Interface, Ip, Outcome, Route};
-pub use runtime::Runtime;
+pub use runtime::{POD_ANNOTATIONS, PortMapping, Protocol, Runtime};
 pub use version::Version;

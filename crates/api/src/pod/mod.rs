@@ -1,0 +1,111 @@
+//! What a pod's annotations ask for. Owns every spelling that users have: the Network Plumbing
+//! Working Group's `networks` (list and JSON), Contrail's fully qualified names, our own list, and
+//! who has the default route.
+//!
+//! Never looks anything up: text and the pod's namespace go in, references or all [`Problems`] come
+//! out. A value that is wrong fails the pod; the Working Group's text would ignore it.
+
+mod contrail;
+mod list;
+mod selection;
+#[cfg(test)]
+mod tests;
+
+pub use contrail::contrail_networks;
+pub(crate) use contrail::fq_name;
+pub use selection::{Bandwidth, NetworkSelection};
+
+use crate::Problems;
+use crate::cni::DefaultGw;
+use crate::fault::fault;
+use serde_json::Value;
+
+/// The Working Group's list of networks.
+pub const NETWORKS: &str = "k8s.v1.cni.cncf.io/networks";
+/// Contrail's fully qualified names, on pods and on NADs.
+pub const CONTRAIL_NETWORK: &str = "opencontrail.org/network";
+/// Our own list of `Network` objects.
+pub const PLEXUS_NETWORKS: &str = "plexus.dev/networks";
+/// Which network or interface has the default route.
+pub const DEFAULT_GW: &str = "opencontrail.org/default-gw";
+/// Multus' replacement of the cluster-wide default network.
+pub const DEFAULT_NETWORK: &str = "v1.multus-cni.io/default-network";
+/// What is kept of the annotations that a runtime sends; the rest may be large.
+pub const ANNOTATIONS: [&str; 5] = [
+    NETWORKS,
+    CONTRAIL_NETWORK,
+    PLEXUS_NETWORKS,
+    DEFAULT_GW,
+    DEFAULT_NETWORK,
+];
+
+/// More interfaces than anyone gives a pod.
+pub const MAX_NETWORKS: usize = 64;
+/// What the API server allows for all annotations together.
+const MAX_TEXT: usize = 256 << 10;
+
+/// `k8s.v1.cni.cncf.io/networks`: a JSON list of objects, or `[namespace/]name[@interface]` with
+/// commas between. Whatever has `[`, `{` or `"` in it is JSON.
+pub fn networks(text: &str, pod_namespace: &str) -> Result<Vec<NetworkSelection>, Problems> {
+    list::read(NETWORKS, text, pod_namespace, false)
+}
+
+/// `plexus.dev/networks`: a JSON list of `[namespace/]name` or of objects as above, or the same
+/// list with commas.
+pub fn plexus_networks(text: &str, pod_namespace: &str) -> Result<Vec<NetworkSelection>, Problems> {
+    list::read(PLEXUS_NETWORKS, text, pod_namespace, true)
+}
+
+/// `v1.multus-cni.io/default-network`: exactly one, written as in `networks`.
+pub fn default_network(text: &str, namespace: &str) -> Result<NetworkSelection, Problems> {
+    let mut found = list::read(DEFAULT_NETWORK, text, namespace, false)?;
+    match (found.pop(), found.is_empty()) {
+        (Some(one), true) => Ok(one),
+        (one, _) => {
+            let count = found.len() + usize::from(one.is_some());
+            Err(fault(
+                DEFAULT_NETWORK,
+                format!("names {count} networks: write exactly one"),
+            ))
+        }
+    }
+}
+
+/// `opencontrail.org/default-gw`: a network's or an interface's name for both families, or
+/// `{"4": …, "6": …}`.
+pub fn default_gw(text: &str) -> Result<DefaultGw, Problems> {
+    bounded(DEFAULT_GW, text)?;
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(fault(
+            DEFAULT_GW,
+            "is empty: write a network's or an interface's name, or remove it",
+        ));
+    }
+    let value = match text.starts_with(['{', '"']) {
+        true => crate::document::read(text.as_bytes())
+            .map_err(|cause| fault(DEFAULT_GW, format!("is not valid JSON: {cause}")))?,
+        false => Value::String(text.to_owned()),
+    };
+    let map = serde_json::Map::from_iter([("default-gw".to_owned(), value)]);
+    let mut fields = crate::Fields::new(&map, "");
+    let default_gw = crate::cni::default_gw(&mut fields);
+    let mut problems = fields.finish();
+    for problem in &mut problems.0 {
+        problem.path = problem.path.replacen("default-gw", DEFAULT_GW, 1);
+    }
+    match problems.0.is_empty() {
+        true => Ok(default_gw),
+        false => Err(problems),
+    }
+}
+
+fn bounded(annotation: &str, text: &str) -> Result<(), Problems> {
+    match text.len() {
+        0..=MAX_TEXT => Ok(()),
+        size => Err(fault(
+            annotation,
+            format!("has {size} bytes: at most {MAX_TEXT} are read"),
+        )),
+    }
+}

@@ -1,0 +1,93 @@
+//! Why the API side could not do what it was asked.
+
+use ipnet::IpNet;
+use plexus_api::cni::{Code, Error};
+use std::path::PathBuf;
+
+/// Why the API side does not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClusterError {
+    /// The credentials cannot be read.
+    #[error("cannot use the kubeconfig {path}")]
+    Kubeconfig {
+        path: PathBuf,
+        #[source]
+        source: kube::config::KubeconfigError,
+    },
+    /// Not in a pod, or without a service account.
+    #[error("no --kubeconfig is given, and this is no pod with a service account")]
+    InCluster(#[source] kube::config::InClusterError),
+    /// The client cannot be made of them.
+    #[error("cannot make a client of the API's credentials")]
+    Client(#[source] kube::Error),
+    /// No thread for it.
+    #[error("cannot start the thread of the API side")]
+    Thread(#[source] std::io::Error),
+    /// Its label would be refused.
+    #[error("the node's name {0:?} has more than 63 bytes: records and blocks cannot be labelled with it")]
+    NodeName(String),
+}
+
+/// A question to the API that has no answer. Never means "there is none".
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AskError {
+    /// It took too long.
+    #[error("the API did not answer within {seconds} s when asked for {what}")]
+    Late { what: String, seconds: u64 },
+    /// It failed.
+    #[error("cannot get {what} from the API")]
+    Api {
+        what: String,
+        #[source]
+        source: kube::Error,
+    },
+    /// The agent is stopping.
+    #[error("the agent is stopping; nobody asks the API for {what}")]
+    Stopping { what: String },
+}
+
+/// Why no block was claimed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum ClaimError {
+    /// The subnet is not divided into blocks.
+    #[error("subnet {0} is not divided into blocks: this node has only what the cluster gave it")]
+    NotDivided(IpNet),
+    /// All are somebody's.
+    #[error("no free block in {subnet} of network {network}: all {tried} that were tried are other nodes'")]
+    Exhausted {
+        network: String,
+        subnet: IpNet,
+        tried: usize,
+    },
+    /// The block with the wanted address is another node's.
+    #[error("{cidr} of network {network} belongs to node {owner}, so the address {wanted} cannot be used here")]
+    Elsewhere {
+        network: String,
+        cidr: IpNet,
+        owner: String,
+        wanted: std::net::IpAddr,
+    },
+    /// This node's Node object is not known.
+    #[error("the Node object of {0} is not known yet: a block cannot be claimed for it")]
+    NoNode(String),
+    /// It took too long.
+    #[error("the API did not answer within {seconds} s when a block of network {network} was claimed")]
+    Late { network: String, seconds: u64 },
+    /// The API refused or could not be reached. Says nothing about whose the block is.
+    #[error("cannot claim {cidr} of network {network}: {cause}")]
+    Api {
+        network: String,
+        cidr: IpNet,
+        cause: String,
+    },
+}
+
+impl From<AskError> for Error {
+    fn from(error: AskError) -> Self {
+        Error::new(
+            Code::TryAgainLater,
+            crate::failure::chain(&error),
+            "is the API server up, and may this agent get it? the kubelet tries again",
+        )
+    }
+}

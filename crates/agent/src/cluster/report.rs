@@ -1,0 +1,149 @@
+//! What the agent and its API side tell each other: plain values, and [`Hooks`], the questions that
+//! the API side asks back.
+
+use ipnet::IpNet;
+use plexus_api::objects::AttachmentStatus;
+use plexus_core::fabric::{FabricNode, OwnedBlock};
+use plexus_core::resolve::PodFacts;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// What stands for the cluster-wide default network where blocks are told apart by their network.
+pub(crate) const CLUSTER_NETWORK: &str = "cluster-default";
+
+/// How the API side is set up.
+#[derive(Debug, Clone)]
+pub(crate) struct ClusterOptions {
+    /// How to reach the API; none: as pods do.
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// This node's name.
+    pub(crate) node: String,
+    /// Plexus's own namespace.
+    pub(crate) namespace: String,
+    /// Where the cache is kept.
+    pub(crate) state_dir: PathBuf,
+    /// Where CNI configurations are, for NADs that have none.
+    pub(crate) cni_conf_dir: PathBuf,
+    /// Whether the podCIDRs of Nodes are blocks of the cluster-wide default network.
+    pub(crate) pod_cidrs: bool,
+    /// This node's addresses on the underlay, if not those that its Node object has.
+    pub(crate) node_addresses: Vec<IpAddr>,
+}
+
+/// A pod, as the API knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PodMeta {
+    /// What its networks are read from.
+    pub(crate) facts: PodFacts,
+    /// Its UID in the API; a static pod has another one for CNI.
+    pub(crate) api_uid: String,
+    /// It has no namespace of its own: nothing is attached.
+    pub(crate) host_network: bool,
+}
+
+/// This node, as the API knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NodeFacts {
+    /// The UID of its Node object.
+    pub(crate) uid: String,
+    /// What the cluster gave it for its pods.
+    pub(crate) pod_cidrs: Vec<IpNet>,
+    /// Its addresses on the underlay, in order.
+    pub(crate) addresses: Vec<IpAddr>,
+}
+
+/// Who is where.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Fabric {
+    /// All nodes, this one included.
+    pub(crate) nodes: Vec<FabricNode>,
+    /// Blocks of `routed` networks, and other nodes' podCIDRs if they count; all nodes'.
+    pub(crate) routed: Vec<OwnedBlock>,
+    /// Blocks of `overlay` networks by the network's UID; all nodes'.
+    pub(crate) overlay: BTreeMap<String, Vec<OwnedBlock>>,
+}
+
+/// A pod, as CNI names it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PodName {
+    /// Its namespace.
+    pub(crate) namespace: String,
+    /// Its name.
+    pub(crate) name: String,
+    /// Its UID, as CNI has it.
+    pub(crate) uid: String,
+}
+
+/// What a pod has, for its record.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Attached {
+    /// Whose.
+    pub(crate) pod: PodName,
+    /// The sandbox that has them.
+    pub(crate) sandbox: String,
+    /// In order.
+    pub(crate) attachments: Vec<AttachmentStatus>,
+    /// The annotation `network-status`; none: somebody else writes it.
+    pub(crate) network_status: Option<serde_json::Value>,
+}
+
+/// How many addresses of a block are in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlockUse {
+    /// The network's UID.
+    pub(crate) network_uid: String,
+    /// The block.
+    pub(crate) cidr: IpNet,
+    /// Addresses in use.
+    pub(crate) allocated: u64,
+}
+
+/// What changed in the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Change {
+    /// Nodes or blocks: routes and tunnels may differ.
+    Fabric,
+    /// Networks or NADs.
+    Networks,
+}
+
+/// What an Event is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Subject {
+    /// `v1`, `k8s.cni.cncf.io/v1`, …
+    pub(crate) api_version: &'static str,
+    /// `Pod`, …
+    pub(crate) kind: &'static str,
+    /// Empty for what is in no namespace.
+    pub(crate) namespace: String,
+    /// Its name.
+    pub(crate) name: String,
+    /// Its UID; a static pod's is the one that CNI has, as kubectl expects.
+    pub(crate) uid: String,
+}
+
+impl Subject {
+    /// A pod.
+    pub(crate) fn pod(pod: &PodName) -> Self {
+        Self {
+            api_version: "v1",
+            kind: "Pod",
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+        }
+    }
+}
+
+/// What the API side asks of the agent. Called on the API side's own thread: answers come from
+/// memory or the journal, and nothing waits for the kernel or for a container's turn.
+pub(crate) trait Hooks: Send + Sync {
+    /// Something changed; only a notice, whoever acts on it does so elsewhere.
+    fn changed(&self, what: Change);
+    /// All pods whose attachments are done, from the journal. None if it cannot be read: then
+    /// nothing is concluded from a pod's absence.
+    fn pods(&self) -> Option<Vec<Attached>>;
+    /// How full this node's blocks are, also those that are no longer in the API. None if unknown.
+    fn usage(&self) -> Option<Vec<BlockUse>>;
+}

@@ -3,7 +3,7 @@
 //! Follows the process itself, not its pipes: a plugin that leaves a child behind with its standard
 //! output open does not hold us up.
 
-use super::Cause;
+use super::{Cause, NOT_EXECUTED, Root, root};
 use plexus_faults::effect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -25,6 +25,8 @@ const DYING: Duration = Duration::from_secs(5);
 /// What to run.
 pub(super) struct Job<'a> {
     pub(super) path: &'a Path,
+    /// Where that path is, if not in our own root.
+    pub(super) root: Option<&'a Root>,
     /// All of the environment.
     pub(super) env: Vec<(&'static str, String)>,
     pub(super) stdin: File,
@@ -47,15 +49,26 @@ impl Job<'_> {
         let (limit, max_output) = (self.limit, self.max_output);
         let (before, after) = self.effect;
         effect(before);
+        let (path, in_root) = (self.path, self.root.is_some());
         let output = self
             .start()
             .and_then(|process| process.follow(limit, max_output));
         effect(after);
-        output
+        let output = output?;
+        if in_root
+            && output.status.code() == Some(NOT_EXECUTED.into())
+            && let Some(reason) = root::reason(&output.stderr)
+        {
+            return Err(Cause::Spawn(path.to_owned(), io::Error::other(reason)));
+        }
+        Ok(output)
     }
 
     fn start(self) -> Result<Process, Cause> {
-        let mut command = Command::new(self.path);
+        let mut command = match self.root {
+            Some(root) => root.command(self.path),
+            None => Command::new(self.path),
+        };
         command.env_clear().envs(self.env).process_group(0);
         command
             .stdin(Stdio::from(self.stdin))

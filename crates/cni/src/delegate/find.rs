@@ -1,6 +1,6 @@
 //! Which file a plugin type stands for. Never a path from a configuration, never ourselves.
 
-use super::{Cause, Options};
+use super::{Cause, Options, seen_from_here};
 use plexus_api::cni::OWN_TYPES;
 use plexus_types::PluginType;
 use std::fs::{self, File, Metadata};
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 /// A plugin's file, and what identifies it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
+    /// As the plugin's own root has it.
     pub(super) path: PathBuf,
     pub(super) identity: Identity,
 }
@@ -53,14 +54,18 @@ pub(super) fn find(options: &Options, text: &str) -> Result<Found, Cause> {
     }
     for dir in &options.plugin_dirs {
         let path = dir.join(plugin.as_str());
-        let Ok(metadata) = fs::metadata(&path) else {
+        let root = options.root.as_ref().map(|root| root.dir.as_path());
+        let Ok(seen) = seen_from_here(root, &path) else {
+            continue;
+        };
+        let Ok(metadata) = fs::metadata(&seen) else {
             continue;
         };
         if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
             continue;
         }
         if OWN_TYPES.contains(&plugin.as_str())
-            || options.own.iter().any(|own| same(own, &path, &metadata))
+            || is_own(options, &seen, &metadata)
         {
             return Err(Cause::Ourselves(path));
         }
@@ -78,6 +83,15 @@ pub(super) fn find(options: &Options, text: &str) -> Result<Found, Cause> {
         plugin: plugin.to_string(),
         dirs,
     })
+}
+
+fn is_own(options: &Options, other: &Path, metadata: &Metadata) -> bool {
+    let root = options.root.as_ref().map(|root| root.dir.as_path());
+    let own = options
+        .own
+        .iter()
+        .filter_map(|own| seen_from_here(root, own).ok());
+    own.into_iter().any(|own| same(&own, other, metadata))
 }
 
 /// The same file by any name, or a copy of it.

@@ -16,15 +16,19 @@ mod derive;
 mod error;
 mod exec;
 mod find;
+mod root;
 mod run;
 mod slots;
 mod spool;
 mod steps;
+mod tally;
 mod version;
 
 pub use error::{Cause, Error};
+pub use root::{IN_ROOT, NOT_EXECUTED, Root, complaint, enter_root_and_exec, seen_from_here};
 pub use spool::end_strays;
 pub use steps::Steps;
+pub use tally::Runs;
 
 use plexus_types::{ContainerId, IfName, PluginType};
 use slots::Slots;
@@ -39,6 +43,8 @@ pub struct Options {
     /// Searched in this order, and given to plugins as CNI_PATH, so that a delegate finds the real
     /// IPAM plugins even where ours are installed under their names elsewhere.
     pub plugin_dirs: Vec<PathBuf>,
+    /// In a container: the host's root. All paths in these options but the spool's are the host's.
+    pub root: Option<Root>,
     /// The types that may be run; none: whatever is in the directories.
     pub allowed: Option<BTreeSet<PluginType>>,
     /// Our own binary, under every name that it is installed by: never run.
@@ -58,6 +64,7 @@ impl Options {
     pub fn new(plugin_dirs: Vec<PathBuf>, spool: PathBuf) -> Self {
         Self {
             plugin_dirs,
+            root: None,
             allowed: None,
             own: Vec::new(),
             spool,
@@ -76,6 +83,7 @@ pub struct Runner {
     deleting: Slots,
     asking: Slots,
     known: version::Known,
+    tally: tally::Tally,
     started: AtomicU64,
 }
 
@@ -91,8 +99,20 @@ impl Runner {
             deleting,
             asking,
             known: version::Known::default(),
+            tally: tally::Tally::default(),
             started: AtomicU64::new(0),
         }
+    }
+
+    /// What was run so far.
+    pub fn runs(&self) -> Vec<Runs> {
+        self.tally.runs()
+    }
+
+    /// How many plugins run now.
+    pub fn running(&self) -> usize {
+        let all = [&self.usual, &self.deleting, &self.asking];
+        all.into_iter().map(Slots::taken).sum()
     }
 }
 

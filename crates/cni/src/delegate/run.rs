@@ -170,13 +170,19 @@ impl Runner {
             .map_err(|error| Cause::Spool(options.spool.clone(), error))?;
         let job = Job {
             path: &found.path,
+            root: options.root.as_ref(),
             env: self.env(verb, call),
             stdin,
             limit: errand.limit(options.timeout),
             max_output: options.max_output,
             effect: verb.effect(),
         };
-        job.run()
+        let begun = Instant::now();
+        let output = job.run();
+        let success = output.as_ref().is_ok_and(|output| output.status.success());
+        self.tally
+            .count(&found.path, verb.name(), success, begun.elapsed());
+        output
     }
 
     /// Exactly what the specification names, and PATH: plugins call `iptables` and the like.
@@ -187,7 +193,10 @@ impl Runner {
             .plugin_dirs
             .iter()
             .map(|dir| dir.to_string_lossy());
-        let path = std::env::var("PATH").unwrap_or_else(|_| USUAL_PATH.to_owned());
+        // Our own PATH says nothing about another root.
+        let ours = std::env::var("PATH").ok();
+        let path = ours.filter(|_| self.options.root.is_none());
+        let path = path.unwrap_or_else(|| USUAL_PATH.to_owned());
         let mut env = vec![
             ("CNI_COMMAND", verb.name().to_owned()),
             ("CNI_PATH", dirs.collect::<Vec<_>>().join(":")),

@@ -6,6 +6,7 @@ use std::time::Duration;
 /// A counting semaphore.
 #[derive(Debug)]
 pub(super) struct Slots {
+    count: usize,
     free: Mutex<usize>,
     given_back: Condvar,
 }
@@ -13,10 +14,18 @@ pub(super) struct Slots {
 impl Slots {
     /// At least one slot.
     pub(super) fn new(count: usize) -> Self {
+        let count = count.max(1);
         Self {
-            free: Mutex::new(count.max(1)),
+            count,
+            free: Mutex::new(count),
             given_back: Condvar::new(),
         }
+    }
+
+    /// How many are in use.
+    pub(super) fn taken(&self) -> usize {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        self.count.saturating_sub(*free)
     }
 
     /// Waits for a slot; none if it takes longer than that.
@@ -52,6 +61,7 @@ mod tests {
         let (one, _two) = (slots.take(Duration::ZERO), slots.take(Duration::ZERO));
         assert!(one.is_some());
         assert!(slots.take(Duration::from_millis(5)).is_none());
+        assert_eq!(slots.taken(), 2);
         drop(one);
         assert!(slots.take(Duration::ZERO).is_some());
     }

@@ -56,6 +56,9 @@ fn checked(line: &str, output: Output) -> Result<String> {
 }
 
 fn line_of<S: AsRef<OsStr>>(argv: &[S]) -> String {
-    let words: Vec<_> = argv.iter().map(|word| word.as_ref().to_string_lossy()).collect();
+    let words: Vec<_> = argv
+        .iter()
+        .map(|word| word.as_ref().to_string_lossy())
+        .collect();
     words.join(" ")
 }

@@ -192,7 +192,9 @@ fn check_prefix(prefix: &str) -> Result<()> {
         || !prefix.chars().all(plain)
         || !prefix.starts_with(|c: char| c.is_ascii_lowercase())
     {
-        bail!("{prefix:?} cannot name a lab: 1 to 10 lower-case letters and digits, a letter first");
+        bail!(
+            "{prefix:?} cannot name a lab: 1 to 10 lower-case letters and digits, a letter first"
+        );
     }
     Ok(())
 }
@@ -207,7 +209,9 @@ mod tests {
         for own in ["a-cp", "a-n1", "a-n200"] {
             assert!(lab.owns(own), "{own}");
         }
-        for other in ["a", "a-", "a-n", "a-n0", "a-n01", "a-n201", "a-x", "ab-n1", "a-n1-x"] {
+        for other in [
+            "a", "a-", "a-n", "a-n0", "a-n01", "a-n201", "a-x", "ab-n1", "a-n1-x",
+        ] {
             assert!(!lab.owns(other), "{other}");
         }
     }

@@ -2,13 +2,21 @@
 //! for minutes.
 
 use crate::command::run;
-use crate::layout::{API_PORT, CONTROL_PLANE_V4, CONTROL_PLANE_V6, Layout, index_of, node_v4, node_v6};
+use crate::layout::{
+    API_PORT, CONTROL_PLANE_V4, CONTROL_PLANE_V6, Layout, index_of, node_v4, node_v6,
+};
 use anyhow::{Context, Result};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
 
-const NEW_KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+const NEW_KEY: [&str; 5] = [
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:P-256",
+    "-nodes",
+];
 
 /// The authority, the key of service accounts, and who the control plane consists of.
 pub(crate) fn make(layout: &Layout) -> Result<()> {
@@ -16,12 +24,29 @@ pub(crate) fn make(layout: &Layout) -> Result<()> {
     fs::create_dir_all(&pki).with_context(|| format!("cannot make {}", pki.display()))?;
     let file = |name: &str| pki.join(name).display().to_string();
     let (ca_key, ca) = (file("ca.key"), file("ca.crt"));
-    let mut authority = vec!["openssl", "req", "-x509", "-days", "30", "-subj", "/CN=lab-ca"];
+    let mut authority = vec![
+        "openssl",
+        "req",
+        "-x509",
+        "-days",
+        "30",
+        "-subj",
+        "/CN=lab-ca",
+    ];
     authority.extend(NEW_KEY);
     authority.extend(["-keyout", &ca_key, "-out", &ca]);
     run(&authority)?;
     let (sa, public) = (file("sa.key"), file("sa.pub"));
-    run(&["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", &sa])?;
+    run(&[
+        "openssl",
+        "ecparam",
+        "-name",
+        "prime256v1",
+        "-genkey",
+        "-noout",
+        "-out",
+        &sa,
+    ])?;
     run(&["openssl", "ec", "-in", &sa, "-pubout", "-out", &public])?;
 
     let server = format!(
@@ -79,8 +104,22 @@ fn certificate(pki: &Path, name: &str, subject: &str, names: &str) -> Result<()>
         pki.join("ca.key").display().to_string(),
     );
     run(&[
-        "openssl", "x509", "-req", "-days", "30", "-in", &request, "-CA", &ca, "-CAkey", &ca_key,
-        "-CAcreateserial", "-extfile", &extensions, "-out", &signed,
+        "openssl",
+        "x509",
+        "-req",
+        "-days",
+        "30",
+        "-in",
+        &request,
+        "-CA",
+        &ca,
+        "-CAkey",
+        &ca_key,
+        "-CAcreateserial",
+        "-extfile",
+        &extensions,
+        "-out",
+        &signed,
     ])?;
     Ok(())
 }

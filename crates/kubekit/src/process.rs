@@ -28,8 +28,9 @@ impl Process {
     pub(crate) fn recorded(layout: &Layout, name: &str) -> Option<Self> {
         let text = fs::read_to_string(layout.pid_file(name)).ok()?;
         let (pid, started) = text.trim().split_once(' ')?;
+        let started: u64 = started.parse().ok()?;
         let found = Self::find(pid.parse().ok()?)?;
-        (found.started == started.parse().ok()?).then_some(found)
+        (found.started == started).then_some(found)
     }
 
     pub(crate) fn pid(self) -> i32 {
@@ -153,7 +154,10 @@ fn stat(pid: i32) -> Option<(char, u64)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = text.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    Some((fields.first()?.chars().next()?, fields.get(19)?.parse().ok()?))
+    Some((
+        fields.first()?.chars().next()?,
+        fields.get(19)?.parse().ok()?,
+    ))
 }
 
 fn parent(path: &Path) -> &Path {
@@ -169,7 +173,10 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let process = Process::find(child.id() as i32).unwrap();
         assert!(process.alive());
-        let stranger = Process { started: process.started + 1, ..process };
+        let stranger = Process {
+            started: process.started + 1,
+            ..process
+        };
         stranger.signal(Signal::KILL);
         assert!(process.alive(), "a stranger with the same id was hit");
         process.kill().unwrap();

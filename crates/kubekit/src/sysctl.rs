@@ -39,15 +39,26 @@ pub(crate) fn save() -> Result<()> {
     }
     let values: BTreeMap<&str, String> = CHANGED
         .iter()
-        .filter_map(|name| Some((*name, fs::read_to_string(file(name)).ok()?.trim().to_owned())))
+        .filter_map(|name| {
+            Some((
+                *name,
+                fs::read_to_string(file(name)).ok()?.trim().to_owned(),
+            ))
+        })
         .collect();
     let partial = path.with_extension("partial");
     fs::write(&partial, serde_json::to_vec_pretty(&values)?)
         .and_then(|()| fs::rename(&partial, &path))
         .with_context(|| format!("cannot write {}", path.display()))?;
     let instances = values.get("fs/inotify/max_user_instances");
-    if instances.and_then(|text| text.parse().ok()).is_some_and(|now: u32| now < INOTIFY_INSTANCES) {
-        write("fs/inotify/max_user_instances", &INOTIFY_INSTANCES.to_string())?;
+    if instances
+        .and_then(|text| text.parse().ok())
+        .is_some_and(|now: u32| now < INOTIFY_INSTANCES)
+    {
+        write(
+            "fs/inotify/max_user_instances",
+            &INOTIFY_INSTANCES.to_string(),
+        )?;
     }
     Ok(())
 }
@@ -55,13 +66,16 @@ pub(crate) fn save() -> Result<()> {
 /// Puts them back if no lab is left. To be called under the lock.
 pub(crate) fn restore() -> Result<()> {
     let path = saved()?;
-    let labs = fs::read_dir(layout::root()?).into_iter().flatten().flatten();
+    let labs = fs::read_dir(layout::root()?)
+        .into_iter()
+        .flatten()
+        .flatten();
     if !path.exists() || labs.into_iter().any(|entry| entry.path().is_dir()) {
         return Ok(());
     }
     let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let values: BTreeMap<String, String> =
-        serde_json::from_slice(&text).with_context(|| format!("cannot parse {}", path.display()))?;
+    let values: BTreeMap<String, String> = serde_json::from_slice(&text)
+        .with_context(|| format!("cannot parse {}", path.display()))?;
     for (name, value) in &values {
         write(name, value)?;
     }

@@ -104,7 +104,12 @@ impl Pinned {
                 let mut words = line.trim_start_matches("require ").split_whitespace();
                 (words.next()? == self.module).then(|| words.next())?
             })
-            .with_context(|| format!("the go.mod of {} does not require {}", self.name, self.module))?;
+            .with_context(|| {
+                format!(
+                    "the go.mod of {} does not require {}",
+                    self.name, self.module
+                )
+            })?;
         Ok(cache.join(format!("{}-{version}", self.name)))
     }
 
@@ -123,7 +128,15 @@ mod tests {
 
     #[test]
     fn every_tool_has_a_version() {
-        for pinned in [KUBERNETES, ETCD, CONTAINERD, CRICTL, MULTUS, WHEREABOUTS, CNI_PLUGINS] {
+        for pinned in [
+            KUBERNETES,
+            ETCD,
+            CONTAINERD,
+            CRICTL,
+            MULTUS,
+            WHEREABOUTS,
+            CNI_PLUGINS,
+        ] {
             let path = pinned.path(Path::new("/cache")).unwrap();
             let name = path.file_name().unwrap().to_str().unwrap();
             let version = name.strip_prefix(pinned.name).unwrap();

@@ -40,9 +40,18 @@ pub(crate) fn plug(layout: &Layout, node: &str) -> Result<()> {
     let mut outer = String::new();
     let mut inner = "link set lo up\n".to_owned();
     let addresses = [
-        (format!("{}/24", node_v4(index)), format!("{}/64", node_v6(index))),
-        (format!("10.0.1.{index}/24"), format!("fd00:10:1::{index}/64")),
-        (format!("10.0.2.{index}/24"), format!("fd00:10:2::{index}/64")),
+        (
+            format!("{}/24", node_v4(index)),
+            format!("{}/64", node_v6(index)),
+        ),
+        (
+            format!("10.0.1.{index}/24"),
+            format!("fd00:10:1::{index}/64"),
+        ),
+        (
+            format!("10.0.2.{index}/24"),
+            format!("fd00:10:2::{index}/64"),
+        ),
     ];
     for (nic, (v4, v6)) in addresses.iter().enumerate() {
         outer.push_str(&format!(
@@ -54,10 +63,14 @@ pub(crate) fn plug(layout: &Layout, node: &str) -> Result<()> {
         ));
     }
     inner.push_str(&format!(
-        "route add default via {CONTROL_PLANE_V4}\n-6 route add default via {CONTROL_PLANE_V6}\n"
+        "route add default via {CONTROL_PLANE_V4}\nroute add default via {CONTROL_PLANE_V6}\n"
     ));
     batch(&hub, &outer)?;
-    sysctl(layout, node, &["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"])?;
+    sysctl(
+        layout,
+        node,
+        &["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"],
+    )?;
     batch(&namespace, &inner)
 }
 
@@ -69,7 +82,14 @@ pub(crate) fn unplug(layout: &Layout, node: &str) -> Result<()> {
     }
     // The wires at once: whoever still holds the namespace would keep them a little longer.
     for nic in 0..NICS {
-        let _ = succeeds(&["ip", "-n", &layout.namespace("cp"), "link", "del", &format!("{node}e{nic}")]);
+        let _ = succeeds(&[
+            "ip",
+            "-n",
+            &layout.namespace("cp"),
+            "link",
+            "del",
+            &format!("{node}e{nic}"),
+        ]);
     }
     run(&["ip", "netns", "del", &namespace])?;
     Ok(())

@@ -12,7 +12,8 @@ export CARGO_TARGET_DIR ?= $(CACHE_HOME)/plexus/target-$(CHANNEL)
 
 XTASK := cargo xtask
 
-.PHONY: help setup build demo test lint fmt tidy bench-cni clean
+.PHONY: help setup build demo test lint fmt tidy bench-cni clean \
+	kube-tools kube-up kube-down test-kube bench-kube soak
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +42,24 @@ tidy: setup ## Room dependencies, file sizes, words that must not land
 
 bench-cni: setup ## Against the reference plugins, interleaved; writes bench/results/cni.json
 	@$(XTASK) bench-cni
+
+kube-tools: setup ## The components of a real cluster, once per machine; a quarter of an hour
+	@$(XTASK) kube-tools
+
+kube-up: setup ## A real cluster with Plexus: NODES=2, KUBE="options of kubelab up"
+	@NODES="$(or $(NODES),2)" KUBE="$(KUBE)" $(XTASK) kube-up
+
+kube-down: setup ## Remove that cluster; nothing stays behind
+	@$(XTASK) kube-down
+
+test-kube: setup ## The end-to-end tests on a cluster of their own; at most 20 minutes
+	@NODES="$(or $(NODES),2)" KUBE="$(KUBE)" $(XTASK) test-kube
+
+bench-kube: setup ## On a cluster, against Multus; writes bench/results/kube.json
+	@NODES="$(or $(NODES),2)" KUBE="$(KUBE)" $(XTASK) bench-kube
+
+soak: setup ## Churn, restarts and faults on a cluster for an hour
+	@NODES="$(or $(NODES),2)" KUBE="$(KUBE)" $(XTASK) soak
 
 clean: ## Forget this toolchain's build output (the tools stay)
 	rm -rf "$(CARGO_TARGET_DIR)"

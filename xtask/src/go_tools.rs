@@ -8,23 +8,48 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+const DIR: &str = "tools/go";
+
+/// What to build, and how.
+pub(crate) struct Recipe<'a> {
+    /// The directory that has the tool's directory.
+    pub(crate) from: &'a str,
+    /// The tool.
+    pub(crate) name: &'a str,
+    /// `-ldflags`.
+    pub(crate) linker_flags: Option<&'a str>,
+    /// What Go calls a program, and what it is to be called.
+    pub(crate) renamed: Option<(&'a str, &'a str)>,
+}
+
 /// Builds every tool of `tools/go/` that the cache does not have.
 pub(crate) fn install_missing(place: &Place) -> Result<()> {
-    let dir = place.root.join("tools/go");
+    let dir = place.root.join(DIR);
     let entries = fs::read_dir(&dir).with_context(|| format!("cannot list {}", dir.display()))?;
     for entry in entries {
         let name = entry?.file_name().to_string_lossy().into_owned();
         let wanted = installed(place, &name)?;
         if !wanted.is_dir() {
-            build(place, &name, &wanted)?;
+            let recipe = Recipe {
+                from: DIR,
+                name: &name,
+                linker_flags: None,
+                renamed: None,
+            };
+            build(place, &recipe, &wanted)?;
         }
     }
     Ok(())
 }
 
-/// Where the tool is, or will be: `<cache>/tools/<name>-<version>`.
+/// Where a tool of `tools/go/` is, or will be: `<cache>/tools/<name>-<version>`.
 pub(crate) fn installed(place: &Place, name: &str) -> Result<PathBuf> {
-    let path = place.root.join("tools/go").join(name).join("go.mod");
+    installed_from(place, DIR, name)
+}
+
+/// The same for a tool whose directory is in `from`.
+pub(crate) fn installed_from(place: &Place, from: &str, name: &str) -> Result<PathBuf> {
+    let path = place.root.join(from).join(name).join("go.mod");
     let text =
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let version = version_of(&text).with_context(|| {
@@ -36,7 +61,9 @@ pub(crate) fn installed(place: &Place, name: &str) -> Result<PathBuf> {
     Ok(place.tools().join(format!("{name}-{version}")))
 }
 
-fn build(place: &Place, name: &str, wanted: &Path) -> Result<()> {
+/// Builds a tool into `wanted`.
+pub(crate) fn build(place: &Place, recipe: &Recipe<'_>, wanted: &Path) -> Result<()> {
+    let name = recipe.name;
     println!("building {name} into {}", wanted.display());
     let partial = place
         .tools()
@@ -44,15 +71,22 @@ fn build(place: &Place, name: &str, wanted: &Path) -> Result<()> {
     let mut go = Command::new("go");
     go.args([
         "-C",
-        &format!("tools/go/{name}"),
+        &format!("{}/{name}", recipe.from),
         "install",
         "-trimpath",
-        "tool",
-    ])
-    .env("CGO_ENABLED", "0")
-    .env("GOBIN", &partial);
+    ]);
+    if let Some(flags) = recipe.linker_flags {
+        go.args(["-ldflags", flags]);
+    }
+    go.arg("tool")
+        .env("CGO_ENABLED", "0")
+        .env("GOBIN", &partial);
     run::shout(place, &mut go)
         .with_context(|| format!("cannot build {name}; Go 1.24 or later must be in PATH"))?;
+    if let Some((built, called)) = recipe.renamed {
+        fs::rename(partial.join(built), partial.join(called))
+            .with_context(|| format!("{name} has no program {built}"))?;
+    }
     match fs::rename(&partial, wanted) {
         Err(_) if wanted.is_dir() => Ok(fs::remove_dir_all(&partial)?),
         moved => moved.with_context(|| format!("cannot name {}", wanted.display())),

@@ -8,6 +8,8 @@ mod demo;
 mod deny;
 mod env;
 mod go_tools;
+mod kube;
+mod kube_tools;
 mod lint;
 mod lock;
 mod manifests;
@@ -32,7 +34,13 @@ const USAGE: &str = "usage: cargo xtask <verb>
   deny       licences and sources of the dependencies
   manifests  deploy/install.yaml from deploy/crds and deploy/parts
   tidy       room dependencies, file sizes, words that must not land
-  bench-cni  the CNI benchmark against the reference plugins";
+  bench-cni  the CNI benchmark against the reference plugins
+  kube-tools build the components of a real cluster, where missing (a quarter of an hour)
+  kube-up    a real cluster with Plexus; NODES=2, KUBE=\"options of kubelab up\"
+  kube-down  remove it
+  test-kube  the end-to-end tests on a cluster of their own
+  bench-kube the benchmark on a cluster, against Multus
+  soak       churn on a cluster for an hour";
 
 fn main() -> ExitCode {
     match run_verb() {
@@ -61,6 +69,12 @@ fn run_verb() -> Result<()> {
         "tidy" => tidy::run(&place),
         "manifests" => manifests::run(&place),
         "bench-cni" => bench::run(&place),
+        "kube-tools" => kube::tools(&place),
+        "kube-up" => kube::up(&place),
+        "kube-down" => kube::down(&place),
+        "test-kube" => kube::test(&place),
+        "bench-kube" => kube::bench(&place),
+        "soak" => kube::soak(&place),
         unknown => bail!("no verb {unknown:?}\n{USAGE}"),
     }
 }

@@ -83,6 +83,7 @@ fn conflist(ranges: &[String]) -> Value {
                 "bridge": "cni0",
                 "isDefaultGateway": true,
                 "hairpinMode": true,
+                "ipMasq": true,
                 "ipam": {"type": "host-local", "ranges": ranges},
             },
             {"type": "portmap", "capabilities": {"portMappings": true}},

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 /// `$1`: the node's directory, `$2`: its name, `$3`: what to become. Mounts are private while they
 /// are made and shared afterwards, as kubelet expects. A new sysfs shows the node's own interfaces;
-/// the cgroup trees have to be carried over to it.
+/// the cgroup trees have to be carried over to it. What the machine itself has in the directories of CNI
+/// and CDI is none of the node's business.
 const SCRIPT: &str = r#"
 set -e
 echo "$2" > /proc/sys/kernel/hostname
@@ -18,7 +19,7 @@ mount --rbind /sys/fs/cgroup "$1/cgroup"
 mount -t sysfs sysfs /sys
 mount --move "$1/cgroup" /sys/fs/cgroup
 mount -t overlay overlay -o "lowerdir=/etc,upperdir=$1/etc,workdir=$1/etc-work" /etc
-for dir in var/lib var/log opt run; do mount --bind "$1/fs/$dir" "/$dir"; done
+for dir in etc/cni etc/cdi etc/plexus var/lib var/log opt run; do mount --bind "$1/fs/$dir" "/$dir"; done
 mkdir -p /run/lock /run/netns
 mount --make-rshared /
 : > "$1/ready"

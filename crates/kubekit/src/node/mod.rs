@@ -137,10 +137,15 @@ fn furnish(layout: &Layout, spec: &Spec, tools: &Tools, node: &str) -> Result<()
             "fs/run",
             "fs/var/lib",
             "fs/var/log",
-            "etc/cni/net.d",
+            "fs/etc/cni/net.d",
             "etc-work",
         ] {
             fs::create_dir_all(dir.join(own))?;
+        }
+        // Places to mount on, in the node's changes of /etc, and what is mounted there.
+        for place in ["etc/cni", "etc/cdi", "etc/plexus"] {
+            fs::create_dir_all(dir.join(place))?;
+            fs::create_dir_all(dir.join("fs").join(place))?;
         }
         fs::create_dir_all(&plugins)?;
         for plugin in fs::read_dir(&tools.cni_plugins)? {

@@ -1,0 +1,132 @@
+//! Real clusters: builds the components, our binaries and `kubelab` (in `crates/kubekit`), and lets
+//! that do the rest. `NODES` and `KUBE` (further options of `kubelab up`) come from the environment.
+
+use crate::place::Place;
+use crate::{build, env, go_tools, kube_tools, lock, run};
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The lab that `kube-up` makes.
+const BY_HAND: &str = "lab";
+/// The lab that the tests make; another than by hand, so that both can be there.
+const FOR_TESTS: &str = "e2e";
+const FOR_BENCH: &str = "bench";
+const FOR_SOAK: &str = "soak";
+
+pub(crate) fn tools(place: &Place) -> Result<()> {
+    go_tools::install_missing(place)?;
+    kube_tools::install_missing(place)
+}
+
+pub(crate) fn up(place: &Place) -> Result<()> {
+    let _alone = lock::build_directory(place)?;
+    let plexus = dev_binaries(place)?;
+    start(place, BY_HAND, &plexus)
+}
+
+pub(crate) fn down(place: &Place) -> Result<()> {
+    kubelab_built(place)?;
+    stop(place, BY_HAND)
+}
+
+/// The end-to-end tests on a cluster of their own.
+pub(crate) fn test(place: &Place) -> Result<()> {
+    let _alone = lock::build_directory(place)?;
+    let plexus = dev_binaries(place)?;
+    let mut tests = cargo(place)?;
+    tests.args(["test", "-p", "plexus-kubekit", "--features", "e2e"]);
+    in_lab(place, FOR_TESTS, &plexus, tests)
+}
+
+/// `crates/kubekit/benches/kube.rs`, with what users get.
+pub(crate) fn bench(place: &Place) -> Result<()> {
+    let _alone = lock::build_directory(place)?;
+    let plexus = release_binaries(place)?;
+    let mut bench = cargo(place)?;
+    bench.args([
+        "bench",
+        "-p",
+        "plexus-kubekit",
+        "--features",
+        "e2e",
+        "--bench",
+        "kube",
+    ]);
+    in_lab(place, FOR_BENCH, &plexus, bench)
+}
+
+/// `crates/kubekit/src/bin/soak.rs`, with what users get.
+pub(crate) fn soak(place: &Place) -> Result<()> {
+    let _alone = lock::build_directory(place)?;
+    let plexus = release_binaries(place)?;
+    let mut soak = cargo(place)?;
+    soak.args(["run", "--release", "-p", "plexus-kubekit", "--bin", "soak"]);
+    in_lab(place, FOR_SOAK, &plexus, soak)
+}
+
+/// Runs a command with a new lab; the lab is gone afterwards, whatever happened. What a run that was
+/// interrupted has left under this name goes first.
+fn in_lab(place: &Place, prefix: &str, plexus: &PathBuf, mut command: Command) -> Result<()> {
+    stop(place, prefix)?;
+    let state = place.cache.join("kube").join(prefix);
+    command.env("PLEXUS_KUBE_STATE", state);
+    let done = start(place, prefix, plexus).and_then(|()| run::shout(place, &mut command));
+    let stopped = stop(place, prefix);
+    done.and(stopped)
+}
+
+fn start(place: &Place, prefix: &str, plexus: &PathBuf) -> Result<()> {
+    let nodes = std::env::var("NODES").unwrap_or_else(|_| "2".to_owned());
+    let further = std::env::var("KUBE").unwrap_or_default();
+    let mut kubelab = kubelab(place);
+    kubelab
+        .args(["up", "--prefix", prefix, "--nodes", &nodes, "--plexus"])
+        .arg(plexus)
+        .arg("--shim")
+        .arg(place.shim())
+        .args(further.split_whitespace());
+    run::shout(place, &mut kubelab)
+}
+
+fn stop(place: &Place, prefix: &str) -> Result<()> {
+    run::shout(place, kubelab(place).args(["down", "--prefix", prefix]))
+}
+
+fn dev_binaries(place: &Place) -> Result<PathBuf> {
+    tools(place)?;
+    build::with_faults(place)?;
+    build::static_shim(place)?;
+    kubelab_built(place)?;
+    Ok(place.target.join("debug/plexus"))
+}
+
+fn release_binaries(place: &Place) -> Result<PathBuf> {
+    tools(place)?;
+    build::release(place)?;
+    kubelab_built(place)?;
+    Ok(place.target.join("release/plexus"))
+}
+
+fn kubelab_built(place: &Place) -> Result<()> {
+    run::cargo(
+        place,
+        &["build", "-p", "plexus-kubekit", "--bin", "kubelab"],
+    )
+}
+
+/// Told where its labs are, because it has no `xtask` to ask.
+fn kubelab(place: &Place) -> Command {
+    let mut command = Command::new(place.target.join("debug/kubelab"));
+    command.env("PLEXUS_KUBE_ROOT", place.cache.join("kube"));
+    command
+}
+
+fn cargo(place: &Place) -> Result<Command> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let variables = env::variables(place).context("no variables for the tests")?;
+    command
+        .envs(variables)
+        .env("PLEXUS_KUBE_ROOT", place.cache.join("kube"));
+    Ok(command)
+}

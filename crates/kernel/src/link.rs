@@ -106,6 +106,47 @@ pub(crate) fn set_up(name: &str, index: u32) -> Request {
     set_flags(name, index, LinkFlags::Up, "bring up")
 }
 
+/// Sets the MTU of a link.
+pub(crate) fn set_mtu(name: &str, index: u32, mtu: u32) -> Request {
+    let mut message = message(vec![LinkAttribute::Mtu(mtu)]);
+    message.header.index = index;
+    let what = format!("set the MTU of {name} to {mtu}");
+    Request::new(Message::SetLink(message), 0, what)
+}
+
+/// Puts a link into a group.
+pub(crate) fn set_group(name: &str, index: u32, group: u32) -> Request {
+    let mut message = message(vec![LinkAttribute::Group(group)]);
+    message.header.index = index;
+    let what = format!("put {name} into group {group:#x}");
+    Request::new(Message::SetLink(message), 0, what)
+}
+
+/// Makes the link between the node and a router: the node's end in a group, up; the other end in
+/// the router's namespace.
+pub(crate) fn create_uplink(
+    (outer, inner): (&str, &str),
+    mtu: u32,
+    group: u32,
+    router: RawFd,
+) -> Request {
+    let peer = message(vec![
+        LinkAttribute::IfName(inner.to_owned()),
+        LinkAttribute::NetNsFd(router),
+        LinkAttribute::Mtu(mtu),
+    ]);
+    let mut message = message(vec![
+        LinkAttribute::IfName(outer.to_owned()),
+        LinkAttribute::Mtu(mtu),
+        LinkAttribute::Group(group),
+        kind(InfoKind::Veth, Some(InfoData::Veth(InfoVeth::Peer(peer)))),
+    ]);
+    message.header.flags = LinkFlags::Up;
+    message.header.change_mask = LinkFlags::Up;
+    let what = format!("create uplink {outer}");
+    Request::new(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL, what)
+}
+
 /// Makes a link a port of a bridge.
 pub(crate) fn set_master(name: &str, index: u32, master: u32) -> Request {
     let mut message = LinkMessage::default();
@@ -262,6 +303,9 @@ fn host_end(end: &HostEnd, bridge: Option<u32>, peer: LinkMessage) -> LinkMessag
     ];
     attributes.extend(end.mtu.map(LinkAttribute::Mtu));
     attributes.extend(bridge.map(LinkAttribute::Controller));
+    if end.source_check {
+        attributes.push(LinkAttribute::Group(crate::nft::guard::CHECKED));
+    }
     let mut message = message(attributes);
     message.header.flags = LinkFlags::Up;
     message.header.change_mask = LinkFlags::Up;

@@ -40,6 +40,21 @@ pub(crate) fn correct(index: u32, address: IpAddr, mac: Mac) -> Request {
     Request::new(Message::NewNeighbour(message), NLM_F_REPLACE, what)
 }
 
+/// Takes away what is known of an address.
+pub(crate) fn delete(index: u32, address: IpAddr) -> Request {
+    let what = format!("delete neighbour {address}");
+    Request::new(Message::DelNeighbour(message(index, address)), 0, what)
+}
+
+/// Asks for all neighbours of a family on one link.
+pub(crate) fn list_of(family: Family, index: u32) -> Request {
+    let mut request = list(family);
+    if let Message::GetNeighbour(message) = &mut request.message {
+        message.attributes.push(NeighbourAttribute::IfIndex(index));
+    }
+    request
+}
+
 /// Asks for the neighbour of that address on a link.
 pub(crate) fn get(index: u32, address: IpAddr) -> Request {
     let what = format!("find neighbour {address}");

@@ -1,7 +1,8 @@
-//! What networks keep on the node: bridges, sysctls, masquerading. Owns making it so by
+//! What networks keep on the node: bridges, sysctls, masquerading, routers. Owns making it so by
 //! difference; never removes what others made. Cheap when all is there.
 
 use crate::nft::{self, NftError};
+use crate::router::{self, RouterError};
 use crate::sysctl::{self, SysctlError};
 use crate::{NetlinkError, NetnsError, NodeSide, bridge};
 use ipnet::IpNet;
@@ -66,6 +67,9 @@ pub enum NodeError {
     /// Masquerading could not be set up.
     #[error("cannot set up masquerading on the node")]
     Masquerade(#[from] NftError),
+    /// A router could not be made or changed.
+    #[error(transparent)]
+    Router(#[from] Box<RouterError>),
     /// Netlink itself failed.
     #[error("cannot talk to the kernel about the node")]
     Netlink(#[from] NetlinkError),
@@ -99,6 +103,10 @@ pub fn ensure(plan: &NodePlan, node: &NodeSide) -> Result<Ensured, NodeError> {
     })??;
     if !plan.masquerades.is_empty() {
         done.changes.extend(nft::ensure(node, &plan.masquerades)?);
+    }
+    for wanted in &plan.routers {
+        done.changes
+            .extend(router::ensure(node, wanted).map_err(Box::new)?);
     }
     Ok(done)
 }

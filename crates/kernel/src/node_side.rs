@@ -1,11 +1,14 @@
-//! The node's own side: its namespace and a few open sockets in it, one per thread that works at
-//! the same time, so that an ADD never waits for a DEL.
+//! The node's own side: its namespace and those of its routers, with a few open sockets in each,
+//! one per thread that works at the same time, so that an ADD never waits for a DEL.
 
 use crate::procfs::Procfs;
+use crate::router::{RouterError, pin};
 use crate::{NetlinkError, Netns, NetnsError, Socket};
-use plexus_types::NetnsCookie;
+use plexus_types::{NetnsCookie, RouterName};
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The node, as its kernel side sees it. Shared by all threads of an agent.
 #[derive(Debug)]
@@ -13,7 +16,11 @@ pub struct NodeSide {
     netns: Netns,
     /// Every thread that uses this is in that namespace already.
     at_home: bool,
-    idle: Mutex<Vec<Socket>>,
+    idle: Arc<Idle>,
+    routers_dir: Option<PathBuf>,
+    routers: Mutex<BTreeMap<RouterName, Known>>,
+    /// Held while a router is made, changed or removed.
+    pub(crate) building: Mutex<()>,
     /// For announcements; see there.
     pub(crate) packets: OnceLock<OwnedFd>,
     /// For the sysctls of pods.
@@ -22,8 +29,29 @@ pub struct NodeSide {
     pub(crate) firewall: Mutex<()>,
 }
 
-/// Sockets kept open when idle.
+/// A namespace that host ends live in: the node's, or a router's.
+#[derive(Debug, Clone)]
+pub(crate) struct Home {
+    /// None: the node's own.
+    netns: Option<Netns>,
+    idle: Arc<Idle>,
+}
+
+/// A router that was opened.
+#[derive(Debug)]
+struct Known {
+    netns: Netns,
+    /// Of the namespace; not reused as long as we hold it open.
+    inode: (u64, u64),
+    idle: Arc<Idle>,
+}
+
+type Idle = Mutex<Vec<Socket>>;
+
+/// Sockets kept open when idle: on the node, and in each router.
 const IDLE_AT_MOST: usize = 64;
+/// Routers held open; beyond it they are opened anew each time.
+const ROUTERS_AT_MOST: usize = 4096;
 
 impl NodeSide {
     /// The node whose network namespace is `netns`.
@@ -31,7 +59,10 @@ impl NodeSide {
         Self {
             netns,
             at_home: false,
-            idle: Mutex::default(),
+            idle: Arc::default(),
+            routers_dir: None,
+            routers: Mutex::default(),
+            building: Mutex::default(),
             packets: OnceLock::new(),
             procfs: Procfs::default(),
             firewall: Mutex::default(),
@@ -48,6 +79,27 @@ impl NodeSide {
         })
     }
 
+    /// As [`current`](Self::current), with the directory in which routers are pinned.
+    pub fn current_with(routers_dir: impl Into<PathBuf>) -> Result<Self, NetnsError> {
+        Ok(Self::current()?.with_routers(routers_dir))
+    }
+
+    /// The same node, with the directory in which routers are pinned.
+    pub fn with_routers(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.routers_dir = Some(dir.into());
+        self
+    }
+
+    /// Where routers are pinned, if the node was told.
+    pub fn routers_dir(&self) -> Option<&Path> {
+        self.routers_dir.as_deref()
+    }
+
+    /// The namespace of a router, held open; opened anew if another one has taken its place.
+    pub fn router(&self, name: &RouterName) -> Result<Netns, RouterError> {
+        self.known(name).map(|(netns, _)| netns)
+    }
+
     /// Runs `work` in the node's namespace.
     pub(crate) fn inside<T>(&self, work: impl FnOnce() -> T) -> Result<T, NetnsError> {
         if self.at_home {
@@ -57,13 +109,52 @@ impl NodeSide {
         }
     }
 
-    /// Runs `work` in a pod's namespace.
+    /// Runs `work` in a pod's or a router's namespace.
     pub(crate) fn visit<T>(&self, pod: &Netns, work: impl FnOnce() -> T) -> Result<T, NetnsError> {
         if self.at_home {
             pod.enter_from(&self.netns, work)
         } else {
             pod.enter(work)
         }
+    }
+
+    /// Where host ends of that router live; without a router, the node's own namespace.
+    pub(crate) fn home(&self, router: Option<&RouterName>) -> Result<Home, RouterError> {
+        let Some(name) = router else {
+            return Ok(self.own_home());
+        };
+        let (netns, idle) = self.known(name)?;
+        Ok(Home {
+            netns: Some(netns),
+            idle,
+        })
+    }
+
+    /// Runs `work` in a home.
+    pub(crate) fn at<T>(&self, home: &Home, work: impl FnOnce() -> T) -> Result<T, NetnsError> {
+        match &home.netns {
+            None => self.inside(work),
+            Some(netns) => self.visit(netns, work),
+        }
+    }
+
+    /// Runs `work` with a route socket in a home that nobody else uses meanwhile.
+    pub(crate) fn with_home<T, E: From<NetlinkError>>(
+        &self,
+        home: &Home,
+        work: impl FnOnce(&mut Socket) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let idle = lock(&home.idle).pop();
+        let mut socket = match idle {
+            Some(socket) => socket,
+            None => self.at(home, Socket::open).map_err(NetlinkError::from)??,
+        };
+        let result = work(&mut socket);
+        let mut idle = lock(&home.idle);
+        if !socket.is_broken() && idle.len() < IDLE_AT_MOST {
+            idle.push(socket);
+        }
+        result
     }
 
     /// A route socket in a pod's namespace.
@@ -86,20 +177,57 @@ impl NodeSide {
         &self,
         work: impl FnOnce(&mut Socket) -> Result<T, E>,
     ) -> Result<T, E> {
-        let idle = self.idle().pop();
-        let mut socket = match idle {
-            Some(socket) => socket,
-            None => self.inside(Socket::open).map_err(NetlinkError::from)??,
-        };
-        let result = work(&mut socket);
-        let mut idle = self.idle();
-        if !socket.is_broken() && idle.len() < IDLE_AT_MOST {
-            idle.push(socket);
-        }
-        result
+        self.with_home(&self.own_home(), work)
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Socket>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets go of a router.
+    pub(crate) fn forget_router(&self, name: &RouterName) {
+        lock(&self.routers).remove(name);
     }
+
+    fn own_home(&self) -> Home {
+        Home {
+            netns: None,
+            idle: Arc::clone(&self.idle),
+        }
+    }
+
+    fn known(&self, name: &RouterName) -> Result<(Netns, Arc<Idle>), RouterError> {
+        let dir = self.routers_dir().ok_or_else(|| RouterError::NoDirectory {
+            router: name.clone(),
+        })?;
+        let path = pin::path(dir, name);
+        let inode = pin::inode(&path).map_err(|source| RouterError::missing(name, source))?;
+        let mut routers = lock(&self.routers);
+        if let Some(known) = routers.get(name).filter(|known| known.inode == inode) {
+            return Ok((known.netns.clone(), Arc::clone(&known.idle)));
+        }
+        let open = || -> Result<_, NetnsError> {
+            let netns = Netns::open(&path)?;
+            let inode = netns.inode()?;
+            Ok((netns, inode))
+        };
+        let (netns, inode) = open().map_err(|source| RouterError::missing(name, source))?;
+        let idle = Arc::default();
+        if routers.len() < ROUTERS_AT_MOST || routers.contains_key(name) {
+            let known = Known {
+                netns: netns.clone(),
+                inode,
+                idle: Arc::clone(&idle),
+            };
+            routers.insert(name.clone(), known);
+        }
+        Ok((netns, idle))
+    }
+}
+
+impl Home {
+    /// Its namespace, if it is a router's.
+    pub(crate) fn router(&self) -> Option<&Netns> {
+        self.netns.as_ref()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

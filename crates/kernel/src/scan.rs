@@ -2,6 +2,7 @@
 //! Owns the search; opens nothing but namespaces. For finding marked links when the journal is
 //! lost.
 
+use crate::mount::{sees_all_processes, unescape};
 use crate::{Netns, NetnsError};
 use plexus_types::NetnsCookie;
 use std::collections::BTreeSet;
@@ -43,7 +44,8 @@ impl Scan {
 pub fn namespaces() -> Scan {
     let mut seen = BTreeSet::new();
     let mut scan = Scan {
-        complete: true,
+        // In a process namespace of its own, `/proc` hides what the rest of the machine runs.
+        complete: sees_all_processes(),
         ..Scan::default()
     };
     let certain = pinned().into_iter().chain(of_processes());
@@ -99,22 +101,6 @@ fn nsfs_mount(line: &str) -> Option<PathBuf> {
     let mut fields = before.split(' ').skip(3);
     let (root, path) = (fields.next()?, fields.next()?);
     (after.starts_with("nsfs ") && root.starts_with("net:")).then(|| unescape(path))
-}
-
-/// Mount paths have blanks, tabs, line ends and backslashes as three octal digits.
-fn unescape(text: &str) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt;
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, more @ ..] = rest {
-        let octal = more
-            .get(..3)
-            .filter(|_| *first == b'\\')
-            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        bytes.push(octal.unwrap_or(*first));
-        rest = if octal.is_some() { &more[3..] } else { more };
-    }
-    std::ffi::OsString::from_vec(bytes).into()
 }
 
 fn named() -> Vec<PathBuf> {

@@ -38,7 +38,22 @@ impl Attributes {
         self.nested(LIST_ELEM, expression)
     }
 
-    fn value(value: &[u8]) -> Self {
+    /// Several more expressions.
+    pub(crate) fn expressions(
+        self,
+        list: impl IntoIterator<Item = (&'static str, Attributes)>,
+    ) -> Self {
+        list.into_iter()
+            .fold(self, |all, (name, data)| all.expression(name, data))
+    }
+
+    /// One more element of a list.
+    pub(crate) fn element(self, inner: Attributes) -> Self {
+        self.nested(LIST_ELEM, inner)
+    }
+
+    /// A value, as data of a set or a comparison.
+    pub(crate) fn value(value: &[u8]) -> Self {
         Attributes::default().bytes(DATA_VALUE, value)
     }
 }
@@ -79,18 +94,99 @@ pub(crate) fn cmp(equal: bool, value: &[u8]) -> Attributes {
 
 /// Loads the protocol family of the packet.
 pub(crate) fn meta_nfproto() -> Attributes {
+    meta(Meta::NfProto, REGISTER)
+}
+
+/// Loads what is known of a packet beside its bytes.
+pub(crate) fn meta(what: Meta, register: u32) -> Attributes {
     Attributes::default()
-        .number(META_DREG, REGISTER)
-        .number(META_KEY, META_NFPROTO)
+        .number(META_DREG, register)
+        .number(META_KEY, what as u32)
+}
+
+/// What the kernel knows of a packet beside its bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Meta {
+    IifName = 6,
+    OifName = 7,
+    NfProto = 15,
+    L4Proto = 16,
+    IifGroup = 21,
+    OifGroup = 22,
 }
 
 /// Loads bytes of the network header.
 pub(crate) fn payload(offset: u32, length: u32) -> Attributes {
+    load(NETWORK_HEADER, offset, length, REGISTER)
+}
+
+/// Loads the port that the packet is sent to.
+pub(crate) fn destination_port(register: u32) -> Attributes {
+    load(TRANSPORT_HEADER, 2, 2, register)
+}
+
+/// Loads bytes of the network header into a register.
+pub(crate) fn payload_to(offset: u32, length: u32, register: u32) -> Attributes {
+    load(NETWORK_HEADER, offset, length, register)
+}
+
+/// Loads whether the source leads back through the link that the packet came in by.
+pub(crate) fn fib_source_present() -> Attributes {
+    const SADDR_IIF_PRESENT: u32 = 1 | 8 | 32;
+    fib(1, SADDR_IIF_PRESENT)
+}
+
+/// Loads the kind of the destination: see [`LOCAL_ADDRESS`].
+pub(crate) fn fib_destination_type() -> Attributes {
+    const DADDR: u32 = 2;
+    fib(3, DADDR)
+}
+
+/// The kind of an address of the machine itself.
+pub(crate) const LOCAL_ADDRESS: [u8; 4] = 2_u32.to_ne_bytes();
+
+/// Loads the state of the connection: see [`ESTABLISHED_OR_RELATED`].
+pub(crate) fn ct_state() -> Attributes {
+    Attributes::default().number(1, REGISTER).number(2, 0)
+}
+
+/// Bits of the state of a connection.
+pub(crate) const ESTABLISHED_OR_RELATED: [u8; 4] = 6_u32.to_ne_bytes();
+
+/// Loads the status of the connection: see [`DNATED`].
+pub(crate) fn ct_status() -> Attributes {
+    Attributes::default().number(1, REGISTER).number(2, 2)
+}
+
+/// The bit of the status that says that the destination was changed.
+pub(crate) const DNATED: [u8; 4] = 0x20_u32.to_ne_bytes();
+
+/// Ends the rule with a verdict.
+pub(crate) fn verdict(accept: bool) -> Attributes {
+    let code = Attributes::default().number(1, u32::from(accept));
     Attributes::default()
-        .number(PAYLOAD_DREG, REGISTER)
-        .number(PAYLOAD_BASE, NETWORK_HEADER)
-        .number(PAYLOAD_OFFSET, offset)
-        .number(PAYLOAD_LEN, length)
+        .number(1, 0)
+        .nested(2, Attributes::default().nested(2, code))
+}
+
+/// Looks the register up in a set; with `map`, replaces it by what the map has.
+pub(crate) fn lookup(set: &str, map: bool) -> Attributes {
+    let lookup = Attributes::default().text(1, set).number(2, REGISTER);
+    if map {
+        lookup.number(3, REGISTER)
+    } else {
+        lookup
+    }
+}
+
+/// Changes the destination to the address in the first register and the port in the second.
+pub(crate) fn dnat(family: u8, port_register: u32) -> Attributes {
+    const DNAT: u32 = 1;
+    Attributes::default()
+        .number(1, DNAT)
+        .number(2, u32::from(family))
+        .number(3, REGISTER)
+        .number(5, port_register)
 }
 
 /// Masks the register.
@@ -103,11 +199,26 @@ pub(crate) fn bitwise(mask: &[u8]) -> Attributes {
         .nested(BITWISE_XOR, Attributes::value(&vec![0; mask.len()]))
 }
 
+fn fib(result: u32, flags: u32) -> Attributes {
+    Attributes::default()
+        .number(1, REGISTER)
+        .number(2, result)
+        .number(3, flags)
+}
+
+fn load(base: u32, offset: u32, length: u32, register: u32) -> Attributes {
+    Attributes::default()
+        .number(PAYLOAD_DREG, register)
+        .number(PAYLOAD_BASE, base)
+        .number(PAYLOAD_OFFSET, offset)
+        .number(PAYLOAD_LEN, length)
+}
+
 const NFTABLES: u16 = 10;
 const NESTED: u16 = 0x8000;
 const REGISTER: u32 = 1;
 const NETWORK_HEADER: u32 = 1;
-const META_NFPROTO: u32 = 15;
+const TRANSPORT_HEADER: u32 = 2;
 const LIST_ELEM: u16 = 1;
 const EXPR_NAME: u16 = 1;
 const EXPR_DATA: u16 = 2;

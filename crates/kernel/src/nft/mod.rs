@@ -10,7 +10,9 @@
 //! }
 //! ```
 
-mod encode;
+pub(crate) mod chain;
+pub(crate) mod encode;
+pub(crate) mod guard;
 mod masquerade;
 
 pub(crate) use masquerade::probe;

@@ -1,0 +1,129 @@
+//! Mounts as this process sees them. Owns reading `/proc/self/mountinfo`; mounts nothing. A path goes in;
+//! what comes out is how mounts below it travel.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// How mounts and unmounts travel between a mount and its copies in other mount namespaces.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Propagation {
+    /// The mount that the path is on.
+    pub mount: PathBuf,
+    /// The group of mounts that see what is mounted here, and the other way round.
+    pub shared: Option<u64>,
+    /// The group whose mounts are seen here.
+    pub master: Option<u64>,
+    /// Its file system: `tmpfs`.
+    pub file_system: String,
+}
+
+impl Propagation {
+    /// Whether what is mounted here is seen outside (Bidirectional).
+    pub fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Whether what is mounted outside is seen here (HostToContainer, Bidirectional).
+    pub fn receives(&self) -> bool {
+        self.shared.is_some() || self.master.is_some()
+    }
+}
+
+/// How mounts below `path` travel. The path must exist.
+pub fn propagation(path: &Path) -> io::Result<Propagation> {
+    let path = path.canonicalize()?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let of_path = mounts
+        .lines()
+        .filter_map(parse)
+        .filter(|mount| path.starts_with(&mount.mount));
+    // Of several at the same place the last one is on top.
+    of_path
+        .max_by_key(|mount| mount.mount.components().count())
+        .ok_or_else(|| io::Error::other("no mount of this process has the path"))
+}
+
+/// Whether this process seems to be in a container: its mount namespace is not that of the
+/// machine's first process, or its process namespace is not the machine's.
+pub fn in_container() -> bool {
+    if !sees_all_processes() {
+        return true;
+    }
+    let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    matches!((of("self"), of("1")), (Some(own), Some(first)) if own != first)
+}
+
+/// Whether this process is in the machine's own process namespace, so that `/proc` shows every
+/// process of the machine.
+pub fn sees_all_processes() -> bool {
+    /// The kernel gives this number to the first process namespace, always.
+    const INITIAL: &str = "pid:[4026531836]";
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == INITIAL)
+}
+
+/// `36 35 98:0 /root /mnt rw,noatime shared:1 master:2 - ext3 /dev/root rw`
+fn parse(line: &str) -> Option<Propagation> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut fields = before.split(' ').skip(4);
+    let mount = unescape(fields.next()?);
+    let mut found = Propagation {
+        mount,
+        file_system: after.split(' ').next()?.to_owned(),
+        ..Propagation::default()
+    };
+    for field in fields.skip(1) {
+        match field.split_once(':') {
+            Some(("shared", group)) => found.shared = group.parse().ok(),
+            Some(("master", group)) => found.master = group.parse().ok(),
+            _ => {}
+        }
+    }
+    Some(found)
+}
+
+/// Mount paths have blanks, tabs, line ends and backslashes as three octal digits.
+pub(crate) fn unescape(text: &str) -> PathBuf {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let octal = more
+            .get(..3)
+            .filter(|_| *first == b'\\')
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(octal.unwrap_or(*first));
+        rest = if octal.is_some() { &more[3..] } else { more };
+    }
+    std::ffi::OsString::from_vec(bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines() {
+        let line = "36 35 98:0 / /mnt\\040x rw,noatime shared:1 master:2 - ext3 /dev/root rw";
+        let found = parse(line).unwrap();
+        assert_eq!((found.shared, found.master), (Some(1), Some(2)));
+        assert_eq!(found.mount, Path::new("/mnt x"));
+        assert_eq!(found.file_system, "ext3");
+        let private = parse("36 35 98:0 / / rw - tmpfs t rw").unwrap();
+        assert!(!private.is_shared() && !private.receives());
+        let slave = parse("36 35 98:0 / / rw master:7 - tmpfs t rw").unwrap();
+        assert!(!slave.is_shared() && slave.receives());
+        for line in ["", "36 35 - ", "1 2 3 4 - ext4", " - "] {
+            assert_eq!(parse(line), None, "{line}");
+        }
+        let odd = parse("1 2 3 / /a rw shared:junk - ext4 x rw").unwrap();
+        assert!(!odd.is_shared());
+    }
+
+    #[test]
+    fn of_a_real_path() {
+        let proc = propagation(Path::new("/proc/self")).unwrap();
+        assert_eq!(proc.file_system, "proc");
+        assert!(propagation(Path::new("/no/such/path")).is_err());
+    }
+}

@@ -9,12 +9,15 @@
 //! One replica acts at a time ([`lease`]); what it does is decided anew from what the API says, so
 //! that a successor continues where it stopped.
 
+mod decide;
 mod error;
 mod health;
 mod lease;
 mod metrics;
 mod options;
+mod queue;
 mod run;
+mod world;
 
 pub use error::Error;
 pub use options::{ClusterNetwork, Options, OwnCidrs};

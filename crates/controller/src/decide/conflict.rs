@@ -1,0 +1,129 @@
+//! Subnets that collide: who must wait. Addresses of `routed` networks are in the nodes' own
+//! routing tables, so no two of them may overlap, nor a Node's pods, address or the Services.
+//! `overlay` networks are apart and may overlap with anything.
+
+use ipnet::IpNet;
+use std::fmt;
+
+/// Where a network stands among those that want the same addresses.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Standing {
+    /// Not (active and used): who is comes first, whatever its age.
+    pub(crate) unsettled: bool,
+    /// When it was created, RFC 3339.
+    pub(crate) created: String,
+    /// Decides among equals.
+    pub(crate) uid: String,
+}
+
+/// Whose addresses they are.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Whose {
+    /// A Network, by namespace and name.
+    Network(crate::world::Name),
+    /// The pods of a Node: its `podCIDRs`.
+    Pods(String),
+    /// A Node itself.
+    Node(String),
+    /// Services, by the name of the ServiceCIDR.
+    Services(String),
+}
+
+impl fmt::Display for Whose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Whose::Network(name) => write!(f, "Network {name}"),
+            Whose::Pods(node) => write!(f, "podCIDR of Node {node}"),
+            Whose::Node(node) => write!(f, "address of Node {node}"),
+            Whose::Services(name) => write!(f, "ServiceCIDR {name}"),
+        }
+    }
+}
+
+/// Somebody with overlapping addresses.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rival {
+    pub(crate) whose: Whose,
+    /// Ours and theirs.
+    pub(crate) nets: (IpNet, IpNet),
+    /// Whether it was there first.
+    pub(crate) precedes: bool,
+}
+
+/// Whether `rival` comes before `me`; none: it is no network, and was always there.
+pub(crate) fn precedes(rival: Option<&Standing>, me: &Standing) -> bool {
+    rival.is_none_or(|rival| rival < me)
+}
+
+/// Whether a network must wait for its rivals. One that pods use already never does.
+pub(crate) fn must_wait(me: &Standing, rivals: &[Rival]) -> bool {
+    me.unsettled && rivals.iter().any(|rival| rival.precedes)
+}
+
+/// How many rivals a message names.
+const NAMED: usize = 10;
+
+/// Who they are, for people.
+pub(crate) fn describe(rivals: &[Rival]) -> String {
+    let named = rivals.iter().take(NAMED).map(|rival| {
+        let (ours, theirs) = rival.nets;
+        format!("{ours} overlaps {theirs} of {}", rival.whose)
+    });
+    let mut text = named.collect::<Vec<_>>().join("; ");
+    if rivals.len() > NAMED {
+        text += &format!("; and {} more", rivals.len() - NAMED);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::Name;
+
+    fn standing(settled: bool, created: &str, uid: &str) -> Standing {
+        Standing {
+            unsettled: !settled,
+            created: created.to_owned(),
+            uid: uid.to_owned(),
+        }
+    }
+
+    fn rival(precedes: bool) -> Rival {
+        let net = "10.0.0.0/8".parse().unwrap();
+        Rival {
+            whose: Whose::Network(Name::new("a", "b")),
+            nets: (net, net),
+            precedes,
+        }
+    }
+
+    #[test]
+    fn the_younger_waits_but_never_one_that_pods_use() {
+        let old = standing(false, "2026-01-01T00:00:00Z", "b");
+        let young = standing(false, "2026-01-02T00:00:00Z", "a");
+        assert!(precedes(Some(&old), &young));
+        assert!(!precedes(Some(&young), &old));
+        let used = standing(true, "2026-01-03T00:00:00Z", "c");
+        assert!(precedes(Some(&used), &old));
+        assert!(must_wait(&young, &[rival(true)]));
+        assert!(!must_wait(&young, &[rival(false)]));
+        assert!(!must_wait(&used, &[rival(true)]));
+    }
+
+    #[test]
+    fn of_the_same_second_the_uid_decides_and_exactly_one_waits() {
+        let (a, b) = (standing(false, "t", "a"), standing(false, "t", "b"));
+        assert!(precedes(Some(&a), &b) != precedes(Some(&b), &a));
+        assert!(precedes(None, &a));
+    }
+
+    #[test]
+    fn a_thousand_rivals_fit_in_a_message() {
+        let text = describe(&vec![rival(true); 1000]);
+        assert!(
+            text.ends_with("and 990 more") && text.len() < 1000,
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! The status of a Network: its phase, and the conditions that say why.
+
+use super::conditions::Conditions;
+use super::conflict::{self, Rival, Standing};
+use super::usage::Users;
+use plexus_api::objects::{NetworkSpec, NetworkStatus, Phase, Usage};
+
+/// What there is to know about a Network.
+#[derive(Debug)]
+pub(crate) struct Case<'a> {
+    pub(crate) generation: Option<i64>,
+    pub(crate) deleting: bool,
+    /// The spec, or why it cannot be read.
+    pub(crate) spec: Result<&'a NetworkSpec, &'a str>,
+    pub(crate) number: Number,
+    pub(crate) standing: Standing,
+    pub(crate) rivals: Vec<Rival>,
+    pub(crate) users: Users,
+    pub(crate) usage: Option<Usage>,
+    /// Another, older network with the same `spec.uuid`.
+    pub(crate) namesake: Option<String>,
+    pub(crate) nad: Nad,
+}
+
+/// The number of an overlay network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Number {
+    /// It needs none.
+    None,
+    /// Its own.
+    Own(u32),
+    /// Somebody older has it too.
+    Shared(u32, String),
+    /// There is none left.
+    Exhausted,
+}
+
+/// How a network stands to the NAD that it was made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Nad {
+    /// It was not.
+    None,
+    /// It is as the NAD says.
+    Same,
+    /// It is not, and cannot become so.
+    Differs(String),
+}
+
+/// Whether pods use it already, so that nothing may take it away from them.
+pub(crate) fn is_settled(status: &NetworkStatus, users: usize, blocks: usize) -> bool {
+    status.phase == Some(Phase::Active) && (users > 0 || blocks > 0)
+}
+
+/// All that is wrong with a spec by itself; none if it can be made.
+pub(crate) fn problems(spec: Result<&NetworkSpec, &str>) -> Option<String> {
+    match spec {
+        Err(error) => Some(format!("the object cannot be read: {error}")),
+        Ok(spec) if is_external(spec) => None,
+        Ok(spec) => {
+            let problems = spec.problems();
+            (!problems.0.is_empty()).then(|| problems.to_string())
+        }
+    }
+}
+
+/// What the status should be. `now` is RFC 3339 and used only where something changes.
+pub(crate) fn status(case: &Case<'_>, before: &NetworkStatus, now: &str) -> NetworkStatus {
+    let (phase, reason, message) = verdict(case);
+    let mut conditions = Conditions::new(&before.conditions, now, case.generation);
+    conditions.set("Ready", phase == Phase::Active, reason, message);
+    if case.rivals.is_empty() {
+        conditions.over("SubnetConflict", "NoConflict", "no other subnet overlaps");
+    } else {
+        conditions.set(
+            "SubnetConflict",
+            true,
+            "Overlap",
+            conflict::describe(&case.rivals),
+        );
+    }
+    if case.deleting && case.users.count > 0 {
+        conditions.set("InUse", true, "PodsAttached", case.users.describe());
+    } else {
+        conditions.over("InUse", "NoPods", "no pod uses it");
+    }
+    match &case.nad {
+        Nad::Differs(what) => conditions.set("FollowsNad", false, "InUse", what),
+        Nad::Same => conditions.set(
+            "FollowsNad",
+            true,
+            "Same",
+            "as its NetworkAttachmentDefinition says",
+        ),
+        Nad::None => conditions.over(
+            "FollowsNad",
+            "NoNad",
+            "not made from a NetworkAttachmentDefinition",
+        ),
+    }
+    NetworkStatus {
+        phase: Some(phase),
+        observed_generation: case.generation,
+        vni: match case.number {
+            Number::Own(number) | Number::Shared(number, _) => Some(number),
+            Number::None | Number::Exhausted => before.vni,
+        },
+        usage: case.usage.clone().or_else(|| before.usage.clone()),
+        conditions: conditions.into_list(),
+    }
+}
+
+fn verdict(case: &Case<'_>) -> (Phase, &'static str, String) {
+    if case.deleting {
+        let message = match case.users.count {
+            0 => "deleted; no pod uses it any more".to_owned(),
+            _ => format!("deleted, but still {}", case.users.describe()),
+        };
+        return (Phase::Terminating, "Terminating", message);
+    }
+    if let Some(problems) = problems(case.spec) {
+        return (Phase::Failed, "InvalidSpec", problems);
+    }
+    if let Some(other) = &case.namesake {
+        let message =
+            format!("spec.uuid is that of Network {other}, which is older: give another, or none");
+        return (Phase::Failed, "UuidConflict", message);
+    }
+    if let Some(provider) = case.spec.ok().filter(|spec| is_external(spec)) {
+        let name = provider.provider_name();
+        let message =
+            format!("waits for the external provider {name:?}: none of that name has registered");
+        return (Phase::Pending, "WaitingForProvider", message);
+    }
+    match &case.number {
+        Number::Shared(number, other) => {
+            let message = format!(
+                "VNI {number} is that of Network {other}, which is older: delete this one and create it again"
+            );
+            return (Phase::Failed, "VniConflict", message);
+        }
+        Number::Exhausted => {
+            let message = "no VNI is free: delete overlay networks that are not used".to_owned();
+            return (Phase::Pending, "NoVni", message);
+        }
+        Number::None | Number::Own(_) => {}
+    }
+    if conflict::must_wait(&case.standing, &case.rivals) {
+        let message = format!(
+            "{}: waits until that is gone",
+            conflict::describe(&case.rivals)
+        );
+        return (Phase::Pending, "SubnetConflict", message);
+    }
+    (Phase::Active, "Active", "pods can use it".to_owned())
+}
+
+fn is_external(spec: &NetworkSpec) -> bool {
+    spec.provider_name().contains('/')
+}
+
+#[cfg(test)]
+#[path = "network_tests.rs"]
+mod tests;

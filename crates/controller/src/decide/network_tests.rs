@@ -1,0 +1,187 @@
+//! Phases and conditions, case by case.
+
+use super::*;
+use crate::decide::conflict::Whose;
+use crate::world::Name;
+use serde_json::json;
+
+fn spec(value: serde_json::Value) -> NetworkSpec {
+    serde_json::from_value(value).unwrap()
+}
+
+fn case(spec: Result<&NetworkSpec, &'static str>) -> Case<'static> {
+    // Leaked: a test's few bytes.
+    let spec = spec.map(|spec| &*Box::leak(Box::new(spec.clone())));
+    Case {
+        generation: Some(3),
+        deleting: false,
+        spec,
+        number: Number::Own(5000),
+        standing: Standing {
+            unsettled: true,
+            created: "t".into(),
+            uid: "u".into(),
+        },
+        rivals: Vec::new(),
+        users: Users::default(),
+        usage: None,
+        namesake: None,
+        nad: Nad::None,
+    }
+}
+
+fn overlay() -> NetworkSpec {
+    spec(json!({"subnets": {"a": {"cidr": "10.1.0.0/16"}}}))
+}
+
+fn rival(precedes: bool) -> Rival {
+    let net = "10.1.0.0/16".parse().unwrap();
+    Rival {
+        whose: Whose::Network(Name::new("b", "old")),
+        nets: (net, net),
+        precedes,
+    }
+}
+
+fn ready(status: &NetworkStatus) -> (&str, &str, &str) {
+    let ready = status
+        .conditions
+        .iter()
+        .find(|c| c.kind == "Ready")
+        .unwrap();
+    (&ready.status, &ready.reason, &ready.message)
+}
+
+fn condition<'a>(status: &'a NetworkStatus, kind: &str) -> Option<(&'a str, &'a str)> {
+    let found = status.conditions.iter().find(|c| c.kind == kind)?;
+    Some((&found.status, &found.message))
+}
+
+#[test]
+fn a_sound_network_is_active_and_deciding_again_changes_nothing() {
+    let case = case(Ok(&overlay()));
+    let first = status(&case, &NetworkStatus::default(), "t1");
+    assert_eq!(first.phase, Some(Phase::Active));
+    assert_eq!(
+        (first.vni, first.observed_generation),
+        (Some(5000), Some(3))
+    );
+    assert_eq!(first.conditions.len(), 1);
+    assert_eq!(status(&case, &first, "t2"), first);
+}
+
+#[test]
+fn what_cannot_be_read_fails_with_the_reason() {
+    let status = status(
+        &case(Err("unknown field `cidr`")),
+        &NetworkStatus::default(),
+        "t",
+    );
+    assert_eq!(status.phase, Some(Phase::Failed));
+    let (holds, reason, message) = ready(&status);
+    assert_eq!((holds, reason), ("False", "InvalidSpec"));
+    assert!(message.contains("unknown field `cidr`"));
+}
+
+#[test]
+fn an_external_provider_is_waited_for() {
+    let external = spec(json!({"provider": "mycorp/fancy-network-provider"}));
+    let mut case = case(Ok(&external));
+    case.number = Number::None;
+    let status = status(&case, &NetworkStatus::default(), "t");
+    assert_eq!(status.phase, Some(Phase::Pending));
+    assert_eq!(ready(&status).1, "WaitingForProvider");
+    assert!(ready(&status).2.contains("mycorp/fancy-network-provider"));
+}
+
+#[test]
+fn both_say_that_they_overlap_and_the_younger_waits() {
+    let mut young = case(Ok(&overlay()));
+    young.rivals = vec![rival(true)];
+    let waits = status(&young, &NetworkStatus::default(), "t");
+    assert_eq!(
+        (waits.phase, ready(&waits).1),
+        (Some(Phase::Pending), "SubnetConflict")
+    );
+    let (holds, message) = condition(&waits, "SubnetConflict").unwrap();
+    assert_eq!(holds, "True");
+    assert!(
+        message.contains("10.1.0.0/16 of Network b/old"),
+        "{message}"
+    );
+
+    let mut old = case(Ok(&overlay()));
+    old.rivals = vec![rival(false)];
+    let stays = status(&old, &NetworkStatus::default(), "t");
+    assert_eq!(stays.phase, Some(Phase::Active));
+    assert_eq!(condition(&stays, "SubnetConflict").unwrap().0, "True");
+
+    young.rivals.clear();
+    let free = status(&young, &waits, "t2");
+    assert_eq!(free.phase, Some(Phase::Active));
+    assert_eq!(condition(&free, "SubnetConflict").unwrap().0, "False");
+}
+
+#[test]
+fn one_that_pods_use_is_never_taken_away() {
+    let active = NetworkStatus {
+        phase: Some(Phase::Active),
+        ..NetworkStatus::default()
+    };
+    assert!(is_settled(&active, 1, 0) && is_settled(&active, 0, 1) && !is_settled(&active, 0, 0));
+    assert!(!is_settled(&NetworkStatus::default(), 1, 1));
+    let mut used = case(Ok(&overlay()));
+    used.standing.unsettled = false;
+    used.rivals = vec![rival(true)];
+    assert_eq!(status(&used, &active, "t").phase, Some(Phase::Active));
+}
+
+#[test]
+fn deleted_in_use_says_by_whom_and_keeps_its_number() {
+    let mut case = case(Ok(&overlay()));
+    let before = status(&case, &NetworkStatus::default(), "t");
+    case.deleting = true;
+    case.users = Users {
+        count: 2,
+        first: vec!["a/x".into(), "a/y".into()],
+    };
+    let after = status(&case, &before, "t2");
+    assert_eq!(
+        (after.phase, after.vni),
+        (Some(Phase::Terminating), Some(5000))
+    );
+    assert_eq!(
+        condition(&after, "InUse").unwrap(),
+        ("True", "used by 2 pods: a/x, a/y")
+    );
+    case.users = Users::default();
+    let free = status(&case, &after, "t3");
+    assert_eq!(condition(&free, "InUse").unwrap().0, "False");
+}
+
+#[test]
+fn a_number_or_identity_that_another_has_fails_the_younger() {
+    let mut shared = case(Ok(&overlay()));
+    shared.number = Number::Shared(4096, "b/old".into());
+    let status_of = |case: &Case<'_>| status(case, &NetworkStatus::default(), "t");
+    let shared = status_of(&shared);
+    assert_eq!(
+        (shared.phase, ready(&shared).1, shared.vni),
+        (Some(Phase::Failed), "VniConflict", Some(4096))
+    );
+    let mut twin = case(Ok(&overlay()));
+    twin.namesake = Some("b/old".into());
+    assert_eq!(ready(&status_of(&twin)).1, "UuidConflict");
+}
+
+#[test]
+fn what_cannot_follow_its_nad_says_so() {
+    let mut case = case(Ok(&overlay()));
+    case.nad = Nad::Differs("s0: stays 10.1.0.0/16".into());
+    let status = status(&case, &NetworkStatus::default(), "t");
+    assert_eq!(status.phase, Some(Phase::Active));
+    assert_eq!(
+        condition(&status, "FollowsNad").unwrap(),
+        ("False", "s0: stays 10.1.0.0/16")
+    );
+}

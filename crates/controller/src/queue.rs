@@ -1,0 +1,124 @@
+//! What is to be looked at, and when. Each key waits once; a key that fails waits longer each time.
+
+use crate::world::Name;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Something to look at. At the same time, what comes first here comes first: networks are in
+/// order before anything is judged by them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    /// The cluster's default network.
+    ClusterDefault,
+    /// A NetworkAttachmentDefinition.
+    Nad(Name),
+    /// A Network.
+    Network(Name),
+    /// A Node that is or was there.
+    Node(String),
+    /// Blocks of a network that is gone, by its UID.
+    Orphans(String),
+    /// A NetworkPolicy.
+    Policy(Name),
+    /// What is said of the cluster as a whole.
+    Cluster,
+}
+
+/// The first pause after a failure, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(60));
+
+/// The keys that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    due: BTreeMap<Key, Instant>,
+    order: BTreeSet<(Instant, Key)>,
+    failures: BTreeMap<Key, u32>,
+}
+
+impl Queue {
+    /// To be looked at now, after `delay`, or earlier if it waits already.
+    pub(crate) fn add(&mut self, key: Key, at: Instant) {
+        if let Some(earlier) = self.due.get(&key).copied() {
+            if earlier <= at {
+                return;
+            }
+            self.order.remove(&(earlier, key.clone()));
+        }
+        self.due.insert(key.clone(), at);
+        self.order.insert((at, key));
+    }
+
+    /// It failed: again, after a pause that grows.
+    pub(crate) fn failed(&mut self, key: Key, now: Instant) -> Duration {
+        let failures = self.failures.entry(key.clone()).or_default();
+        *failures = failures.saturating_add(1);
+        let factor = 1_u32 << (*failures - 1).min(16);
+        let pause = PAUSES.0.saturating_mul(factor).min(PAUSES.1);
+        self.add(key, now + pause);
+        pause
+    }
+
+    /// It went well: the next failure is its first again.
+    pub(crate) fn succeeded(&mut self, key: &Key) {
+        self.failures.remove(key);
+    }
+
+    /// The first one whose time has come.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<Key> {
+        let (at, _) = self.order.first()?;
+        if *at > now {
+            return None;
+        }
+        let (_, key) = self.order.pop_first()?;
+        self.due.remove(&key);
+        Some(key)
+    }
+
+    /// When the next one's time comes.
+    pub(crate) fn wake(&self) -> Option<Instant> {
+        self.order.first().map(|(at, _)| *at)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_once_earliest_first_networks_before_nodes() {
+        let now = Instant::now();
+        let later = now + Duration::from_secs(2);
+        let network = Key::Network(Name::new("a", "x"));
+        let mut queue = Queue::default();
+        queue.add(network.clone(), later);
+        queue.add(Key::Node("n1".into()), now);
+        queue.add(Key::Nad(Name::new("z", "z")), now);
+        queue.add(network.clone(), now);
+        queue.add(network.clone(), later);
+        assert_eq!(queue.len(), 3);
+        assert_eq!(queue.next(now), Some(Key::Nad(Name::new("z", "z"))));
+        assert_eq!(queue.next(now), Some(network));
+        assert_eq!(queue.next(now), Some(Key::Node("n1".into())));
+        assert_eq!(queue.next(later), None);
+    }
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_start_anew() {
+        let now = Instant::now();
+        let mut queue = Queue::default();
+        let mut last = Duration::ZERO;
+        for _ in 0..100 {
+            let pause = queue.failed(Key::Cluster, now);
+            assert!(pause >= last && pause <= PAUSES.1);
+            last = pause;
+        }
+        assert_eq!(last, PAUSES.1);
+        queue.succeeded(&Key::Cluster);
+        assert_eq!(queue.failed(Key::Cluster, now), PAUSES.0);
+    }
+}

@@ -1,0 +1,228 @@
+//! Which change makes which work, and what the indexes answer.
+
+use super::*;
+use crate::decide::conflict::must_wait;
+use plexus_api::objects::{NetworkSpec, NetworkStatus, Phase};
+use serde_json::json;
+
+fn id(uid: &str, created: &str) -> Identity {
+    Identity {
+        uid: uid.to_owned(),
+        created: created.to_owned(),
+        ..Identity::default()
+    }
+}
+
+fn net(name: &str, created: &str, provider: &str, cidr: &str) -> (Name, Net) {
+    let spec: NetworkSpec =
+        serde_json::from_value(json!({"provider": provider, "subnets": {"a": {"cidr": cidr}}}))
+            .unwrap();
+    let net = Net {
+        id: id(&format!("uid-{name}"), created),
+        owner: None,
+        spec: Ok(spec),
+        status: NetworkStatus::default(),
+    };
+    (Name::new("t", name), net)
+}
+
+fn record(pod: &str, node: &str, network: &str) -> (Name, Record) {
+    let record = Record {
+        id: id(&format!("uid-{pod}"), "t"),
+        pod: pod.to_owned(),
+        pod_uid: format!("pod-{pod}"),
+        node: node.to_owned(),
+        networks: BTreeSet::from([network.to_owned()]),
+    };
+    (Name::new("t", format!("pod-{pod}")), record)
+}
+
+fn block(name: &str, node: &str, network: &str) -> (Name, Owned) {
+    let block = Owned {
+        id: id(name, "t"),
+        network: network.to_owned(),
+        of: Name::new("t", "x"),
+        cidr: "10.0.0.0/26".parse().ok(),
+        node: node.to_owned(),
+        node_uid: format!("uid-{node}"),
+        allocated: 1,
+    };
+    (Name::new("", name), block)
+}
+
+fn node(name: &str, cidr: &str, address: &str) -> (Name, Machine) {
+    let machine = Machine {
+        id: id(&format!("uid-{name}"), "t"),
+        pod_cidrs: vec![cidr.parse().unwrap()],
+        addresses: vec![address.parse().unwrap()],
+    };
+    (Name::new("", name), machine)
+}
+
+fn has(work: &Work, key: &Key) -> bool {
+    work.iter().any(|(one, _)| one == key)
+}
+
+fn network(name: &str) -> Key {
+    Key::Network(Name::new("t", name))
+}
+
+#[test]
+fn routed_networks_collide_with_each_other_nodes_and_services_overlays_with_nobody() {
+    let mut world = World::default();
+    world.feed(News::Network(Event::Apply(net(
+        "old",
+        "t1",
+        "routed",
+        "10.1.0.0/16",
+    ))));
+    let work = world.feed(News::Network(Event::Apply(net(
+        "young",
+        "t2",
+        "routed",
+        "10.1.2.0/24",
+    ))));
+    assert!(has(&work, &network("old")) && has(&work, &network("young")));
+    world.feed(News::Network(Event::Apply(net(
+        "apart",
+        "t3",
+        "overlay",
+        "10.1.0.0/16",
+    ))));
+    let work = world.feed(News::Node(Event::Apply(node(
+        "n1",
+        "10.244.0.0/24",
+        "10.1.2.7",
+    ))));
+    assert!(
+        has(&work, &network("old"))
+            && has(&work, &network("young"))
+            && !has(&work, &network("apart"))
+    );
+
+    let rivals = |world: &World, name: &str| {
+        let name = Name::new("t", name);
+        let net = world.networks.get(&name).unwrap();
+        (world.rivals(&name, net, false), world.standing(net))
+    };
+    let (young, standing) = rivals(&world, "young");
+    assert_eq!(young.len(), 2);
+    assert!(must_wait(&standing, &young));
+    assert!(rivals(&world, "apart").0.is_empty());
+
+    // Only the node is in the older one's way; and nothing is once it is gone.
+    let work = world.feed(News::Node(Event::Delete(node(
+        "n1",
+        "10.244.0.0/24",
+        "10.1.2.7",
+    ))));
+    assert!(has(&work, &network("old")));
+    let (old, standing) = rivals(&world, "old");
+    assert!(!must_wait(&standing, &old) && old.len() == 1);
+
+    let services = Services {
+        id: id("s", "t"),
+        cidrs: vec!["10.1.255.0/24".parse().unwrap()],
+    };
+    let work = world.feed(News::Services(Event::Apply((
+        Name::new("", "kubernetes"),
+        services,
+    ))));
+    assert!(has(&work, &network("old")) && !has(&work, &network("young")));
+
+    let work = world.feed(News::Network(Event::Delete(net(
+        "old",
+        "t1",
+        "routed",
+        "10.1.0.0/16",
+    ))));
+    assert!(has(&work, &network("young")) && has(&work, &Key::Orphans("uid-old".into())));
+}
+
+#[test]
+fn users_are_found_by_identity_and_only_edges_make_work() {
+    let mut world = World::default();
+    world.feed(News::Node(Event::Apply(node(
+        "n1",
+        "10.244.0.0/24",
+        "192.0.2.1",
+    ))));
+    world.feed(News::Network(Event::Apply(net(
+        "x",
+        "t1",
+        "overlay",
+        "10.1.0.0/16",
+    ))));
+    let work = world.feed(News::Record(Event::Apply(record("p0", "n1", "uid-x"))));
+    assert!(has(&work, &network("x")));
+    for i in 1..20 {
+        let work = world.feed(News::Record(Event::Apply(record(
+            &format!("p{i}"),
+            "n1",
+            "uid-x",
+        ))));
+        assert!(work.is_empty() || i < 2, "{work:?}");
+    }
+    let users = world.users("uid-x");
+    assert_eq!((users.count, users.first.len()), (20, 10));
+    assert!(users.first.contains(&"t/p0".to_owned()));
+    let work = world.feed(News::Record(Event::Apply(record("q", "n2", "uid-y"))));
+    assert_eq!(
+        work,
+        [
+            (Key::Orphans("uid-y".into()), Duration::ZERO),
+            (Key::Node("n2".into()), Duration::ZERO)
+        ]
+    );
+}
+
+#[test]
+fn blocks_are_gathered_and_those_of_strangers_looked_at() {
+    let mut world = World::default();
+    world.feed(News::Node(Event::Apply(node(
+        "n1",
+        "10.244.0.0/24",
+        "192.0.2.1",
+    ))));
+    world.feed(News::Network(Event::Apply(net(
+        "x",
+        "t1",
+        "overlay",
+        "10.1.0.0/16",
+    ))));
+    let work = world.feed(News::Block(Event::Apply(block("b1", "n1", "uid-x"))));
+    assert_eq!(work, [(network("x"), GATHER)]);
+    let work = world.feed(News::Block(Event::Apply(block("b2", "n9", "uid-z"))));
+    assert!(has(&work, &Key::Node("n9".into())) && has(&work, &Key::Orphans("uid-z".into())));
+    assert_eq!(world.blocks_of("uid-x").count(), 1);
+    assert_eq!(world.blocks_on("n9").count(), 1);
+    world.feed(News::Block(Event::Delete(block("b2", "n9", "uid-z"))));
+    assert_eq!(world.blocks_on("n9").count(), 0);
+}
+
+#[test]
+fn numbers_and_identities_that_two_have_are_noticed() {
+    let mut world = World::default();
+    let with = |name: &str, created: &str, vni: u32| {
+        let (name, mut net) = net(name, created, "overlay", "10.0.0.0/8");
+        net.status = NetworkStatus {
+            vni: Some(vni),
+            phase: Some(Phase::Active),
+            ..NetworkStatus::default()
+        };
+        if let Ok(spec) = &mut net.spec {
+            spec.uuid = Some("same".into());
+        }
+        (name, net)
+    };
+    world.feed(News::Network(Event::Apply(with("a", "t2", 5000))));
+    let work = world.feed(News::Network(Event::Apply(with("b", "t1", 5000))));
+    assert!(has(&work, &network("a")));
+    assert_eq!(world.claims(5000).unwrap().len(), 2);
+    let younger = world.networks.get(&Name::new("t", "a")).unwrap();
+    assert_eq!(world.older_namesake(younger), Some(&Name::new("t", "b")));
+    let older = world.networks.get(&Name::new("t", "b")).unwrap();
+    assert_eq!(world.older_namesake(older), None);
+    world.feed(News::Network(Event::Delete(with("b", "t1", 5000))));
+    assert_eq!(world.claims(5000).unwrap().len(), 1);
+}

@@ -1,9 +1,12 @@
 //! `plexus agent`: flags, each also as `PLEXUS_…` and as a key of the configuration file.
 
+use crate::kubernetes::ClusterFlags;
+use crate::log::{self, LogFlags};
 use crate::value;
 use clap::Args;
 use plexus_agent::Options;
 use plexus_types::PluginType;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,8 +25,7 @@ pub(crate) struct Flags {
     /// Directory in which runtimes look for CNI plugins.
     #[arg(long, env = "PLEXUS_CNI_BIN_DIR", default_value = "/opt/cni/bin")]
     cni_bin_dir: PathBuf,
-    /// Directory in which runtimes look for CNI configurations; not used yet: for the conflist that
-    /// the agent will write.
+    /// Directory in which runtimes look for CNI configurations.
     #[arg(long, env = "PLEXUS_CNI_CONF_DIR", default_value = "/etc/cni/net.d")]
     cni_conf_dir: PathBuf,
     /// Directory of the plugins to execute, if not the CNI plugin directory.
@@ -41,19 +43,25 @@ pub(crate) struct Flags {
     /// How many ADDs may wait or run at a time, from 1 to 10000; more are told to try again later.
     #[arg(long, env = "PLEXUS_QUEUE", default_value_t = 512, value_parser = value::number::<1, 10_000>)]
     queue: u16,
+    /// In a container: where the host's / is; plugins are looked for and executed in there.
+    #[arg(long, env = "PLEXUS_HOST_ROOT")]
+    host_root: Option<PathBuf>,
+    /// Where queries are answered besides the socket, such as 127.0.0.1:9091; loopback only.
+    #[arg(long, env = "PLEXUS_QUERY_ADDRESS", value_parser = value::loopback)]
+    query_address: Option<SocketAddr>,
+    /// The plexus-cni to install in the CNI plugin directory; default: nothing is installed.
+    #[arg(long, env = "PLEXUS_SHIM_SOURCE")]
+    shim_source: Option<PathBuf>,
     /// Say what this kernel can do, and exit.
     #[arg(long)]
     probe: bool,
-    /// Log as JSON, one object a line.
-    #[arg(long, env = "PLEXUS_LOG_JSON")]
-    log_json: bool,
-    /// What to log: off, error, warn, info, debug, trace, or per room such as
-    /// info,plexus_agent=debug.
-    #[arg(long, env = "PLEXUS_LOG", default_value = "info", value_parser = value::log)]
-    log: String,
+    #[command(flatten)]
+    log: LogFlags,
     /// File with these settings, as `key = value` (TOML); flags and environment win.
-    #[arg(long, env = "PLEXUS_CONFIG", default_value = crate::config::DEFAULT)]
+    #[arg(long, env = "PLEXUS_CONFIG", default_value = crate::config::AGENT)]
     config: PathBuf,
+    #[command(flatten)]
+    kubernetes: ClusterFlags,
 }
 
 /// Runs the agent until it is asked to stop.
@@ -64,7 +72,7 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
         std::io::stdout().write_all(plexus_agent::probe().as_bytes())?;
         return Ok(());
     }
-    start_log(&flags)?;
+    log::start(&flags.log)?;
     plexus_agent::run(Options {
         node: flags.node,
         socket: flags.socket,
@@ -76,6 +84,10 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
         delegates_at_a_time: flags.delegates_at_a_time.into(),
         delegate_timeout: Duration::from_secs(flags.delegate_timeout.into()),
         queue: flags.queue.into(),
+        host_root: flags.host_root,
+        query_address: flags.query_address,
+        shim_source: flags.shim_source,
+        kubernetes: flags.kubernetes.cluster()?,
     })?;
     Ok(())
 }
@@ -86,22 +98,6 @@ fn need_root() -> anyhow::Result<()> {
     let user = std::fs::metadata("/proc/self").map_or(0, |entry| entry.uid());
     if user != 0 {
         anyhow::bail!("--probe tries what only root may do (this is user {user}): run as root");
-    }
-    Ok(())
-}
-
-fn start_log(flags: &Flags) -> anyhow::Result<()> {
-    use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_new(&flags.log)
-        .map_err(|error| anyhow::anyhow!("--log {:?} is not a filter: {error}", flags.log))?;
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    if flags.log_json {
-        log.json().init();
-    } else {
-        log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-            .init();
     }
     Ok(())
 }

@@ -9,8 +9,13 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The file that is read if it exists and none is named.
-pub(crate) const DEFAULT: &str = "/etc/plexus/agent.toml";
+/// The agent's file, read if it exists and none is named.
+pub(crate) const AGENT: &str = "/etc/plexus/agent.toml";
+/// The controller's.
+pub(crate) const CONTROLLER: &str = "/etc/plexus/controller.toml";
+
+/// The verbs that read a file, and which.
+const FILES: [(&str, &str); 2] = [("agent", AGENT), ("controller", CONTROLLER)];
 
 /// What was given, and where.
 #[derive(Debug)]
@@ -25,15 +30,19 @@ pub(crate) struct Given {
 impl Given {
     /// Reads the configuration file, if there is one for this command line.
     pub(crate) fn read(arguments: Vec<OsString>) -> anyhow::Result<Self> {
-        let named = named_file(&arguments);
-        let file = named.clone().unwrap_or_else(|| PathBuf::from(DEFAULT));
         let mut given = Self {
             arguments,
             added: Vec::new(),
-            file,
+            file: PathBuf::new(),
         };
-        let for_agent = given.arguments.get(1).is_some_and(|verb| verb == "agent");
-        if !for_agent || (named.is_none() && !given.file.exists()) {
+        let verb = given.arguments.get(1);
+        let Some((verb, usual)) = verb.and_then(|verb| FILES.iter().find(|(name, _)| verb == name))
+        else {
+            return Ok(given);
+        };
+        let named = named_file(&given.arguments);
+        given.file = named.clone().unwrap_or_else(|| PathBuf::from(usual));
+        if named.is_none() && !given.file.exists() {
             return Ok(given);
         }
         let file = &given.file;
@@ -42,7 +51,7 @@ impl Given {
         let has = |key: &str| {
             std::env::var_os(variable(key)).is_some() || on_command_line(key, &given.arguments)
         };
-        given.added = flags_of(&text, file, &Keys::of_agent(), has)?;
+        given.added = flags_of(&text, file, &Keys::of(verb), has)?;
         Ok(given)
     }
 
@@ -73,7 +82,7 @@ impl Given {
             (None, Some(ContextValue::Strings(choices))) => {
                 format!("write {}", choices.join(" or "))
             }
-            (None, _) => "see `plexus agent --help`".to_owned(),
+            (None, _) => "see `--help`".to_owned(),
         };
         Some(anyhow!("{origin}: the value {value:?} is wrong: {remedy}"))
     }
@@ -110,14 +119,15 @@ fn named_file(arguments: &[OsString]) -> Option<PathBuf> {
 struct Keys {
     /// By name: whether it takes a value.
     keys: BTreeMap<String, bool>,
+    verb: &'static str,
 }
 
 impl Keys {
-    /// The flags of `plexus agent`, but those that only make sense on a command line.
-    fn of_agent() -> Self {
+    /// The flags of a verb, but those that only make sense on a command line.
+    fn of(verb: &'static str) -> Self {
         let command = crate::Plexus::command();
-        let agent = command.find_subcommand("agent");
-        let arguments = agent.into_iter().flat_map(Command::get_arguments);
+        let verb_command = command.find_subcommand(verb);
+        let arguments = verb_command.into_iter().flat_map(Command::get_arguments);
         let keys = arguments.filter_map(|argument| {
             let takes_value = argument.get_action().takes_values();
             Some((argument.get_long()?.to_owned(), takes_value))
@@ -126,6 +136,7 @@ impl Keys {
             keys.filter(|(key, _)| !["config", "probe", "help", "version"].contains(&&**key));
         Self {
             keys: keys.collect(),
+            verb,
         }
     }
 
@@ -160,7 +171,7 @@ impl Keys {
             return Some(known);
         }
         let guess = crate::Plexus::command()
-            .try_get_matches_from(["plexus", "agent", &format!("--{flag}")])
+            .try_get_matches_from(["plexus", self.verb, &format!("--{flag}")])
             .err()?;
         let guess = guess.get(ContextKind::SuggestedArg)?.to_string();
         let (known, _) = self.keys.get_key_value(guess.strip_prefix("--")?)?;
@@ -229,7 +240,7 @@ mod tests {
 
     fn read(text: &str, given: &str) -> anyhow::Result<Vec<String>> {
         let path = Path::new("/etc/x.toml");
-        flags_of(text, path, &Keys::of_agent(), |key| key == given)
+        flags_of(text, path, &Keys::of("agent"), |key| key == given)
     }
 
     #[test]

@@ -5,9 +5,14 @@
 
 mod agent;
 mod config;
+mod controller;
+mod kubernetes;
+mod log;
 mod value;
 
 use clap::{Parser, Subcommand};
+use plexus_cni::delegate;
+use std::path::PathBuf;
 
 /// Several networks for pods and containers.
 #[derive(Debug, Parser)]
@@ -20,10 +25,17 @@ struct Plexus {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Serve one node: attach containers to networks, and keep that true until they are gone.
-    Agent(agent::Flags),
+    Agent(Box<agent::Flags>),
+    /// Serve a cluster: networks, their phases, and what nodes that are gone have left behind.
+    Controller(Box<controller::Flags>),
 }
 
 fn main() -> std::process::ExitCode {
+    if let Some((root, plugin)) = in_root() {
+        let error = delegate::enter_root_and_exec(&root, &plugin);
+        eprintln!("{}", delegate::complaint(&error));
+        return std::process::ExitCode::from(delegate::NOT_EXECUTED);
+    }
     let given = match config::Given::read(std::env::args_os().collect()) {
         Ok(given) => given,
         Err(error) => return fail(&error),
@@ -36,7 +48,8 @@ fn main() -> std::process::ExitCode {
         },
     };
     let done = match command {
-        Verb::Agent(flags) => agent::run(flags),
+        Verb::Agent(flags) => agent::run(*flags),
+        Verb::Controller(flags) => controller::run(*flags),
     };
     match done {
         Ok(()) => std::process::ExitCode::SUCCESS,
@@ -44,8 +57,50 @@ fn main() -> std::process::ExitCode {
     }
 }
 
+/// The agent runs plugins of the host by way of ourselves: not a verb for people.
+fn in_root() -> Option<(PathBuf, PathBuf)> {
+    let mut words = std::env::args_os().skip(1);
+    let is_it = words.next()? == delegate::IN_ROOT;
+    is_it.then_some((words.next()?.into(), words.next()?.into()))
+}
+
 /// One line, with its causes.
 fn fail(error: &anyhow::Error) -> std::process::ExitCode {
     eprintln!("plexus: {error:#}");
     std::process::ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines of a container's `args` in the manifest, with what the API server fills in.
+    fn arguments(verb: &str) -> Vec<String> {
+        let manifest = include_str!("../../../deploy/install.yaml");
+        let (_, container) = manifest
+            .split_once(&format!("command: [/bin/plexus, {verb}]\n"))
+            .unwrap();
+        let lines = container.lines().map(str::trim);
+        let lines = lines.take_while(|line| *line != "env:");
+        let given = lines.filter_map(|line| line.strip_prefix("- "));
+        let filled = given.map(|line| {
+            line.replace("$(NODE_NAME)", "n1")
+                .replace("$(NODE_IPS)", "192.168.77.1,fd00:77::1")
+                .replace("$(NAMESPACE)", "plexus-system")
+                .replace("$(POD_NAME)", "plexus-controller-5d4f8-x2x9k")
+        });
+        let words = ["plexus".to_owned(), verb.to_owned()];
+        words.into_iter().chain(filled).collect()
+    }
+
+    #[test]
+    fn the_manifest_says_what_we_understand() {
+        for (verb, several) in [("agent", 8), ("controller", 5)] {
+            let arguments = arguments(verb);
+            assert!(arguments.len() > several, "{arguments:?}");
+            assert!(arguments.iter().all(|word| !word.contains('$')));
+            let parsed = Plexus::try_parse_from(&arguments);
+            assert!(parsed.is_ok(), "{arguments:?}: {}", parsed.unwrap_err());
+        }
+    }
 }

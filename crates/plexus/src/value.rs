@@ -1,5 +1,8 @@
 //! Values of flags, wherever they are written: what is legal, said when it is not.
 
+use ipnet::IpNet;
+use std::net::SocketAddr;
+
 /// A whole number within bounds.
 pub(crate) fn number<const LOW: u16, const HIGH: u16>(text: &str) -> Result<u16, String> {
     text.parse()
@@ -27,6 +30,37 @@ pub(crate) fn log(text: &str) -> Result<String, String> {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// A prefix with nothing set behind its length.
+pub(crate) fn cidr(text: &str) -> Result<IpNet, String> {
+    let net: IpNet = text
+        .parse()
+        .map_err(|_| "write prefixes such as 10.244.0.0/16 or fd00:244::/56".to_owned())?;
+    if net.network() != net.addr() {
+        return Err(format!("the network is {}: write that", net.trunc()));
+    }
+    Ok(net)
+}
+
+/// An address of this host alone, with a port.
+pub(crate) fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: Result<SocketAddr, _> = text.parse();
+    address
+        .ok()
+        .filter(|address| address.ip().is_loopback())
+        .ok_or_else(|| "write a loopback address and a port, such as 127.0.0.1:9091".to_owned())
+}
+
+/// The name of a namespace or a cluster.
+pub(crate) fn label(text: &str) -> Result<String, String> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let inner = |byte: u8| plain(byte) || byte == b'-';
+    let ends = text.bytes().next().is_some_and(plain) && text.bytes().last().is_some_and(plain);
+    if !ends || text.len() > 63 || !text.bytes().all(inner) {
+        return Err("write 1 to 63 lower-case letters, digits and inner \"-\"".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 #[cfg(test)]
@@ -70,5 +104,35 @@ mod tests {
             );
         }
         assert!(log("plexus_agent=verbose").is_err());
+    }
+
+    #[test]
+    fn addresses_and_names() {
+        assert!(cidr("10.244.0.0/16").is_ok() && cidr("fd00:96::/112").is_ok());
+        for text in [
+            "",
+            "10.244.0.0",
+            "10.244.0.0/33",
+            "10.244.0.1/16",
+            "fd00::1/64",
+            " 10.0.0.0/8",
+        ] {
+            assert!(cidr(text).is_err(), "{text:?}");
+        }
+        assert!(loopback("127.0.0.1:9091").is_ok() && loopback("[::1]:9091").is_ok());
+        for text in [
+            "",
+            "0.0.0.0:9091",
+            "[::]:9091",
+            "10.0.0.1:80",
+            "127.0.0.1",
+            "localhost:1",
+        ] {
+            assert!(loopback(text).is_err(), "{text:?}");
+        }
+        assert_eq!(label("plexus-system").as_deref(), Ok("plexus-system"));
+        for text in ["", "-a", "a-", "A", "a.b", "a/b", "a b", &"a".repeat(64)] {
+            assert!(label(text).is_err(), "{text:?}");
+        }
     }
 }

@@ -1,0 +1,77 @@
+//! `plexus controller`: flags, each also as `PLEXUS_…` and as a key of the configuration file.
+
+use crate::kubernetes::{First, NAMESPACE, OwnCidrs};
+use crate::log::{self, LogFlags};
+use crate::value;
+use clap::Args;
+use ipnet::IpNet;
+use plexus_controller as controller;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The flags of `plexus controller`.
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// How to reach the API from outside of a pod.
+    #[arg(long, env = "PLEXUS_KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
+    /// The namespace that Plexus itself is in.
+    #[arg(long, env = "PLEXUS_NAMESPACE", default_value = NAMESPACE, value_parser = value::label)]
+    namespace: String,
+    /// Who this is among the replicas: the pod's name.
+    #[arg(long, env = "PLEXUS_IDENTITY")]
+    identity: String,
+    /// Who gives pods their first interface: as the agents are told.
+    #[arg(
+        long,
+        env = "PLEXUS_CLUSTER_NETWORK",
+        value_enum,
+        default_value = "none"
+    )]
+    cluster_network: First,
+    /// Where the addresses of Plexus's own cluster network come from: as the agents are told.
+    #[arg(long, env = "PLEXUS_OWN_CIDRS", value_enum, default_value = "node")]
+    own_cidrs: OwnCidrs,
+    /// For --own-cidrs=blocks: the subnets of the Network cluster-default, comma-separated; it is
+    /// made from them unless it exists.
+    #[arg(long, env = "PLEXUS_OWN_SUBNETS", value_delimiter = ',', num_args = 0.., value_parser = value::cidr)]
+    own_subnets: Vec<IpNet>,
+    /// Where /healthz, /readyz and /metrics are served, such as 127.0.0.1:9092; default: nowhere.
+    #[arg(long, env = "PLEXUS_HEALTH_ADDRESS")]
+    health_address: Option<SocketAddr>,
+    /// Seconds that a Node must have been gone before its blocks return, from 1 to 3600.
+    #[arg(long, env = "PLEXUS_NODE_GRACE", default_value_t = 60, value_parser = value::number::<1, 3600>)]
+    node_grace: u16,
+    #[command(flatten)]
+    log: LogFlags,
+    /// File with these settings, as `key = value` (TOML); flags and environment win.
+    #[arg(long, env = "PLEXUS_CONFIG", default_value = crate::config::CONTROLLER)]
+    config: PathBuf,
+}
+
+/// Runs the controller until it is asked to stop.
+pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
+    log::start(&flags.log)?;
+    controller::run(options(flags))?;
+    Ok(())
+}
+
+fn options(flags: Flags) -> controller::Options {
+    controller::Options {
+        kubeconfig: flags.kubeconfig,
+        namespace: flags.namespace,
+        identity: flags.identity,
+        health: flags.health_address,
+        cluster_network: match flags.cluster_network {
+            First::Own => controller::ClusterNetwork::Own,
+            First::Delegate => controller::ClusterNetwork::Delegate,
+            First::None => controller::ClusterNetwork::None,
+        },
+        own_cidrs: match flags.own_cidrs {
+            OwnCidrs::Node => controller::OwnCidrs::Node,
+            OwnCidrs::Blocks => controller::OwnCidrs::Blocks(flags.own_subnets),
+        },
+        node_grace: Duration::from_secs(flags.node_grace.into()),
+    }
+}

@@ -1,0 +1,33 @@
+//! How a long-running verb logs: to standard error, as text or as JSON.
+
+use crate::value;
+use clap::Args;
+
+/// The flags about it.
+#[derive(Debug, Args)]
+pub(crate) struct LogFlags {
+    /// Log as JSON, one object a line.
+    #[arg(long, env = "PLEXUS_LOG_JSON")]
+    log_json: bool,
+    /// What to log: off, error, warn, info, debug, trace, or per room such as
+    /// info,plexus_agent=debug.
+    #[arg(long, env = "PLEXUS_LOG", default_value = "info", value_parser = value::log)]
+    log: String,
+}
+
+/// Logs from now on.
+pub(crate) fn start(flags: &LogFlags) -> anyhow::Result<()> {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_new(&flags.log)
+        .map_err(|error| anyhow::anyhow!("--log {:?} is not a filter: {error}", flags.log))?;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    if flags.log_json {
+        log.json().init();
+    } else {
+        log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .init();
+    }
+    Ok(())
+}

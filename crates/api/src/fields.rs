@@ -106,6 +106,12 @@ impl<'a> Fields<'a> {
         })
     }
 
+    /// Takes a whole number of any size that JSON readers agree on.
+    pub fn count(&mut self, key: &'static str) -> Option<u64> {
+        let value = self.value(key)?;
+        self.expect(key, value, "a whole number, not negative", Value::as_u64)
+    }
+
     /// Takes a value that is written as text; empty text counts as absent.
     pub fn parsed<T: FromText>(&mut self, key: &'static str) -> Option<T> {
         let text = self.text(key).filter(|text| !text.is_empty())?;

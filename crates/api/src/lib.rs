@@ -10,6 +10,7 @@ pub mod cni;
 mod document;
 mod fault;
 mod fields;
+mod literal;
 pub mod nad;
 pub mod objects;
 pub mod pod;

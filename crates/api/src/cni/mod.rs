@@ -7,7 +7,7 @@ mod environment;
 mod error;
 mod from;
 mod ipam;
-mod parse;
+pub(crate) mod parse;
 mod provider;
 mod request;
 mod result;
@@ -20,11 +20,12 @@ pub use config::{Body, Chain, DefaultGw, FqName, How, NetConf, Network, ValidAtt
 pub use environment::Target;
 pub use error::{Code, Error};
 pub use from::ObjectFacts;
+pub(crate) use from::provider_problems;
 pub use ipam::{
     BlockIpam, BlockSubnet, HostLocal, Ipam, PlexusIpam, Range, RouteConf, Static, StaticAddress,
 };
-pub(crate) use parse::default_gw;
 pub use parse::{MAX_CONFIG, OWN_TYPES, Remains, RemainsNetwork};
+pub(crate) use parse::{default_gw, port_mappings};
 pub use plexus_types::MacvlanMode;
 pub use provider::{Bridge, Macvlan, Native, Overlay, Provider, Routed};
 pub use request::{Command, Request};

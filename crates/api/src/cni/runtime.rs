@@ -38,6 +38,21 @@ pub struct PortMapping {
     pub host_ip: Option<IpAddr>,
 }
 
+impl PortMapping {
+    /// As the reference plugin `portmap` takes it.
+    pub fn to_json(&self) -> Value {
+        let mut mapping = serde_json::json!({
+            "hostPort": self.host_port,
+            "containerPort": self.container_port,
+            "protocol": self.protocol.as_str(),
+        });
+        if let (Some(ip), Some(map)) = (self.host_ip, mapping.as_object_mut()) {
+            map.insert("hostIP".to_owned(), Value::String(ip.to_string()));
+        }
+        mapping
+    }
+}
+
 /// A transport protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Protocol {

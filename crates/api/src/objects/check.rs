@@ -1,28 +1,313 @@
 //! What must fit together in a `Network`, and what follows from what is not written.
 
-use super::{NetworkSpec, Subnet};
-use crate::Problems;
+use super::{From, NetworkSpec, RouteSpec, Subnet};
+use crate::cni::parse::choice;
+use crate::cni::parse::ipam::span::{Span, address, overlaps};
+use crate::cni::{BlockSubnet, provider_problems};
+use crate::fault::fault;
+use crate::text::shown;
+use crate::{Problem, Problems, pod};
+use ipnet::IpNet;
+use plexus_types::Family;
 use std::net::IpAddr;
+
+/// More than anyone writes; keeps the checks cheap.
+const MAX_SUBNETS: usize = 64;
+const MAX_EXCLUDE: usize = 1024;
+const MAX_ROUTES: usize = 256;
+
+/// Who can make a network.
+const PROVIDERS: [&str; 5] = ["overlay", "routed", "bridge", "macvlan", "delegate"];
 
 impl NetworkSpec {
     /// The provider, written or not.
     pub fn provider_name(&self) -> &str {
-        self.provider.as_deref().unwrap_or("overlay")
+        let written = self.provider.as_deref().filter(|name| !name.is_empty());
+        written.unwrap_or("overlay")
     }
 
     /// All that is wrong with it, with field paths under `spec`. Empty: it can be made.
     pub fn problems(&self) -> Problems {
-        Problems::default()
+        let mut found = Found(Vec::new());
+        self.check_provider(&mut found);
+        self.check_identity(&mut found);
+        self.check_subnets(&mut found);
+        self.check_block_size(&mut found);
+        self.check_mtu(&mut found);
+        self.check_routes(&mut found);
+        self.check_namespaces(&mut found);
+        Problems(found.0).without_repetition()
     }
 
-    /// The gateway of a subnet: the one written, else the last usable address but one in IPv6, as
-    /// the original places it.
+    /// The gateway of a subnet: the one written, else the last address but one, where the original
+    /// has it; the last where there are but two, the only one where there is but one.
     pub fn gateway_of(&self, subnet: &Subnet) -> IpAddr {
-        subnet.gateway.unwrap_or(subnet.cidr.network())
+        let all = Span::of(&subnet.cidr);
+        let last = all.last - u128::from(all.len() > 2);
+        subnet.gateway.unwrap_or(address(all.family, last))
     }
 
-    /// Prefix length of a subnet's blocks: as written, else 26 or 122; never larger than the subnet.
+    /// Prefix length of a subnet's blocks: as written, else 26 or 122; the subnet's own if that is
+    /// longer.
     pub fn block_length_of(&self, subnet: &Subnet) -> u8 {
-        subnet.cidr.prefix_len()
+        let size = self.block_size.as_ref();
+        let length = match Family::of(subnet.cidr.addr()) {
+            Family::V4 => size.and_then(|size| size.ipv4).unwrap_or(26).min(32),
+            Family::V6 => size.and_then(|size| size.ipv6).unwrap_or(122).min(128),
+        };
+        length.max(subnet.cidr.prefix_len())
+    }
+
+    /// Its subnets in order of preference, with everything filled in.
+    pub fn block_subnets(&self) -> Vec<BlockSubnet> {
+        let subnets = self.subnets.values();
+        let subnets = subnets.map(|subnet| BlockSubnet {
+            cidr: subnet.cidr.trunc(),
+            gateway: self.gateway_of(subnet),
+            exclude: subnet.exclude.iter().map(IpNet::trunc).collect(),
+            block_length: Some(self.block_length_of(subnet)),
+        });
+        subnets.collect()
+    }
+
+    fn check_provider(&self, found: &mut Found) {
+        let name = self.provider_name();
+        if let Some((owner, rest)) = name.split_once('/') {
+            if pod::check_object(owner).is_err() || pod::check_object(rest).is_err() {
+                let text = format!(
+                    "{} is not a provider's name: write it as example.com/name",
+                    shown(name)
+                );
+                found.add("provider", text);
+            }
+            return;
+        }
+        if !PROVIDERS.contains(&name) {
+            let all = PROVIDERS.join(", ");
+            let meant = choice::meant(name, &PROVIDERS)
+                .map(|meant| format!("did you mean {meant:?}? "))
+                .unwrap_or_default();
+            let text = format!(
+                "{} is not a provider: {meant}there are {all}, and external ones with \"/\" in \
+                 their name",
+                shown(name)
+            );
+            return found.add("provider", text);
+        }
+        if self.snat && ["macvlan", "delegate"].contains(&name) {
+            let text =
+                format!("is true, but the traffic of a {name} network does not pass the node");
+            found.add("snat", text);
+        }
+        if name == "delegate" {
+            self.check_delegate(found);
+        }
+        found.0.extend(provider_problems(self).0);
+    }
+
+    /// Nothing but `config` reaches the plugins.
+    fn check_delegate(&self, found: &mut Found) {
+        for (key, is_set) in [
+            ("subnets", !self.subnets.is_empty()),
+            ("blockSize", self.block_size.is_some()),
+            ("mtu", self.mtu.is_some()),
+            ("routes", !self.routes.is_empty()),
+        ] {
+            if is_set {
+                let text = "does not reach the plugins of a delegate network: write it in config";
+                found.add(key, text);
+            }
+        }
+    }
+
+    fn check_identity(&self, found: &mut Found) {
+        let legal = |uuid: &str| {
+            let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':');
+            (1..=128).contains(&uuid.len()) && uuid.bytes().all(plain)
+        };
+        if let Some(uuid) = self.uuid.as_deref().filter(|uuid| !legal(uuid)) {
+            let text = format!(
+                "{} is not an identity: use 1 to 128 of A-Z a-z 0-9 - _ . :",
+                shown(uuid)
+            );
+            found.add("uuid", text);
+        }
+    }
+
+    fn check_subnets(&self, found: &mut Found) {
+        if self.subnets.len() > MAX_SUBNETS {
+            let count = self.subnets.len();
+            return found.add(
+                "subnets",
+                format!("has {count}: write at most {MAX_SUBNETS}"),
+            );
+        }
+        for (key, subnet) in &self.subnets {
+            let path = format!("subnets.{}", key.chars().take(64).collect::<String>());
+            if key.is_empty() || key.len() > 63 {
+                found.add(
+                    "subnets",
+                    format!("has the key {}: use 1 to 63 characters", shown(key)),
+                );
+            }
+            self.check_subnet(&path, subnet, found);
+        }
+        let list: Vec<(&String, &Subnet)> = self.subnets.iter().collect();
+        let spans: Vec<Span> = list
+            .iter()
+            .map(|(_, subnet)| Span::of(&subnet.cidr))
+            .collect();
+        for (i, j) in overlaps(&spans) {
+            if let (Some((a, _)), Some((b, subnet))) = (list.get(i), list.get(j)) {
+                let cidr = subnet.cidr;
+                let text = format!("{cidr} overlaps subnet {a}: keep one of them");
+                found.add(&format!("subnets.{b}.cidr"), text);
+            }
+        }
+    }
+
+    fn check_subnet(&self, path: &str, subnet: &Subnet, found: &mut Found) {
+        let cidr = subnet.cidr;
+        if cidr.addr() != cidr.network() {
+            let text = format!("{cidr} has host bits set: write {}", cidr.trunc());
+            found.add(&format!("{path}.cidr"), text);
+        }
+        if let Some(kind) = unusable(&cidr) {
+            let text = format!("{cidr} is {kind}: pods cannot have such addresses");
+            found.add(&format!("{path}.cidr"), text);
+        }
+        if subnet.exclude.len() > MAX_EXCLUDE {
+            let count = subnet.exclude.len();
+            let text = format!("has {count} elements: write at most {MAX_EXCLUDE}");
+            return found.add(&format!("{path}.exclude"), text);
+        }
+        for net in &subnet.exclude {
+            if net.addr() != net.network() {
+                let text = format!("{net} has host bits set: write {}", net.trunc());
+                found.add(&format!("{path}.exclude"), text);
+            }
+            if !cidr.contains(net) {
+                let text = format!("{net} is not inside {cidr}: leave it out");
+                found.add(&format!("{path}.exclude"), text);
+            }
+        }
+        self.check_room(path, subnet, found);
+    }
+
+    /// The gateway is in the subnet, and somebody can have an address beside it.
+    fn check_room(&self, path: &str, subnet: &Subnet, found: &mut Found) {
+        let usable = Span::usable(&subnet.cidr);
+        let gateway = self.gateway_of(subnet);
+        if !usable.holds(gateway) {
+            let cidr = subnet.cidr;
+            let text = format!("{gateway} is not a usable address of {cidr}: write one that is");
+            return found.add(&format!("{path}.gateway"), text);
+        }
+        let mut gone: Vec<Span> = subnet.exclude.iter().map(Span::of).collect();
+        gone.push(Span::of(&IpNet::from(gateway)));
+        gone.sort_unstable();
+        let mut left = usable.len();
+        let mut next = usable.first;
+        for span in gone.iter().filter_map(|span| usable.shared(span)) {
+            let first = span.first.max(next);
+            if span.last >= first {
+                left = left.saturating_sub((span.last - first).saturating_add(1));
+                next = span.last.saturating_add(1);
+            }
+        }
+        if left == 0 {
+            let text = format!(
+                "{} has no address to hand out beside its gateway and what is excluded: write a \
+                 larger one, or exclude less",
+                subnet.cidr
+            );
+            found.add(&format!("{path}.cidr"), text);
+        }
+    }
+
+    fn check_block_size(&self, found: &mut Found) {
+        let Some(size) = &self.block_size else { return };
+        for (key, length, bits) in [("ipv4", size.ipv4, 32), ("ipv6", size.ipv6, 128)] {
+            if let Some(length) = length.filter(|length| !(1..=bits).contains(length)) {
+                let text = format!("is {length}: write a prefix length from 1 to {bits}");
+                found.add(&format!("blockSize.{key}"), text);
+            }
+        }
+    }
+
+    fn check_mtu(&self, found: &mut Found) {
+        let Some(mtu) = self.mtu else { return };
+        let has_v6 = self
+            .subnets
+            .values()
+            .any(|subnet| Family::of(subnet.cidr.addr()) == Family::V6);
+        let least = if has_v6 { 1280 } else { 576 };
+        if !(least..=65535).contains(&mtu) {
+            found.add(
+                "mtu",
+                format!("is {mtu}: write a number from {least} to 65535"),
+            );
+        }
+    }
+
+    fn check_routes(&self, found: &mut Found) {
+        if self.routes.len() > MAX_ROUTES {
+            let count = self.routes.len();
+            return found.add("routes", format!("has {count}: write at most {MAX_ROUTES}"));
+        }
+        if !self.routes.is_empty() && self.subnets.is_empty() && self.provider_name() != "delegate"
+        {
+            let text = "need subnets: with an ipam section in config, write them there";
+            found.add("routes", text);
+        }
+        for (i, RouteSpec { dst, gw }) in self.routes.iter().enumerate() {
+            if dst.addr() != dst.network() {
+                let text = format!("{dst} has host bits set: write {}", dst.trunc());
+                found.add(&format!("routes[{i}].dst"), text);
+            }
+            if let Some(gw) = gw.filter(|gw| Family::of(*gw) != Family::of(dst.addr())) {
+                let text = format!("{gw} is not of the family of {dst}: write one that is");
+                found.add(&format!("routes[{i}].gw"), text);
+            }
+        }
+    }
+
+    fn check_namespaces(&self, found: &mut Found) {
+        let Some(allowed) = &self.allowed_namespaces else {
+            return;
+        };
+        match (allowed.from, &allowed.selector) {
+            (From::Selector, None) => found.add(
+                "allowedNamespaces.selector",
+                "is missing: write the labels that a namespace must have",
+            ),
+            (From::All | From::Same, Some(_)) => found.add(
+                "allowedNamespaces.selector",
+                "is for from: Selector: remove it, or write that",
+            ),
+            _ => {}
+        }
+    }
+}
+
+/// Addresses that no pod can have.
+fn unusable(cidr: &IpNet) -> Option<&'static str> {
+    let first = cidr.network();
+    let within = |text: &str| text.parse::<IpNet>().is_ok_and(|net| net.contains(cidr));
+    match first {
+        _ if first.is_multicast() => Some("multicast"),
+        _ if first.is_loopback() => Some("loopback"),
+        _ if within("169.254.0.0/16") || within("fe80::/10") => Some("link-local"),
+        _ if within("0.0.0.0/8") || within("240.0.0.0/4") => Some("reserved"),
+        _ => None,
+    }
+}
+
+/// Problems of a spec.
+struct Found(Vec<Problem>);
+
+impl Found {
+    fn add(&mut self, path: &str, text: impl Into<String>) {
+        self.0.extend(fault(format!("spec.{path}"), text).0);
     }
 }

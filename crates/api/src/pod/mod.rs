@@ -7,12 +7,14 @@
 
 mod contrail;
 mod list;
+mod name;
 mod selection;
 #[cfg(test)]
 mod tests;
 
 pub use contrail::contrail_networks;
 pub(crate) use contrail::fq_name;
+pub(crate) use name::object as check_object;
 pub use selection::{Bandwidth, NetworkSelection};
 
 use crate::Problems;

@@ -1,9 +1,12 @@
 //! One element of the Working Group's list.
 
+use super::name;
 use crate::Fields;
-use crate::cni::PortMapping;
+use crate::cni::{PortMapping, port_mappings};
+use crate::text::shown;
 use plexus_types::{IfName, Mac};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// A network that a pod asks for, and what it asks of it.
@@ -33,6 +36,8 @@ pub struct NetworkSelection {
     pub ipam_claim: Option<String>,
     /// `deviceID`.
     pub device_id: Option<String>,
+    /// Keys with a dot, which are nobody's but whose domain they have.
+    pub others: Map<String, Value>,
 }
 
 /// Bits, and bits per second; none is zero.
@@ -60,10 +65,214 @@ impl NetworkSelection {
 
     /// `runtimeConfig` for plugins: what is asked, by the names of the capabilities.
     pub fn runtime_config(&self) -> Map<String, Value> {
-        Map::new()
+        let mut config = Map::new();
+        if !self.ips.is_empty() {
+            let ips: Vec<String> = self.ips.iter().map(written).collect();
+            config.insert("ips".to_owned(), json!(ips));
+        }
+        if let Some(mac) = self.mac {
+            config.insert("mac".to_owned(), json!(mac.to_string()));
+        }
+        if let Some(guid) = &self.infiniband_guid {
+            config.insert("infinibandGUID".to_owned(), json!(guid));
+        }
+        if !self.port_mappings.is_empty() {
+            let ports: Vec<Value> = self
+                .port_mappings
+                .iter()
+                .map(PortMapping::to_json)
+                .collect();
+            config.insert("portMappings".to_owned(), json!(ports));
+        }
+        if let Some(bandwidth) = &self.bandwidth {
+            config.insert("bandwidth".to_owned(), bandwidth.to_json());
+        }
+        if let Some(device) = &self.device_id {
+            config.insert("deviceID".to_owned(), json!(device));
+        }
+        config
     }
 }
 
-pub(super) fn read(_fields: &mut Fields<'_>, _pod_namespace: &str) -> Option<NetworkSelection> {
-    None
+impl Bandwidth {
+    /// The limits that there are, by the names that they have in annotations and runtimeConfig.
+    fn named(&self) -> [(&'static str, Option<u64>); 4] {
+        [
+            ("ingressRate", self.ingress_rate),
+            ("ingressBurst", self.ingress_burst),
+            ("egressRate", self.egress_rate),
+            ("egressBurst", self.egress_burst),
+        ]
+    }
+
+    fn to_json(self) -> Value {
+        let limits = self.named().into_iter();
+        let limits = limits.filter_map(|(key, limit)| Some((key.to_owned(), json!(limit?))));
+        Value::Object(limits.collect())
+    }
+}
+
+/// Reads an element whose keys are the Working Group's.
+pub(super) fn read(fields: &mut Fields<'_>, pod_namespace: &str) -> Option<NetworkSelection> {
+    let network = network(fields, pod_namespace);
+    let one = NetworkSelection {
+        interface: interface(fields),
+        ips: ips(fields),
+        mac: fields.parsed("mac"),
+        infiniband_guid: guid(fields),
+        port_mappings: {
+            not_empty(fields, "portMappings", "a mapping");
+            port_mappings(fields, true)
+        },
+        bandwidth: fields.object("bandwidth", bandwidth),
+        cni_args: fields.map_of("cni-args").cloned().unwrap_or_default(),
+        default_route: fields
+            .has("default-route")
+            .then(|| fields.parsed_list("default-route")),
+        ipam_claim: claim(fields),
+        device_id: fields.parsed("deviceID"),
+        ..NetworkSelection::default()
+    };
+    fields.know(&["default-route"]);
+    let (namespace, name) = network?;
+    Some(NetworkSelection {
+        namespace,
+        name,
+        ..one
+    })
+}
+
+/// `name`, which may have the namespace in it, and `namespace`.
+fn network(fields: &mut Fields<'_>, pod_namespace: &str) -> Option<(String, String)> {
+    let name = fields.text("name").filter(|name| !name.is_empty());
+    let namespace = fields.text("namespace").filter(|name| !name.is_empty());
+    if let Some(Err(text)) = namespace.map(name::namespace) {
+        fields.problem("namespace", text);
+    }
+    if fields.lacks("name") {
+        fields.missing("name", "write the network's name");
+    }
+    let (within, name) = match name::qualified(name?) {
+        Ok(parts) => parts,
+        Err(text) => {
+            fields.problem("name", text);
+            return None;
+        }
+    };
+    if let (Some(within), Some(beside)) = (within, namespace)
+        && within != beside
+    {
+        let text = format!(
+            "is {}, but \"name\" says {}: keep one of them",
+            shown(beside),
+            shown(within)
+        );
+        fields.problem("namespace", text);
+    }
+    let namespace = within.or(namespace).unwrap_or(pod_namespace);
+    Some((namespace.to_owned(), name.to_owned()))
+}
+
+/// `interface`, and what it was called before.
+fn interface(fields: &mut Fields<'_>) -> Option<IfName> {
+    let interface = fields.parsed::<IfName>("interface");
+    let older = fields.parsed::<IfName>("interfaceRequest");
+    match (interface, older) {
+        (Some(a), Some(b)) if a != b => {
+            let text = format!("is {b}, but \"interface\" is {a}: keep one of them");
+            fields.problem("interfaceRequest", text);
+            Some(a)
+        }
+        (interface, older) => interface.or(older),
+    }
+}
+
+fn ips(fields: &mut Fields<'_>) -> Vec<(IpAddr, Option<u8>)> {
+    not_empty(fields, "ips", "an address");
+    let ips = fields.parsed_list::<(IpAddr, Option<u8>)>("ips");
+    let mut seen = BTreeSet::new();
+    for (ip, _) in &ips {
+        if !seen.insert(*ip) {
+            fields.problem("ips", format!("has {ip} twice: keep one"));
+        }
+    }
+    ips
+}
+
+fn guid(fields: &mut Fields<'_>) -> Option<String> {
+    let text = fields
+        .text("infiniband-guid")
+        .filter(|text| !text.is_empty())?;
+    let parts: Vec<&str> = text.split([':', '-']).collect();
+    let byte = |part: &&str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
+    if parts.len() != 8 || !parts.iter().all(byte) {
+        let text = format!(
+            "{} is not a GUID: write eight bytes such as c2:11:22:33:44:55:66:77",
+            shown(text)
+        );
+        fields.problem("infiniband-guid", text);
+        return None;
+    }
+    Some(parts.join(":").to_ascii_lowercase())
+}
+
+fn bandwidth(fields: &mut Fields<'_>) -> Bandwidth {
+    let bandwidth = Bandwidth {
+        ingress_rate: fields.count("ingressRate"),
+        ingress_burst: fields.count("ingressBurst"),
+        egress_rate: fields.count("egressRate"),
+        egress_burst: fields.count("egressBurst"),
+    };
+    for (key, limit) in bandwidth.named() {
+        if limit == Some(0) {
+            fields.problem(key, "is 0: write a larger number, or leave it out");
+        }
+    }
+    for (rate, burst, has_rate, has_burst) in [
+        (
+            "ingressRate",
+            "ingressBurst",
+            bandwidth.ingress_rate.is_some(),
+            bandwidth.ingress_burst.is_some(),
+        ),
+        (
+            "egressRate",
+            "egressBurst",
+            bandwidth.egress_rate.is_some(),
+            bandwidth.egress_burst.is_some(),
+        ),
+    ] {
+        if has_burst && !has_rate {
+            fields.problem(burst, format!("needs {rate} beside it"));
+        }
+    }
+    bandwidth
+}
+
+fn claim(fields: &mut Fields<'_>) -> Option<String> {
+    let claim = fields
+        .text("ipam-claim-reference")
+        .filter(|name| !name.is_empty())?;
+    if let Err(text) = name::object(claim) {
+        fields.problem("ipam-claim-reference", text);
+    }
+    if fields.has("ips") {
+        let text = "and \"ips\" exclude each other: the claim says which addresses";
+        fields.problem("ipam-claim-reference", text);
+    }
+    Some(claim.to_owned())
+}
+
+/// Lists that are there must have something in them.
+fn not_empty(fields: &mut Fields<'_>, key: &'static str, what: &str) {
+    if fields.list(key).is_some_and(<[_]>::is_empty) {
+        fields.problem(key, format!("is empty: write {what}, or leave it out"));
+    }
+}
+
+fn written((ip, length): &(IpAddr, Option<u8>)) -> String {
+    match length {
+        Some(length) => format!("{ip}/{length}"),
+        None => ip.to_string(),
+    }
 }

@@ -1,25 +1,30 @@
 //! What is asked for one container: `runtimeConfig`, `args.cni` and CNI_ARGS, in this order of
 //! precedence.
 
+use super::port_mappings;
 use crate::Fields;
-use crate::cni::{Args, Runtime};
+use crate::cni::{Args, POD_ANNOTATIONS, Runtime};
+use crate::pod::{ANNOTATIONS, NetworkSelection};
 use plexus_types::Mac;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Addresses by where they were asked for, and the MAC that wins.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     pub(super) runtime_ips: Vec<(IpAddr, Option<u8>)>,
     pub(super) args_ips: Vec<(IpAddr, Option<u8>)>,
     pub(super) env_ips: Vec<(IpAddr, Option<u8>)>,
     pub(super) gateways: Vec<IpAddr>,
-    pub(super) mac: Option<Mac>,
+    pub(crate) mac: Option<Mac>,
     pub(super) ignore_unknown: bool,
     /// `args` as it came, for plugins that we execute.
     pub(super) args: Option<Value>,
     /// Keys of `args.cni` that we do not know.
     pub(super) unknown: Vec<String>,
+    /// Addresses come from the subnets of the network itself, not from an `ipam` section.
+    pub(crate) has_subnets: bool,
 }
 
 impl Asked {
@@ -36,12 +41,25 @@ impl Asked {
             ignore_unknown: args.ignore_unknown,
             args: fields.value("args").cloned(),
             unknown: wishes.unknown,
+            has_subnets: false,
         };
         (asked, runtime)
     }
 
+    /// What a pod's annotation asks; `args` of the configuration has its `cni-args` in it already.
+    pub(crate) fn of(fields: &mut Fields<'_>, selection: &NetworkSelection) -> Self {
+        let wishes = fields.object("args", args_section).unwrap_or_default();
+        Self {
+            runtime_ips: selection.ips.clone(),
+            args_ips: wishes.ips,
+            mac: selection.mac.or(wishes.mac),
+            unknown: wishes.unknown,
+            ..Self::default()
+        }
+    }
+
     /// The addresses that win.
-    pub(super) fn ips(&self) -> &[(IpAddr, Option<u8>)] {
+    pub(crate) fn ips(&self) -> &[(IpAddr, Option<u8>)] {
         let origins = [&self.runtime_ips, &self.args_ips, &self.env_ips];
         origins
             .into_iter()
@@ -50,23 +68,49 @@ impl Asked {
     }
 }
 
-/// Keys come in any case here. Those that are neither `ips` nor `mac` are judged later, when it is
-/// known whether a plugin takes them.
+/// Puts the annotations back into what plugins get: one of them takes them.
+pub(super) fn keep_annotations(config: &Map<String, Value>, runtime: &mut Runtime) {
+    let sent = config.get("runtimeConfig").and_then(Value::as_object);
+    let is_it = |(key, _): &(&String, &Value)| key.eq_ignore_ascii_case(POD_ANNOTATIONS);
+    if let Some((key, value)) = sent.and_then(|sent| sent.iter().find(is_it)) {
+        runtime.raw.insert(key.clone(), value.clone());
+    }
+}
+
+/// Keys come in any case here. Those that we do not read are judged later, when it is known whether
+/// a plugin takes them. The annotations can be large: only those that matter are kept.
 fn runtime(fields: &mut Fields<'_>) -> Runtime {
     let Some(map) = fields.map_of("runtimeConfig") else {
         return Runtime::default();
     };
     let mut inner = Fields::any_case(map, fields.path_of("runtimeConfig"));
+    let rest = map
+        .iter()
+        .filter(|(key, _)| !key.eq_ignore_ascii_case(POD_ANNOTATIONS));
     let runtime = Runtime {
         ips: inner.parsed_list("ips"),
         mac: inner.parsed("mac"),
-        port_mappings: Vec::new(),
-        annotations: None,
-        raw: map.clone(),
+        port_mappings: port_mappings(&mut inner, false),
+        annotations: annotations(&mut inner),
+        raw: rest.map(|(k, v)| (k.clone(), v.clone())).collect(),
     };
     inner.accept_rest();
     fields.absorb(inner.finish());
     runtime
+}
+
+/// Their names do have a case.
+fn annotations(fields: &mut Fields<'_>) -> Option<BTreeMap<String, String>> {
+    let map = fields.map_of(POD_ANNOTATIONS)?;
+    let mut inner = Fields::new(map, fields.path_of(POD_ANNOTATIONS));
+    let kept = ANNOTATIONS.into_iter().filter_map(|name| {
+        let text = inner.text(name)?;
+        Some((name.to_owned(), text.to_owned()))
+    });
+    let kept = kept.collect();
+    inner.accept_rest();
+    fields.absorb(inner.finish());
+    Some(kept)
 }
 
 #[derive(Default)]

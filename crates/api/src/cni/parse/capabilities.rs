@@ -1,11 +1,31 @@
 //! Does somebody take what the runtime sends? A native network takes `ips` and `mac`; whatever
-//! else is declared or sent must be taken by a plugin that is executed.
+//! else is declared or sent must be taken by a plugin that is executed. Where the cluster says which
+//! networks there are, that is judged when it has.
 
 use super::{Head, OWN_TYPES};
 use crate::Fields;
-use crate::cni::{Body, How};
+use crate::cni::{Body, How, POD_ANNOTATIONS};
+
+/// What a configuration may declare that leaves its networks to the cluster.
+const USUAL: [&str; 12] = [
+    "ips",
+    "mac",
+    POD_ANNOTATIONS,
+    "portMappings",
+    "bandwidth",
+    "dns",
+    "cgroupPath",
+    "ipRanges",
+    "aliases",
+    "infinibandGUID",
+    "deviceID",
+    "CNIDeviceInfoFile",
+];
 
 pub(super) fn check(fields: &mut Fields<'_>, head: &Head, body: &Body) {
+    if matches!(body, Body::Pod | Body::Named(_)) {
+        return check_usual(fields, head);
+    }
     // A reference plugin's configuration declares what that plugin takes.
     let ours = head
         .plugin
@@ -28,6 +48,23 @@ pub(super) fn check(fields: &mut Fields<'_>, head: &Head, body: &Body) {
             let text = "is taken by no plugin here: a native network takes ips and mac";
             let name: String = name.chars().take(64).collect();
             fields.unsupported(&format!("runtimeConfig.{name}"), text);
+        }
+    }
+}
+
+fn check_usual(fields: &mut Fields<'_>, head: &Head) {
+    let sent = head
+        .runtime
+        .raw
+        .iter()
+        .filter(|(_, value)| !value.is_null());
+    let declared = head.capabilities.iter().map(|name| ("capabilities", name));
+    let sent = sent.map(|(name, _)| ("runtimeConfig", name));
+    for (section, name) in declared.chain(sent) {
+        if !USUAL.iter().any(|usual| usual.eq_ignore_ascii_case(name)) {
+            let name: String = name.chars().take(64).collect();
+            let text = format!("is not known: {} are", USUAL.join(", "));
+            fields.unsupported(&format!("{section}.{name}"), text);
         }
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn single(
 }
 
 /// The capabilities that the plugins of a chain declare.
-pub(super) fn takes(chain: &Chain, capability: &str) -> bool {
+pub(crate) fn takes(chain: &Chain, capability: &str) -> bool {
     let declares = |plugin: &Map<String, Value>| {
         let declared = plugin.get("capabilities").and_then(Value::as_object);
         declared.is_some_and(|declared| {

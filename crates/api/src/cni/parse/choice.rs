@@ -19,8 +19,12 @@ pub(super) const MISSING_IN_ENTRY: &str = "write \"provider\" (macvlan, bridge, 
      delegate with \"plugins\"), \"type\" (a reference plugin's configuration) or \"plugins\" (a \
      chain to execute)";
 
+/// The same for a NAD that has more in it than a network's name.
+pub(super) const MISSING_IN_NAD: &str = "write \"provider\" (macvlan, bridge, routed, or delegate \
+     with \"plugins\"), or remove the options so that the network is the cluster's by that name";
+
 /// A provider that there is not. `path` is where the network is written: empty at the top.
-pub(super) fn provider(name: &str, path: &str) -> String {
+pub(crate) fn provider(name: &str, path: &str) -> String {
     let wrong = shown(name);
     if REFERENCE_TYPES.contains(&name) {
         let place = if path.is_empty() {
@@ -68,7 +72,7 @@ pub(super) fn real_plugin(provider: &str, path: &str) -> String {
 }
 
 /// The name that was probably meant, by the same measure as for keys.
-fn meant(name: &str, names: &[&'static str]) -> Option<&'static str> {
+pub(crate) fn meant(name: &str, names: &[&'static str]) -> Option<&'static str> {
     let same = |choice: &&&str| choice.eq_ignore_ascii_case(name);
     if let Some(choice) = names.iter().find(same) {
         return Some(choice);

@@ -2,27 +2,35 @@
 //!
 //! ```text
 //! bytes ─► object ─► version ─► head (name, type, requests, prevResult, attachments)
-//!                                └─► body: one network, or `networks` with `default-gw`
+//!                                └─► body: one network, `networks` with `default-gw`, the pod's
+//!                                     own, or one that the cluster knows by its name
 //!                                     └─► capabilities: does somebody take what is asked?
 //! ```
 
 pub(crate) mod asked;
 mod capabilities;
-mod chain;
-mod choice;
+pub(crate) mod chain;
+pub(crate) mod choice;
 pub(crate) mod common;
-mod ipam;
+pub(crate) mod ipam;
 mod lenient;
-mod native;
-mod network;
+mod named;
+pub(crate) mod native;
+pub(crate) mod network;
+mod ports;
 mod standalone;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use super::from::flattened;
 pub use lenient::{Remains, RemainsNetwork};
+pub(crate) use named::{in_nad as named_in_nad, is_named, unused};
+pub(crate) use ports::port_mappings;
 pub(crate) use standalone::default_gw;
 
-use super::{Args, Body, Code, Error, NetConf, Network, Outcome, ValidAttachment, Version};
+use super::{
+    Args, Body, Code, Error, NetConf, Network, Outcome, POD_ANNOTATIONS, ValidAttachment, Version,
+};
 use crate::text::shown;
 use crate::{Fields, Problems, document};
 use asked::Asked;
@@ -32,7 +40,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// The largest configuration that anyone should accept, in bytes.
-pub const MAX_CONFIG: usize = 1 << 20;
+///
+/// A runtime passes all of a pod's annotations along, which may have 256 KiB before they are quoted.
+pub const MAX_CONFIG: usize = 2 << 20;
 
 /// The names that the shim is installed under.
 pub const OWN_TYPES: [&str; 5] = [
@@ -63,13 +73,14 @@ const REFERENCE_TYPES: [&str; 15] = [
 ];
 
 /// What the top of every configuration may have, whatever its kind.
-const TOP_KEYS: [&str; 14] = [
+pub(crate) const TOP_KEYS: [&str; 15] = [
     "cniVersion",
     "cniVersions",
     "name",
     "type",
     "disableCheck",
     "disableGC",
+    "loadOnlyInlinedPlugins",
     "capabilities",
     "runtimeConfig",
     "args",
@@ -88,10 +99,13 @@ impl NetConf {
         let map = object(bytes)?;
         let version = version_of(&map)?;
         let mut fields = Fields::new(&map, "");
-        let head = Head::read(&mut fields, version, args);
-        let body = body(&mut fields, &head, version);
+        let mut head = Head::read(&mut fields, version, args);
+        let body = body(&mut fields, &mut head, version);
         if let Some(body) = &body {
             capabilities::check(&mut fields, &head, body);
+            if body.takes(POD_ANNOTATIONS) {
+                asked::keep_annotations(&map, &mut head.runtime);
+            }
         }
         let problems = fields.finish().without_repetition();
         match (problems.0.is_empty(), head.name, head.plugin, body) {
@@ -102,7 +116,7 @@ impl NetConf {
                 body,
                 prev_result: head.prev_result,
                 runtime: head.runtime,
-                warnings: Vec::new(),
+                warnings: head.warnings,
                 valid_attachments: head.attachments,
             }),
             _ => Err(invalid(&map, &problems)),
@@ -119,6 +133,7 @@ struct Head {
     prev_result: Option<Outcome>,
     attachments: Option<Vec<ValidAttachment>>,
     capabilities: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl Head {
@@ -136,6 +151,7 @@ impl Head {
         other_versions(fields);
         fields.flag("disableCheck");
         fields.flag("disableGC");
+        fields.flag("loadOnlyInlinedPlugins");
         fields.parsed::<PathBuf>("agentSocket");
         let (asked, runtime) = Asked::read(fields, args);
         let prev_result = prev_result(fields, version);
@@ -149,6 +165,7 @@ impl Head {
             prev_result,
             attachments,
             capabilities,
+            warnings: Vec::new(),
         }
     }
 }
@@ -207,6 +224,14 @@ fn version_of(map: &Map<String, Value>) -> Result<Version, Error> {
         }
     };
     Version::parse(text).ok_or_else(|| incompatible("network configuration", text))
+}
+
+/// The version of an object that many pods use; none written is the newest that all plugins know.
+pub(crate) fn version_or_newest(map: &Map<String, Value>) -> Result<Version, Error> {
+    match map.get("cniVersion") {
+        None | Some(Value::Null) => Ok(Version::V1_0_0),
+        Some(_) => version_of(map),
+    }
 }
 
 /// `cniVersions` lets a runtime choose; by now it has chosen.
@@ -271,9 +296,14 @@ fn attachments(fields: &mut Fields<'_>) -> Option<Vec<ValidAttachment>> {
     all.map(|all| all.into_iter().collect())
 }
 
-fn body(fields: &mut Fields<'_>, head: &Head, version: Version) -> Option<Body> {
+fn body(fields: &mut Fields<'_>, head: &mut Head, version: Version) -> Option<Body> {
     if fields.has("networks") {
         return standalone::read(fields, head, version);
+    }
+    if is_named(fields.map()) {
+        let (fq_name, warnings) = named::read(fields);
+        head.warnings = warnings;
+        return Some(Body::Named(fq_name));
     }
     fields.know(&["networks"]);
     let source_routing = fields.flag("sourceRouting");
@@ -289,7 +319,7 @@ fn body(fields: &mut Fields<'_>, head: &Head, version: Version) -> Option<Body> 
     }))
 }
 
-fn invalid(map: &Map<String, Value>, problems: &Problems) -> Error {
+pub(crate) fn invalid(map: &Map<String, Value>, problems: &Problems) -> Error {
     let name = map
         .get("name")
         .and_then(Value::as_str)

@@ -9,7 +9,7 @@ use plexus_types::IfName;
 
 /// Who the options are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Written {
+pub(crate) enum Written {
     /// Us: a key that we do not understand is an error.
     ForUs,
     /// The reference plugin: such a key makes us execute it.
@@ -18,7 +18,7 @@ pub(super) enum Written {
 
 /// The native providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Macvlan,
     Bridge,
     Routed,
@@ -26,7 +26,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// The value of `provider`.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         match text {
             "macvlan" => Some(Kind::Macvlan),
             "bridge" => Some(Kind::Bridge),
@@ -50,7 +50,7 @@ impl Kind {
 }
 
 /// Every key that some native network has; for messages about networks of no known kind.
-pub(super) const ALL_OPTIONS: [&str; 20] = [
+pub(crate) const ALL_OPTIONS: [&str; 20] = [
     "master",
     "mode",
     "mtu",
@@ -74,7 +74,7 @@ pub(super) const ALL_OPTIONS: [&str; 20] = [
 ];
 
 /// Reads the options of one native network. `asked` is what the request adds to it.
-pub(super) fn read(
+pub(crate) fn read(
     fields: &mut Fields<'_>,
     kind: Kind,
     written: Written,
@@ -95,7 +95,7 @@ pub(super) fn read(
         })),
     };
     let ipam = ipam::read(fields, kind.name(), asked);
-    if kind == Kind::Routed && !fields.has("ipam") {
+    if kind == Kind::Routed && !fields.has("ipam") && !asked.has_subnets {
         fields.missing("ipam", "a routed network needs addresses to route to");
     }
     check_asked(fields, asked);
@@ -114,8 +114,9 @@ pub(super) fn read(
 }
 
 /// What is asked for must have a place in the network.
-fn check_asked(fields: &mut Fields<'_>, asked: &Asked) {
-    if let (Some((ip, _)), false) = (asked.ips().first(), fields.has("ipam")) {
+pub(crate) fn check_asked(fields: &mut Fields<'_>, asked: &Asked) {
+    let addressed = fields.has("ipam") || asked.has_subnets;
+    if let (Some((ip, _)), false) = (asked.ips().first(), addressed) {
         let text = format!("is missing, but the address {ip} is asked for: write one");
         fields.problem("ipam", text);
     }

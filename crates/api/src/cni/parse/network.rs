@@ -51,6 +51,28 @@ pub(super) fn top(
     }
 }
 
+/// The one plugin of a NAD: ours, or any.
+pub(crate) fn of_nad(
+    fields: &mut Fields<'_>,
+    plugin: &str,
+    version: Version,
+    asked: &Asked,
+) -> Option<How> {
+    if !OWN_TYPES.contains(&plugin) {
+        return typed(fields, plugin, &TOP_KEYS, version, asked);
+    }
+    if !fields.has("provider") && !fields.has("plugins") {
+        fields.missing("provider", choice::MISSING_IN_NAD);
+        return unclear(fields);
+    }
+    ours_or_chain(fields, version, asked)
+}
+
+/// The list of plugins of a NAD.
+pub(crate) fn of_list(fields: &mut Fields<'_>, version: Version, asked: &Asked) -> Option<How> {
+    chain::plugins(fields, version, asked).map(How::Delegate)
+}
+
 /// An element of `networks`.
 pub(super) fn entry(fields: &mut Fields<'_>, version: Version, asked: &Asked) -> Option<Network> {
     let name = fields.parsed::<NetworkName>("name");
@@ -91,7 +113,7 @@ pub(super) fn entry(fields: &mut Fields<'_>, version: Version, asked: &Asked) ->
 }
 
 /// Source routing needs to know the addresses before the interface is made.
-pub(super) fn check_source_routing(fields: &mut Fields<'_>, wanted: bool, how: Option<&How>) {
+pub(crate) fn check_source_routing(fields: &mut Fields<'_>, wanted: bool, how: Option<&How>) {
     if let (true, Some(How::Delegate(_))) = (wanted, how) {
         let text = "is for native networks: this one is executed; add the plugin \"sbr\" to its \
                     \"plugins\", or leave it out";

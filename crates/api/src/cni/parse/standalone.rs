@@ -21,6 +21,19 @@ pub(super) fn read(fields: &mut Fields<'_>, head: &Head, version: Version) -> Op
             format!("{plugin} has no \"networks\": write plexus-cni"),
         );
     }
+    if fields.value("networks").is_some_and(|value| value == "pod") {
+        if fields.flag("sourceRouting") {
+            let text = "is a property of a network: write it there, or leave it out";
+            fields.unsupported("sourceRouting", text);
+        }
+        return Some(Body::Pod);
+    }
+    if let Some(word) = fields.value("networks").and_then(Value::as_str) {
+        let text = format!("is {}: write \"pod\", or a list of networks", shown(word));
+        fields.problem("networks", text);
+        default_gw(fields);
+        return None;
+    }
     // The request is about the interface that the runtime knows: the first.
     let nothing = Asked::default();
     let read = |entry: &mut Fields<'_>, i| {

@@ -3,7 +3,7 @@
 mod fixed;
 pub(super) mod host_local;
 mod plexus;
-mod span;
+pub(crate) mod span;
 #[cfg(test)]
 mod tests;
 

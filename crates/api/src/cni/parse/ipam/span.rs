@@ -6,15 +6,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The addresses from `first` to `last`, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Span {
-    pub(super) family: Family,
-    pub(super) first: u128,
-    pub(super) last: u128,
+pub(crate) struct Span {
+    pub(crate) family: Family,
+    pub(crate) first: u128,
+    pub(crate) last: u128,
 }
 
 impl Span {
     /// All addresses of a prefix.
-    pub(super) fn of(net: &IpNet) -> Self {
+    pub(crate) fn of(net: &IpNet) -> Self {
         let family = Family::of(net.addr());
         Self {
             family,
@@ -25,7 +25,7 @@ impl Span {
 
     /// The addresses that interfaces can have: neither the network's own, nor the broadcast
     /// address. Where there are but two or one, all.
-    pub(super) fn usable(net: &IpNet) -> Self {
+    pub(crate) fn usable(net: &IpNet) -> Self {
         let all = Self::of(net);
         if net.prefix_len() + 1 >= all.family.bits() {
             return all;
@@ -39,16 +39,16 @@ impl Span {
     }
 
     /// How many addresses; `u128::MAX` stands for all of IPv6.
-    pub(super) fn len(&self) -> u128 {
+    pub(crate) fn len(&self) -> u128 {
         (self.last - self.first).saturating_add(1)
     }
 
-    pub(super) fn holds(&self, address: IpAddr) -> bool {
+    pub(crate) fn holds(&self, address: IpAddr) -> bool {
         self.family == Family::of(address) && (self.first..=self.last).contains(&number(address))
     }
 
     /// What two spans share.
-    pub(super) fn shared(&self, other: &Self) -> Option<Self> {
+    pub(crate) fn shared(&self, other: &Self) -> Option<Self> {
         let first = self.first.max(other.first);
         let last = self.last.min(other.last);
         (self.family == other.family && first <= last).then_some(Self {
@@ -61,7 +61,7 @@ impl Span {
 
 /// Pairs of spans that overlap, each as (earlier, later) position. Not all pairs if many overlap,
 /// but at least one for each span that overlaps another.
-pub(super) fn overlaps(spans: &[Span]) -> Vec<(usize, usize)> {
+pub(crate) fn overlaps(spans: &[Span]) -> Vec<(usize, usize)> {
     let mut sorted: Vec<(Span, usize)> = spans.iter().copied().zip(0..).collect();
     sorted.sort_unstable();
     let mut pairs = Vec::new();
@@ -80,7 +80,7 @@ pub(super) fn overlaps(spans: &[Span]) -> Vec<(usize, usize)> {
     pairs
 }
 
-pub(super) fn number(address: IpAddr) -> u128 {
+pub(crate) fn number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => u128::from(u32::from(address)),
         IpAddr::V6(address) => u128::from(address),
@@ -88,7 +88,7 @@ pub(super) fn number(address: IpAddr) -> u128 {
 }
 
 /// The address of a number; the upper bits of an IPv4 address are cut.
-pub(super) fn address(family: Family, number: u128) -> IpAddr {
+pub(crate) fn address(family: Family, number: u128) -> IpAddr {
     match family {
         Family::V4 => Ipv4Addr::from((number & u128::from(u32::MAX)) as u32).into(),
         Family::V6 => Ipv6Addr::from(number).into(),

@@ -1,0 +1,97 @@
+//! A network from what the cluster knows of it: the configuration of a NetworkAttachmentDefinition,
+//! or the spec of a `Network`. Owns how a pod's wishes enter either. Gives the same [`Network`] that
+//! an entry of an inline configuration gives.
+
+mod nad;
+mod object;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use nad::flattened;
+pub use object::ObjectFacts;
+pub(crate) use object::provider_problems;
+
+use super::{Code, Error, How, Network, parse};
+use crate::Fields;
+use crate::objects::NetworkSpec;
+use crate::pod::NetworkSelection;
+use plexus_types::NetworkName;
+use serde_json::{Map, Value};
+
+impl Network {
+    /// The network of a NAD: one plugin or a list. Native where every key is understood, else
+    /// executed. `name` is the NAD's, used where the configuration has none. What is asked for and
+    /// nothing takes (no plugin declares the capability) is an error. `interface` is as asked.
+    pub fn from_config(
+        name: &NetworkName,
+        config: &Map<String, Value>,
+        asked: &NetworkSelection,
+    ) -> Result<Self, Error> {
+        let version = parse::version_or_newest(config)?;
+        nad::read(name, config, version, asked, "")
+            .map_err(|problems| parse::invalid(&nad::with_name(config, name), &problems))
+    }
+
+    /// The network of a `Network` object. Errors: what [`NetworkSpec::problems`] says; an overlay
+    /// without a number (try again later); an external provider; a wish that it cannot fulfil.
+    pub fn from_spec(
+        name: &NetworkName,
+        spec: &NetworkSpec,
+        facts: &ObjectFacts,
+        asked: &NetworkSelection,
+    ) -> Result<Self, Error> {
+        let mut problems = spec.problems();
+        if problems.0.is_empty() {
+            object::check_ready(name, spec, facts)?;
+            match object::read(name, spec, facts, asked) {
+                Ok(network) => return Ok(network),
+                Err(found) => problems = found,
+            }
+        }
+        Err(Error::new(
+            Code::InvalidConfig,
+            format!("Network {name}: {problems}"),
+            "correct the object, or what the pod asks of it: nothing was changed",
+        ))
+    }
+}
+
+/// Everything that is asked for must be taken by somebody. `declared` are the capabilities of a
+/// native network: all that it has if it is written for us.
+fn check_taken(
+    fields: &mut Fields<'_>,
+    asked: &NetworkSelection,
+    how: &How,
+    declared: impl Fn(&str) -> bool,
+) {
+    for key in asked.runtime_config().keys() {
+        let taken = match how {
+            How::Native(_) => ["ips", "mac"].contains(&key.as_str()) && declared(key),
+            How::Delegate(_) if key == "deviceID" => true,
+            How::Delegate(chain) => parse::chain::takes(chain, key),
+        };
+        if !taken {
+            let text = match how {
+                How::Native(_) if ["ips", "mac"].contains(&key.as_str()) => {
+                    "is asked for by the pod, but not declared: write it as true there"
+                }
+                How::Native(_) => {
+                    "is asked for by the pod, but a native network has only ips and mac"
+                }
+                How::Delegate(_) => {
+                    "is asked for by the pod, but no plugin declares it: write it as true in the \
+                     plugin that takes it"
+                }
+            };
+            fields.unsupported(&format!("capabilities.{key}"), text);
+        }
+    }
+    if let (Some(claim), How::Native(_)) = (&asked.ipam_claim, how) {
+        let text =
+            format!("{claim} is asked for by the pod, but native networks take no IPAMClaim");
+        fields.unsupported("ipam-claim-reference", text);
+    }
+    for key in asked.others.keys().take(8) {
+        fields.unsupported(key, "is asked for by the pod, but nobody here knows it");
+    }
+}

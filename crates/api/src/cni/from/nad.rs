@@ -1,0 +1,160 @@
+//! The configuration of a NAD.
+
+use super::check_taken;
+use crate::cni::parse::asked::Asked;
+use crate::cni::parse::{self, OWN_TYPES, TOP_KEYS, common, network};
+use crate::cni::{How, Network, Version};
+use crate::pod::NetworkSelection;
+use crate::{Fields, Problems};
+use plexus_types::{NetworkName, PluginType};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+
+/// What a runtime inserts: in an object that many pods use it can only be wrong.
+const INSERTED: [&str; 4] = [
+    "runtimeConfig",
+    "prevResult",
+    "cni.dev/valid-attachments",
+    "cni.dev/attachments",
+];
+
+/// The configuration with a name, for messages.
+pub(super) fn with_name(config: &Map<String, Value>, name: &NetworkName) -> Map<String, Value> {
+    let own = config.get("name").and_then(Value::as_str);
+    let name = own.filter(|own| !own.is_empty()).unwrap_or(name.as_str());
+    Map::from_iter([("name".to_owned(), json!(name))])
+}
+
+/// Reads it; `path` is where it is found.
+pub(super) fn read(
+    name: &NetworkName,
+    config: &Map<String, Value>,
+    version: Version,
+    asked: &NetworkSelection,
+    path: &str,
+) -> Result<Network, Problems> {
+    let mut config = flattened(config).unwrap_or_else(|| config.clone());
+    let wrong = merge_args(&mut config, &asked.cni_args);
+    let mut fields = Fields::new(&config, path);
+    if let Some(text) = wrong {
+        fields.problem("args", text);
+    }
+    let own_name = head(&mut fields);
+    let wishes = Asked::of(&mut fields, asked);
+    let source_routing = fields.flag("sourceRouting");
+    let capabilities = common::capabilities(&mut fields);
+    let plugin = fields.parsed::<PluginType>("type");
+    let is_list = fields.has("plugins") && plugin.is_none();
+    let how = match &plugin {
+        _ if fields.has("networks") => {
+            let text = "is for a runtime's own configuration: a NAD is one network";
+            fields.problem("networks", text);
+            fields.accept_rest();
+            None
+        }
+        _ if is_list => network::of_list(&mut fields, version, &wishes),
+        Some(plugin) => network::of_nad(&mut fields, plugin.as_str(), version, &wishes),
+        None => {
+            if fields.lacks("type") {
+                fields.missing("type", "write the plugin's name, or \"plugins\"");
+            }
+            fields.accept_rest();
+            None
+        }
+    };
+    network::check_source_routing(&mut fields, source_routing, how.as_ref());
+    if let Some(how) = &how {
+        let ours = plugin.is_some_and(|name| OWN_TYPES.contains(&name.as_str()));
+        check_taken(&mut fields, asked, how, |key| {
+            ours || capabilities.iter().any(|name| name == key)
+        });
+    }
+    let problems = fields.finish().without_repetition();
+    match (problems.0.is_empty(), how) {
+        (true, Some(how)) => Ok(Network {
+            name: own_name.unwrap_or_else(|| name.clone()),
+            interface: asked.interface.clone(),
+            source_routing,
+            how: with_device(how, asked),
+            runtime: Some(asked.runtime_config()),
+        }),
+        _ => Err(problems),
+    }
+}
+
+/// A list of one plugin is that plugin.
+pub(crate) fn flattened(config: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let list = config.get("plugins")?.as_array()?;
+    let ([Value::Object(plugin)], false) = (list.as_slice(), config.contains_key("type")) else {
+        return None;
+    };
+    let mut flat = plugin.clone();
+    let above = config.iter().filter(|(key, _)| *key != "plugins");
+    for (key, value) in above {
+        flat.insert(key.clone(), value.clone());
+    }
+    Some(flat)
+}
+
+/// What stands at the top of every configuration. Gives its own name, if it has one.
+fn head(fields: &mut Fields<'_>) -> Option<NetworkName> {
+    fields.know(&TOP_KEYS);
+    for key in INSERTED {
+        if fields.has(key) {
+            fields.problem(key, "is inserted by the runtime: remove it");
+        }
+    }
+    for key in ["disableCheck", "disableGC", "loadOnlyInlinedPlugins"] {
+        fields.flag(key);
+    }
+    fields.parsed::<PathBuf>("agentSocket");
+    fields.parsed("name")
+}
+
+/// The pod's `cni-args` go to every plugin, and win. An error if there is no place for them.
+fn merge_args(config: &mut Map<String, Value>, wishes: &Map<String, Value>) -> Option<String> {
+    if wishes.is_empty() {
+        return None;
+    }
+    let plugins = match config.get_mut("plugins").and_then(Value::as_array_mut) {
+        None => return merge(config, wishes),
+        Some(plugins) => plugins,
+    };
+    let maps = plugins.iter_mut().filter_map(Value::as_object_mut);
+    let wrong: Vec<String> = maps.filter_map(|plugin| merge(plugin, wishes)).collect();
+    wrong.into_iter().next()
+}
+
+fn merge(plugin: &mut Map<String, Value>, wishes: &Map<String, Value>) -> Option<String> {
+    let mut place = plugin;
+    for key in ["args", "cni"] {
+        let next = place.entry(key).or_insert(Value::Null);
+        if next.is_null() {
+            *next = Value::Object(Map::new());
+        }
+        match next.as_object_mut() {
+            Some(map) => place = map,
+            None => {
+                return Some(format!(
+                    "{key} is not an object: the pod's cni-args go there"
+                ));
+            }
+        }
+    }
+    for (key, value) in wishes {
+        place.insert(key.clone(), value.clone());
+    }
+    None
+}
+
+/// A device that is asked for, for a plugin that does not declare the capability: as an option, which
+/// is how delegating plugins have always passed it.
+fn with_device(mut how: How, asked: &NetworkSelection) -> How {
+    if let (How::Delegate(chain), Some(device)) = (&mut how, &asked.device_id)
+        && !parse::chain::takes(chain, "deviceID")
+        && let Some(first) = chain.plugins.first_mut()
+    {
+        first.insert("deviceID".to_owned(), json!(device));
+    }
+    how
+}

@@ -1,0 +1,226 @@
+//! The spec of a `Network`.
+
+use super::{check_taken, nad};
+use crate::cni::parse::asked::Asked;
+use crate::cni::parse::native::{self, Kind, Written};
+use crate::cni::parse::{common, version_or_newest};
+use crate::cni::{
+    BlockIpam, Code, Error, How, Ipam, Native, Network, Overlay, Provider, RouteConf,
+};
+use crate::fault::fault;
+use crate::objects::{NetworkSpec, RouteSpec};
+use crate::pod::NetworkSelection;
+use crate::{Fields, Problems};
+use ipnet::IpNet;
+use plexus_types::NetworkName;
+use serde_json::{Map, Value, json};
+
+/// What the cluster knows of a `Network` object beside its spec.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ObjectFacts {
+    /// Its UID.
+    pub uid: String,
+    /// `overlay`: its number, once it has one.
+    pub vni: Option<u32>,
+    /// The blocks that this node owns of it.
+    pub blocks: Vec<IpNet>,
+    /// `routed`: what is reached without masquerading beside its own subnets.
+    pub not_masq: Vec<IpNet>,
+}
+
+/// Where the options are found.
+const PATH: &str = "spec.config";
+
+/// What is wrong with the options of the provider, whatever the cluster knows.
+pub(crate) fn provider_problems(spec: &NetworkSpec) -> Problems {
+    let Ok(name) = NetworkName::new("network") else {
+        return Problems::default();
+    };
+    let nothing = NetworkSelection::default();
+    read(&name, spec, &ObjectFacts::default(), &nothing)
+        .err()
+        .unwrap_or_default()
+}
+
+/// Whether pods can use it now.
+pub(super) fn check_ready(
+    name: &NetworkName,
+    spec: &NetworkSpec,
+    facts: &ObjectFacts,
+) -> Result<(), Error> {
+    let provider = spec.provider_name();
+    if provider.contains('/') {
+        return Err(Error::new(
+            Code::TryAgainLater,
+            format!(
+                "Network {name}: its provider {provider} is external, and none of that name is connected"
+            ),
+            "start the provider, or write overlay, routed, macvlan, bridge or delegate",
+        ));
+    }
+    if provider == "overlay" && facts.vni.is_none() {
+        return Err(Error::new(
+            Code::TryAgainLater,
+            format!("Network {name}: it has no number yet"),
+            "the controller gives it one: is it running?",
+        ));
+    }
+    Ok(())
+}
+
+/// Reads the options of its provider. An external provider's are its own.
+pub(super) fn read(
+    name: &NetworkName,
+    spec: &NetworkSpec,
+    facts: &ObjectFacts,
+    asked: &NetworkSelection,
+) -> Result<Network, Problems> {
+    let provider = spec.provider_name();
+    let network = match (provider, Kind::parse(provider)) {
+        ("delegate", _) => return delegate(name, spec, asked),
+        ("overlay", _) => options(spec, asked, |fields, wishes| {
+            let dns = fields.object("dns", common::dns).unwrap_or_default();
+            native::check_asked(fields, wishes);
+            Some(Native {
+                provider: Provider::Overlay(overlay(spec, facts)),
+                ipam: None,
+                mac: wishes.mac,
+                ips: wishes.ips().to_vec(),
+                mtu: common::mtu(fields),
+                dns,
+            })
+        }),
+        (_, Some(kind)) => options(spec, asked, |fields, wishes| {
+            let native = native::read(fields, kind, Written::ForUs, wishes)?;
+            Some(with_spec(native, spec, facts))
+        }),
+        _ => return Err(Problems::default()),
+    };
+    let mut native = network?;
+    native.mtu = native.mtu.or(spec.mtu);
+    if !spec.subnets.is_empty() {
+        native.ipam = Some(Ipam::Blocks(blocks(spec, facts)));
+    }
+    Ok(Network {
+        name: name.clone(),
+        interface: asked.interface.clone(),
+        source_routing: source_routing(spec),
+        how: How::Native(native),
+        runtime: Some(asked.runtime_config()),
+    })
+}
+
+/// Reads `config` of a native provider together with what the spec has for all of them.
+fn options(
+    spec: &NetworkSpec,
+    asked: &NetworkSelection,
+    read: impl FnOnce(&mut Fields<'_>, &Asked) -> Option<Native>,
+) -> Result<Native, Problems> {
+    let mut config = spec.config.clone();
+    if !asked.cni_args.is_empty() {
+        config.insert("args".to_owned(), json!({"cni": asked.cni_args}));
+    }
+    let mut fields = Fields::new(&config, PATH);
+    if spec.config.contains_key("args") {
+        fields.problem("args", "is what a pod asks: remove it");
+    }
+    if spec.config.get("ipam").is_some_and(|ipam| !ipam.is_null()) && !spec.subnets.is_empty() {
+        let text = "and spec.subnets exclude each other: keep one of them";
+        fields.problem("ipam", text);
+    }
+    let mtu = spec.config.get("mtu").and_then(Value::as_u64);
+    if let (Some(inner), Some(outer)) = (mtu, spec.mtu)
+        && inner != u64::from(outer)
+    {
+        fields.problem(
+            "mtu",
+            format!("is {inner}, but spec.mtu is {outer}: keep one"),
+        );
+    }
+    fields.flag("sourceRouting");
+    let mut wishes = Asked::of(&mut fields, asked);
+    wishes.has_subnets = !spec.subnets.is_empty();
+    let native = read(&mut fields, &wishes);
+    if let Some(native) = native {
+        let how = How::Native(native);
+        check_taken(&mut fields, asked, &how, |_| true);
+        let problems = fields.finish().without_repetition();
+        return match (problems.0.is_empty(), how) {
+            (true, How::Native(native)) => Ok(native),
+            _ => Err(problems),
+        };
+    }
+    Err(fields.finish().without_repetition())
+}
+
+/// Plugins to execute: nothing of the spec but `config` reaches them.
+fn delegate(
+    name: &NetworkName,
+    spec: &NetworkSpec,
+    asked: &NetworkSelection,
+) -> Result<Network, Problems> {
+    let version = version_or_newest(&spec.config)
+        .map_err(|error| fault(format!("{PATH}.cniVersion"), error.msg))?;
+    let mut config: Map<String, Value> = spec.config.clone();
+    if config.get("type").is_none() && config.get("plugins").is_none() {
+        return Err(fault(
+            format!("{PATH}.plugins"),
+            "is missing: write the list of plugins to execute",
+        ));
+    }
+    config.remove("cniVersion");
+    nad::read(name, &config, version, asked, PATH)
+}
+
+fn overlay(spec: &NetworkSpec, facts: &ObjectFacts) -> Overlay {
+    let subnets = spec.subnets.values();
+    Overlay {
+        uid: facts.uid.clone(),
+        vni: facts.vni.unwrap_or_default(),
+        subnets: subnets
+            .map(|subnet| (subnet.cidr.trunc(), spec.gateway_of(subnet)))
+            .collect(),
+        snat: spec.snat,
+        source_check: spec.source_check,
+    }
+}
+
+/// What the spec says of every provider enters the options of this one.
+fn with_spec(mut native: Native, spec: &NetworkSpec, facts: &ObjectFacts) -> Native {
+    match &mut native.provider {
+        Provider::Routed(routed) => {
+            routed.ip_masq |= spec.snat;
+            routed.not_masq = facts.not_masq.clone();
+            routed.source_check = spec.source_check;
+        }
+        Provider::Bridge(bridge) => bridge.ip_masq |= spec.snat,
+        Provider::Macvlan(_) | Provider::Overlay(_) => {}
+    }
+    native
+}
+
+fn blocks(spec: &NetworkSpec, facts: &ObjectFacts) -> BlockIpam {
+    BlockIpam {
+        uid: facts.uid.clone(),
+        subnets: spec.block_subnets(),
+        blocks: facts.blocks.clone(),
+        routes: spec.routes.iter().map(route).collect(),
+    }
+}
+
+fn route(route: &RouteSpec) -> RouteConf {
+    RouteConf {
+        dst: route.dst,
+        gw: route.gw,
+        mtu: None,
+        advmss: None,
+        priority: None,
+        table: None,
+        scope: None,
+    }
+}
+
+fn source_routing(spec: &NetworkSpec) -> bool {
+    let value = spec.config.get("sourceRouting");
+    value.and_then(Value::as_bool).unwrap_or_default()
+}

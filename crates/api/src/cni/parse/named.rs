@@ -1,0 +1,82 @@
+//! A configuration that only names a network: one of our types, and nothing that says how. What the
+//! network is, the cluster knows. Owns when that is so, and what such a configuration may have.
+
+use super::native::ALL_OPTIONS;
+use super::{TOP_KEYS, choice};
+use crate::Fields;
+use crate::cni::FqName;
+use crate::pod::fq_name;
+use serde_json::{Map, Value};
+
+/// The names that such a configuration has as its `type`.
+pub(crate) const NAMED_TYPES: [&str; 2] = ["plexus-cni", "contrail-k8s-cni"];
+
+/// What the original's plugin has under `contrail`, of which nothing has a meaning here: there is
+/// one agent, and it is found by `agentSocket`.
+const ORIGINAL: [&str; 13] = [
+    "cluster-name",
+    "mode",
+    "meta-plugin",
+    "vif-type",
+    "parent-interface",
+    "mtu",
+    "vrouter-ip",
+    "vrouter-port",
+    "config-dir",
+    "poll-timeout",
+    "poll-retries",
+    "log-level",
+    "log-file",
+];
+
+/// Whether it is one. A key of a native network, or one that was probably meant to say how the
+/// network is made, makes it an inline configuration with a mistake.
+pub(crate) fn is_named(config: &Map<String, Value>) -> bool {
+    let named = config
+        .get("type")
+        .and_then(Value::as_str)
+        .is_some_and(|name| NAMED_TYPES.contains(&name));
+    let says_how = |(key, value): (&String, &Value)| match key.as_str() {
+        _ if value.is_null() => false,
+        "network" => value.is_array(),
+        "contrail" | "args" => false,
+        key if TOP_KEYS.contains(&key) => false,
+        key if ALL_OPTIONS.contains(&key) => true,
+        key => choice::meant(key, &["provider", "plugins", "networks"]).is_some(),
+    };
+    named && !config.iter().any(says_how)
+}
+
+/// Reads what it has of its own: `network`, and `contrail`, about which the second part warns.
+pub(super) fn read(fields: &mut Fields<'_>) -> (Option<FqName>, Vec<String>) {
+    let fq_name = fields.object("network", fq_name).flatten();
+    let original = fields.object("contrail", |contrail| {
+        contrail.know(&ORIGINAL);
+        let text = "must be text or a number";
+        for (key, value) in contrail.map() {
+            if value.is_object() || value.is_array() {
+                contrail.problem(key, text);
+            }
+        }
+    });
+    let warning = original.map(|()| unused());
+    if fields.flag("sourceRouting") {
+        let text = "is for inline configurations: leave it out";
+        fields.unsupported("sourceRouting", text);
+    }
+    (fq_name, warning.into_iter().collect())
+}
+
+/// What is said of the original's options.
+pub(crate) fn unused() -> String {
+    "\"contrail\" has options of the original's agent, which have no meaning here".to_owned()
+}
+
+/// The same of a NAD's configuration, whose top is known but not used.
+pub(crate) fn in_nad(fields: &mut Fields<'_>) -> Option<FqName> {
+    fields.know(&TOP_KEYS);
+    if let Err(error) = super::version_or_newest(fields.map()) {
+        fields.problem("cniVersion", error.msg);
+    }
+    read(fields).0
+}

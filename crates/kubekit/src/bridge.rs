@@ -16,13 +16,16 @@ use std::time::Duration;
 /// Where the configuration is: after any of Plexus.
 pub const CONFLIST: &str = "/etc/cni/net.d/10-bridge.conflist";
 
-/// Writes every node's configuration and the routes to all others. May be repeated.
+/// Writes the configuration of every node that is up, and the routes to all others. May be repeated.
 pub(crate) fn configure(lab: &Lab, spec: &Spec) -> Result<()> {
     let mut ranges = BTreeMap::new();
     for name in &spec.nodes {
         ranges.insert(name.as_str(), ranges_of(lab, spec, name)?);
     }
     for (name, own) in &ranges {
+        if !node::is_up(lab.layout(), name) {
+            continue;
+        }
         let mut routes = String::new();
         for (other, there) in ranges.iter().filter(|(other, _)| *other != name) {
             let index = index_of(other)?;

@@ -32,21 +32,13 @@ impl Lab {
         let tools = Tools::find()?;
         let layout = Layout::of(&spec.prefix)?;
         claim(&layout)?;
-        spec.write(&layout)?;
-        pki::make(&layout)?;
-        image::make(&layout, spec.binaries.as_ref())?;
-        underlay::make(&layout)?;
-        pki::make_outside(&layout, relay::start(&layout)?)?;
-        let api = Api::connect(&layout.kubeconfig())?;
-        let lab = Self { layout, tools, api };
-        lab.start_all(spec)?;
-        match spec.cni {
-            Cni::Bridge => bridge::configure(&lab, spec)?,
-            Cni::Plexus => install::install(&lab, spec)?,
-            Cni::None => return Ok(lab),
-        }
-        lab.wait_nodes(&spec.nodes.iter().map(String::as_str).collect::<Vec<_>>())?;
-        Ok(lab)
+        Self::rise(layout.clone(), tools, spec).with_context(|| {
+            format!(
+                "lab {0} is not up; look at {1}/log, then `kubelab down --prefix {0}`",
+                layout.prefix(),
+                layout.state().display()
+            )
+        })
     }
 
     /// Opens a lab that runs, by its state directory.
@@ -84,6 +76,15 @@ impl Lab {
     /// Its API server, as administrator.
     pub fn api(&self) -> &Api {
         &self.api
+    }
+
+    /// Starts a part unless it runs. Nobody else does: a kubelet, for one, ends by itself if it
+    /// finds no containerd when it starts.
+    pub fn ensure(&self, part: &Part) -> Result<()> {
+        if part.runs(&self.layout) {
+            return Ok(());
+        }
+        self.start(part)
     }
 
     /// Starts a part that does not run.
@@ -162,7 +163,11 @@ impl Lab {
     pub fn power_on(&self, name: &str) -> Result<()> {
         let spec = self.spec()?;
         node::boot(&self.layout, &spec, &self.tools, name)?;
-        node::join(&self.layout, &spec, &self.tools, name)
+        node::join(&self.layout, &spec, &self.tools, name)?;
+        if spec.cni == Cni::Bridge {
+            bridge::configure(self, &spec)?;
+        }
+        Ok(())
     }
 
     /// Stops the API server and etcd, copies etcd's data aside, starts them again.
@@ -203,6 +208,24 @@ impl Lab {
     /// A command line that runs on a node.
     pub(crate) fn inside(&self, name: &str, argv: &[&str]) -> Result<Vec<String>> {
         node::inside(&self.layout, name, argv)
+    }
+
+    fn rise(layout: Layout, tools: Tools, spec: &Spec) -> Result<Self> {
+        spec.write(&layout)?;
+        pki::make(&layout)?;
+        image::make(&layout, spec.binaries.as_ref())?;
+        underlay::make(&layout)?;
+        pki::make_outside(&layout, relay::start(&layout)?)?;
+        let api = Api::connect(&layout.kubeconfig())?;
+        let lab = Self { layout, tools, api };
+        lab.start_all(spec)?;
+        match spec.cni {
+            Cni::Bridge => bridge::configure(&lab, spec)?,
+            Cni::Plexus => install::install(&lab, spec)?,
+            Cni::None => return Ok(lab),
+        }
+        lab.wait_nodes(&spec.nodes.iter().map(String::as_str).collect::<Vec<_>>())?;
+        Ok(lab)
     }
 
     /// The nodes get their containers while the control plane starts; kubelets come when it is there.

@@ -56,6 +56,10 @@ impl Part {
         self.running(layout)?.stop(Duration::from_secs(10))
     }
 
+    pub(crate) fn runs(&self, layout: &Layout) -> bool {
+        Process::recorded(layout, &self.to_string()).is_some()
+    }
+
     fn running(&self, layout: &Layout) -> Result<Process> {
         Process::recorded(layout, &self.to_string()).with_context(|| {
             let log = layout.log(&self.to_string());

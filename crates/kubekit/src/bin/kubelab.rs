@@ -184,12 +184,7 @@ fn up(arguments: Up) -> Result<()> {
     spec.edits = arguments.edit;
     spec.api_flags = arguments.api_flag;
     spec.controller_flags = arguments.controller_flag;
-    let lab = Lab::up(&spec).with_context(|| {
-        let prefix = &spec.prefix;
-        format!(
-            "lab {prefix} is not up; see its log/ directory, then `kubelab down --prefix {prefix}`"
-        )
-    })?;
+    let lab = Lab::up(&spec)?;
     let state = lab.layout().state().display();
     println!("up in {:.1} s", started.elapsed().as_secs_f32());
     println!("export PLEXUS_KUBE_STATE={state} KUBECONFIG={state}/kubeconfig");

@@ -61,17 +61,14 @@ pub(crate) fn procs(wanted: impl Fn(&str) -> bool) -> Vec<i32> {
     found
 }
 
-/// Where cgroups are made: the controllers of v1, or the root of v2.
+/// The tree of v2, or every controller of v1; there, beside them, runc keeps the pods in a tree of v2
+/// that has no controllers.
 fn trees() -> Vec<PathBuf> {
     let root = Path::new(ROOT);
     if root.join("cgroup.controllers").exists() {
         return vec![root.to_path_buf()];
     }
-    let unified = root.join("unified");
     children(root)
-        .into_iter()
-        .filter(|dir| *dir != unified)
-        .collect()
 }
 
 fn prune(dir: &Path) -> Result<()> {

@@ -49,6 +49,11 @@ pub(crate) fn power_off(layout: &Layout, node: &str) -> Result<()> {
     clear(&layout.node(node).join("fs/run"))
 }
 
+/// Whether the node has its namespaces.
+pub(crate) fn is_up(layout: &Layout, node: &str) -> bool {
+    Process::recorded(layout, &holder::name(node)).is_some()
+}
+
 /// Forgets the node's files.
 pub(crate) fn discard(layout: &Layout, node: &str) -> Result<()> {
     clear(&layout.node(node))

@@ -1,16 +1,17 @@
 //! Masquerading: one rule per network and source, told apart by what they carry as user data (a
 //! comment that people see, and the source with a format number that only we read).
 
-use super::encode::{
-    Attributes, batch_begin, batch_end, bitwise, cmp, message, meta_nfproto, payload,
+use super::chain::{
+    self, ACCEPT, COMMENT, DELRULE, GETRULE, Hook, INET, NEWCHAIN, NEWRULE, RULE_CHAIN,
+    RULE_EXPRESSIONS, RULE_HANDLE, RULE_TABLE, RULE_USERDATA, TABLE,
 };
-use crate::effect::effect;
+use super::encode::{Attributes, bitwise, cmp, message, meta_nfproto, payload};
 use crate::netlink::{Raw, Request, attributes, ip};
 use crate::{NetlinkError, NetnsError, NodeSide, Socket};
 use ipnet::IpNet;
 use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE};
 use plexus_core::plan::Masquerade;
-use plexus_types::NetworkName;
+use plexus_types::{Mac, NetworkName};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::PoisonError;
@@ -21,6 +22,16 @@ pub enum NftError {
     /// The node's namespace cannot be used.
     #[error(transparent)]
     Netns(#[from] NetnsError),
+    /// More than a rule can say.
+    #[error(
+        "masquerading of {network} has {count} exceptions of one family, and the kernel takes {EXCEPTIONS_AT_MOST}: join neighbouring ranges"
+    )]
+    TooManyExceptions {
+        /// The network.
+        network: NetworkName,
+        /// How many.
+        count: usize,
+    },
     /// The rules cannot be read.
     #[error("cannot list the rules of table inet plexus: does the kernel have nf_tables?")]
     List(#[source] NetlinkError),
@@ -33,6 +44,15 @@ pub enum NftError {
 
 /// Makes sure that each of these has exactly one rule; says what was changed.
 pub fn ensure(node: &NodeSide, wanted: &[Masquerade]) -> Result<Vec<String>, NftError> {
+    for masquerade in wanted {
+        let count = exceptions(masquerade).len();
+        if count > EXCEPTIONS_AT_MOST {
+            return Err(NftError::TooManyExceptions {
+                network: masquerade.network.clone(),
+                count,
+            });
+        }
+    }
     node.inside(|| {
         let mut socket = Socket::netfilter().map_err(NftError::List)?;
         if changes(&rules(&mut socket)?, wanted).is_empty() {
@@ -96,22 +116,11 @@ pub(crate) fn probe() -> Result<(), NetlinkError> {
     send(&mut socket, wanted.iter().map(add).collect())
 }
 
-const INET: u8 = 1;
-const TABLE: &str = "plexus";
 const CHAIN: &str = "postrouting";
-const NEWTABLE: u16 = 0;
-const NEWCHAIN: u16 = 3;
-const NEWRULE: u16 = 6;
-const GETRULE: u16 = 7;
-const DELRULE: u16 = 8;
-const RULE_TABLE: u16 = 1;
-const RULE_CHAIN: u16 = 2;
-const RULE_HANDLE: u16 = 3;
-const RULE_EXPRESSIONS: u16 = 4;
-const RULE_USERDATA: u16 = 7;
-/// nft shows this kind of user data as the comment, and passes over kinds that it does not know.
-const COMMENT: u8 = 0;
 const SOURCE: u8 = 80;
+const EXCEPT: u8 = 81;
+/// A rule of the kernel has at most 128 expressions; an exception takes three.
+const EXCEPTIONS_AT_MOST: usize = 32;
 /// Goes up when the expressions change, so that old rules are told from new ones.
 const FORMAT: u8 = 1;
 
@@ -213,9 +222,8 @@ fn commit(socket: &mut Socket, changes: Vec<Request<Raw>>) -> Result<(), NftErro
 
 /// One batch: the kernel does all of it or nothing.
 fn send(socket: &mut Socket, changes: Vec<Request<Raw>>) -> Result<(), NetlinkError> {
-    let table = Attributes::default().text(1, TABLE).number(2, 0);
     let hook = Attributes::default()
-        .number(1, POSTROUTING)
+        .number(1, Hook::Postrouting as u32)
         .number(2, SRCNAT);
     let chain = Attributes::default()
         .text(1, TABLE)
@@ -223,37 +231,21 @@ fn send(socket: &mut Socket, changes: Vec<Request<Raw>>) -> Result<(), NetlinkEr
         .nested(4, hook)
         .number(5, ACCEPT)
         .text(7, "nat");
-    let mut requests = vec![
-        Request::new(batch_begin(), 0, "change nf_tables"),
-        Request::new(
-            message(NEWTABLE, INET, table),
-            NLM_F_CREATE,
-            "add table inet plexus",
-        ),
-        Request::new(
-            message(NEWCHAIN, INET, chain),
-            NLM_F_CREATE,
-            "add chain postrouting",
-        ),
-    ];
-    requests.extend(changes);
-    requests.push(Request::new(
-        batch_end(),
-        0,
-        "commit the change of nf_tables",
-    ));
-    effect!("nft.batch").around(|| socket.transaction(&requests))
+    let chain = Request::new(
+        message(NEWCHAIN, INET, chain),
+        NLM_F_CREATE,
+        "add chain postrouting",
+    );
+    chain::commit(socket, std::iter::once(chain).chain(changes))
 }
 
-const POSTROUTING: u32 = 4;
 const SRCNAT: u32 = 100;
-const ACCEPT: u32 = 1;
 
 fn add(masquerade: &Masquerade) -> Request<Raw> {
     let rule = Attributes::default()
         .text(RULE_TABLE, TABLE)
         .text(RULE_CHAIN, CHAIN)
-        .nested(RULE_EXPRESSIONS, expressions(masquerade.source))
+        .nested(RULE_EXPRESSIONS, expressions(masquerade))
         .bytes(RULE_USERDATA, &userdata(masquerade));
     let what = format!(
         "masquerade {} (network {})",
@@ -266,8 +258,9 @@ fn add(masquerade: &Masquerade) -> Request<Raw> {
     )
 }
 
-/// `ip saddr SRC ip daddr != SRC ip daddr != 224.0.0.0/4 masquerade`
-fn expressions(source: IpNet) -> Attributes {
+/// `ip saddr SRC ip daddr != SRC ip daddr != 224.0.0.0/4 ip daddr != EXCEPT… masquerade`
+fn expressions(masquerade: &Masquerade) -> Attributes {
+    let source = masquerade.source;
     let (family, length, from, to) = match source {
         IpNet::V4(_) => (libc::NFPROTO_IPV4, 4, 12, 16),
         IpNet::V6(_) => (libc::NFPROTO_IPV6, 16, 8, 24),
@@ -285,7 +278,20 @@ fn expressions(source: IpNet) -> Attributes {
     let list = matching(list, from, length, true, source);
     let list = matching(list, to, length, false, source);
     let list = matching(list, to, length, false, multicast);
+    let list = exceptions(masquerade)
+        .into_iter()
+        .fold(list, |list, net| matching(list, to, length, false, net));
     list.expression("masq", Attributes::default())
+}
+
+/// The exceptions of the source's family, as few as say the same.
+fn exceptions(masquerade: &Masquerade) -> Vec<IpNet> {
+    let v4 = masquerade.source.addr().is_ipv4();
+    let same = masquerade
+        .except
+        .iter()
+        .filter(|net| net.addr().is_ipv4() == v4);
+    IpNet::aggregate(&same.map(IpNet::trunc).collect())
 }
 
 fn matching(list: Attributes, offset: u32, length: u32, equal: bool, net: IpNet) -> Attributes {
@@ -322,6 +328,14 @@ fn userdata(masquerade: &Masquerade) -> Vec<u8> {
     bytes.extend(comment.bytes());
     bytes.extend([SOURCE, source_bytes.len() as u8]);
     bytes.extend(source_bytes);
+    let except = exceptions(masquerade);
+    if !except.is_empty() {
+        // There is no room for all of them, and they need only be told apart.
+        let words: Vec<_> = except.iter().map(IpNet::to_string).collect();
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        bytes.extend([EXCEPT, 6]);
+        bytes.extend(Mac::derived(&words).bytes());
+    }
     bytes
 }
 

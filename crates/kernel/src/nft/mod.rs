@@ -1,5 +1,6 @@
 //! nf_tables over netlink. Owns one table, `inet plexus`, with the masquerading of the node's
-//! networks; never touches another table, and needs no `nft` binary.
+//! networks, what keeps pods apart (`guard`) and the node's ports that lead to pods
+//! ([`host_ports`]); never touches another table, and needs no `nft` binary.
 //!
 //! ```text
 //! table inet plexus {
@@ -13,6 +14,7 @@
 pub(crate) mod chain;
 pub(crate) mod encode;
 pub(crate) mod guard;
+pub mod host_ports;
 mod masquerade;
 
 pub(crate) use masquerade::probe;

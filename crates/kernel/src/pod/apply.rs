@@ -4,14 +4,15 @@ pub use super::error::ApplyError;
 use super::error::refusal;
 use crate::effect::effect;
 use crate::netlink::Request;
+use crate::node_side::Home;
 use crate::observe::{What, link_by_name, optional};
 use crate::{
-    NetlinkError, Netns, NetnsError, NodeSide, Socket, address, announce, devconf, hint, link,
-    neighbour, route, rule,
+    NetlinkError, Netns, NodeSide, Socket, address, announce, devconf, hint, link, neighbour, nft,
+    route, rule,
     sysctl::{self, SysctlError},
 };
 use plexus_core::plan::{HostEnd, Link, LinkKind, Observed, ObservedLink, PodPlan};
-use plexus_types::IfName;
+use plexus_types::{IfName, RouterName};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// What the kernel has after a plan was applied.
@@ -30,25 +31,34 @@ pub struct Applied {
 /// The first refusal ends it; nothing is undone here: the caller calls
 /// [`remove`](super::remove()) with the same plan. The calling thread visits the pod's namespace.
 pub fn apply(plan: &PodPlan, pod: &Netns, node: &NodeSide) -> Result<Applied, ApplyError> {
-    node.with_socket(|on_node| {
-        let job = Job { plan, pod, node };
-        let bridges = job.create(on_node)?;
-        let (mut in_pod, mut warnings) = node.visit(pod, || job.configure())??;
-        let on_node_now = job.finish_node(on_node, bridges)?;
-        warnings.extend(job.announce_on_bridges(on_node, &on_node_now));
-        let in_pod_now = crate::observe::observe(&mut in_pod, What::of(plan));
-        Ok(Applied {
-            pod: in_pod_now.map_err(|e| job.netlink(e))?,
-            node: on_node_now,
-            warnings,
+    let job = Job { plan, pod, node };
+    let homes = Place::all(plan, node)?;
+    job.guard()?;
+    for home in &homes {
+        let made = node.with_home(&home.home, |socket| Ok(job.create(socket, home)?));
+        made.map_err(|e| job.failed(e))?;
+    }
+    let (mut in_pod, mut warnings) = node.visit(pod, || job.configure())??;
+    let mut ends = Observed::default();
+    for (number, home) in homes.iter().enumerate() {
+        node.with_home(&home.home, |socket| {
+            let seen = job.finish_node(socket, home)?;
+            merge(&mut ends, number, seen);
+            if home.router.is_none() {
+                warnings.extend(job.announce_on_bridges(socket, &ends));
+            }
+            Ok(())
         })
-    })
-    .map_err(|error: Failure| match error {
-        Failure::Apply(error) => error,
-        Failure::Socket(source) => ApplyError::Netlink {
-            netns: pod.path().into(),
-            source,
-        },
+        .map_err(|e| job.failed(e))?;
+    }
+    if !plan.host_ports.is_empty() {
+        nft::host_ports::add(node, plan)?;
+    }
+    let in_pod_now = crate::observe::observe(&mut in_pod, What::of(plan));
+    Ok(Applied {
+        pod: in_pod_now.map_err(|e| job.netlink(e))?,
+        node: ends,
+        warnings,
     })
 }
 
@@ -58,19 +68,28 @@ pub fn observe(plan: &PodPlan, pod: &Netns, node: &NodeSide) -> Result<Applied, 
     let netlink = |e| job.netlink(e);
     let mut in_pod = node.socket_in(pod).map_err(netlink)?;
     let observed = crate::observe::observe(&mut in_pod, What::of(plan)).map_err(netlink)?;
-    let mut observed_node = Observed::default();
-    node.with_socket(|on_node| {
-        for end in job.host_ends() {
-            if let Some(link) = link_by_name(on_node, end.name.as_str())? {
-                observe_end(on_node, end, link, &mut observed_node)?;
+    let mut ends = Observed::default();
+    for (number, router) in routers(plan).into_iter().enumerate() {
+        let home = match node.home(router) {
+            Ok(home) => home,
+            // Then its host ends are missing too, which the comparison says.
+            Err(error) if error.is_missing() => continue,
+            Err(error) => return Err(Box::new(error).into()),
+        };
+        let seen = node.with_home(&home, |socket| {
+            let mut seen = Observed::default();
+            for end in job.ends_in(router) {
+                if let Some(link) = link_by_name(socket, end.name.as_str())? {
+                    observe_end(socket, end, link, &mut seen)?;
+                }
             }
-        }
-        Ok(())
-    })
-    .map_err(netlink)?;
+            Ok(seen)
+        });
+        merge(&mut ends, number, seen.map_err(netlink)?);
+    }
     Ok(Applied {
         pod: observed,
-        node: observed_node,
+        node: ends,
         warnings: Vec::new(),
     })
 }
@@ -81,7 +100,38 @@ struct Job<'a> {
     node: &'a NodeSide,
 }
 
-/// Lets [`NodeSide::with_socket`] fail with its own error as well as with ours.
+/// A namespace that links of the plan are made from: the node's, or a router's.
+struct Place<'a> {
+    router: Option<&'a RouterName>,
+    home: Home,
+}
+
+impl<'a> Place<'a> {
+    fn all(plan: &'a PodPlan, node: &NodeSide) -> Result<Vec<Self>, ApplyError> {
+        let place = |router| match node.home(router) {
+            Ok(home) => Ok(Place { router, home }),
+            Err(error) => Err(Box::new(error).into()),
+        };
+        routers(plan).into_iter().map(place).collect()
+    }
+
+    fn netns<'b>(&'b self, node: &'b NodeSide) -> &'b Netns {
+        self.home.router().unwrap_or_else(|| node.netns())
+    }
+}
+
+/// The routers that the plan speaks of, each once, after the node's own namespace.
+fn routers(plan: &PodPlan) -> Vec<Option<&RouterName>> {
+    let mut routers = vec![None];
+    for router in plan.links.iter().map(router_of) {
+        if !routers.contains(&router) {
+            routers.push(router);
+        }
+    }
+    routers
+}
+
+/// Lets [`NodeSide::with_home`] fail with its own error as well as with ours.
 enum Failure {
     Apply(ApplyError),
     Socket(NetlinkError),
@@ -93,12 +143,6 @@ impl From<ApplyError> for Failure {
     }
 }
 
-impl From<NetnsError> for Failure {
-    fn from(error: NetnsError) -> Self {
-        Failure::Apply(error.into())
-    }
-}
-
 impl From<NetlinkError> for Failure {
     fn from(error: NetlinkError) -> Self {
         Failure::Socket(error)
@@ -106,14 +150,27 @@ impl From<NetlinkError> for Failure {
 }
 
 impl Job<'_> {
-    /// Makes all links with one send. Gives the bridges that have new ports.
-    fn create(&self, socket: &mut Socket) -> Result<Vec<ObservedLink>, ApplyError> {
-        let bridges = self.bridges(socket)?;
+    /// What keeps pods apart is there before they are.
+    fn guard(&self) -> Result<(), ApplyError> {
+        let mut ends = self.ends_in(None);
+        if ends.any(|end| end.source_check) {
+            nft::guard::ensure(self.node)?;
+        }
+        Ok(())
+    }
+
+    /// Makes all links of a place with one send.
+    fn create(&self, socket: &mut Socket, place: &Place<'_>) -> Result<(), ApplyError> {
+        let here = || {
+            let links = self.plan.links.iter();
+            links.filter(|link| router_of(link) == place.router)
+        };
+        let bridges = self.bridges(socket, here())?;
         let pod = self.pod.as_fd().as_raw_fd();
         let mut requests = Vec::with_capacity(3 * self.plan.links.len());
         // Which link each request belongs to.
         let mut about = Vec::with_capacity(requests.capacity());
-        for link in &self.plan.links {
+        for link in here() {
             let end = host_end(link);
             let bridge = end
                 .and_then(|end| bridge_of(end, &bridges))
@@ -128,7 +185,7 @@ impl Job<'_> {
             about.resize(requests.len(), link);
         }
         let made = socket.batch(effect!("netlink.pod-create"), &requests);
-        made.map(|()| bridges).map_err(|source| {
+        made.map_err(|source| {
             let NetlinkError::Refused(refused) = &source else {
                 return self.netlink(source);
             };
@@ -144,9 +201,13 @@ impl Job<'_> {
         })
     }
 
-    fn bridges(&self, socket: &mut Socket) -> Result<Vec<ObservedLink>, ApplyError> {
+    fn bridges<'a>(
+        &self,
+        socket: &mut Socket,
+        links: impl Iterator<Item = &'a Link>,
+    ) -> Result<Vec<ObservedLink>, ApplyError> {
         let mut bridges = Vec::new();
-        for link in &self.plan.links {
+        for link in links {
             let Some(end) = host_end(link) else { continue };
             let Some(name) = &end.bridge else { continue };
             if bridge_of(end, &bridges).is_some() {
@@ -204,21 +265,14 @@ impl Job<'_> {
         Ok((socket, announce::advertise(&self.plan.links, &indices)))
     }
 
-    /// Routes, neighbours and sysctls of the node's ends; reads them back.
-    fn finish_node(
-        &self,
-        socket: &mut Socket,
-        bridges: Vec<ObservedLink>,
-    ) -> Result<Observed, ApplyError> {
-        let mut observed = Observed {
-            links: bridges,
-            ..Observed::default()
-        };
+    /// Routes, neighbours and sysctls of the host ends of a place; reads them back.
+    fn finish_node(&self, socket: &mut Socket, place: &Place<'_>) -> Result<Observed, ApplyError> {
+        let mut observed = Observed::default();
         let mut requests = Vec::new();
         let mut ends = Vec::new();
-        for end in self.host_ends() {
+        for end in self.ends_in(place.router) {
             let link = link_by_name(socket, end.name.as_str()).map_err(|e| self.netlink(e))?;
-            let link = link.ok_or_else(|| self.vanished(&end.name, self.node.netns()))?;
+            let link = link.ok_or_else(|| self.vanished(&end.name, place.netns(self.node)))?;
             let name = end.name.as_str();
             requests.extend(
                 end.neighbours
@@ -229,7 +283,7 @@ impl Job<'_> {
             ends.push((end, link));
         }
         if ends.iter().any(|(end, _)| !end.settings.is_empty()) {
-            self.node.inside(|| {
+            self.node.at(&place.home, || {
                 let mut all = ends
                     .iter()
                     .flat_map(|(e, _)| e.settings.iter().map(|s| (&e.name, s)));
@@ -266,8 +320,17 @@ impl Job<'_> {
         warnings
     }
 
-    fn host_ends(&self) -> impl Iterator<Item = &HostEnd> {
-        self.plan.links.iter().filter_map(host_end)
+    /// The host ends that live there.
+    fn ends_in(&self, router: Option<&RouterName>) -> impl Iterator<Item = &HostEnd> {
+        let ends = self.plan.links.iter().filter_map(host_end);
+        ends.filter(move |end| end.router.as_ref() == router)
+    }
+
+    fn failed(&self, failure: Failure) -> ApplyError {
+        match failure {
+            Failure::Apply(error) => error,
+            Failure::Socket(source) => self.netlink(source),
+        }
     }
 
     fn netlink(&self, source: NetlinkError) -> ApplyError {
@@ -365,6 +428,28 @@ fn observe_end(
     Ok(())
 }
 
+/// Adds what one namespace has. Two of them may number their links alike: those of the first are
+/// kept as they are, since announcing needs them.
+fn merge(all: &mut Observed, number: usize, mut seen: Observed) {
+    const NUMBERS: u32 = 1 << 24;
+    let shift = NUMBERS.wrapping_mul(number as u32);
+    let shifted = |index: &mut u32| *index = index.wrapping_add(shift);
+    for link in &mut seen.links {
+        shifted(&mut link.index);
+        link.master.iter_mut().for_each(shifted);
+    }
+    seen.routes
+        .iter_mut()
+        .filter_map(|r| r.link.as_mut())
+        .for_each(shifted);
+    seen.neighbours
+        .iter_mut()
+        .for_each(|n| shifted(&mut n.link));
+    all.links.extend(seen.links);
+    all.routes.extend(seen.routes);
+    all.neighbours.extend(seen.neighbours);
+}
+
 fn not_set(link: &IfName, source: SysctlError) -> ApplyError {
     ApplyError::Setting {
         link: link.clone(),
@@ -377,7 +462,12 @@ fn bridge_of<'a>(end: &HostEnd, links: &'a [ObservedLink]) -> Option<&'a Observe
     links.iter().find(|link| link.name == name.as_str())
 }
 
-fn host_end(link: &Link) -> Option<&HostEnd> {
+/// Where the link is made from.
+fn router_of(link: &Link) -> Option<&RouterName> {
+    host_end(link).and_then(|end| end.router.as_ref())
+}
+
+pub(super) fn host_end(link: &Link) -> Option<&HostEnd> {
     match &link.kind {
         LinkKind::Veth(end) => Some(end),
         LinkKind::Macvlan { .. } => None,

@@ -1,5 +1,8 @@
 //! Why a plan could not be applied: which object, where, and the likely cause.
 
+use crate::nft::NftError;
+use crate::nft::host_ports::HostPortError;
+use crate::router::RouterError;
 use crate::sysctl::SysctlError;
 use crate::{NetlinkError, NetnsError, hint};
 use plexus_types::IfName;
@@ -11,6 +14,15 @@ pub enum ApplyError {
     /// The pod's namespace cannot be used.
     #[error(transparent)]
     Netns(#[from] NetnsError),
+    /// The router of a host end cannot be used.
+    #[error(transparent)]
+    Router(#[from] Box<RouterError>),
+    /// The node's firewall is not as the plan needs it.
+    #[error(transparent)]
+    Firewall(#[from] NftError),
+    /// Ports of the node could not be led to the pod.
+    #[error(transparent)]
+    HostPorts(#[from] HostPortError),
     /// The bridge of a host end is not there.
     #[error("cannot make {link}: there is no bridge {bridge} on the node")]
     NoBridge {

@@ -1,13 +1,17 @@
 //! Removing a pod's interfaces: needs no memory of how far their making went, can be repeated,
 //! tries everything and reports every error.
 
+use super::apply::host_end;
 use crate::effect::effect;
 use crate::netlink::{Refused, Request};
+use crate::nft::host_ports::HostPortError;
+use crate::node_side::Home;
 use crate::observe::{link_by_name, links, list};
-use crate::{NetlinkError, Netns, NodeSide, Socket, link, rule};
+use crate::router::{self, RouterError};
+use crate::{NetlinkError, Netns, NodeSide, Socket, link, nft, rule};
 use plexus_core::attachment::Alias;
-use plexus_core::plan::{HostEnd, LinkKind, ObservedLink, PodPlan, RULE_PRIORITY, Rule};
-use plexus_types::{Family, NetnsCookie};
+use plexus_core::plan::{HostEnd, ObservedLink, PodPlan, RULE_PRIORITY, Rule};
+use plexus_types::{Family, NetnsCookie, RouterName};
 use std::fmt;
 
 /// What was removed.
@@ -26,6 +30,8 @@ pub struct Removed {
 pub struct RemoveError {
     /// Every failure, in order.
     pub errors: Vec<NetlinkError>,
+    /// Why ports of the node may still lead to the pod.
+    pub ports: Option<HostPortError>,
     /// What was removed all the same.
     pub removed: Removed,
 }
@@ -35,7 +41,7 @@ impl fmt::Display for RemoveError {
         write!(
             f,
             "cannot remove all of the pod's interfaces, {} failures",
-            self.errors.len()
+            self.errors.len() + usize::from(self.ports.is_some())
         )?;
         // The first is in the chain.
         self.errors
@@ -47,7 +53,8 @@ impl fmt::Display for RemoveError {
 
 impl std::error::Error for RemoveError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.errors.first().map(|error| error as _)
+        let first = self.errors.first().map(|error| error as _);
+        first.or(self.ports.as_ref().map(|error| error as _))
     }
 }
 
@@ -80,12 +87,18 @@ pub fn remove(
             Ok(())
         });
     }
-    let ends = plan.links.iter().filter_map(|link| match &link.kind {
-        LinkKind::Veth(end) => Some(end),
-        LinkKind::Macvlan { .. } => None,
-    });
-    for end in ends {
-        work.attempt(|work| node.with_socket(|socket| work.delete_host_end(socket, end)));
+    for end in plan.links.iter().filter_map(host_end) {
+        work.attempt(|work| {
+            let Some(home) = present(node.home(end.router.as_ref()))? else {
+                return Ok(());
+            };
+            node.with_home(&home, |socket| work.delete_host_end(socket, end))
+        });
+    }
+    if !plan.host_ports.is_empty()
+        && let Err(error) = nft::host_ports::remove(node, plan)
+    {
+        work.ports = Some(error);
     }
     node.procfs.clean();
     work.finish()
@@ -113,19 +126,40 @@ pub fn remove_marked(
             Ok(())
         });
     }
-    work.attempt(|work| {
-        node.with_socket(|socket| {
-            work.removed.on_node += work.delete_where(socket, marked)?;
-            Ok(())
-        })
-    });
+    for router in std::iter::once(None).chain(routers(node).iter().map(Some)) {
+        work.attempt(|work| {
+            let Some(home) = present(node.home(router))? else {
+                return Ok(());
+            };
+            node.with_home(&home, |socket| {
+                work.removed.on_node += work.delete_where(socket, marked)?;
+                Ok(())
+            })
+        });
+    }
     work.finish()
+}
+
+/// The routers that are there; none if the node has none.
+fn routers(node: &NodeSide) -> Vec<RouterName> {
+    let found = node.routers_dir().map(router::list);
+    found.and_then(Result::ok).unwrap_or_default()
+}
+
+/// A home, or none because it is gone with all that was in it.
+fn present(home: Result<Home, RouterError>) -> Result<Option<Home>, NetlinkError> {
+    match home {
+        Ok(home) => Ok(Some(home)),
+        Err(RouterError::Netns(error)) => Err(error.into()),
+        Err(_) => Ok(None),
+    }
 }
 
 #[derive(Default)]
 struct Work {
     removed: Removed,
     errors: Vec<NetlinkError>,
+    ports: Option<HostPortError>,
 }
 
 impl Work {
@@ -136,11 +170,12 @@ impl Work {
     }
 
     fn finish(self) -> Result<Removed, RemoveError> {
-        if self.errors.is_empty() {
+        if self.errors.is_empty() && self.ports.is_none() {
             return Ok(self.removed);
         }
         Err(RemoveError {
             errors: self.errors,
+            ports: self.ports,
             removed: self.removed,
         })
     }

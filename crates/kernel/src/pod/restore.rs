@@ -1,11 +1,12 @@
 //! Putting the node's side of a pod right again: ports, routes, neighbours, sysctls. Never touches
 //! the pod's own side, and never makes a link: a veth whose node end is gone has lost both.
 
-use super::apply::ApplyError;
+use super::apply::{ApplyError, host_end};
 use crate::effect::effect;
+use crate::nft::guard::CHECKED;
 use crate::observe::link_by_name;
-use crate::{NetlinkError, NodeSide, Socket, link, neighbour, route, sysctl};
-use plexus_core::plan::{HostEnd, LinkKind, PodPlan};
+use crate::{NetlinkError, NodeSide, Socket, link, neighbour, nft, route, sysctl};
+use plexus_core::plan::{HostEnd, PodPlan};
 
 /// Restores what is missing of the node's ends of a plan. Can be repeated.
 pub fn restore_node(plan: &PodPlan, node: &NodeSide) -> Result<(), ApplyError> {
@@ -13,16 +14,21 @@ pub fn restore_node(plan: &PodPlan, node: &NodeSide) -> Result<(), ApplyError> {
         netns: node.netns().path().into(),
         source,
     };
-    for link in &plan.links {
-        let LinkKind::Veth(end) = &link.kind else {
-            continue;
-        };
+    let ends = || plan.links.iter().filter_map(host_end);
+    if ends().any(|end| end.router.is_none() && end.source_check) {
+        nft::guard::ensure(node)?;
+    }
+    for end in ends() {
+        let home = node.home(end.router.as_ref()).map_err(Box::new)?;
         let there = node
-            .with_socket(|socket| restore_end(socket, end))
+            .with_home(&home, |socket| restore_end(socket, end))
             .map_err(netlink)?;
         if there {
-            node.inside(|| write_settings(end))??;
+            node.at(&home, || write_settings(end))??;
         }
+    }
+    if !plan.host_ports.is_empty() {
+        nft::host_ports::add(node, plan)?;
     }
     Ok(())
 }
@@ -43,6 +49,9 @@ fn restore_end(socket: &mut Socket, end: &HostEnd) -> Result<bool, NetlinkError>
         if end.hairpin {
             requests.push(link::set_hairpin(name));
         }
+    }
+    if end.source_check && seen.group != CHECKED {
+        requests.push(link::set_group(name, seen.index, CHECKED));
     }
     requests.push(link::set_up(name, seen.index));
     requests.extend(

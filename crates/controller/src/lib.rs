@@ -9,14 +9,20 @@
 //! One replica acts at a time ([`lease`]); what it does is decided anew from what the API says, so
 //! that a successor continues where it stopped.
 
+mod act;
+mod api;
+mod crds;
 mod decide;
+mod engine;
 mod error;
+mod events;
 mod health;
 mod lease;
 mod metrics;
 mod options;
 mod queue;
 mod run;
+mod watch;
 mod world;
 
 pub use error::Error;

@@ -1,6 +1,8 @@
 //! From options to a process that works until it is asked to stop: event loop, signals, client,
 //! health, election. What is done while leading is [`crate::engine`]'s.
 
+use crate::crds;
+use crate::engine::Engine;
 use crate::health::{self, Readiness};
 use crate::lease::Election;
 use crate::metrics::Metrics;
@@ -60,11 +62,13 @@ async fn lead(
     readiness: &Readiness,
     metrics: &Arc<Metrics>,
 ) -> Result<(), Error> {
-    let _ = (client, options, readiness);
+    crds::wait(&client, readiness).await;
     let since = election.acquire().await;
     metrics.leading.store(true, Relaxed);
+    let engine = Engine::new(client, options.clone(), metrics.clone());
     tokio::select! {
         lost = election.hold(since) => Err(lost),
+        ended = engine.run(readiness) => Err(ended),
     }
 }
 

@@ -138,6 +138,11 @@ impl World {
         self.networks.get(self.by_uid.get(uid)?)
     }
 
+    /// Namespace and name of the network with this UID.
+    pub(crate) fn name_by_uid(&self, uid: &str) -> Option<&Name> {
+        self.by_uid.get(uid)
+    }
+
     /// The Blocks of a network, by its UID.
     pub(crate) fn blocks_of(&self, uid: &str) -> impl Iterator<Item = (&Name, &Owned)> {
         rows(&self.blocks, self.blocks_of.get(uid))

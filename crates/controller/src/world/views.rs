@@ -71,7 +71,8 @@ impl PartialEq for Identity {
 }
 
 impl Identity {
-    fn of(meta: &ObjectMeta) -> Self {
+    /// From an object's metadata.
+    pub(crate) fn of(meta: &ObjectMeta) -> Self {
         Identity {
             uid: meta.uid.clone().unwrap_or_default(),
             created: meta

@@ -1,0 +1,232 @@
+//! A NetworkAttachmentDefinition of ours and the Network that stands for it: made, followed and
+//! removed with it. What cannot be done is said by an Event on the NAD.
+
+use crate::api::{Failure, chain};
+use crate::decide::nad::{self, Reading, Wish};
+use crate::engine::Engine;
+use crate::events::About;
+use crate::world::{AnyNad, Nad, Name, Net};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::core::PartialObjectMeta;
+use kube::{Api, Resource, ResourceExt};
+use plexus_api::objects::{Network, NetworkSpec};
+use serde_json::json;
+
+const API_VERSION: &str = "k8s.cni.cncf.io/v1";
+const KIND: &str = "NetworkAttachmentDefinition";
+
+impl Engine {
+    /// Makes a NAD's Network what the NAD asks for.
+    pub(crate) async fn nad(&mut self, name: &Name) -> Result<(), Failure> {
+        let net = self.world.networks.get(name).cloned();
+        let Some(nad) = self.world.nads.get(name).cloned() else {
+            return match net {
+                Some(net) => self.nad_gone(name, &net).await,
+                None => Ok(()),
+            };
+        };
+        if nad.id.deleting {
+            return Ok(());
+        }
+        let Reading { wish, warnings } = read(&nad);
+        for warning in warnings {
+            self.warn(name, &nad, "ConfigWarning", &warning).await?;
+        }
+        match (wish, net) {
+            (Wish::Unclear(why), _) => self.warn(name, &nad, "InvalidConfig", &why).await,
+            (Wish::Nothing, None) => Ok(()),
+            (Wish::Nothing, Some(net)) => self.nad_asks_no_more(name, &nad, &net).await,
+            (Wish::Network(spec), None) => self.create_for(name, &nad, &spec).await,
+            (Wish::Network(spec), Some(net)) => self.follow(name, &nad, &net, &spec).await,
+        }
+    }
+
+    /// What a network is, and what the NAD that it was made from asks for.
+    pub(crate) fn nad_wish(&self, name: &Name, net: &Net) -> Option<(NetworkSpec, NetworkSpec)> {
+        let nad = self
+            .world
+            .nads
+            .get(name)
+            .filter(|nad| is_made_from(net, &nad.id.uid))?;
+        match (read(nad).wish, &net.spec) {
+            (Wish::Network(wish), Ok(now)) => Some((now.clone(), *wish)),
+            _ => None,
+        }
+    }
+
+    /// Whether pods are on a network, or nodes have blocks of it.
+    pub(crate) fn is_in_use(&self, net: &Net) -> bool {
+        self.world.users(net.uuid()).count > 0 || self.world.blocks_of(&net.id.uid).next().is_some()
+    }
+
+    /// The NAD of a network is not in the cache: if it is gone indeed, so goes the network.
+    async fn nad_gone(&mut self, name: &Name, net: &Net) -> Result<(), Failure> {
+        let Some((_, uid)) = net.owner.as_ref().filter(|(kind, _)| kind == KIND) else {
+            return Ok(());
+        };
+        if net.id.deleting {
+            return Ok(());
+        }
+        let api: Api<PartialObjectMeta<AnyNad>> =
+            Api::namespaced(self.cluster.client.clone(), &name.namespace);
+        let there = self.cluster.uid_of(api, KIND, &name.name).await?;
+        if there.and_then(|nad| nad.uid()).as_deref() == Some(uid.as_str()) {
+            return Ok(());
+        }
+        tracing::info!(network = %name, "its NetworkAttachmentDefinition is gone: deleting it");
+        self.cluster.delete_network(name, &net.id.uid).await
+    }
+
+    /// The NAD is there and asks for no network (any more).
+    async fn nad_asks_no_more(&mut self, name: &Name, nad: &Nad, net: &Net) -> Result<(), Failure> {
+        if !is_made_from(net, &nad.id.uid) {
+            return Ok(());
+        }
+        if self.is_in_use(net) {
+            let message = "the Network that was made from this is deleted, because this no longer asks for one; \
+                           it stays until no pod uses it";
+            self.warn(name, nad, "NetworkInUse", message).await?;
+        }
+        if net.id.deleting {
+            return Ok(());
+        }
+        self.cluster.delete_network(name, &net.id.uid).await
+    }
+
+    async fn create_for(
+        &mut self,
+        name: &Name,
+        nad: &Nad,
+        spec: &NetworkSpec,
+    ) -> Result<(), Failure> {
+        let mut network = Network::new(&name.name, spec.clone());
+        network.meta_mut().owner_references = Some(vec![OwnerReference {
+            api_version: API_VERSION.to_owned(),
+            kind: KIND.to_owned(),
+            name: name.name.clone(),
+            uid: nad.id.uid.clone(),
+            controller: Some(true),
+            block_owner_deletion: Some(false),
+        }]);
+        match self.cluster.create_network(name, &network).await {
+            Ok(Some(net)) => {
+                tracing::info!(network = %name, provider = spec.provider_name(), "made from its NetworkAttachmentDefinition");
+                self.learn(name, net);
+                Ok(())
+            }
+            // Another was faster; its news are on their way.
+            Ok(None) => Ok(()),
+            Err(failure @ Failure::Refused { .. }) => {
+                self.warn(name, nad, "InvalidConfig", &chain(&failure))
+                    .await
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn follow(
+        &mut self,
+        name: &Name,
+        nad: &Nad,
+        net: &Net,
+        wish: &NetworkSpec,
+    ) -> Result<(), Failure> {
+        let owner = net.owner.as_ref();
+        if !is_made_from(net, &nad.id.uid) {
+            let of_predecessor = owner.is_some_and(|(kind, _)| kind == KIND);
+            if of_predecessor && !net.id.deleting {
+                self.cluster.delete_network(name, &net.id.uid).await?;
+            }
+            let message = if of_predecessor {
+                "waits until the Network that was made from an earlier NetworkAttachmentDefinition of this name is gone: see its status"
+            } else {
+                "there is a Network of this name that was not made from this: rename one of them; until then this refers to nothing"
+            };
+            return self.warn(name, nad, "NameTaken", message).await;
+        }
+        if net.id.deleting {
+            let message = "the Network that was made from this was deleted: it is made again once no pod uses it";
+            return self.warn(name, nad, "NetworkDeleted", message).await;
+        }
+        let Ok(now) = &net.spec else {
+            return Ok(());
+        };
+        let following = nad::follow(now, wish, self.is_in_use(net));
+        if !following.stays.is_empty() {
+            self.warn(name, nad, "NetworkInUse", &nad::describe(&following.stays))
+                .await?;
+        }
+        let Some(next) = following.spec else {
+            return Ok(());
+        };
+        match self
+            .cluster
+            .patch_network(name, &net.id, None, Some(difference(now, &next)))
+            .await
+        {
+            Ok(net) => {
+                tracing::info!(network = %name, "follows its NetworkAttachmentDefinition");
+                self.learn(name, net);
+                Ok(())
+            }
+            Err(failure @ Failure::Refused { .. }) => {
+                self.warn(name, nad, "CannotFollow", &chain(&failure)).await
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn warn(
+        &mut self,
+        name: &Name,
+        nad: &Nad,
+        reason: &str,
+        message: &str,
+    ) -> Result<(), Failure> {
+        let about = About {
+            api_version: API_VERSION,
+            kind: KIND,
+            name,
+            id: &nad.id,
+        };
+        self.events
+            .warn(&self.cluster, about, reason, message)
+            .await
+    }
+}
+
+fn read(nad: &Nad) -> Reading {
+    let config = nad
+        .config
+        .as_ref()
+        .map(Option::as_deref)
+        .map_err(String::as_str);
+    nad::read(&nad.annotations, config)
+}
+
+fn is_made_from(net: &Net, uid: &str) -> bool {
+    net.owner
+        .as_ref()
+        .is_some_and(|(kind, owner)| kind == KIND && owner == uid)
+}
+
+/// The merge patch between two specs, in the fields that follow a NAD.
+fn difference(now: &NetworkSpec, next: &NetworkSpec) -> serde_json::Value {
+    let mut subnets = json!(next.subnets);
+    for key in now
+        .subnets
+        .keys()
+        .filter(|key| !next.subnets.contains_key(*key))
+    {
+        subnets[key] = serde_json::Value::Null;
+    }
+    for key in next.subnets.keys() {
+        // A subnet is replaced as a whole: what the old one has besides must not linger.
+        for part in ["gateway", "exclude"] {
+            if subnets[key].get(part).is_none() {
+                subnets[key][part] = serde_json::Value::Null;
+            }
+        }
+    }
+    json!({"provider": next.provider, "snat": next.snat, "subnets": subnets})
+}

@@ -1,0 +1,213 @@
+//! A Network: its finalizer, its number, its status; and its end, when nobody uses it any more.
+
+use crate::act::{cluster_default, now};
+use crate::api::Failure;
+use crate::decide::network::{self, Case, Number};
+use crate::decide::usage::{self, Users};
+use crate::decide::{nad, vni};
+use crate::engine::Engine;
+use crate::queue::Key;
+use crate::world::{Name, Net};
+use futures::StreamExt;
+use kube::Api;
+use kube::ResourceExt;
+use kube::core::PartialObjectMeta;
+use plexus_api::objects::{IN_USE_FINALIZER, Network, NetworkStatus, Phase};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a deleted network must have been without users before it goes: a record is written
+/// just after its pod has started.
+const SETTLE: Duration = Duration::from_secs(1);
+/// … and how long at most if the owners of its blocks still count addresses in use.
+const SETTLE_USED: Duration = Duration::from_secs(10);
+/// How many requests are under way at a time.
+pub(super) const AT_A_TIME: usize = 8;
+
+impl Engine {
+    /// Makes a Network's status true.
+    pub(crate) async fn network(&mut self, name: &Name) -> Result<(), Failure> {
+        let Some(mut net) = self.world.networks.get(name).cloned() else {
+            return Ok(());
+        };
+        let ours = net.id.finalizers.iter().any(|one| one == IN_USE_FINALIZER);
+        if net.id.deleting && !ours {
+            return Ok(());
+        }
+        if !ours && net.spec.is_ok() {
+            let mut finalizers = net.id.finalizers.clone();
+            finalizers.push(IN_USE_FINALIZER.to_owned());
+            net = self
+                .cluster
+                .patch_network(name, &net.id, Some(&finalizers), None)
+                .await?;
+            self.learn(name, net.clone());
+        }
+        if net.status.phase.is_none() && !net.id.deleting {
+            let first = NetworkStatus {
+                phase: Some(Phase::Initializing),
+                ..net.status.clone()
+            };
+            net = self.write_status(name, &net, first).await?;
+        }
+        let case = self.case(name, &net);
+        let users = case.users.count;
+        let status = network::status(&case, &net.status, &now());
+        if status != net.status {
+            net = self.write_status(name, &net, status).await?;
+        }
+        if net.id.deleting {
+            return self.end(name, &net, users).await;
+        }
+        self.idle.forget(&net.id.uid);
+        Ok(())
+    }
+
+    /// Deletes the Blocks of a network that is gone.
+    pub(crate) async fn orphans(&mut self, uid: &str) -> Result<(), Failure> {
+        if uid.is_empty()
+            || self.world.network_by_uid(uid).is_some()
+            || self.world.users(uid).count > 0
+        {
+            return Ok(());
+        }
+        let blocks: Vec<_> = self
+            .world
+            .blocks_of(uid)
+            .map(|(name, block)| (name.clone(), block.clone()))
+            .collect();
+        let Some((_, first)) = blocks
+            .first()
+            .filter(|(_, block)| !block.of.name.is_empty())
+        else {
+            return Ok(());
+        };
+        let api: Api<PartialObjectMeta<Network>> =
+            Api::namespaced(self.cluster.client.clone(), &first.of.namespace);
+        let there = self.cluster.uid_of(api, "Network", &first.of.name).await?;
+        if there.and_then(|network| network.uid()).as_deref() == Some(uid) {
+            return Ok(());
+        }
+        tracing::info!(network = %first.of, uid, blocks = blocks.len(), "deleting the blocks of a network that is gone");
+        let cluster = self.cluster.clone();
+        let deletes = blocks
+            .iter()
+            .map(|(name, block)| cluster.delete_block(name, &block.id));
+        let results: Vec<_> = futures::stream::iter(deletes)
+            .buffer_unordered(AT_A_TIME)
+            .collect()
+            .await;
+        results.into_iter().collect()
+    }
+
+    async fn write_status(
+        &mut self,
+        name: &Name,
+        net: &Net,
+        status: NetworkStatus,
+    ) -> Result<Net, Failure> {
+        let written = self.cluster.set_status(name, &net.id, &status).await?;
+        if status.phase != net.status.phase {
+            let ready = status
+                .conditions
+                .iter()
+                .find(|condition| condition.kind == "Ready");
+            let reason = ready.map_or("", |ready| ready.reason.as_str());
+            tracing::info!(network = %name, phase = ?status.phase, vni = status.vni, reason, "network");
+        }
+        self.learn(name, written.clone());
+        Ok(written)
+    }
+
+    /// Lets a deleted network go once nobody uses it.
+    async fn end(&mut self, name: &Name, net: &Net, users: usize) -> Result<(), Failure> {
+        if users > 0 {
+            self.idle.forget(&net.id.uid);
+            return Ok(());
+        }
+        let counted = self
+            .world
+            .blocks_of(&net.id.uid)
+            .any(|(_, block)| block.allocated > 0);
+        let wait = if counted { SETTLE_USED } else { SETTLE };
+        let idle = self.idle.gone(&net.id.uid, Instant::now());
+        if idle < wait {
+            self.later(Key::Network(name.clone()), wait - idle);
+            return Ok(());
+        }
+        let mut finalizers = net.id.finalizers.clone();
+        finalizers.retain(|one| one != IN_USE_FINALIZER);
+        let patched = self
+            .cluster
+            .patch_network(name, &net.id, Some(&finalizers), None)
+            .await?;
+        self.idle.forget(&net.id.uid);
+        tracing::info!(network = %name, uid = net.id.uid, "nobody uses it: gone");
+        self.learn(name, patched);
+        Ok(())
+    }
+
+    fn case<'a>(&self, name: &Name, net: &'a Net) -> Case<'a> {
+        let namesake = self.world.older_namesake(net).map(Name::to_string);
+        let spec = net.spec.as_ref().map_err(String::as_str);
+        let valid = spec.ok().filter(|_| network::problems(spec).is_none());
+        let ignore_pods = self.options.cluster_cidrs().is_some()
+            && *name == cluster_default(&self.options.namespace);
+        Case {
+            generation: net.id.generation,
+            deleting: net.id.deleting,
+            spec,
+            number: match valid {
+                Some(spec) if spec.provider_name() == "overlay" => self.number(net),
+                _ => Number::None,
+            },
+            standing: self.world.standing(net),
+            rivals: self.world.rivals(name, net, ignore_pods),
+            // A record with an identity that an older network has is that network's.
+            users: if namesake.is_some() {
+                Users::default()
+            } else {
+                self.world.users(net.uuid())
+            },
+            usage: valid.map(|spec| {
+                let blocks = self.world.blocks_of(&net.id.uid);
+                usage::usage(spec, blocks.map(|(_, block)| block.allocated))
+            }),
+            namesake,
+            nad: self.nad_of(name, net),
+        }
+    }
+
+    fn number(&self, net: &Net) -> Number {
+        let Some(number) = net.status.vni.filter(|number| vni::is_ours(*number)) else {
+            if net.id.deleting {
+                return Number::None;
+            }
+            let chosen = vni::choose(&net.id.uid, |number| self.world.claims(number).is_some());
+            return chosen.map_or(Number::Exhausted, Number::Own);
+        };
+        match self.world.claims(number).and_then(vni::holder) {
+            Some(uid) if uid != net.id.uid => {
+                let holder = self
+                    .world
+                    .name_by_uid(uid)
+                    .map_or_else(|| uid.to_owned(), Name::to_string);
+                Number::Shared(number, holder)
+            }
+            _ => Number::Own(number),
+        }
+    }
+
+    /// Whether a network is as the NAD that it was made from says.
+    fn nad_of(&self, name: &Name, net: &Net) -> network::Nad {
+        let Some((now, wish)) = self.nad_wish(name, net) else {
+            return network::Nad::None;
+        };
+        let stays = nad::follow(&now, &wish, self.is_in_use(net)).stays;
+        if stays.is_empty() {
+            network::Nad::Same
+        } else {
+            network::Nad::Differs(nad::describe(&stays))
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A Node that is gone: the records of its pods have nobody left to remove them, and its blocks
+//! return, after the checks. Before anything is taken away the API server is asked, not the cache.
+
+use crate::act::network::AT_A_TIME;
+use crate::api::Failure;
+use crate::decide::gone::{Bound, is_abandoned, may_return};
+use crate::engine::Engine;
+use crate::queue::Key;
+use crate::world::{Identity, Name, Owned, Record};
+use futures::StreamExt;
+use kube::ResourceExt;
+use plexus_api::objects::FINALIZER;
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often is looked whether the pods of a Node that is gone are gone too.
+const PERIOD: Duration = Duration::from_secs(5);
+/// … and of one that another Node of its name has replaced.
+const PERIOD_REPLACED: Duration = Duration::from_secs(60);
+
+/// What a Node that is gone has left.
+struct Left {
+    blocks: Vec<(Name, Owned)>,
+    records: Vec<(Name, Record)>,
+}
+
+impl Engine {
+    /// Cleans up after a Node, if it is gone.
+    pub(crate) async fn node(&mut self, node: &str) -> Result<(), Failure> {
+        let left = self.left(node);
+        if left.blocks.is_empty() && left.records.is_empty() {
+            return Ok(());
+        }
+        let there = self.cluster.node(node).await?;
+        let uid = there
+            .as_ref()
+            .and_then(|node| node.uid())
+            .unwrap_or_default();
+        let successor = there.map(|node| Identity::of(&node.metadata).created);
+        let successor = successor.as_deref();
+        let bound: Vec<Bound> = self
+            .cluster
+            .pods_on(node)
+            .await?
+            .iter()
+            .map(|pod| Bound {
+                uid: pod.uid().unwrap_or_default(),
+                created: Identity::of(&pod.metadata).created,
+            })
+            .collect();
+
+        let mut rest = self
+            .release_records(node, &left.records, &bound, successor)
+            .await?;
+        let now = Instant::now();
+        let gone: BTreeSet<&String> = left
+            .blocks
+            .iter()
+            .map(|(_, block)| &block.node_uid)
+            .filter(|one| **one != uid)
+            .collect();
+        for gone in gone {
+            let known = self.gone.gone(gone, now);
+            let grace = self.options.node_grace;
+            if may_return(known, grace, &bound, successor) {
+                let blocks = left
+                    .blocks
+                    .iter()
+                    .filter(|(_, block)| block.node_uid == *gone);
+                self.return_blocks(node, gone, blocks.collect()).await?;
+            } else {
+                rest = rest.min(
+                    grace
+                        .saturating_sub(known)
+                        .clamp(Duration::from_millis(200), PERIOD),
+                );
+            }
+        }
+        if rest < Duration::MAX {
+            self.later(Key::Node(node.to_owned()), rest);
+        }
+        Ok(())
+    }
+
+    /// What belongs to Nodes of this name that are not there, as the cache knows it.
+    fn left(&mut self, node: &str) -> Left {
+        let there = self
+            .world
+            .nodes
+            .get(&Name::new("", node))
+            .map(|node| node.id.clone());
+        if let Some(there) = &there {
+            self.gone.forget(&there.uid);
+        }
+        let other = |uid: &str| there.as_ref().is_none_or(|there| there.uid != uid);
+        let earlier = |made: &str| {
+            there
+                .as_ref()
+                .is_none_or(|there| made <= there.created.as_str())
+        };
+        let blocks = self
+            .world
+            .blocks_on(node)
+            .filter(|(_, block)| other(&block.node_uid));
+        let records = self
+            .world
+            .records_on(node)
+            .filter(|(_, record)| earlier(&record.id.created));
+        Left {
+            blocks: blocks
+                .map(|(name, block)| (name.clone(), block.clone()))
+                .collect(),
+            records: records
+                .map(|(name, record)| (name.clone(), record.clone()))
+                .collect(),
+        }
+    }
+
+    /// Removes the records that nobody else will; gives when to look at the others again.
+    async fn release_records(
+        &mut self,
+        node: &str,
+        records: &[(Name, Record)],
+        bound: &[Bound],
+        successor: Option<&str>,
+    ) -> Result<Duration, Failure> {
+        let abandoned: Vec<&(Name, Record)> = records
+            .iter()
+            .filter(|(_, record)| {
+                is_abandoned(&record.pod_uid, &record.id.created, bound, successor)
+            })
+            .collect();
+        if !abandoned.is_empty() {
+            tracing::info!(
+                node,
+                records = abandoned.len(),
+                "removing the records of pods on a Node that is gone"
+            );
+            let cluster = self.cluster.clone();
+            let removals = abandoned
+                .iter()
+                .map(|(name, record)| cluster.remove_record(name, &record.id, FINALIZER));
+            let results: Vec<_> = futures::stream::iter(removals)
+                .buffer_unordered(AT_A_TIME)
+                .collect()
+                .await;
+            results.into_iter().collect::<Result<(), Failure>>()?;
+        }
+        Ok(match records.len() - abandoned.len() {
+            0 => Duration::MAX,
+            _ if successor.is_some() => PERIOD_REPLACED,
+            _ => PERIOD,
+        })
+    }
+
+    async fn return_blocks(
+        &mut self,
+        node: &str,
+        uid: &str,
+        blocks: Vec<&(Name, Owned)>,
+    ) -> Result<(), Failure> {
+        tracing::info!(
+            node,
+            uid,
+            blocks = blocks.len(),
+            "returning the blocks of a Node that is gone"
+        );
+        let cluster = self.cluster.clone();
+        let deletes = blocks
+            .iter()
+            .map(|(name, block)| cluster.delete_block(name, &block.id));
+        let results: Vec<_> = futures::stream::iter(deletes)
+            .buffer_unordered(AT_A_TIME)
+            .collect()
+            .await;
+        let returned = results.iter().filter(|result| result.is_ok()).count();
+        self.metrics
+            .blocks_returned
+            .fetch_add(returned as u64, Relaxed);
+        results.into_iter().collect::<Result<(), Failure>>()?;
+        self.gone.forget(uid);
+        Ok(())
+    }
+}

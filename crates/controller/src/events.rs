@@ -1,0 +1,167 @@
+//! Events: what must be said about an object that has no status of its own for it. The same thing
+//! about the same state of an object is said once: the Event's name follows from what it says, so
+//! that neither a restart nor another replica repeats it while it is there.
+
+use crate::api::{Cluster, Failure};
+use crate::world::{Identity, Name};
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
+use k8s_openapi::jiff::Timestamp;
+use std::collections::BTreeSet;
+
+/// How many names are remembered, to save requests; then it begins anew.
+const REMEMBERED: usize = 4096;
+/// What the API allows of a message.
+const LONGEST: usize = 1024;
+
+/// What something is said about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct About<'a> {
+    pub(crate) api_version: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) name: &'a Name,
+    pub(crate) id: &'a Identity,
+}
+
+/// Says things once.
+pub(crate) struct Events {
+    identity: String,
+    said: BTreeSet<String>,
+}
+
+impl Events {
+    /// In the name of this replica.
+    pub(crate) fn new(identity: &str) -> Self {
+        Events {
+            identity: identity.to_owned(),
+            said: BTreeSet::new(),
+        }
+    }
+
+    /// Warns about an object.
+    pub(crate) async fn warn(
+        &mut self,
+        cluster: &Cluster,
+        about: About<'_>,
+        reason: &str,
+        message: &str,
+    ) -> Result<(), Failure> {
+        let name = event_name(about, reason, message);
+        if self.said.contains(&name) {
+            return Ok(());
+        }
+        let event = self.event(about, name.clone(), reason, message);
+        cluster.create_event(&event).await?;
+        tracing::warn!(kind = about.kind, object = %about.name, reason, message);
+        if self.said.len() >= REMEMBERED {
+            self.said.clear();
+        }
+        self.said.insert(name);
+        Ok(())
+    }
+
+    fn event(&self, about: About<'_>, name: String, reason: &str, message: &str) -> Event {
+        let now = Timestamp::now();
+        Event {
+            metadata: ObjectMeta {
+                name: Some(name),
+                namespace: Some(about.name.namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            involved_object: ObjectReference {
+                api_version: Some(about.api_version.to_owned()),
+                kind: Some(about.kind.to_owned()),
+                namespace: Some(about.name.namespace.clone()),
+                name: Some(about.name.name.clone()),
+                uid: Some(about.id.uid.clone()),
+                resource_version: about.id.version.clone(),
+                ..ObjectReference::default()
+            },
+            type_: Some("Warning".to_owned()),
+            reason: Some(reason.to_owned()),
+            message: Some(message.chars().take(LONGEST / 4).collect::<String>()).map(|short| {
+                if message.len() <= LONGEST {
+                    message.to_owned()
+                } else {
+                    short + "…"
+                }
+            }),
+            action: Some("Reconcile".to_owned()),
+            count: Some(1),
+            event_time: Some(MicroTime(now)),
+            first_timestamp: Some(Time(now)),
+            last_timestamp: Some(Time(now)),
+            reporting_component: Some(crate::FIELD_MANAGER.to_owned()),
+            reporting_instance: Some(self.identity.chars().take(128).collect()),
+            source: Some(EventSource {
+                component: Some(crate::FIELD_MANAGER.to_owned()),
+                ..EventSource::default()
+            }),
+            ..Event::default()
+        }
+    }
+}
+
+/// `<object>.<hash of the object's UID, the reason and the message>`.
+fn event_name(about: About<'_>, reason: &str, message: &str) -> String {
+    let parts = [about.id.uid.as_str(), reason, message];
+    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0xff]));
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let object: String = about.name.name.chars().take(200).collect();
+    format!("{}.{hash:016x}", object.trim_end_matches(['-', '.']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_words_have_the_same_name() {
+        let name = Name::new("a", "x".repeat(253));
+        let id = Identity {
+            uid: "u".into(),
+            ..Identity::default()
+        };
+        let about = About {
+            api_version: "v1",
+            kind: "Pod",
+            name: &name,
+            id: &id,
+        };
+        let first = event_name(about, "R", "m");
+        assert_eq!(first, event_name(about, "R", "m"));
+        assert_ne!(first, event_name(about, "Rm", ""));
+        assert!(first.len() <= 253);
+        let successor = Identity {
+            uid: "v".into(),
+            ..Identity::default()
+        };
+        assert_ne!(
+            first,
+            event_name(
+                About {
+                    id: &successor,
+                    ..about
+                },
+                "R",
+                "m"
+            )
+        );
+    }
+
+    #[test]
+    fn a_message_fits() {
+        let name = Name::new("a", "x");
+        let id = Identity::default();
+        let about = About {
+            api_version: "v1",
+            kind: "Pod",
+            name: &name,
+            id: &id,
+        };
+        let event = Events::new("me").event(about, "n".into(), "R", &"ü".repeat(2000));
+        assert!(event.message.unwrap().len() <= LONGEST);
+    }
+}

@@ -1,0 +1,76 @@
+//! The watches: what the API server says of each kind, as [`News`]. Each goes on until it is
+//! dropped; failures are logged and waited out, and never lose what was known.
+
+use crate::world::{News, View, name_of};
+use futures::StreamExt;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Error, Event, watcher};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+use tokio::sync::mpsc::Sender;
+
+/// How a kind is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Nothing works without it.
+    Must,
+    /// If the cluster does not have it, or we may not see it, there are none.
+    May,
+}
+
+/// Watches one kind until nobody listens.
+pub(crate) async fn watch<V>(
+    kind: &'static str,
+    api: Api<V::Object>,
+    need: Need,
+    wrap: fn(Event<(crate::world::Name, V)>) -> News,
+    news: Sender<News>,
+) where
+    V: View,
+    V::Object: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let stream = watcher(api, watcher::Config::default()).default_backoff();
+    let mut stream = std::pin::pin!(stream);
+    let mut begun = false;
+    while let Some(item) = stream.next().await {
+        let events = match item {
+            Ok(event) => vec![view::<V>(event)],
+            Err(error) => {
+                let absent = !begun && need == Need::May && is_absent(&error);
+                tracing::warn!(kind, absent, %error, "cannot watch: trying again");
+                if absent {
+                    vec![Event::Init, Event::InitDone]
+                } else {
+                    Vec::new()
+                }
+            }
+        };
+        for event in events {
+            begun |= matches!(event, Event::InitDone);
+            if news.send(wrap(event)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn view<V: View>(event: Event<V::Object>) -> Event<(crate::world::Name, V)> {
+    let both = |object: V::Object| (name_of(&object), V::of(object));
+    match event {
+        Event::Apply(object) => Event::Apply(both(object)),
+        Event::Delete(object) => Event::Delete(both(object)),
+        Event::InitApply(object) => Event::InitApply(both(object)),
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+    }
+}
+
+/// Whether the API server said that there is no such kind for us.
+fn is_absent(error: &Error) -> bool {
+    let inner = match error {
+        Error::InitialListFailed(inner) | Error::WatchStartFailed(inner) => inner,
+        _ => return false,
+    };
+    matches!(inner, kube::Error::Api(status) if status.code == 403 || status.code == 404)
+}

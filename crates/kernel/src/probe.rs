@@ -2,7 +2,7 @@
 //! decides nothing about them: a reason is given for what is missing.
 
 use crate::effect::Effect;
-use crate::{NetlinkError, Netns, Socket, link, nft, sys};
+use crate::{NetlinkError, Netns, Socket, link, nft, router, sys};
 use netlink_packet_route::link::{
     InfoData, InfoIpVlan, InfoKind, InfoMacVlan, InfoVlan, InfoVrf, InfoVxlan, IpVlanMode,
     MacVlanMode,
@@ -33,11 +33,13 @@ pub enum Feature {
     Masquerade,
     /// Cookies of network namespaces.
     NetnsCookie,
+    /// Network namespaces that outlive the process, pinned by a mount.
+    RouterNetns,
 }
 
 impl Feature {
     /// All of them, in order.
-    pub const ALL: [Feature; 10] = [
+    pub const ALL: [Feature; 11] = [
         Feature::Veth,
         Feature::Bridge,
         Feature::Macvlan,
@@ -48,6 +50,7 @@ impl Feature {
         Feature::Dummy,
         Feature::Masquerade,
         Feature::NetnsCookie,
+        Feature::RouterNetns,
     ];
 
     /// The kernel's word for it.
@@ -63,6 +66,7 @@ impl Feature {
             Feature::Dummy => "dummy",
             Feature::Masquerade => "nftables masquerade",
             Feature::NetnsCookie => "network namespace cookies",
+            Feature::RouterNetns => "pinned network namespaces",
         }
     }
 }
@@ -129,8 +133,14 @@ fn attempt_all() -> Result<Features, String> {
             Feature::NetnsCookie => Netns::current()
                 .and_then(|ns| ns.cookie().map(drop))
                 .map_err(Into::into),
+            Feature::RouterNetns => Ok(()),
             _ => attempt_link(&mut socket, feature),
         };
+        if feature == Feature::RouterNetns
+            && let Err(why) = attempt_pin()
+        {
+            features.missing.insert(feature, why);
+        }
         if plexus_faults::mistake(&format!("lacks-{feature}")) {
             let why = "switched off for a test".to_owned();
             features.missing.insert(feature, why);
@@ -146,6 +156,18 @@ fn attempt_all() -> Result<Features, String> {
         }
     }
     Ok(features)
+}
+
+/// In a directory that is thrown away; [`router::can_pin`] tries the one that is used.
+fn attempt_pin() -> Result<(), String> {
+    let dir = std::env::temp_dir().join(format!("plexus-probe-{}", std::process::id()));
+    let attempt = router::pin::attempt(&dir);
+    let _ = std::fs::remove_dir(&dir);
+    attempt.map_err(|error| {
+        format!(
+            "cannot make pinned network namespaces (this needs CAP_SYS_ADMIN and a file system that takes mounts): {error}"
+        )
+    })
 }
 
 fn attempt_link(socket: &mut Socket, feature: Feature) -> Result<(), NetlinkError> {
@@ -175,7 +197,7 @@ fn attempt_link(socket: &mut Socket, feature: Feature) -> Result<(), NetlinkErro
             InfoKind::Vrf,
             Some(InfoData::Vrf(vec![InfoVrf::TableId(80)])),
         ),
-        Feature::Masquerade | Feature::NetnsCookie => return Ok(()),
+        Feature::Masquerade | Feature::NetnsCookie | Feature::RouterNetns => return Ok(()),
     };
     // The loopback cannot carry a macvlan; the ends of the veth can. One end each, since a parent
     // carries macvlans or ipvlans but not both.

@@ -15,6 +15,7 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where a router is pinned.
 pub(crate) fn path(dir: &Path, name: &RouterName) -> PathBuf {
@@ -87,9 +88,11 @@ pub(super) fn remove(dir: &Path, name: &RouterName) -> Result<(), RouterError> {
 }
 
 /// Tries all of it under a name that no router has.
-pub(super) fn attempt(dir: &Path) -> io::Result<()> {
+pub(crate) fn attempt(dir: &Path) -> io::Result<()> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
     // Not a legal name of a router.
-    let path = dir.join(format!(".probe-{}", std::process::id()));
+    let path = dir.join(format!(".probe-{}-{number}", std::process::id()));
     place(dir, &path)?;
     let target = path.clone();
     let pinned = std::thread::Builder::new()

@@ -116,8 +116,10 @@ pub(crate) fn host_end(container: &str, name: &str) -> HostEnd {
         mac: Mac::derived(&[container, name, "node"]),
         mtu: None,
         alias: alias(container, name),
+        router: None,
         bridge: None,
         hairpin: false,
+        source_check: false,
         settings: vec![],
         routes: vec![],
         neighbours: vec![],
@@ -157,6 +159,7 @@ pub(crate) fn plan(group: u32, links: Vec<Link>) -> PodPlan {
     PodPlan {
         group: 0x8000_0000 | group,
         links,
+        host_ports: vec![],
     }
 }
 
@@ -179,7 +182,7 @@ pub(crate) fn node_plan(bridges: Vec<Bridge>) -> NodePlan {
     NodePlan {
         bridges,
         settings: forwarding(),
-        masquerades: vec![],
+        ..NodePlan::default()
     }
 }
 

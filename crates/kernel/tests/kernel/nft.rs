@@ -6,6 +6,7 @@ fn masquerade(network: &str, source: &str) -> Masquerade {
     Masquerade {
         network: network.parse().unwrap(),
         source: net(source),
+        except: vec![],
     }
 }
 

@@ -11,6 +11,7 @@ fn made_once_then_left_alone() {
     wanted.masquerades.push(Masquerade {
         network: "blue".parse().unwrap(),
         source: net("10.1.0.0/24"),
+        except: vec![],
     });
     let first = node::ensure(&wanted, &lab.side).unwrap();
     assert!(first.changes.len() >= 6, "{first:?}");
@@ -95,6 +96,7 @@ fn many_threads_make_one_bridge_and_one_rule() {
     wanted.masquerades.push(Masquerade {
         network: "blue".parse().unwrap(),
         source: net("10.1.0.0/24"),
+        except: vec![],
     });
     std::thread::scope(|scope| {
         for _ in 0..16 {

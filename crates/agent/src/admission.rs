@@ -78,6 +78,14 @@ impl Admission {
         self.lock().adds
     }
 
+    /// How many operations run, one a container, and how many wait for their container's turn.
+    pub(crate) fn operations(&self) -> (usize, usize) {
+        let house = self.lock();
+        let all: usize = house.lines.values().map(VecDeque::len).sum();
+        let running = house.lines.values().filter(|line| !line.is_empty()).count();
+        (running, all - running)
+    }
+
     /// Waits for the container's turn. `gone` is asked now and then whether the caller has left.
     pub(crate) fn turn(
         &self,

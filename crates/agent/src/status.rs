@@ -3,12 +3,14 @@
 //! served.
 //!
 //! Native networks are answered from memory, and from the journal only if it could not be written
-//! last time. Delegates that know STATUS are executed, apart from those of ADDs and DELs and within
+//! last time. A configuration that leaves its networks to the cluster can be served if the first one
+//! is there: the others are each pod's own. Delegates that know STATUS are executed, apart from those of ADDs and DELs and within
 //! [`LIMIT`] for all of them; one that does not answer in time is logged and counts as able.
 
 use crate::call::Call;
+use crate::options::ClusterNetwork;
 use crate::verbs::{Agent, not_restored};
-use plexus_api::cni::{Code, Error, How};
+use plexus_api::cni::{Body, Code, Error, How};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
@@ -30,7 +32,11 @@ impl Agent {
         if !self.ready.load(SeqCst) {
             return Err(not_restored());
         }
-        for network in call.conf()?.body.networks() {
+        let body = &call.conf()?.body;
+        if matches!(body, Body::Pod) {
+            self.ask_first_network(until)?;
+        }
+        for network in body.networks() {
             match &network.how {
                 How::Native(native) => {
                     self.require_features(native, &network.name)
@@ -45,5 +51,34 @@ impl Agent {
             }
         }
         Ok(())
+    }
+
+    /// Why pods would get no first interface from the CNI that is to make it, if so.
+    pub(crate) fn first_network_is_missing(&self) -> Option<Error> {
+        self.delegates_first_network()
+            .then(|| self.other_cni.chain().err())
+            .flatten()
+    }
+
+    /// The other CNI's own answer, where the first interface is made by one.
+    fn ask_first_network(&self, until: Instant) -> Result<(), Error> {
+        if !self.delegates_first_network() {
+            return Ok(());
+        }
+        let (name, chain) = self.other_cni.chain()?;
+        let asked = self.runner.status(&name, &chain, until);
+        let silent = asked.map_err(|error| Error {
+            code: Code::NotAvailable,
+            ..error.to_cni()
+        })?;
+        for silent in silent {
+            tracing::warn!(silent, "a plugin did not answer STATUS in time");
+        }
+        Ok(())
+    }
+
+    fn delegates_first_network(&self) -> bool {
+        let kubernetes = self.options.kubernetes.as_ref();
+        kubernetes.is_some_and(|k| k.cluster_network == ClusterNetwork::Delegate)
     }
 }

@@ -1,7 +1,6 @@
 //! Reading one request from a peer that may be slow, wrong or hostile.
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
+use super::Connection;
 use std::time::{Duration, Instant};
 
 /// How much and how long.
@@ -67,7 +66,7 @@ impl HttpError {
 }
 
 /// Reads one request; never more than the limits say.
-pub(crate) fn read(stream: &mut UnixStream, limits: Limits) -> Result<Request, HttpError> {
+pub(crate) fn read(stream: &mut dyn Connection, limits: Limits) -> Result<Request, HttpError> {
     let mut reader = Reader {
         stream,
         limits,
@@ -156,7 +155,7 @@ fn parse_head(buffer: &[u8]) -> Result<Option<Head>, HttpError> {
 }
 
 struct Reader<'a> {
-    stream: &'a mut UnixStream,
+    stream: &'a mut dyn Connection,
     limits: Limits,
     deadline: Instant,
 }
@@ -168,9 +167,7 @@ impl Reader<'_> {
         if left.is_zero() {
             return Err(HttpError::Slow(self.limits.time));
         }
-        self.stream
-            .set_read_timeout(Some(left))
-            .map_err(HttpError::Io)?;
+        self.stream.read_within(left).map_err(HttpError::Io)?;
         let mut chunk = [0; 16 * 1024];
         match self.stream.read(&mut chunk) {
             Ok(count) => {
@@ -194,6 +191,8 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
 
     const LIMITS: Limits = Limits {
         head: 1024,

@@ -1,6 +1,7 @@
 //! Answering, and knowing whether the answer arrived.
 
-use std::io::{ErrorKind, Read, Write};
+use super::Connection;
+use std::io::{ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -48,7 +49,7 @@ impl Response {
 
     /// Writes the answer and waits until the peer has read it and closed. A peer that dies with
     /// the answer unread makes the kernel reset the connection: that is how we know.
-    pub(crate) fn deliver(&self, stream: &mut UnixStream) -> Delivery {
+    pub(crate) fn deliver(&self, stream: &mut dyn Connection) -> Delivery {
         if self.write(stream).is_err() {
             return Delivery::Lost;
         }
@@ -59,7 +60,7 @@ impl Response {
             if left.is_zero() {
                 break;
             }
-            if stream.set_read_timeout(Some(left)).is_err() {
+            if stream.read_within(left).is_err() {
                 return Delivery::Lost;
             }
             match stream.read(&mut rest) {
@@ -73,7 +74,7 @@ impl Response {
         Delivery::Read
     }
 
-    fn write(&self, stream: &mut UnixStream) -> std::io::Result<()> {
+    fn write(&self, stream: &mut dyn Connection) -> std::io::Result<()> {
         let reason = match self.status {
             200 => "OK",
             400..=499 => "Refused",
@@ -85,9 +86,9 @@ impl Response {
             self.content_type,
             self.body.len()
         );
-        stream.set_write_timeout(Some(CONFIRM))?;
+        stream.write_within(CONFIRM)?;
         stream.write_all(&[head.as_bytes(), self.body.as_bytes()].concat())?;
-        stream.shutdown(std::net::Shutdown::Write)
+        stream.end()
     }
 }
 

@@ -1,0 +1,181 @@
+//! What an agent in a container needs of its mounts, checked before anything is touched: without it
+//! pods' namespaces are empty files to us, and our own pins die with the container.
+//!
+//! ```text
+//! /run/netns         from the host to us    HostToContainer   pods' namespaces, pinned by the runtime
+//! host's root        from the host to us    HostToContainer   the same for the plugins that we execute
+//! the socket's dir   both ways              Bidirectional     routers of overlay networks, pinned by us
+//! ```
+//!
+//! Reads the kernel's mount table and nothing else; mounts nothing. An agent that is not in a
+//! container needs none of this.
+
+mod table;
+
+use crate::options::Options;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use table::{Mount, Table};
+
+/// Where runtimes pin pods' namespaces: the directory, and the name that they use for it.
+const NETNS: [&str; 2] = ["/run/netns", "/var/run/netns"];
+
+/// Why an agent in a container does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The kernel does not show its table.
+    #[error("cannot read this container's mounts from {0:?}")]
+    Table(PathBuf, #[source] io::Error),
+    /// One or more mounts are not as they must be.
+    #[error("the agent's container is not mounted as it must be: {}", joined(.0))]
+    Wrong(Vec<Problem>),
+}
+
+/// One mount that is not as it must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// What is mounted, as the container sees it.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub what: Wrong,
+}
+
+/// What is wrong with a mount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrong {
+    /// It is not there.
+    Missing,
+    /// What the host mounts in it later does not appear here.
+    NotFromHost,
+    /// What we mount in it does not appear on the host.
+    NotToHost,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match self.what {
+            Wrong::Missing => write!(
+                f,
+                "{path} is missing: add a hostPath volume (type: DirectoryOrCreate) and its volumeMount with `mountPath: {path}` and `mountPropagation: HostToContainer`"
+            ),
+            Wrong::NotFromHost => write!(
+                f,
+                "{path} does not receive what the host mounts there, so that new pods' namespaces cannot be seen: write `mountPropagation: HostToContainer` at its volumeMount (`mountPath: {path}`); if it is there, the host's own mount is private: `mount --make-rshared /` on the host"
+            ),
+            Wrong::NotToHost => write!(
+                f,
+                "{path} does not show the host what is mounted there, so that the routers of networks would die with this container: write `mountPropagation: Bidirectional` at its volumeMount (`mountPath: {path}`), with `privileged: true`"
+            ),
+        }
+    }
+}
+
+/// Checks what these options need; nothing if the agent is not in a container: that is, if it is
+/// given neither the host's root nor the API as a pod has it.
+pub(crate) fn check(options: &Options) -> Result<(), MountError> {
+    let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+        && options
+            .kubernetes
+            .as_ref()
+            .is_some_and(|kubernetes| kubernetes.kubeconfig.is_none());
+    if options.host_root.is_none() && !in_pod {
+        return Ok(());
+    }
+    let socket_dir = options.socket.parent().unwrap_or(Path::new("/"));
+    let table = Path::new(table::OWN);
+    let table = Table::read(table).map_err(|e| MountError::Table(table.to_owned(), e))?;
+    let place = |path: &Path| (path.to_owned(), fs::canonicalize(path).ok());
+    let problems = Needs {
+        from_host: NETNS.iter().map(|path| place(Path::new(path))).collect(),
+        host_root: options.host_root.as_deref().map(place),
+        to_host: place(socket_dir),
+    }
+    .problems(&table);
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(MountError::Wrong(problems))
+    }
+}
+
+/// Whether the pin of a namespace is positively gone: its directory receives what the host does to
+/// it, and the file is not there. A runtime removes the pin only after the sandbox has ended, so
+/// that this is evidence where not every process can be seen.
+pub(crate) fn pin_gone(path: &Path) -> bool {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return false;
+    };
+    let Ok(directory) = fs::canonicalize(directory) else {
+        return false;
+    };
+    let gone = || {
+        let seen = fs::symlink_metadata(directory.join(name));
+        seen.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    // The table is read only if there is something to find out.
+    gone()
+        && Table::read(Path::new(table::OWN))
+            .is_ok_and(|table| table.covering(&directory).is_some_and(Mount::receives))
+}
+
+/// A path as it was given, and where it leads, if it is there.
+type Place = (PathBuf, Option<PathBuf>);
+
+/// What must propagate where.
+struct Needs {
+    from_host: Vec<Place>,
+    host_root: Option<Place>,
+    to_host: Place,
+}
+
+impl Needs {
+    fn problems(&self, table: &Table) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut found = |path: &Path, what| {
+            let path = path.to_owned();
+            problems.push(Problem { path, what });
+        };
+        for (path, real) in self.from_host.iter().chain(&self.host_root) {
+            let Some(real) = real else {
+                found(path, Wrong::Missing);
+                continue;
+            };
+            if !table.covering(real).is_some_and(Mount::receives) {
+                found(path, Wrong::NotFromHost);
+            }
+        }
+        let (path, real) = &self.to_host;
+        let sent = real.as_ref().is_some_and(|real| self.is_sent(real, table));
+        if !sent {
+            found(path, Wrong::NotToHost);
+        }
+        problems
+    }
+
+    /// Shared, and with the host: the same place seen through the host's root is of the same peers.
+    /// Sharing alone is not enough, since a mount can also be shared with nobody.
+    fn is_sent(&self, real: &Path, table: &Table) -> bool {
+        let Some(peers) = table.covering(real).and_then(|mount| mount.shared) else {
+            return false;
+        };
+        let Some((_, Some(root))) = &self.host_root else {
+            return true;
+        };
+        let inside = real.strip_prefix("/").unwrap_or(real);
+        let Some(host) = table.covering(&root.join(inside)) else {
+            return true;
+        };
+        host.shared == Some(peers) || host.master == Some(peers)
+    }
+}
+
+fn joined(problems: &[Problem]) -> String {
+    let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    texts.join("; ")
+}
+
+#[cfg(test)]
+mod tests;

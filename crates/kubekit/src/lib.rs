@@ -29,8 +29,8 @@
 //! PLEXUS_KUBE_STATE=~/.cache/plexus/kube/lab cargo test -p plexus-kubekit --features e2e --test smoke
 //! ```
 //!
-//! `make test-kube` does all of it. A test says `let kube = Kube::shared()?;`, makes a namespace of its
-//! own, and speaks through [`Cluster`] wherever that is enough; `kube.lab()` has faults and nodes,
+//! `make test-kube` does all of it. A test says `let kube = Kube::shared()?;`, makes a [`Namespace`] of
+//! its own, and speaks through [`Cluster`] wherever that is enough; `kube.lab()` has faults and nodes,
 //! `kube.lab().api()` the API server.
 //!
 //! # What a lab is
@@ -50,6 +50,7 @@ mod install;
 pub mod kubernetes;
 mod lab;
 pub mod layout;
+mod namespace;
 mod node;
 mod part;
 mod pki;
@@ -64,5 +65,6 @@ pub mod wait;
 pub use cluster::{Cluster, Object, Output};
 pub use kubernetes::Kube;
 pub use lab::Lab;
+pub use namespace::Namespace;
 pub use part::Part;
 pub use spec::Spec;

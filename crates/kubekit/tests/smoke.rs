@@ -4,32 +4,17 @@
 #![allow(clippy::expect_used, reason = "a test that cannot go on ends")]
 
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Kube, Object};
+use plexus_kubekit::{Cluster, Kube, Namespace, Object};
 use serde_json::Value;
-
-const NAMESPACE: &str = "smoke";
-
-/// Gone with everything in it, also when the test fails.
-struct Namespace<'a>(&'a Kube);
-
-impl Drop for Namespace<'_> {
-    fn drop(&mut self) {
-        let _ = self
-            .0
-            .delete(&Object::new("v1", "Namespace", "", NAMESPACE));
-    }
-}
 
 #[test]
 fn pods_on_every_node_reach_a_service_and_the_api_server() {
     let kube = Kube::shared().expect("a lab");
-    let _gone = Namespace(kube);
+    let namespace = Namespace::create(kube, "smoke").expect("a namespace");
     let nodes = kube.nodes().expect("nodes");
-    kube.apply(&manifest(&nodes)).expect("applied");
-    let pods: Vec<Object> = nodes
-        .iter()
-        .map(|node| Object::pod(NAMESPACE, node))
-        .collect();
+    kube.apply(&manifest(namespace.name(), &nodes))
+        .expect("applied");
+    let pods: Vec<Object> = nodes.iter().map(|node| namespace.pod(node)).collect();
     for pod in &pods {
         kube.wait_ready(pod, PATIENCE).expect("ready");
     }
@@ -58,7 +43,7 @@ fn pods_on_every_node_reach_a_service_and_the_api_server() {
     assert_ne!(refused.status, 0);
 
     let service = kube
-        .get(&Object::new("v1", "Service", NAMESPACE, "web"))
+        .get(&Object::new("v1", "Service", namespace.name(), "web"))
         .expect("asked")
         .expect("is there");
     let addresses = service
@@ -93,10 +78,9 @@ fn fetched(kube: &Kube, pod: &Object, address: &str, port: &str) -> String {
 }
 
 /// A pod on each node, and a Service of those on the last one.
-fn manifest(nodes: &[String]) -> String {
+fn manifest(namespace: &str, nodes: &[String]) -> String {
     let mut text = format!(
-        "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}\n---\n\
-         apiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: {NAMESPACE}}}\n\
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: {namespace}}}\n\
          spec:\n  ipFamilyPolicy: RequireDualStack\n  selector: {{web: 'yes'}}\n  ports: [{{port: 80}}]\n"
     );
     for (index, node) in nodes.iter().enumerate() {
@@ -106,7 +90,7 @@ fn manifest(nodes: &[String]) -> String {
             "no"
         };
         text.push_str(&format!(
-            "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {node}, namespace: {NAMESPACE}, labels: {{web: '{web}'}}}}\n\
+            "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {node}, namespace: {namespace}, labels: {{web: '{web}'}}}}\n\
              spec:\n  nodeName: {node}\n  terminationGracePeriodSeconds: 0\n  containers:\n  - name: web\n    \
              image: localhost/busybox:1\n    command: [sh, -c, 'mkdir /www; echo hello >/www/index.html; exec httpd -f -h /www']\n"
         ));

@@ -13,9 +13,9 @@ use std::net::IpAddr;
 #[derive(Debug, Clone)]
 pub struct Pool {
     /// What is handed out from here.
-    part: IpNet,
-    /// The subnet that it is of; itself, if it is the whole.
     subnet: IpNet,
+    /// The subnet that it is a part of; itself, if it is not.
+    whole: IpNet,
     exclude: Vec<IpNet>,
     reserved: Vec<IpAddr>,
     /// Never handed out: excludes, gateways, what the family reserves.
@@ -117,8 +117,8 @@ impl Pool {
         let last = last_index(&part);
         let blocked = never_handed_out(&part, &subnet, exclude, reserved);
         Self {
-            part,
-            subnet,
+            subnet: part,
+            whole: subnet,
             exclude: exclude.to_vec(),
             reserved: reserved.to_vec(),
             capacity: blocked.count_free(last),
@@ -133,7 +133,7 @@ impl Pool {
 
     /// What it hands out addresses of: its subnet, or its part of it.
     pub fn subnet(&self) -> IpNet {
-        self.part
+        self.subnet
     }
 
     /// How many addresses it can hand out in all.
@@ -148,18 +148,18 @@ impl Pool {
 
     /// Whether it was made from just these.
     pub fn is_made_of(&self, subnet: &IpNet, exclude: &[IpNet], reserved: &[IpAddr]) -> bool {
-        self.subnet == *subnet && self.exclude == exclude && self.reserved == reserved
+        self.whole == *subnet && self.exclude == exclude && self.reserved == reserved
     }
 
     /// What the owner has; the lowest, if more than one was reserved for it.
     pub fn address_of(&self, owner: &str) -> Option<IpAddr> {
-        address_at(&self.part, *self.indices.get(owner)?.first()?)
+        address_at(&self.subnet, *self.indices.get(owner)?.first()?)
     }
 
     /// Who has the address.
     pub fn owner_of(&self, address: IpAddr) -> Option<&str> {
         self.owners
-            .get(&index_of(&self.part, address)?)
+            .get(&index_of(&self.subnet, address)?)
             .map(String::as_str)
     }
 
@@ -169,16 +169,16 @@ impl Pool {
             return Ok(address);
         }
         let full = || PoolError::Full {
-            subnet: self.part,
+            subnet: self.subnet,
             capacity: self.capacity,
         };
-        let last = last_index(&self.part);
+        let last = last_index(&self.subnet);
         let index = self
             .busy
             .next_free(self.cursor, last)
             .or_else(|| self.busy.next_free(0, last))
             .ok_or_else(full)?;
-        let address = address_at(&self.part, index).ok_or_else(full)?;
+        let address = address_at(&self.subnet, index).ok_or_else(full)?;
         self.take(index, owner);
         self.cursor = if index == last { 0 } else { index + 1 };
         Ok(address)
@@ -191,7 +191,7 @@ impl Pool {
             return Ok(());
         }
         if let Some(has) = self.address_of(owner) {
-            let (owner, subnet) = (owner.to_owned(), self.subnet);
+            let (owner, subnet) = (owner.to_owned(), self.whole);
             return Err(PoolError::HasAnother {
                 owner,
                 has,
@@ -199,7 +199,7 @@ impl Pool {
                 subnet,
             });
         }
-        check_usable(address, &self.subnet, &self.exclude, &self.reserved)?;
+        check_usable(address, &self.whole, &self.exclude, &self.reserved)?;
         self.take(index, owner);
         Ok(())
     }
@@ -226,7 +226,7 @@ impl Pool {
         }
         indices
             .into_iter()
-            .filter_map(|index| address_at(&self.part, index))
+            .filter_map(|index| address_at(&self.subnet, index))
             .collect()
     }
 
@@ -237,7 +237,7 @@ impl Pool {
 
     /// See [`Pool::cursor`].
     pub(crate) fn set_cursor(&mut self, cursor: u128) {
-        self.cursor = cursor.min(last_index(&self.part));
+        self.cursor = cursor.min(last_index(&self.subnet));
     }
 
     fn take(&mut self, index: u128, owner: &str) {
@@ -254,7 +254,7 @@ impl Pool {
 
     /// The address's index, if nobody but the owner has it.
     fn free_for(&self, address: IpAddr, owner: &str) -> Result<u128, PoolError> {
-        let subnet = self.part;
+        let subnet = self.subnet;
         let index = index_of(&subnet, address).ok_or(PoolError::Outside { address, subnet })?;
         match self.owners.get(&index).filter(|other| *other != owner) {
             Some(other) => Err(PoolError::Taken {

@@ -295,13 +295,16 @@ impl<'a> Comparison<'a> {
     }
 
     fn neighbour(&mut self, link: &ObservedLink, neighbour: &Neighbour) {
-        let seen = self
+        let mut here = self
             .observed
             .neighbours
             .iter()
-            .find(|seen| seen.link == link.index && seen.address == neighbour.address);
-        let state = match seen {
-            Some(seen) if seen.mac == Some(neighbour.mac) => return,
+            .filter(|seen| seen.link == link.index && seen.address == neighbour.address);
+        // Host ends in routers are observed together with the node's, and may have the same index.
+        if here.clone().any(|seen| seen.mac == Some(neighbour.mac)) {
+            return;
+        }
+        let state = match here.next() {
             Some(seen) => {
                 let is = seen
                     .mac

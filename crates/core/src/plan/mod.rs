@@ -8,6 +8,7 @@ mod build;
 mod diff;
 mod effective;
 mod error;
+mod host_ports;
 mod node;
 mod observed;
 mod outcome;
@@ -21,6 +22,7 @@ pub use diff::{Difference, Object, Side, State, diff_host_ends, diff_node, diff_
 pub use effective::effective;
 pub(crate) use effective::{gateway, is_main_default};
 pub use error::PlanError;
+pub use host_ports::host_ports;
 pub use node::node_plan;
 pub use observed::{
     Observed, ObservedAddress, ObservedLink, ObservedNeighbour, ObservedRoute, ObservedRule,

@@ -8,7 +8,7 @@ use super::{PlanError, RULE_PRIORITY, Route, Rule};
 use crate::attachment::{Assigned, DefaultRoute, Wanted};
 use crate::stable::hash32;
 use ipnet::IpNet;
-use plexus_api::cni::RouteConf;
+use plexus_api::cni::{Ipam, RouteConf};
 use plexus_types::{Family, IfName, NetworkName};
 use std::net::IpAddr;
 
@@ -22,8 +22,8 @@ pub(super) fn routes(
     let now = effective(&wanted.native, assigned, default_route);
     let mut routes = Vec::new();
     if routed {
-        check_routed(&wanted.network, assigned)?;
-        to_next_hops(&now, None, &mut routes);
+        check_routed(wanted, assigned)?;
+        to_next_hops(wanted, &now, None, &mut routes);
     }
     for conf in &now.routes {
         add(&mut routes, route(&wanted.network, conf, &now, routed)?);
@@ -58,7 +58,7 @@ fn own_table(
     routes: &mut Vec<Route>,
 ) -> Result<(), PlanError> {
     if routed {
-        to_next_hops(assigned, Some(table), routes);
+        to_next_hops(wanted, assigned, Some(table), routes);
     } else {
         for ip in assigned.ips.iter().filter(|ip| !is_host(&ip.address)) {
             let on_link = Route::new(ip.address.trunc(), None);
@@ -104,8 +104,9 @@ fn own_table(
     Ok(())
 }
 
-/// `routed`: the next hop is on the link, the rest of the subnet is behind it.
-fn to_next_hops(assigned: &Assigned, table: Option<u32>, routes: &mut Vec<Route>) {
+/// `routed`: the next hop is on the link; the rest of the subnet, and the other subnets of a network
+/// that nodes share, are behind it.
+fn to_next_hops(wanted: &Wanted, assigned: &Assigned, table: Option<u32>, routes: &mut Vec<Route>) {
     for ip in &assigned.ips {
         let family = Family::of(ip.address.addr());
         let hop = next_hop(family);
@@ -118,18 +119,29 @@ fn to_next_hops(assigned: &Assigned, table: Option<u32>, routes: &mut Vec<Route>
                 },
             );
         }
-        if !is_host(&ip.address) {
-            let subnet = Route::new(ip.address.trunc(), Some(hop));
+        let shared = shared_subnets(wanted, family);
+        let subnets = std::iter::once(ip.address.trunc()).chain(shared);
+        for subnet in subnets.filter(|subnet| !is_host(subnet)) {
             add(
                 routes,
                 Route {
                     table,
                     onlink: family == Family::V4,
-                    ..subnet
+                    ..Route::new(subnet, Some(hop))
                 },
             );
         }
     }
+}
+
+/// The subnets of a network that nodes share.
+fn shared_subnets(wanted: &Wanted, family: Family) -> impl Iterator<Item = IpNet> {
+    let subnets = match &wanted.native.ipam {
+        Some(Ipam::Blocks(ipam)) => ipam.subnets.as_slice(),
+        _ => &[],
+    };
+    let each = subnets.iter().map(|subnet| subnet.cidr.trunc());
+    each.filter(move |subnet| Family::of(subnet.network()) == family)
 }
 
 /// A configured route. Without a gateway it takes the address's, and `0.0.0.0` or `::` says that
@@ -174,13 +186,19 @@ fn route(
 }
 
 /// A gateway in a route of `routed` may be the next hop or the subnet's, which stands for it.
-fn check_routed(network: &NetworkName, assigned: &Assigned) -> Result<(), PlanError> {
+fn check_routed(wanted: &Wanted, assigned: &Assigned) -> Result<(), PlanError> {
+    let shared = match &wanted.native.ipam {
+        Some(Ipam::Blocks(ipam)) => ipam.subnets.as_slice(),
+        _ => &[],
+    };
     for route in &assigned.routes {
         let family = Family::of(route.dst.addr());
         let Some(gw) = route.gw else { continue };
-        let known = gw == next_hop(family) || assigned.ips.iter().any(|ip| ip.gateway == Some(gw));
+        let known = gw == next_hop(family)
+            || assigned.ips.iter().any(|ip| ip.gateway == Some(gw))
+            || shared.iter().any(|subnet| subnet.gateway == gw);
         if !known || Family::of(gw) != family {
-            let network = network.clone();
+            let network = wanted.network.clone();
             return Err(PlanError::RoutedGateway {
                 network,
                 dst: route.dst,

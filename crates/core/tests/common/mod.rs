@@ -49,8 +49,8 @@ pub(crate) fn make(config: &[u8], node: &Node) -> Result<Made, Error> {
         })
         .collect();
     let choice = match &conf.body {
-        Body::One(_) => None,
         Body::All { default_gw, .. } => Some(default_gw),
+        _ => None,
     };
     let defaults = choose_default(&candidates, choice)?;
     let mut links = Vec::new();

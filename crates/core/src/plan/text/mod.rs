@@ -1,5 +1,8 @@
 //! Plans as the commands that a person would type: for `--dry-run`, messages and tests. The pod's
-//! namespace is called `pod`.
+//! namespace is called `pod`, a router's by its name.
+
+mod ports;
+mod router;
 
 use super::{
     Bridge, HostEnd, Link, LinkKind, Masquerade, Neighbour, NodePlan, PROTOCOL, PodPlan, Route,
@@ -13,6 +16,9 @@ pub fn pod_text(plan: &PodPlan) -> String {
     let mut lines = Lines::default();
     for link in &plan.links {
         lines.link(link, plan.group);
+    }
+    for port in &plan.host_ports {
+        lines.host_port(port);
     }
     lines.0
 }
@@ -28,6 +34,9 @@ pub fn node_text(plan: &NodePlan) -> String {
     }
     for masquerade in &plan.masquerades {
         lines.masquerade(masquerade);
+    }
+    for router in &plan.routers {
+        lines.router(router);
     }
     lines.0
 }
@@ -91,7 +100,8 @@ impl Lines {
             LinkKind::Veth(end) => {
                 let host = Shape(Some(end.mac.to_string()), end.mtu, group);
                 self.line(format_args!(
-                    "ip link add {}{host} type veth peer name {name} netns pod{shape}",
+                    "{} link add {}{host} type veth peer name {name} netns pod{shape}",
+                    ip_of(end),
                     end.name
                 ));
             }
@@ -124,19 +134,26 @@ impl Lines {
     }
 
     fn host_end(&mut self, end: &HostEnd) {
-        let name = &end.name;
-        self.line(format_args!("ip link set {name} alias '{}'", end.alias));
+        let (ip, name) = (ip_of(end), &end.name);
+        self.line(format_args!("{ip} link set {name} alias '{}'", end.alias));
+        let inside = end.router.as_ref();
+        let exec = inside.map_or_else(String::new, |router| format!("ip netns exec {router} "));
         for setting in &end.settings {
-            self.setting("", setting);
+            self.setting(&exec, setting);
         }
         if let Some(bridge) = &end.bridge {
-            self.line(format_args!("ip link set {name} master {bridge}"));
+            self.line(format_args!("{ip} link set {name} master {bridge}"));
         }
         if end.hairpin {
             self.line(format_args!("bridge link set dev {name} hairpin on"));
         }
-        self.line(format_args!("ip link set {name} up"));
-        self.rest("ip", name, &end.neighbours, &end.routes);
+        self.line(format_args!("{ip} link set {name} up"));
+        if end.source_check {
+            self.line(format_args!(
+                "# {exec}nft: from {name} only what fib leads back to it"
+            ));
+        }
+        self.rest(&ip, name, &end.neighbours, &end.routes);
     }
 
     fn rest(&mut self, ip: &str, name: &IfName, neighbours: &[Neighbour], routes: &[Route]) {
@@ -188,11 +205,24 @@ impl Lines {
             Family::V6 => ("ip6", "ff00::/8"),
         };
         let Masquerade {
-            network, source, ..
+            network,
+            source,
+            except,
         } = masquerade;
+        let family = Family::of(source.addr());
+        let except = except.iter().filter(|net| Family::of(net.addr()) == family);
+        let except: String = except.map(|net| format!(", {net}")).collect();
         self.line(format_args!(
-            "nft add rule inet plexus postrouting {ip} saddr {source} {ip} daddr != {{ {source}, {multicast} }} masquerade comment '{network}'"
+            "nft add rule inet plexus postrouting {ip} saddr {source} {ip} daddr != {{ {source}, {multicast}{except} }} masquerade comment '{network}'"
         ));
+    }
+}
+
+/// The command that acts where a host end is.
+fn ip_of(end: &HostEnd) -> String {
+    match &end.router {
+        Some(router) => format!("ip -n {router}"),
+        None => "ip".to_owned(),
     }
 }
 

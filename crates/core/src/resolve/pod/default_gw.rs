@@ -1,0 +1,219 @@
+//! Who has the default route of a pod, by its annotations: `opencontrail.org/default-gw`, and the
+//! Working Group's `default-route`.
+
+use super::asked::Asked;
+use super::error::{invalid, within};
+use super::{All, PodFacts, Settings};
+use ipnet::IpNet;
+use plexus_api::cni::{Code, DefaultGw, Error, How, Ipam, Network, RouteConf};
+use plexus_api::pod::{self, DEFAULT_GW};
+use plexus_types::Family;
+use std::net::IpAddr;
+
+/// What runtimes call the first interface.
+const FIRST: &str = "eth0";
+
+/// Decides, and puts into the networks what follows: gateways that were asked for; the cluster's
+/// own prefixes, which stay on the first interface.
+pub(super) fn choose(
+    pod: &PodFacts,
+    all: &mut All,
+    asked: &[Asked],
+    settings: &Settings,
+) -> Result<DefaultGw, Error> {
+    let mut chosen: [Option<usize>; 2] = [None, None];
+    if let Some(text) = pod.annotations.get(DEFAULT_GW) {
+        let written = pod::default_gw(text).map_err(|problems| invalid("", &problems))?;
+        for (slot, family) in chosen.iter_mut().zip(Family::ALL) {
+            let name = written.of(family);
+            *slot = name.map(|name| position(all, name)).transpose()?;
+        }
+    }
+    for (index, asked) in (1..).zip(asked) {
+        let Some(gateways) = &asked.selection.default_route else {
+            continue;
+        };
+        for (slot, family) in chosen.iter_mut().zip(Family::ALL) {
+            let mut of_family = gateways.iter().filter(|ip| Family::of(**ip) == family);
+            if gateways.is_empty() || of_family.next().is_some() {
+                if let Some(other) = slot.filter(|other| *other != index) {
+                    return Err(within(contradiction(all, other, family), asked, index));
+                }
+                *slot = Some(index);
+            }
+        }
+        if let Some(network) = all.networks.get_mut(index) {
+            set_gateways(network, gateways).map_err(|error| within(error, asked, index))?;
+        }
+    }
+    for (slot, family) in chosen.iter().zip(Family::ALL) {
+        if slot.is_some_and(|index| index > 0)
+            && let Some(first) = all.networks.first_mut()
+        {
+            stay(first, family, &settings.cluster_cidrs);
+        }
+    }
+    let [v4, v6] = chosen.map(|index| index.map(|index| name(all, index)));
+    Ok(DefaultGw { v4, v6 })
+}
+
+/// Which network is meant: an interface, a reference, a network, in this order.
+fn position(all: &All, text: &str) -> Result<usize, Error> {
+    let by_interface = all
+        .networks
+        .iter()
+        .enumerate()
+        .position(|(index, network)| match &network.interface {
+            Some(interface) => interface.as_str() == text,
+            None => index == 0 && text == FIRST,
+        });
+    let mut references = all.references.iter();
+    let by_reference = || {
+        references.position(|reference| {
+            reference.name == text
+                || text.split_once('/') == Some((&reference.namespace, &reference.name))
+        })
+    };
+    let by_name = || {
+        all.networks
+            .iter()
+            .position(|network| network.name.as_str() == text)
+    };
+    let found = by_interface.or_else(by_reference).or_else(by_name);
+    found.ok_or_else(|| unknown(all, text))
+}
+
+/// A name that means just this one when the interfaces are made.
+fn name(all: &All, index: usize) -> String {
+    let network = all.networks.get(index);
+    match network.and_then(|network| network.interface.as_ref()) {
+        Some(interface) => interface.to_string(),
+        None => FIRST.to_owned(),
+    }
+}
+
+/// `default-route` with gateways: they replace the network's own.
+fn set_gateways(network: &mut Network, gateways: &[IpAddr]) -> Result<(), Error> {
+    if gateways.is_empty() {
+        return Ok(());
+    }
+    let routes = match &mut network.how {
+        How::Native(native) => native.ipam.as_mut().map(routes_of),
+        How::Delegate(_) => return Err(delegated()),
+    };
+    let Some(routes) = routes else {
+        return Err(Error::new(
+            Code::InvalidConfig,
+            "`default-route` is asked for, but the network gives no addresses",
+            "give it addresses, or leave `default-route` out",
+        ));
+    };
+    for family in Family::ALL {
+        let mut of_family = gateways.iter().filter(|ip| Family::of(**ip) == family);
+        let Some(gateway) = of_family.next() else {
+            continue;
+        };
+        if let Some(second) = of_family.next() {
+            return Err(Error::new(
+                Code::UnsupportedField,
+                format!("`default-route` has two {family} gateways, {gateway} and {second}"),
+                "write one per family",
+            ));
+        }
+        routes.retain(|route| !crate::plan::is_main_default(route, family));
+        routes.push(plain(family.everything(), Some(*gateway)));
+    }
+    Ok(())
+}
+
+/// The first interface keeps the cluster's own prefixes, and answers whoever reached it.
+fn stay(first: &mut Network, family: Family, cidrs: &[IpNet]) {
+    let How::Native(native) = &mut first.how else {
+        return;
+    };
+    let Some(ipam) = native.ipam.as_mut().filter(|ipam| has(ipam, family)) else {
+        return;
+    };
+    let routes = routes_of(ipam);
+    for cidr in cidrs
+        .iter()
+        .filter(|cidr| Family::of(cidr.network()) == family)
+    {
+        let route = plain(cidr.trunc(), None);
+        if !routes.contains(&route) {
+            routes.push(route);
+        }
+    }
+    first.source_routing = true;
+}
+
+fn routes_of(ipam: &mut Ipam) -> &mut Vec<RouteConf> {
+    match ipam {
+        Ipam::HostLocal(ipam) => &mut ipam.routes,
+        Ipam::Static(ipam) => &mut ipam.routes,
+        Ipam::Plexus(ipam) => &mut ipam.routes,
+        Ipam::Blocks(ipam) => &mut ipam.routes,
+    }
+}
+
+/// Whether it gives addresses of that family.
+fn has(ipam: &Ipam, family: Family) -> bool {
+    let of = |net: &IpNet| Family::of(net.network()) == family;
+    match ipam {
+        Ipam::HostLocal(ipam) => ipam.ranges.iter().flatten().any(|range| of(&range.subnet)),
+        Ipam::Static(ipam) => ipam.addresses.iter().any(|written| of(&written.address)),
+        Ipam::Plexus(ipam) => ipam.subnets.iter().any(of),
+        Ipam::Blocks(ipam) => ipam.subnets.iter().any(|subnet| of(&subnet.cidr)),
+    }
+}
+
+fn plain(dst: IpNet, gw: Option<IpAddr>) -> RouteConf {
+    RouteConf {
+        dst,
+        gw,
+        mtu: None,
+        advmss: None,
+        priority: None,
+        table: None,
+        scope: None,
+    }
+}
+
+fn unknown(all: &All, text: &str) -> Error {
+    let each = (0..).zip(&all.references).map(|(index, reference)| {
+        let interface = name(all, index);
+        match &*reference.namespace {
+            "" => format!("{} ({interface})", reference.name),
+            namespace => format!("{namespace}/{} ({interface})", reference.name),
+        }
+    });
+    let known: Vec<String> = each.collect();
+    Error::new(
+        Code::InvalidConfig,
+        format!(
+            "annotation {DEFAULT_GW}: {text:?} is neither a network nor an interface of this pod"
+        ),
+        format!("name one of {}", known.join(", ")),
+    )
+}
+
+fn contradiction(all: &All, other: usize, family: Family) -> Error {
+    Error::new(
+        Code::InvalidConfig,
+        format!(
+            "it asks for the {family} default route, which interface {} has been given already",
+            name(all, other)
+        ),
+        format!(
+            "let one of them have it: one `default-route` per family, and {DEFAULT_GW} agreeing with it"
+        ),
+    )
+}
+
+fn delegated() -> Error {
+    Error::new(
+        Code::UnsupportedField,
+        "`default-route` names a gateway, but executed plugins make this interface and its routes",
+        "write the default route into the network's configuration, and an empty `default-route` into the annotation",
+    )
+}

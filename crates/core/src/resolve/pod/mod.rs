@@ -1,0 +1,305 @@
+//! The Kubernetes front door: what a pod's annotations ask for becomes the same list of networks
+//! that an inline configuration has.
+//!
+//! Takes the pod, and what the node knows of networks ([`Objects`]); never asks anyone else. Gives
+//! a [`Body`] for the one path behind every door, with where each network came from.
+
+mod asked;
+mod default_gw;
+mod error;
+mod lookup;
+mod nad;
+mod named;
+mod object;
+
+pub use named::named_network;
+pub use object::block_ipam;
+pub use plexus_api::pod::ANNOTATIONS;
+
+use asked::Asked;
+use error::within;
+use ipnet::IpNet;
+use lookup::{Found, Lookup};
+use plexus_api::cni::{Body, Code, Error, How, Ipam, Network, Runtime};
+use plexus_api::objects::NetworkSpec;
+use plexus_api::pod::{DEFAULT_NETWORK, MAX_NETWORKS};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A pod, as far as its networks are concerned.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PodFacts {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Those of [`ANNOTATIONS`] that it has.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// A `Network` object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetworkObject {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The object's UID: what blocks and routers are named by.
+    pub uid: String,
+    /// What it is.
+    pub spec: NetworkSpec,
+    /// `overlay`: its number, once it has one.
+    pub vni: Option<u32>,
+    /// Why no new pod may use it, if so: Pending, Failed, Terminating.
+    pub unusable: Option<String>,
+}
+
+/// A NetworkAttachmentDefinition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NadObject {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The object's UID.
+    pub uid: String,
+    /// Those that matter: `opencontrail.org/*`, `k8s.v1.cni.cncf.io/resourceName`, profiles.
+    pub annotations: BTreeMap<String, String>,
+    /// `spec.config`, as written.
+    pub config: Option<String>,
+}
+
+/// What the node knows. `None` means: there is no such object, and the caches are in sync.
+pub trait Objects {
+    /// A `Network`.
+    fn network(&self, namespace: &str, name: &str) -> Option<Arc<NetworkObject>>;
+    /// A NAD.
+    fn nad(&self, namespace: &str, name: &str) -> Option<Arc<NadObject>>;
+    /// Labels of a namespace.
+    fn namespace(&self, name: &str) -> Option<BTreeMap<String, String>>;
+    /// The blocks of a network that this node owns.
+    fn blocks(&self, network_uid: &str) -> Vec<IpNet>;
+    /// A configuration in the CNI directory with that `name` (NADs without a config).
+    fn on_disk(&self, name: &str) -> Option<String>;
+}
+
+/// What holds on every node of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// `--cluster-name`: `<cluster>-<namespace>` is a project of that name's namespace.
+    pub cluster_name: String,
+    /// Pod and service CIDRs: they stay on eth0 when the default route goes elsewhere.
+    pub cluster_cidrs: Vec<IpNet>,
+}
+
+/// Where an attachment came from; kept in the journal, so that records and answers can be made
+/// from it alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reference {
+    /// Which of the pod's references, from 0; 0 is the cluster-wide default network.
+    pub index: u32,
+    /// How many there are.
+    pub total: u32,
+    /// Namespace of the NAD or Network; empty for the cluster-wide default network.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The network's identity: `spec.uuid`, else the object's UID.
+    pub uuid: String,
+    /// Which annotation named it; empty for the cluster-wide default network.
+    pub source: String,
+    /// Subnets of the network with their gateways, for the queries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subnets: Vec<(IpNet, Option<IpAddr>)>,
+}
+
+/// What a pod asked for: `references` has one element per network of `body`, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PodNetworks {
+    /// [`Body::All`], or [`Body::One`] in plugin mode.
+    pub body: Body,
+    /// Where each came from.
+    pub references: Vec<Reference>,
+    /// What users must be told though it works: quotes that were straightened, …
+    pub warnings: Vec<String>,
+}
+
+/// All networks of a pod: `first` (index 0), then one per reference, in the order of
+/// [`ANNOTATIONS`], duplicates included. Multus' `default-network` replaces `first`. When the
+/// default route of a family goes elsewhere, `first` keeps the cluster's own prefixes, and answers
+/// by itself whoever reaches it from outside of them.
+pub fn pod_networks(
+    pod: &PodFacts,
+    first: (Network, Reference),
+    runtime: &Runtime,
+    settings: &Settings,
+    objects: &dyn Objects,
+) -> Result<PodNetworks, Error> {
+    let lookup = Lookup {
+        pod,
+        settings,
+        objects,
+    };
+    let asked = asked::of(pod)?;
+    if asked.len() > MAX_NETWORKS {
+        return Err(too_many(asked.len()));
+    }
+    let mut all = All::default();
+    let (network, reference) = match asked::default_network(pod)? {
+        Some(asked) => replaced(&lookup, &asked, runtime, &mut all.warnings)?,
+        None => first,
+    };
+    unheeded(runtime, &network, &mut all.warnings);
+    all.networks.push(network);
+    all.references.push(reference);
+    for (index, asked) in (1..).zip(&asked) {
+        let found = lookup
+            .find(asked)
+            .map_err(|error| within(error, asked, index))?;
+        all.push(found, asked, index)?;
+    }
+    let total = u32::try_from(all.references.len()).unwrap_or(u32::MAX);
+    for (index, reference) in (0..).zip(&mut all.references) {
+        (reference.index, reference.total) = (index, total);
+    }
+    let default_gw = default_gw::choose(pod, &mut all, &asked, settings)?;
+    Ok(PodNetworks {
+        body: Body::All {
+            networks: all.networks,
+            default_gw,
+        },
+        references: all.references,
+        warnings: all.warnings,
+    })
+}
+
+/// What is known of the pod's networks so far.
+#[derive(Default)]
+struct All {
+    networks: Vec<Network>,
+    references: Vec<Reference>,
+    warnings: Vec<String>,
+}
+
+impl All {
+    fn push(&mut self, found: Found, asked: &Asked, index: usize) -> Result<(), Error> {
+        let mut network = found.network;
+        network.interface = Some(asked.ifname(index)?);
+        if let How::Delegate(_) = network.how {
+            // What the runtime sent is for the first interface alone.
+            network.runtime.get_or_insert_default();
+        }
+        self.references.push(Reference {
+            index: 0,
+            total: 0,
+            namespace: found.namespace,
+            name: found.name,
+            uuid: found.uuid,
+            source: asked.source.to_owned(),
+            subnets: subnets(&network),
+        });
+        self.networks.push(network);
+        self.warnings.extend(found.warnings);
+        Ok(())
+    }
+}
+
+/// Multus' `default-network`: a NAD instead of the cluster-wide default network. What the runtime
+/// sent goes there, too.
+fn replaced(
+    lookup: &Lookup<'_>,
+    asked: &Asked,
+    runtime: &Runtime,
+    warnings: &mut Vec<String>,
+) -> Result<(Network, Reference), Error> {
+    let refused = |what: &str| {
+        Error::new(
+            Code::UnsupportedField,
+            format!("annotation {DEFAULT_NETWORK}: {what} is not possible for the first interface"),
+            "leave it out: the runtime names the first interface, and its default route is the pod's unless another network asks for it",
+        )
+    };
+    if asked.selection.interface.is_some() {
+        return Err(refused("another name"));
+    }
+    if asked.selection.default_route.is_some() {
+        return Err(refused("`default-route`"));
+    }
+    let found = lookup
+        .find(asked)
+        .map_err(|error| within(error, asked, 0))?;
+    let mut network = found.network;
+    network.interface = None;
+    if let How::Delegate(_) = network.how {
+        let mut raw = runtime.raw.clone();
+        raw.extend(network.runtime.take().unwrap_or_default());
+        network.runtime = Some(raw);
+    }
+    warnings.extend(found.warnings);
+    let reference = Reference {
+        index: 0,
+        total: 0,
+        namespace: found.namespace,
+        name: found.name,
+        uuid: found.uuid,
+        source: asked.source.to_owned(),
+        subnets: subnets(&network),
+    };
+    Ok((network, reference))
+}
+
+/// What the runtime asks of the first interface and nobody does.
+fn unheeded(runtime: &Runtime, first: &Network, warnings: &mut Vec<String>) {
+    let key = |(key, value): &(&String, &Value)| {
+        key.eq_ignore_ascii_case("bandwidth") && !value.is_null()
+    };
+    if matches!(first.how, How::Native(_)) && runtime.raw.iter().any(|entry| key(&entry)) {
+        let text = "the pod's bandwidth limits have no effect on the first interface: only executed plugins (`bandwidth`) limit it";
+        warnings.push(text.to_owned());
+    }
+}
+
+/// The subnets of a network as far as its configuration says them, each with its gateway.
+fn subnets(network: &Network) -> Vec<(IpNet, Option<IpAddr>)> {
+    let How::Native(native) = &network.how else {
+        return Vec::new();
+    };
+    let gateway_in = |subnet: &IpNet, gateways: &[IpAddr]| {
+        let mut gateways = gateways.iter();
+        gateways.find(|gateway| subnet.contains(*gateway)).copied()
+    };
+    match &native.ipam {
+        None => Vec::new(),
+        Some(Ipam::Blocks(ipam)) => {
+            let each = ipam.subnets.iter();
+            each.map(|subnet| (subnet.cidr, Some(subnet.gateway)))
+                .collect()
+        }
+        Some(Ipam::Plexus(ipam)) => {
+            let each = ipam.subnets.iter();
+            each.map(|subnet| (*subnet, gateway_in(subnet, &ipam.gateway)))
+                .collect()
+        }
+        Some(Ipam::HostLocal(ipam)) => {
+            let each = ipam.ranges.iter().flatten();
+            each.map(|range| (range.subnet, Some(range.gateway)))
+                .collect()
+        }
+        Some(Ipam::Static(ipam)) => {
+            let each = ipam.addresses.iter();
+            each.map(|written| (written.address.trunc(), written.gateway))
+                .collect()
+        }
+    }
+}
+
+fn too_many(count: usize) -> Error {
+    Error::new(
+        Code::InvalidConfig,
+        format!("the pod's annotations name {count} networks: at most {MAX_NETWORKS} are attached"),
+        "name fewer",
+    )
+}

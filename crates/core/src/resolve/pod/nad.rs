@@ -1,0 +1,140 @@
+//! The network of a NetworkAttachmentDefinition.
+
+use super::NadObject;
+use super::error::{invalid, missing};
+use super::lookup::{Found, Lookup, network_name, without_default_route};
+use plexus_api::cni::{Error, FqName, Network};
+use plexus_api::nad::{self, Contrail};
+use plexus_api::pod::NetworkSelection;
+use serde_json::{Map, Value};
+
+/// The device plugin's resource that a NAD is tied to.
+const RESOURCE: &str = "k8s.v1.cni.cncf.io/resourceName";
+
+/// What the configuration of a NAD is about.
+pub(super) enum Means {
+    /// A network that the cluster knows.
+    Object(Option<FqName>),
+    /// A configuration to attach by, with what users must be told of it.
+    Config(Map<String, Value>, Vec<String>),
+    /// Nothing: a network that is known by the NAD's name.
+    Nothing,
+}
+
+impl Lookup<'_> {
+    /// The network of a NAD: what its configuration says; with none, the configuration of that name
+    /// on the node, else the `Network` of that name.
+    pub(super) fn of_nad(
+        &self,
+        nad: &NadObject,
+        selection: &NetworkSelection,
+    ) -> Result<Found, Error> {
+        match means(nad)? {
+            Means::Object(fq_name) => self.of_nad_object(nad, fq_name.as_ref(), selection),
+            Means::Config(config, warnings) => self.of_config(nad, &config, warnings, selection),
+            Means::Nothing => match self.objects.on_disk(&nad.name) {
+                Some(text) => {
+                    let what = format!("the configuration {} in the CNI directory", nad.name);
+                    let (config, warnings) =
+                        nad::config(&text).map_err(|problems| invalid(&what, &problems))?;
+                    self.of_config(nad, &config, warnings, selection)
+                }
+                None => self.of_nad_object(nad, None, selection),
+            },
+        }
+    }
+
+    /// The `Network` that a NAD stands for: the fully qualified one, else its namesake.
+    pub(super) fn of_nad_object(
+        &self,
+        nad: &NadObject,
+        fq_name: Option<&FqName>,
+        selection: &NetworkSelection,
+    ) -> Result<Found, Error> {
+        let object = match fq_name {
+            Some(fq_name) => self.by_fq_name(fq_name)?,
+            None => self
+                .objects
+                .network(&nad.namespace, &nad.name)
+                .ok_or_else(|| no_namesake(nad))?,
+        };
+        let found = self.of_object(&object, selection)?;
+        Ok(Found {
+            namespace: nad.namespace.clone(),
+            name: nad.name.clone(),
+            ..found
+        })
+    }
+
+    fn of_config(
+        &self,
+        nad: &NadObject,
+        config: &Map<String, Value>,
+        mut warnings: Vec<String>,
+        selection: &NetworkSelection,
+    ) -> Result<Found, Error> {
+        let asked = without_default_route(selection);
+        let network = Network::from_config(&network_name(&[&nad.name])?, config, &asked)?;
+        let shown = format!("NetworkAttachmentDefinition {}/{}", nad.namespace, nad.name);
+        for warning in &mut warnings {
+            *warning = format!("{shown}: {warning}");
+        }
+        if let (Some(resource), None) = (nad.annotations.get(RESOURCE), &selection.device_id) {
+            warnings.push(format!(
+                "{shown}: no device of {resource} is passed on; name one by `deviceID`"
+            ));
+        }
+        Ok(Found {
+            network,
+            namespace: nad.namespace.clone(),
+            name: nad.name.clone(),
+            uuid: nad.uid.clone(),
+            warnings,
+        })
+    }
+}
+
+/// Reads what a NAD is about.
+pub(super) fn means(nad: &NadObject) -> Result<Means, Error> {
+    let what = || format!("NetworkAttachmentDefinition {}/{}", nad.namespace, nad.name);
+    let refused = |problems| invalid(&what(), &problems);
+    let text = nad.config.as_deref().filter(|text| !text.trim().is_empty());
+    let Some(text) = text else {
+        let contrail = Contrail::read(&nad.annotations).map_err(refused)?;
+        return Ok(match contrail.network {
+            Some(fq_name) => Means::Object(Some(fq_name)),
+            None => Means::Nothing,
+        });
+    };
+    let (config, warnings) = nad::config(text).map_err(refused)?;
+    if !nad::is_named(&config) {
+        return Ok(Means::Config(config, warnings));
+    }
+    let contrail = Contrail::read(&nad.annotations).map_err(refused)?;
+    let written = nad::named(&config).map_err(refused)?;
+    Ok(Means::Object(contrail.network.or(written)))
+}
+
+fn no_namesake(nad: &NadObject) -> Error {
+    let NadObject {
+        namespace, name, ..
+    } = nad;
+    let has = nad
+        .config
+        .as_deref()
+        .is_some_and(|text| !text.trim().is_empty());
+    if has {
+        return missing(
+            format!(
+                "NetworkAttachmentDefinition {namespace}/{name} leaves everything to the Network {namespace}/{name}, which is not there"
+            ),
+            "the controller makes it from opencontrail.org/cidr: is it running, has the definition that annotation, and what do its Events say?".to_owned(),
+        );
+    }
+    missing(
+        format!(
+            "NetworkAttachmentDefinition {namespace}/{name} has no config, the CNI directory of this node has none of that name, and there is no Network {namespace}/{name}"
+        ),
+        "give the definition a config, or create the Network".to_owned(),
+    )
+}

@@ -1,0 +1,161 @@
+//! Plugin mode under a delegating plugin (Multus, CNI-Genie): which network a call means.
+
+use super::asked::{self, Asked, Target};
+use super::error::{invalid, missing, within};
+use super::lookup::{Found, Lookup, without_default_route};
+use super::nad::{Means, means};
+use super::{NadObject, Objects, PodFacts, PodNetworks, Reference, Settings, subnets};
+use plexus_api::cni::{Body, Code, Error, FqName, Runtime};
+use plexus_api::pod::{self, NETWORKS, NetworkSelection};
+use plexus_types::IfName;
+
+/// Plugin mode under a delegating plugin: the one network that a call means. Multus passes the bare
+/// NAD name, so the namespace comes from the pod's annotation: the element whose `interface` is
+/// CNI_IFNAME, else the i-th for `net<i>`, else the only one of that name, else the pod's own.
+pub fn named_network(
+    pod: &PodFacts,
+    name: &str,
+    fq_name: Option<&FqName>,
+    cni_ifname: &IfName,
+    runtime: &Runtime,
+    settings: &Settings,
+    objects: &dyn Objects,
+) -> Result<PodNetworks, Error> {
+    let lookup = Lookup {
+        pod,
+        settings,
+        objects,
+    };
+    let elements = match pod.annotations.get(NETWORKS) {
+        Some(text) => pod::networks(text, &pod.namespace).map_err(|all| invalid("", &all))?,
+        None => Vec::new(),
+    };
+    let at = element(&lookup, &elements, name, cni_ifname)?;
+    let mut asked = match at.and_then(|at| elements.get(at)) {
+        Some(element) => by(NETWORKS, element.clone()),
+        None => elsewhere(pod, name)?,
+    };
+    // Multus sets the default route itself, and what it passes on has been through its checks.
+    asked.selection = without_default_route(&asked.selection);
+    asked.selection.interface = None;
+    if runtime.mac.is_some() {
+        asked.selection.mac = runtime.mac;
+    }
+    if !runtime.ips.is_empty() {
+        asked.selection.ips.clone_from(&runtime.ips);
+    }
+    let index = at.map_or(0, |at| at + 1);
+    let found = find(&lookup, &asked, fq_name).map_err(|error| within(error, &asked, index))?;
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let reference = Reference {
+        index: count(index),
+        total: at.map_or(1, |_| count(elements.len() + 1)),
+        namespace: found.namespace,
+        name: found.name,
+        uuid: found.uuid,
+        source: asked.source.to_owned(),
+        subnets: subnets(&found.network),
+    };
+    Ok(PodNetworks {
+        body: Body::One(found.network),
+        references: vec![reference],
+        warnings: found.warnings,
+    })
+}
+
+/// Which element of the annotation the call is for.
+fn element(
+    lookup: &Lookup<'_>,
+    elements: &[NetworkSelection],
+    name: &str,
+    cni_ifname: &IfName,
+) -> Result<Option<usize>, Error> {
+    let fits = |at: &usize| {
+        elements
+            .get(*at)
+            .is_some_and(|element| is_called(lookup, element, name))
+    };
+    let by_interface = elements
+        .iter()
+        .position(|element| element.interface.as_ref() == Some(cni_ifname));
+    let number = cni_ifname.as_str().strip_prefix("net");
+    let by_number = number
+        .and_then(|number| number.parse::<usize>().ok()?.checked_sub(1))
+        .filter(|at| {
+            elements
+                .get(*at)
+                .is_some_and(|element| element.interface.is_none())
+        });
+    if let Some(at) = by_interface.or(by_number).filter(fits) {
+        return Ok(Some(at));
+    }
+    let mut of_name = (0..elements.len()).filter(fits);
+    let (first, second) = (of_name.next(), of_name.next());
+    let place = |at: Option<usize>| at.and_then(|at| elements.get(at));
+    match (place(first), place(second)) {
+        (Some(one), Some(other)) if one.namespace != other.namespace => Err(Error::new(
+            Code::InvalidConfig,
+            format!(
+                "network {name} for interface {cni_ifname} may be {}/{} or {}/{}, and nothing tells which",
+                one.namespace, one.name, other.namespace, other.name
+            ),
+            format!("give the elements of {NETWORKS} an `interface`"),
+        )),
+        _ => Ok(first),
+    }
+}
+
+/// Whether a delegating plugin would call an element's network by that name: the NAD's, or the one
+/// in its configuration.
+fn is_called(lookup: &Lookup<'_>, element: &NetworkSelection, name: &str) -> bool {
+    let in_config = || {
+        let nad = lookup.objects.nad(&element.namespace, &element.name)?;
+        let (config, _) = plexus_api::nad::config(nad.config.as_deref()?).ok()?;
+        Some(config.get("name")?.as_str()? == name)
+    };
+    element.name == name || in_config().unwrap_or(false)
+}
+
+/// Not in the list of networks: Multus' `default-network`, or the namesake in the pod's namespace.
+fn elsewhere(pod: &PodFacts, name: &str) -> Result<Asked, Error> {
+    let default = asked::default_network(pod)?.filter(|asked| asked.selection.name == name);
+    Ok(default.unwrap_or_else(|| by("", NetworkSelection::named(&pod.namespace, name))))
+}
+
+fn by(source: &'static str, selection: NetworkSelection) -> Asked {
+    Asked {
+        source,
+        target: Target::Nad,
+        selection,
+    }
+}
+
+/// The network of the NAD, if there is one; of the configuration alone, if there is none.
+fn find(lookup: &Lookup<'_>, asked: &Asked, fq_name: Option<&FqName>) -> Result<Found, Error> {
+    let selection = &asked.selection;
+    let NetworkSelection {
+        namespace, name, ..
+    } = selection;
+    if let Some(nad) = lookup.objects.nad(namespace, name) {
+        let fq_name = fq_of(&nad, fq_name)?;
+        return lookup.of_nad_object(&nad, fq_name.as_ref(), selection);
+    }
+    let object = match fq_name {
+        Some(fq_name) => lookup.by_fq_name(fq_name)?,
+        None => lookup.objects.network(namespace, name).ok_or_else(|| {
+            missing(
+                format!("there is neither a NetworkAttachmentDefinition nor a Network {namespace}/{name}"),
+                "create it, or write a provider into the configuration".to_owned(),
+            )
+        })?,
+    };
+    lookup.of_object(&object, selection)
+}
+
+/// The fully qualified name that counts: the annotation's on the NAD, else the configuration's.
+fn fq_of(nad: &NadObject, in_call: Option<&FqName>) -> Result<Option<FqName>, Error> {
+    match means(nad)? {
+        Means::Object(Some(fq_name)) => Ok(Some(fq_name)),
+        Means::Object(None) | Means::Config(..) | Means::Nothing => Ok(in_call.cloned()),
+    }
+}

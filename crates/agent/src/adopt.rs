@@ -81,9 +81,12 @@ impl Agent {
                         .iter()
                         .filter_map(|link| link.planned(&container))
                         .collect(),
+                    host_ports: Vec::new(),
                 },
                 node: Vec::new(),
                 delegates: Vec::new(),
+                references: Vec::new(),
+                api_uid: None,
             },
             container,
             ifname,
@@ -205,8 +208,10 @@ impl Found {
                 mac: derived_mac(container.as_str(), self.cookie, &self.ifname, "host"),
                 mtu: None,
                 alias: self.link.alias.clone().unwrap_or_default(),
+                router: None,
                 bridge: None,
                 hairpin: false,
+                source_check: false,
                 settings: Vec::new(),
                 routes: Vec::new(),
                 neighbours: Vec::new(),

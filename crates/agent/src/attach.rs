@@ -9,7 +9,8 @@
 use crate::call::Call;
 use crate::facts::Links;
 use crate::failure;
-use crate::ipam::Reservation;
+use crate::front::Front;
+use crate::ipam::{NotChosen, Reservation};
 use crate::journal::{Body, Record, State, Stored};
 use crate::segment::{Made, Segment};
 use crate::verbs::Agent;
@@ -18,8 +19,11 @@ use plexus_core::attachment::{Assigned, Wanted};
 use plexus_core::plan::{self, Facts, NodePlan};
 use plexus_core::resolve::{Resolved, resolve};
 use plexus_kernel::{NetlinkError, Netns, NetnsError, observe};
-use plexus_types::{NetnsCookie, NetworkName};
+use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName};
 use std::path::PathBuf;
+
+/// How many blocks one ADD may claim: one a family and network, as a rule.
+const MOST_CLAIMS: usize = 32;
 
 /// One attachment on its way: what was resolved, and what was found out about it.
 #[derive(Debug)]
@@ -59,7 +63,10 @@ impl Agent {
             }
         }
         self.replace_older_sandboxes(call).map_err(at)?;
-        let mut adding = self.prepare(call, conf, netns, cookie).map_err(at)?;
+        let front = self.front(call, conf).map_err(at)?;
+        let mut adding = self
+            .prepare(call, conf, front.as_ref(), netns, cookie)
+            .map_err(at)?;
         match adding.run() {
             Ok(outcome) => Ok((outcome, true)),
             Err(error) => Err(at(self.undone(&adding.record, error))),
@@ -97,7 +104,7 @@ impl Agent {
             .and_then(|text| serde_json::from_str(text).ok());
         match answered {
             Some(outcome)
-                if record.body.config == call.request.config.get()
+                if record.body.config == call.config_to_keep()
                     && record.body.args == call.request.args =>
             {
                 Ok(Some(outcome))
@@ -138,10 +145,12 @@ impl Agent {
         &'a self,
         call: &'a Call<'_>,
         conf: &'a NetConf,
+        front: Option<&'a Front>,
         netns: Netns,
         cookie: NetnsCookie,
     ) -> Result<Adding<'a>, Error> {
         let (container, ifname) = call.key()?;
+        let conf = front.map_or(conf, |front| &front.conf);
         conf.body.check_names(&ifname)?;
         let resolved = resolve(conf, &ifname)?;
         let mut links = Links::of(self);
@@ -170,13 +179,15 @@ impl Agent {
         let body = Body {
             pod: call.pod(),
             args: call.request.args.clone(),
-            config: call.request.config.get().to_owned(),
+            config: call.config_to_keep().into_owned(),
             adopted: false,
             total: items.len(),
             natives: Vec::new(),
             plan: plan::pod_plan(&place, Vec::new()),
             node: Vec::new(),
             delegates: Vec::new(),
+            references: front.map_or_else(Vec::new, |front| front.references.clone()),
+            api_uid: front.and_then(|front| front.api_uid.clone()),
         };
         let record = Record {
             container,
@@ -243,20 +254,8 @@ impl Agent {
 
 impl Adding<'_> {
     fn run(&mut self) -> Result<Outcome, Error> {
-        let wanted: Vec<Wanted> = self
-            .items
-            .iter()
-            .filter_map(|item| match &item.resolved {
-                Resolved::Native(wanted) => Some(wanted.clone()),
-                Resolved::Delegate(_) => None,
-            })
-            .collect();
         let (container, cni_ifname) = (self.record.container.clone(), self.record.ifname.clone());
-        let mut reservation = self.agent.addresses.choose(
-            &wanted.iter().collect::<Vec<_>>(),
-            &container,
-            &cni_ifname,
-        )?;
+        let mut reservation = self.choose(&container, &cni_ifname)?;
         self.distribute(&reservation);
         let segments = self.segments();
         if let Some(first) = segments.first() {
@@ -286,6 +285,35 @@ impl Adding<'_> {
             .done(&self.record, &text)
             .map_err(|error| failure::journal(&error))?;
         Ok(outcome)
+    }
+
+    /// Addresses for all native attachments; blocks are claimed as they are needed.
+    fn choose<'a>(
+        &self,
+        container: &'a ContainerId,
+        cni_ifname: &'a IfName,
+    ) -> Result<Reservation<'a>, Error>
+    where
+        Self: 'a,
+    {
+        let natives = self.items.iter().filter_map(|item| match &item.resolved {
+            Resolved::Native(wanted) => Some(wanted.clone()),
+            Resolved::Delegate(_) => None,
+        });
+        let mut wanted: Vec<Wanted> = natives.collect();
+        let agent = self.agent;
+        for _ in 0..MOST_CLAIMS {
+            match agent.addresses.choose(&wanted, container, cni_ifname) {
+                Ok(reservation) => return Ok(reservation),
+                Err(NotChosen::Refused(error)) => return Err(error),
+                Err(NotChosen::NeedsBlock(needs)) => agent.claim_for(&mut wanted, needs)?,
+            }
+        }
+        Err(Error::new(
+            Code::TryAgainLater,
+            format!("{MOST_CLAIMS} blocks were claimed, and there is still no address"),
+            "other pods took them meanwhile: try again",
+        ))
     }
 
     fn journal_begin(&self) -> Result<(), Error> {

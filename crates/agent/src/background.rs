@@ -29,6 +29,7 @@ pub(crate) fn start(agent: Arc<Agent>) -> std::io::Result<()> {
             loop {
                 std::thread::sleep(TICK);
                 agent.drain_queue();
+                agent.tend_conflist();
                 agent.checkpoint_if_large();
                 if removals.is_due() {
                     agent.retry_removals();

@@ -3,7 +3,12 @@
 
 use plexus_api::cni::{Args, Code, Command, Error, NetConf, Remains, Request, Target, Version};
 use plexus_types::{ContainerId, IfName};
+use serde_json::Value;
+use std::borrow::Cow;
 use std::path::PathBuf;
+
+/// The capability by which a runtime sends a pod's annotations.
+const POD_ANNOTATIONS: &str = "io.kubernetes.cri.pod-annotations";
 
 /// A call.
 #[derive(Debug)]
@@ -68,6 +73,23 @@ impl<'a> Call<'a> {
     /// The configuration; for DEL it may be unusable.
     pub(crate) fn conf(&self) -> Result<&NetConf, Error> {
         self.conf.as_ref().map_err(Clone::clone)
+    }
+
+    /// The configuration as the journal keeps it: of the pod's annotations only those that matter,
+    /// since runtimes send all of them.
+    pub(crate) fn config_to_keep(&self) -> Cow<'_, str> {
+        let text = self.request.config.get();
+        let Ok(Some(kept)) = self.conf().map(|conf| conf.runtime.annotations.as_ref()) else {
+            return Cow::Borrowed(text);
+        };
+        let trimmed = serde_json::from_str::<Value>(text)
+            .ok()
+            .and_then(|mut value| {
+                let runtime = value.get_mut("runtimeConfig")?.as_object_mut()?;
+                runtime.insert(POD_ANNOTATIONS.to_owned(), serde_json::to_value(kept).ok()?);
+                serde_json::to_string(&value).ok()
+            });
+        trimmed.map_or(Cow::Borrowed(text), Cow::Owned)
     }
 
     /// What can be used of a configuration that may not validate.

@@ -102,7 +102,10 @@ impl Agent {
             ));
         }
         match journal.forget(&record.container, &record.ifname) {
-            Ok(()) => self.addresses.forget(record),
+            Ok(()) => {
+                self.addresses.forget(record);
+                self.report_detached(record);
+            }
             Err(error) => {
                 // Everything is gone but the row. Its addresses stay reserved until it is.
                 tracing::error!(

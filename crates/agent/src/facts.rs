@@ -31,7 +31,7 @@ impl<'a> Links<'a> {
             .require_features(&wanted.native, &wanted.network)?;
         let agent = self.agent;
         let looked = agent.node.with_socket(|socket| {
-            let (mut parent, mut bridge) = (None, None);
+            let (mut parent, mut bridge, mut underlay) = (None, None, None);
             match &wanted.native.provider {
                 Provider::Macvlan(macvlan) => {
                     parent = match &macvlan.master {
@@ -41,8 +41,13 @@ impl<'a> Links<'a> {
                 }
                 Provider::Bridge(options) => bridge = self.named(socket, &options.bridge)?,
                 Provider::Routed(_) => parent = known(agent.uplink.get(socket)?),
+                Provider::Overlay(_) => underlay = agent.underlay(socket)?,
             }
-            Ok(Facts { parent, bridge })
+            Ok(Facts {
+                parent,
+                bridge,
+                underlay,
+            })
         });
         looked.map_err(|error: NetlinkError| {
             failure::failed(

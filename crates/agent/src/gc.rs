@@ -17,7 +17,7 @@ impl Agent {
             tracing::info!(network = %conf.name, "GC without a list of valid attachments removes nothing");
             return Ok(());
         };
-        let standalone = matches!(conf.body, Body::All { .. });
+        let standalone = matches!(conf.body, Body::All { .. } | Body::Pod);
         let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
         let mut problems = Vec::new();
         for record in stored.iter().map(|stored| &stored.record) {
@@ -170,9 +170,12 @@ mod tests {
             plan: PodPlan {
                 group: 7,
                 links: Vec::new(),
+                host_ports: Vec::new(),
             },
             node: Vec::new(),
             delegates: delegates.iter().enumerate().map(delegate).collect(),
+            references: Vec::new(),
+            api_uid: None,
         };
         let record = Record {
             container: container.parse().unwrap(),

@@ -45,6 +45,10 @@ impl Agent {
                 return Err(failure::at(format!("network {network}"), failed));
             }
             if !known {
+                for router in &plan.routers {
+                    self.connect(router)
+                        .map_err(|error| failure::at(format!("network {network}"), error))?;
+                }
                 self.kept.lock().insert(network.clone(), plan.clone());
             }
         }
@@ -121,6 +125,11 @@ pub(crate) fn needed(native: &Native) -> Vec<Feature> {
         Provider::Routed(routed) => {
             let mut needed = vec![Feature::Veth];
             needed.extend(routed.ip_masq.then_some(Feature::Masquerade));
+            needed
+        }
+        Provider::Overlay(overlay) => {
+            let mut needed = vec![Feature::Veth, Feature::Vxlan];
+            needed.extend(overlay.snat.then_some(Feature::Masquerade));
             needed
         }
     }

@@ -1,7 +1,9 @@
 //! What an agent is told when it starts.
 
+use ipnet::IpNet;
 use plexus_types::PluginType;
 use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,8 +18,7 @@ pub struct Options {
     pub state_dir: PathBuf,
     /// Where runtimes look for plugins; searched for delegates if no other directory is given.
     pub cni_bin_dir: PathBuf,
-    /// Where runtimes look for configurations. Not used yet: for the conflist that the agent will
-    /// write.
+    /// Where runtimes look for configurations.
     pub cni_conf_dir: PathBuf,
     /// Where delegates are, if not in the plugin directory.
     pub delegate_bin_dir: Option<PathBuf>,
@@ -29,6 +30,44 @@ pub struct Options {
     pub delegate_timeout: Duration,
     /// How many ADDs may be in the house.
     pub queue: usize,
+    /// In a container: where the host's `/` is. Delegates are executed in there.
+    pub host_root: Option<PathBuf>,
+    /// Where the queries are answered besides the socket; loopback only.
+    pub query_address: Option<SocketAddr>,
+    /// The shim to install in the plugin directory; none: nothing is installed.
+    pub shim_source: Option<PathBuf>,
+    /// The cluster that this node belongs to; none: inline configurations only.
+    pub kubernetes: Option<Kubernetes>,
+}
+
+/// How the agent takes part in a cluster.
+#[derive(Debug, Clone)]
+pub struct Kubernetes {
+    /// How to reach the API; none: as a pod does.
+    pub kubeconfig: Option<PathBuf>,
+    /// The namespace that Plexus itself is in.
+    pub namespace: String,
+    /// `k8s`: the first part of Contrail's names.
+    pub cluster_name: String,
+    /// Pod and service CIDRs: not masqueraded, and always by way of the first interface.
+    pub cluster_cidrs: Vec<IpNet>,
+    /// This node's addresses on the underlay; empty: what its Node says.
+    pub node_ips: Vec<IpAddr>,
+    /// Who gives pods their first interface.
+    pub cluster_network: ClusterNetwork,
+}
+
+/// Who gives pods their first interface. Never guessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClusterNetwork {
+    /// We do, by routing the node's podCIDRs.
+    OwnNodeCidrs,
+    /// We do, by routing blocks of the Network `cluster-default`.
+    OwnBlocks,
+    /// The other configuration in the CNI directory.
+    Delegate,
+    /// Somebody else, who calls us for further interfaces (Multus).
+    None,
 }
 
 impl Options {
@@ -47,6 +86,12 @@ impl Options {
         let mut path = self.socket.as_os_str().to_owned();
         path.push(".delegates");
         path.into()
+    }
+
+    /// Where the routers of overlay networks are pinned: beside the socket.
+    pub fn routers(&self) -> PathBuf {
+        let directory = self.socket.parent().map(PathBuf::from);
+        directory.unwrap_or_default().join("routers")
     }
 
     /// The journal's file.

@@ -163,6 +163,11 @@ impl Agent {
         if !whole {
             return Ok(None);
         }
+        if !body.references.is_empty() {
+            // Which networks they were, the cluster said, and cannot be asked now: nobody has had
+            // an answer, so the shim repeats its ADD.
+            return Ok(None);
+        }
         // The node's sysctls come last, and cannot be seen by reading back.
         pod::restore_node(&body.plan, &self.node).map_err(failed)?;
         let args = Args::parse(&body.args)?;

@@ -3,6 +3,7 @@
 
 use crate::failure;
 use crate::journal::Record;
+use crate::mounts;
 use crate::verbs::Agent;
 use plexus_core::plan::LinkKind;
 use plexus_kernel::scan::{self, Scan};
@@ -62,7 +63,8 @@ impl Agent {
         if let Some(why) = unclear {
             return Sandbox::OutOfSight(why);
         }
-        if !search.complete {
+        // In a container not every process can be seen; but the runtime's pin can, and it goes last.
+        if !search.complete && !mounts::pin_gone(Path::new(&record.netns)) {
             return Sandbox::OutOfSight(
                 "not every namespace of this machine can be seen".to_owned(),
             );
@@ -81,10 +83,20 @@ impl Agent {
             let LinkKind::Veth(end) = &link.kind else {
                 return None;
             };
-            let seen = self
-                .node
-                .with_socket(|socket| observe::link_by_name(socket, end.name.as_str()));
-            seen.ok().flatten().map(|link| link.name)
+            let name = end.name.as_str();
+            let seen = match &end.router {
+                None => self
+                    .node
+                    .with_socket(|socket| observe::link_by_name(socket, name))
+                    .ok(),
+                Some(router) => self
+                    .node
+                    .router(router)
+                    .ok()
+                    .and_then(|netns| self.node.socket_in(&netns).ok())
+                    .and_then(|mut socket| observe::link_by_name(&mut socket, name).ok()),
+            };
+            seen.flatten().map(|link| link.name)
         })
     }
 }

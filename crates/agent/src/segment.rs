@@ -9,6 +9,7 @@ use plexus_core::attachment::{DefaultRoute, Wanted};
 use plexus_core::plan::{self, Link, PodPlan};
 use plexus_core::resolve::{Brings, Candidate, Resolved, choose_default};
 use plexus_kernel::pod;
+use serde_json::{Map, Value};
 use std::ops::Range;
 
 /// A part of an ADD.
@@ -35,12 +36,19 @@ impl Adding<'_> {
                 if let Some(Resolved::Delegate(delegate)) =
                     self.items.get(*index).map(|item| &item.resolved)
                 {
-                    let record = delegate::record_of(delegate, &self.conf.runtime.raw);
+                    let record = delegate::record_of(delegate, self.runtime_of(*index));
                     self.record.body.delegates.push(record);
                 }
                 Ok(())
             }
         }
+    }
+
+    /// What a delegate is told of the runtime's wishes.
+    fn runtime_of(&self, index: usize) -> &Map<String, Value> {
+        let network = self.conf.body.networks().get(index);
+        let own = network.and_then(|network| network.runtime.as_ref());
+        own.unwrap_or(&self.conf.runtime.raw)
     }
 
     /// Makes it.
@@ -85,8 +93,20 @@ impl Adding<'_> {
             };
             self.record.body.plan.links.push(link);
             self.keep(&network, node);
+            self.lead_host_ports(index);
         }
         Ok(())
+    }
+
+    /// Ports of the node lead to the pod's first interface, as the kubelet asks for.
+    fn lead_host_ports(&mut self, index: usize) {
+        let mappings = &self.conf.runtime.port_mappings;
+        if index == 0
+            && !self.record.body.references.is_empty()
+            && let Some(first) = self.items.first()
+        {
+            self.record.body.plan.host_ports = plan::host_ports(mappings, &first.assigned.ips);
+        }
     }
 
     fn make_natives(&mut self, range: Range<usize>) -> Result<(), Error> {
@@ -96,7 +116,11 @@ impl Adding<'_> {
         let part = PodPlan {
             group,
             links,
-            host_ports: Vec::new(),
+            host_ports: if range.contains(&0) {
+                self.record.body.plan.host_ports.clone()
+            } else {
+                Vec::new()
+            },
         };
         let applied = pod::apply(&part, &self.netns, &self.agent.node).map_err(|error| {
             failure::failed(

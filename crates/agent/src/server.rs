@@ -26,7 +26,6 @@ const LIMITS: Limits = Limits {
 };
 
 /// The listening socket and its workers.
-#[derive(Debug)]
 pub(crate) struct Server {
     listener: UnixListener,
     agent: Arc<Agent>,
@@ -189,10 +188,13 @@ impl Server {
         if let Some(about) = about {
             tracing::info!(verb = command.path(), about, ?delivery, "done");
         }
-        if delivery == http::Delivery::Lost
-            && let Some(undo) = undelivered
-        {
-            self.agent.undo_undelivered(&undo);
+        match undelivered {
+            Some(undo) if delivery == http::Delivery::Lost => self.agent.undo_undelivered(&undo),
+            Some(made) => {
+                drop(held);
+                return self.agent.report_attached(&made);
+            }
+            None => {}
         }
         drop(held);
     }

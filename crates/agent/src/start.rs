@@ -3,21 +3,29 @@
 
 use crate::admission::Admission;
 use crate::background;
+use crate::cluster::{Cluster, ClusterError, ClusterOptions, Hooks};
+use crate::cluster_network::OtherCni;
+use crate::conflist::{self, Conflist};
+use crate::fabric::{self, Bell};
 use crate::failure;
+use crate::install::{self, InstallError};
 use crate::ipam::Addresses;
 use crate::journal::Journal;
 use crate::lock::{Lock, LockError};
 use crate::metrics::Metrics;
+use crate::mounts::{self, MountError};
 use crate::node::Kept;
-use crate::options::Options;
+use crate::options::{ClusterNetwork, Options};
 use crate::server::{ListenError, Server};
+use crate::tcp::{self, QueryListenError};
+use crate::underlay;
 use crate::uplink::Uplink;
 use crate::verbs::Agent;
 use plexus_cni::delegate::{self, Runner};
 use plexus_kernel::{BootIdError, Features, NetnsError, NodeSide, Signals};
 use plexus_types::NetnsCookie;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 /// How long a plugin that an earlier agent started may go on before it is killed.
@@ -43,6 +51,18 @@ pub enum StartError {
     /// A plugin of an earlier agent cannot be stopped.
     #[error("plugins that an earlier agent started cannot be ended")]
     Strays(#[source] std::io::Error),
+    /// The container's mounts would lose what the agent makes.
+    #[error(transparent)]
+    Mounts(#[from] MountError),
+    /// The shim cannot be installed.
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    /// The queries cannot be answered where they should be.
+    #[error(transparent)]
+    Queries(#[from] QueryListenError),
+    /// The cluster's API cannot be used.
+    #[error("cannot take part in the cluster")]
+    Cluster(#[from] ClusterError),
     /// A thread or a signal handler cannot be set up.
     #[error("cannot set up the process")]
     Process(#[source] std::io::Error),
@@ -51,6 +71,7 @@ pub enum StartError {
 /// Runs an agent until it is asked to stop (SIGTERM, SIGINT).
 pub fn run(options: Options) -> Result<(), StartError> {
     let signals = Signals::block().map_err(StartError::Process)?;
+    mounts::check(&options)?;
     let _state = Lock::state(&options.state_dir)?;
     let _socket = Lock::socket(&options.socket)?;
     let strays = delegate::end_strays(&options.spool(), STRAY_GRACE).map_err(StartError::Strays)?;
@@ -63,10 +84,14 @@ pub fn run(options: Options) -> Result<(), StartError> {
     let socket = options.socket.clone();
     let queue = options.queue;
     let agent = Arc::new(assemble(options)?);
+    join_cluster(&agent)?;
     restore(&agent);
     let server = Server::bind(&socket, Arc::clone(&agent), queue)?;
     background::start(Arc::clone(&agent)).map_err(StartError::Process)?;
+    fabric::start(Arc::clone(&agent)).map_err(StartError::Process)?;
     server.start();
+    install::install(&agent.options)?;
+    answer_queries(&agent)?;
     tracing::info!(node = agent.options.node, socket = %socket.display(), "serving");
     let signal = signals.wait().map_err(StartError::Process)?;
     tracing::info!(
@@ -88,7 +113,7 @@ pub fn probe() -> String {
 }
 
 fn assemble(options: Options) -> Result<Agent, StartError> {
-    let node = NodeSide::current()?;
+    let node = NodeSide::current_with(options.routers())?;
     let here = node.netns().cookie()?;
     let boot = boot_of(here)?;
     let features = plexus_kernel::probe();
@@ -114,12 +139,54 @@ fn assemble(options: Options) -> Result<Agent, StartError> {
         runner: Runner::new(delegates),
         kept: Kept::default(),
         uplink: Uplink::default(),
+        underlay: underlay::Seen::default(),
+        cluster: OnceLock::new(),
+        other_cni: OtherCni::new(
+            &options.cni_conf_dir,
+            options.host_root.as_deref(),
+            conflist::NAME,
+        ),
+        conflist: Conflist::of(&options),
+        bell: Bell::default(),
         removed: Mutex::default(),
         unsettled: Mutex::default(),
         metrics: Metrics::default(),
         ready: AtomicBool::new(false),
         options,
     })
+}
+
+/// Begins to watch the cluster, if there is one; does not wait for it.
+fn join_cluster(agent: &Arc<Agent>) -> Result<(), StartError> {
+    let options = &agent.options;
+    let Some(kubernetes) = &options.kubernetes else {
+        return Ok(());
+    };
+    let hooks: Arc<dyn Hooks> = Arc::clone(agent) as Arc<dyn Hooks>;
+    let cluster = Cluster::start(
+        ClusterOptions {
+            kubeconfig: kubernetes.kubeconfig.clone(),
+            node: options.node.clone(),
+            namespace: kubernetes.namespace.clone(),
+            state_dir: options.state_dir.clone(),
+            cni_conf_dir: options.cni_conf_dir.clone(),
+            pod_cidrs: kubernetes.cluster_network == ClusterNetwork::OwnNodeCidrs,
+            node_addresses: kubernetes.node_ips.clone(),
+        },
+        hooks,
+    )?;
+    // There is one start a process, so the place is empty.
+    let _ = agent.cluster.set(cluster);
+    Ok(())
+}
+
+fn answer_queries(agent: &Arc<Agent>) -> Result<(), StartError> {
+    if let Some(address) = agent.options.query_address {
+        let agent = Arc::clone(agent);
+        let answer: tcp::Answer = Arc::new(move |path, query| agent.query(path, query));
+        tcp::serve(address, &answer)?;
+    }
+    Ok(())
 }
 
 fn restore(agent: &Agent) {

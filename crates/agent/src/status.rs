@@ -53,11 +53,14 @@ impl Agent {
         Ok(())
     }
 
-    /// Why pods would get no first interface from the CNI that is to make it, if so.
+    /// Why pods would get no first interface, if so: the cluster is not known yet, or the CNI that
+    /// is to make it.
     pub(crate) fn first_network_is_missing(&self) -> Option<Error> {
-        self.delegates_first_network()
-            .then(|| self.other_cni.chain().err())
-            .flatten()
+        if self.options.kubernetes.is_some() {
+            self.front_is_closed()
+        } else {
+            None
+        }
     }
 
     /// The other CNI's own answer, where the first interface is made by one.

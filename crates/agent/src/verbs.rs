@@ -4,6 +4,10 @@
 
 use crate::admission::{Admission, Place, Turn};
 use crate::call::Call;
+use crate::cluster::Cluster;
+use crate::cluster_network::OtherCni;
+use crate::conflist::Conflist;
+use crate::fabric::Bell;
 use crate::failure;
 use crate::http::Response;
 use crate::ipam::Addresses;
@@ -11,6 +15,7 @@ use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::node::Kept;
 use crate::options::Options;
+use crate::underlay;
 use crate::uplink::Uplink;
 use plexus_api::cni::{Code, Command, Error, Version};
 use plexus_cni::delegate::Runner;
@@ -18,7 +23,7 @@ use plexus_kernel::{Features, NodeSide};
 use plexus_types::{ContainerId, IfName, NetnsCookie};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How long an operation waits for another one on the same container.
@@ -34,7 +39,6 @@ pub(crate) fn not_restored() -> Error {
 }
 
 /// Everything on the node.
-#[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) options: Options,
     /// This node's namespace.
@@ -50,6 +54,15 @@ pub(crate) struct Agent {
     pub(crate) runner: Runner,
     pub(crate) kept: Kept,
     pub(crate) uplink: Uplink,
+    pub(crate) underlay: underlay::Seen,
+    /// The cluster that this node belongs to, once it is being watched.
+    pub(crate) cluster: OnceLock<Cluster>,
+    /// The CNI that gives pods their first interface, where that is another one.
+    pub(crate) other_cni: OtherCni,
+    /// Our configuration in the runtime's directory, where we are the cluster's CNI.
+    pub(crate) conflist: Option<Conflist>,
+    /// Rung when routes to other nodes may have changed.
+    pub(crate) bell: Bell,
     /// Removed, but the journal could not be told: it is told later.
     pub(crate) removed: Mutex<BTreeSet<(ContainerId, IfName)>>,
     /// What could not be settled at start: looked at again later.
@@ -97,7 +110,13 @@ impl Agent {
         let started = std::time::Instant::now();
         let mut version = Version::V1_1_0;
         let handled = Call::read(command, body, &mut version)
-            .and_then(|call| self.serve(&call, gone))
+            .and_then(|call| {
+                let served = self.serve(&call, gone);
+                if let (Command::Add, Err(error)) = (command, &served) {
+                    self.report_failed(&call, error);
+                }
+                served
+            })
             .unwrap_or_else(|error| {
                 tracing::warn!(verb = command.path(), code = error.code.number(), %error, "refused");
                 Handled {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Why the API side does not start.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ClusterError {
+pub enum ClusterError {
     /// The credentials cannot be read.
     #[error("cannot use the kubeconfig {path}")]
     Kubeconfig {
@@ -53,10 +53,11 @@ pub(crate) enum ClaimError {
     #[error("subnet {0} is not divided into blocks: this node has only what the cluster gave it")]
     NotDivided(IpNet),
     /// All are somebody's.
-    #[error("no free block in {subnet} of network {network}: all {tried} that were tried are other nodes'")]
+    #[error("no free block in {subnet} of network {network}: {taken} are taken, {tried} of them were tried now")]
     Exhausted {
         network: String,
         subnet: IpNet,
+        taken: usize,
         tried: usize,
     },
     /// The block with the wanted address is another node's.

@@ -8,7 +8,8 @@
 mod error;
 mod report;
 
-pub(crate) use error::{AskError, ClaimError, ClusterError};
+pub use error::ClusterError;
+pub(crate) use error::{AskError, ClaimError};
 pub(crate) use report::{
     Attached, BlockUse, CLUSTER_NETWORK, Change, ClusterOptions, Fabric, Hooks, NodeFacts, PodMeta,
     PodName, Subject,

@@ -4,7 +4,7 @@
 use ipnet::IpNet;
 use plexus_api::objects::AttachmentStatus;
 use plexus_core::fabric::{FabricNode, OwnedBlock};
-use plexus_core::resolve::PodFacts;
+use plexus_core::resolve::{NadObject, NetworkObject, PodFacts};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -99,6 +99,17 @@ pub(crate) struct BlockUse {
     pub(crate) allocated: u64,
 }
 
+/// A block that this node thought its own, and that is another's in the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LostBlock {
+    /// The network's UID.
+    pub(crate) network_uid: String,
+    /// The block.
+    pub(crate) cidr: IpNet,
+    /// Whose it is.
+    pub(crate) owner: String,
+}
+
 /// What changed in the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
@@ -124,6 +135,28 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
+    /// A NAD.
+    pub(crate) fn nad(nad: &NadObject) -> Self {
+        Self {
+            api_version: "k8s.cni.cncf.io/v1",
+            kind: "NetworkAttachmentDefinition",
+            namespace: nad.namespace.clone(),
+            name: nad.name.clone(),
+            uid: nad.uid.clone(),
+        }
+    }
+
+    /// A Network.
+    pub(crate) fn network(network: &NetworkObject) -> Self {
+        Self {
+            api_version: "plexus.dev/v1alpha1",
+            kind: "Network",
+            namespace: network.namespace.clone(),
+            name: network.name.clone(),
+            uid: network.uid.clone(),
+        }
+    }
+
     /// A pod.
     pub(crate) fn pod(pod: &PodName) -> Self {
         Self {

@@ -14,19 +14,51 @@ mod resolv;
 use crate::failure;
 use crate::journal::{HostLocalLease, NativeRecord, Record, owner_of};
 use host_local::{DirectoryError, Locked};
+use ipnet::IpNet;
 use plexus_api::cni::{Code, Error, HostLocal, Ipam, Static};
 use plexus_core::attachment::{Assigned, AssignedIp, Wanted};
-use plexus_core::ipam::{PoolKey, Pools, host_local as order};
+use plexus_core::ipam::{AllocateError, PoolKey, Pools, host_local as order};
 use plexus_types::{ContainerId, IfName};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// The IPAM type of pools that are blocks.
+const BLOCKS: &str = "blocks";
+
 /// The node's addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     pools: Mutex<Pools>,
+}
+
+/// Why there are no addresses.
+#[derive(Debug)]
+pub(crate) enum NotChosen {
+    /// Nothing helps.
+    Refused(Error),
+    /// This node's blocks are full: another one may help.
+    NeedsBlock(NeedsBlock),
+}
+
+/// What would help.
+#[derive(Debug)]
+pub(crate) struct NeedsBlock {
+    /// Which of the attachments.
+    pub(crate) number: usize,
+    /// The subnets that a block may be from, in order of preference.
+    pub(crate) subnets: Vec<IpNet>,
+    /// An address that must be in it.
+    pub(crate) containing: Option<IpAddr>,
+    /// What to say if there is none.
+    pub(crate) error: Error,
+}
+
+impl From<Error> for NotChosen {
+    fn from(error: Error) -> Self {
+        NotChosen::Refused(error)
+    }
 }
 
 /// Addresses that were chosen for the attachments of a call. Given back unless it is kept.
@@ -47,10 +79,10 @@ impl Addresses {
     /// Chooses addresses for all attachments, or for none.
     pub(crate) fn choose<'a>(
         &'a self,
-        wanted: &[&Wanted],
+        wanted: &[Wanted],
         container: &'a ContainerId,
         cni_ifname: &'a IfName,
-    ) -> Result<Reservation<'a>, Error> {
+    ) -> Result<Reservation<'a>, NotChosen> {
         let mut reservation = Reservation {
             addresses: self,
             container,
@@ -61,11 +93,19 @@ impl Addresses {
             to_write: Vec::new(),
             kept: false,
         };
-        for one in wanted {
-            let place = format!("network {}, interface {}", one.network, one.ifname);
-            reservation
-                .choose_one(one)
-                .map_err(|error| failure::at(place, error))?;
+        for (number, one) in wanted.iter().enumerate() {
+            let at = |error| {
+                let place = format!("network {}, interface {}", one.network, one.ifname);
+                failure::at(place, error)
+            };
+            reservation.choose_one(one).map_err(|why| match why {
+                NotChosen::Refused(error) => NotChosen::Refused(at(error)),
+                NotChosen::NeedsBlock(needs) => NotChosen::NeedsBlock(NeedsBlock {
+                    number,
+                    error: at(needs.error),
+                    ..needs
+                }),
+            })?;
         }
         Ok(reservation)
     }
@@ -135,6 +175,17 @@ impl Addresses {
             .collect()
     }
 
+    /// The addresses of each network's blocks that are in use, by the network's identity.
+    pub(crate) fn held_of_blocks(&self) -> BTreeMap<String, Vec<IpAddr>> {
+        let mut held: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
+        for (key, address, _) in self.lock().held() {
+            if key.ipam == BLOCKS {
+                held.entry(key.data_dir.clone()).or_default().push(address);
+            }
+        }
+        held
+    }
+
     fn lock(&self) -> MutexGuard<'_, Pools> {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -155,24 +206,37 @@ impl Reservation<'_> {
         Ok(())
     }
 
-    fn choose_one(&mut self, wanted: &Wanted) -> Result<(), Error> {
+    fn choose_one(&mut self, wanted: &Wanted) -> Result<(), NotChosen> {
         let (assigned, pool, host_local) = match &wanted.native.ipam {
             None if wanted.native.ips.is_empty() => (Assigned::default(), None, None),
             None => {
-                return Err(Error::new(
+                return Err(NotChosen::Refused(Error::new(
                     Code::InvalidConfig,
                     "addresses are requested, but the network has no ipam",
                     "add an `ipam` section, or drop the request",
-                ));
+                )));
             }
             Some(Ipam::Static(section)) => (fixed(section), None, None),
             Some(ipam @ Ipam::Plexus(section)) => {
                 let key = PoolKey::of(ipam, &wanted.network).ok_or_else(no_pool)?;
                 let owner = owner_of(self.container, self.cni_ifname, &wanted.ifname);
-                let assigned =
-                    self.addresses
-                        .lock()
-                        .allocate(&key, section, &wanted.native.ips, &owner)?;
+                let assigned = self
+                    .addresses
+                    .lock()
+                    .allocate(&key, section, &wanted.native.ips, &owner)
+                    .map_err(Error::from)?;
+                let text = key.to_string();
+                self.taken.push((key, owner));
+                (assigned, Some(text), None)
+            }
+            Some(ipam @ Ipam::Blocks(section)) => {
+                let key = PoolKey::of(ipam, &wanted.network).ok_or_else(no_pool)?;
+                let owner = owner_of(self.container, self.cni_ifname, &wanted.ifname);
+                let ips = &wanted.native.ips;
+                let mut pools = self.addresses.lock();
+                let assigned = pools
+                    .allocate_blocks(&key, section, ips, &owner)
+                    .map_err(needs_block)?;
                 let text = key.to_string();
                 self.taken.push((key, owner));
                 (assigned, Some(text), None)
@@ -258,7 +322,23 @@ impl Drop for Reservation<'_> {
 
 const DIRECTORY: &str = "check that the ipam's dataDir is on a writable disk with free space";
 
-fn lock_directories(wanted: &[&Wanted]) -> Result<BTreeMap<PathBuf, Locked>, Error> {
+fn needs_block(error: AllocateError) -> NotChosen {
+    match &error {
+        AllocateError::NeedsBlock {
+            subnets,
+            containing,
+            ..
+        } => NotChosen::NeedsBlock(NeedsBlock {
+            number: 0,
+            subnets: subnets.clone(),
+            containing: *containing,
+            error: error.into(),
+        }),
+        _ => NotChosen::Refused(error.into()),
+    }
+}
+
+fn lock_directories(wanted: &[Wanted]) -> Result<BTreeMap<PathBuf, Locked>, Error> {
     let directories = wanted
         .iter()
         .filter_map(|one| match &one.native.ipam {

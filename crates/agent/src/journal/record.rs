@@ -5,6 +5,7 @@ use super::JournalError;
 use plexus_api::cni::Outcome;
 use plexus_core::attachment::Assigned;
 use plexus_core::plan::{NodePlan, PodPlan};
+use plexus_core::resolve::Reference;
 use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -93,6 +94,12 @@ pub(crate) struct Body {
     pub node: Vec<(NetworkName, NodePlan)>,
     /// Attachments that plugins make.
     pub delegates: Vec<DelegateRecord>,
+    /// Where each attachment came from, by its index; empty for an inline configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<Reference>,
+    /// What the cluster calls the pod: the API's UID where the runtime's is another (static pods).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_uid: Option<String>,
 }
 
 /// An attachment that we make ourselves.

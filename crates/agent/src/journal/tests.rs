@@ -64,9 +64,12 @@ fn record(container: &str, address: &str) -> Record {
             plan: PodPlan {
                 group: 7,
                 links: Vec::new(),
+                host_ports: Vec::new(),
             },
             node: Vec::new(),
             delegates: Vec::new(),
+                references: Vec::new(),
+                api_uid: None,
         },
     }
 }

@@ -1,0 +1,380 @@
+//! The blocks that are this node's: kept on disk too, so that they can be told from those that
+//! somebody else made after the API was restored from a backup.
+//!
+//! One that vanished from the API while it is in use is made again; one that is another node's now
+//! is lost, and nothing is issued from it.
+
+use super::disk::Disk;
+use super::kept::{self, BlockSeen};
+use super::kinds::Blocks;
+use super::report::{BlockUse, Change, LostBlock, Subject};
+use super::shared::{MANAGER, Shared, code, said};
+use super::watch;
+use super::wire::BlockWire;
+use ipnet::IpNet;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::Request;
+use kube::{Api, Resource};
+use plexus_api::objects::{BlockSpec, NETWORK_LABEL, NODE_LABEL};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// The rows of our own blocks on disk.
+const OWN: &str = "own-block";
+/// What was claimed so recently is in use, though no address may be journaled yet.
+const YOUNG: Duration = Duration::from_secs(60);
+/// How often something that failed is tried again, and how often usage is written.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// This node's blocks.
+#[derive(Default)]
+pub(super) struct OwnBlocks {
+    known: Mutex<Known>,
+    look: Notify,
+    used: AtomicBool,
+}
+
+#[derive(Default)]
+struct Known {
+    own: BTreeMap<String, BlockSpec>,
+    claimed: BTreeMap<String, Instant>,
+    lost: BTreeMap<String, LostBlock>,
+}
+
+/// What came of creating a block.
+pub(super) enum Created {
+    /// It is ours, now or already.
+    Ours,
+    /// It is another node's.
+    Theirs(String),
+}
+
+impl OwnBlocks {
+    pub(super) fn load(disk: &Disk) -> Self {
+        let rows = disk.rows(OWN).into_iter();
+        let own = rows.filter_map(|(name, body)| Some((name, serde_json::from_str(&body).ok()?)));
+        let known = Known {
+            own: own.collect(),
+            ..Known::default()
+        };
+        Self {
+            known: Mutex::new(known),
+            ..Self::default()
+        }
+    }
+
+    /// Those of a network from which addresses may be issued.
+    pub(super) fn of(&self, network_uid: &str) -> Vec<IpNet> {
+        let known = self.known();
+        let own = known.own.iter();
+        own.filter(|(name, spec)| {
+            spec.network.uuid == network_uid && !known.lost.contains_key(*name)
+        })
+        .map(|(_, spec)| spec.cidr)
+        .collect()
+    }
+
+    pub(super) fn lost(&self) -> Vec<LostBlock> {
+        self.known().lost.values().cloned().collect()
+    }
+
+    /// Something may have to be made again.
+    pub(super) fn look(&self) {
+        self.look.notify_one();
+    }
+
+    /// Addresses were taken or freed.
+    pub(super) fn touched(&self) {
+        self.used.store(true, SeqCst);
+    }
+
+    /// A block was claimed: it is on disk before an address of it is used.
+    pub(super) fn claimed(&self, shared: &Shared, name: &str, spec: &BlockSpec) {
+        self.known().claimed.insert(name.to_owned(), Instant::now());
+        self.add(shared, name, spec);
+        shared.disk.flush();
+    }
+
+    /// What the watch saw.
+    pub(super) fn seen(
+        &self,
+        shared: &Shared,
+        name: &str,
+        before: Option<&Arc<BlockSeen>>,
+        after: Option<&Arc<BlockSeen>>,
+    ) {
+        let is_own = self.known().own.contains_key(name);
+        match after {
+            Some(block) if is_own && block.spec.node != shared.options.node => {
+                self.lose(shared, name, &block.spec);
+            }
+            Some(block) if block.spec.node == shared.options.node => {
+                self.known().lost.remove(name);
+                let changed = before.is_none_or(|before| before.spec != block.spec);
+                if changed && !is_own {
+                    self.adopt(shared);
+                }
+            }
+            None if is_own => self.look(),
+            _ => {}
+        }
+    }
+
+    /// Blocks that the API says are ours are.
+    pub(super) fn adopt(&self, shared: &Shared) {
+        let mine: Vec<(String, BlockSpec)> = {
+            let state = shared.state();
+            let Some(node) = state.nodes.get(&shared.options.node) else {
+                return;
+            };
+            let blocks = state.blocks.objects.iter();
+            let mine = blocks.filter(|(_, block)| {
+                block.spec.node == shared.options.node && block.spec.node_uid == node.uid
+            });
+            mine.map(|(name, block)| (name.clone(), block.spec.clone()))
+                .collect()
+        };
+        for (name, spec) in mine {
+            self.add(shared, &name, &spec);
+        }
+    }
+
+    fn add(&self, shared: &Shared, name: &str, spec: &BlockSpec) {
+        let before = self.known().own.insert(name.to_owned(), spec.clone());
+        if before.as_ref() != Some(spec) {
+            shared.disk.put(OWN, name, serde_json::to_string(spec).ok());
+        }
+    }
+
+    fn drop(&self, shared: &Shared, name: &str) {
+        let mut known = self.known();
+        known.own.remove(name);
+        known.lost.remove(name);
+        known.claimed.remove(name);
+        shared.disk.put(OWN, name, None);
+    }
+
+    fn lose(&self, shared: &Shared, name: &str, theirs: &BlockSpec) {
+        let lost = LostBlock {
+            network_uid: theirs.network.uuid.clone(),
+            cidr: theirs.cidr,
+            owner: theirs.node.clone(),
+        };
+        if self.known().lost.insert(name.to_owned(), lost).is_some() {
+            return;
+        }
+        let text = format!(
+            "block {} of network {}/{} belongs to node {} in the API, but pods of node {} use it: nothing more is issued from it there; was the API server restored from a backup? restart those pods",
+            theirs.cidr,
+            theirs.network.namespace,
+            theirs.network.name,
+            theirs.node,
+            shared.options.node
+        );
+        tracing::error!(block = name, "{text}");
+        let network = shared.state().network_by_uid(&theirs.network.uuid);
+        if let Some(network) = network {
+            let subject = Subject::network(&network);
+            shared.events.push(subject, "BlockLost", &text);
+        }
+        shared.notify(&[Change::Fabric]);
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Creates a block, or finds whose it is.
+pub(super) async fn create(shared: &Shared, spec: &BlockSpec) -> kube::Result<Created> {
+    let name = BlockSpec::name(&spec.network.uuid, &spec.cidr);
+    let body = json!({
+        "apiVersion": BlockWire::api_version(&()),
+        "kind": BlockWire::kind(&()),
+        "metadata": {
+            "name": name,
+            "labels": {NODE_LABEL: spec.node, NETWORK_LABEL: spec.network.uuid},
+        },
+        "spec": spec,
+    });
+    let how = PostParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    let body = serde_json::to_vec(&body).map_err(kube::Error::SerdeError)?;
+    let request = Request::new(BlockWire::url_path(&(), None)).create(&how, body);
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    let made = match shared.client.request::<BlockWire>(request).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {
+            Api::<BlockWire>::all(shared.client.clone())
+                .get(&name)
+                .await?
+        }
+        other => other?,
+    };
+    let owner = kept::block(&made).map(|block| block.spec);
+    watch::take::<Blocks>(shared, made);
+    Ok(match owner {
+        Some(owner) if owner.node == spec.node && owner.node_uid == spec.node_uid => Created::Ours,
+        Some(owner) => Created::Theirs(owner.node),
+        None => Created::Theirs("(unknown)".to_owned()),
+    })
+}
+
+/// Keeps our blocks in the API, and says how full they are. Never ends.
+pub(super) async fn keep(shared: Arc<Shared>) {
+    let mut again = true;
+    loop {
+        let looked = tokio::time::timeout(AGAIN, shared.blocks.look.notified()).await;
+        if looked.is_ok() || again {
+            again = !restore(&shared).await;
+        }
+        if shared.blocks.used.swap(false, SeqCst) && !write_usage(&shared).await {
+            shared.blocks.touched();
+        }
+    }
+}
+
+/// Whether nothing is left to do.
+async fn restore(shared: &Shared) -> bool {
+    let (uid, live) = {
+        let state = shared.state();
+        let node = state.nodes.get(&shared.options.node);
+        let live = state.blocks.live && state.networks.live && state.nodes.live;
+        (node.map(|node| node.uid.clone()), live)
+    };
+    let (Some(uid), true) = (uid, live) else {
+        return false;
+    };
+    shared.blocks.adopt(shared);
+    let usage = shared.hooks.usage();
+    let own: Vec<_> = {
+        let known = shared.blocks.known();
+        let kept = known.own.iter();
+        kept.map(|(name, spec)| (name.clone(), spec.clone()))
+            .collect()
+    };
+    let mut done = true;
+    for (name, spec) in own {
+        let there = shared.state().blocks.get(&name);
+        let result = match there {
+            Some(block) if block.spec.node != spec.node => {
+                shared.blocks.lose(shared, &name, &block.spec);
+                Ok(())
+            }
+            Some(block) if block.spec.node_uid != uid => rename_owner(shared, &name, &uid).await,
+            Some(_) => Ok(()),
+            None => missing(shared, &name, &spec, &uid, usage.as_deref()).await,
+        };
+        if let Err(error) = result {
+            tracing::warn!(block = name, error = said(&error), "cannot restore a block");
+            done = false;
+        }
+    }
+    done
+}
+
+/// A block of ours is not in the API.
+async fn missing(
+    shared: &Shared,
+    name: &str,
+    spec: &BlockSpec,
+    node_uid: &str,
+    usage: Option<&[BlockUse]>,
+) -> kube::Result<()> {
+    let network = shared.state().network_by_uid(&spec.network.uuid);
+    let young = shared.blocks.known().claimed.get(name).copied();
+    let in_use = young.is_some_and(|at| at.elapsed() < YOUNG) || is_used(spec, usage);
+    match network {
+        Some(_) if in_use => {
+            let again = BlockSpec {
+                node_uid: node_uid.to_owned(),
+                ..spec.clone()
+            };
+            match create(shared, &again).await? {
+                Created::Ours => {
+                    tracing::warn!(block = name, cidr = %spec.cidr, "a block was missing in the API: it is there again");
+                    shared.blocks.add(shared, name, &again);
+                    shared.blocks.touched();
+                }
+                Created::Theirs(_) => {
+                    let theirs = shared.state().blocks.get(name);
+                    if let Some(theirs) = theirs {
+                        shared.blocks.lose(shared, name, &theirs.spec);
+                    }
+                }
+            }
+        }
+        None if in_use => {
+            tracing::warn!(block = name, cidr = %spec.cidr, "pods use a block of a network that is no longer in the API");
+        }
+        _ => {
+            tracing::info!(block = name, cidr = %spec.cidr, "a block that nobody uses is gone from the API: forgotten");
+            shared.blocks.drop(shared, name);
+        }
+    }
+    Ok(())
+}
+
+/// This node's Node object was made anew: our blocks follow.
+async fn rename_owner(shared: &Shared, name: &str, uid: &str) -> kube::Result<()> {
+    let api: Api<BlockWire> = Api::all(shared.client.clone());
+    let patch = json!({"spec": {"nodeUID": uid}});
+    let how = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let block = api.patch(name, &how, &Patch::Merge(patch)).await?;
+    watch::take::<Blocks>(shared, block);
+    shared.blocks.adopt(shared);
+    Ok(())
+}
+
+/// Whether everything was written.
+async fn write_usage(shared: &Shared) -> bool {
+    let Some(usage) = shared.hooks.usage() else {
+        return false;
+    };
+    let api: Api<BlockWire> = Api::all(shared.client.clone());
+    let how = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let mut done = true;
+    for used in usage {
+        let name = BlockSpec::name(&used.network_uid, &used.cidr);
+        let there = shared.state().blocks.get(&name);
+        let Some(block) = there.filter(|block| block.spec.node == shared.options.node) else {
+            continue;
+        };
+        if block.allocated == used.allocated {
+            continue;
+        }
+        let patch = json!({"status": {"allocated": used.allocated}});
+        match api.patch_status(&name, &how, &Patch::Merge(patch)).await {
+            Ok(block) => watch::take::<Blocks>(shared, block),
+            Err(error) if code(&error) == Some(404) => {}
+            Err(error) => {
+                tracing::debug!(
+                    block = name,
+                    error = said(&error),
+                    "cannot say how full a block is"
+                );
+                done = false;
+            }
+        }
+    }
+    done
+}
+
+/// Not knowing counts as use.
+fn is_used(spec: &BlockSpec, usage: Option<&[BlockUse]>) -> bool {
+    let Some(usage) = usage else { return true };
+    usage.iter().any(|used| {
+        used.network_uid == spec.network.uuid && used.cidr == spec.cidr && used.allocated > 0
+    })
+}

@@ -1,0 +1,349 @@
+//! Claims a block by creating it: a name that is taken is a block that is taken, so no lock is
+//! needed between nodes. Within the node one claim per network and family goes on at a time, and
+//! whoever asks meanwhile for the same gets its answer.
+
+use super::blocks::{self, Created};
+use super::error::ClaimError;
+use super::shared::{Shared, said};
+use ipnet::IpNet;
+use plexus_api::cni::BlockSubnet;
+use plexus_api::objects::{BlockSpec, NetworkRef};
+use plexus_core::ipam::blocks_to_try;
+use plexus_core::resolve::NetworkObject;
+use plexus_types::Family;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// All of a claim, waiting for another one included.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// Blocks that are tried in one claim.
+const MOST: usize = 256;
+
+/// A block that is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClaimRequest<'a> {
+    /// Of which network.
+    pub(crate) network: &'a NetworkObject,
+    /// Of which subnet.
+    pub(crate) subnet: &'a BlockSubnet,
+    /// The one with this address.
+    pub(crate) containing: Option<IpAddr>,
+    /// What the caller has tried: a block of this node that is not among them is as good as a new
+    /// one.
+    pub(crate) have: &'a [IpNet],
+}
+
+/// A request that outlives its caller's patience.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    network: NetworkRef,
+    subnet: BlockSubnet,
+    containing: Option<IpAddr>,
+}
+
+impl Wanted {
+    pub(super) fn of(request: &ClaimRequest<'_>) -> Self {
+        Self {
+            network: NetworkRef {
+                namespace: request.network.namespace.clone(),
+                name: request.network.name.clone(),
+                uuid: request.network.uid.clone(),
+            },
+            subnet: request.subnet.clone(),
+            containing: request.containing,
+        }
+    }
+
+    pub(super) fn network(&self) -> String {
+        format!("{}/{}", self.network.namespace, self.network.name)
+    }
+
+    /// A block that is ours and would do.
+    pub(super) fn among(&self, own: &[IpNet], have: &[IpNet]) -> Option<IpNet> {
+        let fits = |block: &&IpNet| {
+            self.subnet.cidr.contains(*block)
+                && !have.contains(block)
+                && self.containing.is_none_or(|wanted| block.contains(&wanted))
+        };
+        own.iter().find(fits).copied()
+    }
+}
+
+type Answer = Result<IpNet, ClaimError>;
+
+/// The claims that are under way, by network and family.
+#[derive(Default)]
+pub(super) struct Claims {
+    going: Mutex<BTreeMap<(String, Family), Arc<Going>>>,
+}
+
+struct Going {
+    subnet: IpNet,
+    containing: Option<IpAddr>,
+    answer: Mutex<Option<Answer>>,
+    answered: Condvar,
+}
+
+impl Claims {
+    /// `ours` finds a block that needs no claim; `run` claims one, within a bound.
+    pub(super) fn share(
+        &self,
+        wanted: &Wanted,
+        ours: impl Fn() -> Option<IpNet>,
+        run: impl FnOnce() -> Answer,
+    ) -> Answer {
+        let end = Instant::now() + PATIENCE;
+        let key = (
+            wanted.network.uuid.clone(),
+            Family::of(wanted.subnet.cidr.addr()),
+        );
+        loop {
+            if let Some(block) = ours() {
+                return Ok(block);
+            }
+            let (going, first) = self.join(&key, wanted);
+            if first {
+                let answer = run();
+                self.lock().remove(&key);
+                *going.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer.clone());
+                going.answered.notify_all();
+                return answer;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            match going.wait(left) {
+                None => return Err(late(wanted)),
+                Some(answer) if going.is_for(wanted) => return answer,
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn join(&self, key: &(String, Family), wanted: &Wanted) -> (Arc<Going>, bool) {
+        let mut all = self.lock();
+        if let Some(going) = all.get(key) {
+            return (Arc::clone(going), false);
+        }
+        let going = Arc::new(Going {
+            subnet: wanted.subnet.cidr,
+            containing: wanted.containing,
+            answer: Mutex::new(None),
+            answered: Condvar::new(),
+        });
+        all.insert(key.clone(), Arc::clone(&going));
+        (going, true)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(String, Family), Arc<Going>>> {
+        self.going.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Going {
+    fn is_for(&self, wanted: &Wanted) -> bool {
+        self.subnet == wanted.subnet.cidr && self.containing == wanted.containing
+    }
+
+    fn wait(&self, patience: Duration) -> Option<Answer> {
+        let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .answered
+            .wait_timeout_while(answer, patience, |answer| answer.is_none());
+        waited.unwrap_or_else(PoisonError::into_inner).0.clone()
+    }
+}
+
+/// Tries one block after the other. A call that failed is an error, and says nothing of the block.
+pub(super) async fn claim(shared: Arc<Shared>, wanted: Wanted) -> Answer {
+    if wanted.subnet.block_length.is_none() {
+        return Err(ClaimError::NotDivided(wanted.subnet.cidr));
+    }
+    let node = &shared.options.node;
+    let facts = shared.state().node(node, &[]);
+    let node_uid = facts.ok_or_else(|| ClaimError::NoNode(node.clone()))?.uid;
+    let mut taken = known(&shared, &wanted);
+    let mut tried = 0;
+    loop {
+        let list: Vec<IpNet> = taken.keys().copied().collect();
+        let candidates = blocks_to_try(&wanted.subnet, &list, node, wanted.containing);
+        if candidates.is_empty() || tried >= MOST {
+            return Err(none_free(&wanted, &taken, tried));
+        }
+        for cidr in candidates {
+            tried += 1;
+            let spec = BlockSpec {
+                network: wanted.network.clone(),
+                cidr,
+                node: node.clone(),
+                node_uid: node_uid.clone(),
+            };
+            let created = blocks::create(&shared, &spec).await;
+            match created.map_err(|error| refused(&wanted, cidr, &error))? {
+                Created::Ours => {
+                    let name = BlockSpec::name(&spec.network.uuid, &cidr);
+                    shared.blocks.claimed(&shared, &name, &spec);
+                    tracing::info!(%cidr, network = wanted.network(), "a block is this node's");
+                    return Ok(cidr);
+                }
+                Created::Theirs(owner) => {
+                    taken.insert(cidr, owner);
+                }
+            }
+            if tried >= MOST {
+                break;
+            }
+        }
+    }
+}
+
+pub(super) fn late(wanted: &Wanted) -> ClaimError {
+    ClaimError::Late {
+        network: wanted.network(),
+        seconds: PATIENCE.as_secs(),
+    }
+}
+
+/// All blocks of the network, with their owners; our own count too.
+fn known(shared: &Shared, wanted: &Wanted) -> BTreeMap<IpNet, String> {
+    let state = shared.state();
+    let blocks = state.blocks.objects.values();
+    let of_it = blocks.filter(|block| block.spec.network.uuid == wanted.network.uuid);
+    let mut taken: BTreeMap<IpNet, String> = of_it
+        .map(|block| (block.spec.cidr, block.spec.node.clone()))
+        .collect();
+    for own in shared.blocks.of(&wanted.network.uuid) {
+        taken
+            .entry(own)
+            .or_insert_with(|| shared.options.node.clone());
+    }
+    taken
+}
+
+fn none_free(wanted: &Wanted, taken: &BTreeMap<IpNet, String>, tried: usize) -> ClaimError {
+    let holder = wanted.containing.and_then(|address| {
+        let mut all = taken.iter();
+        let (cidr, owner) = all.find(|(cidr, _)| cidr.contains(&address))?;
+        Some(ClaimError::Elsewhere {
+            network: wanted.network(),
+            cidr: *cidr,
+            owner: owner.clone(),
+            wanted: address,
+        })
+    });
+    let inside = taken.keys().filter(|cidr| wanted.subnet.cidr.contains(*cidr));
+    holder.unwrap_or_else(|| ClaimError::Exhausted {
+        network: wanted.network(),
+        subnet: wanted.subnet.cidr,
+        taken: inside.count(),
+        tried,
+    })
+}
+
+fn refused(wanted: &Wanted, cidr: IpNet, error: &kube::Error) -> ClaimError {
+    ClaimError::Api {
+        network: wanted.network(),
+        cidr,
+        cause: said(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    fn wanted(subnet: &str, containing: Option<&str>) -> Wanted {
+        let cidr: IpNet = subnet.parse().unwrap();
+        Wanted {
+            network: NetworkRef {
+                namespace: "a".into(),
+                name: "b".into(),
+                uuid: "u".into(),
+            },
+            subnet: BlockSubnet {
+                cidr,
+                gateway: cidr.hosts().last().unwrap(),
+                exclude: Vec::new(),
+                block_length: Some(26),
+            },
+            containing: containing.map(|address| address.parse().unwrap()),
+        }
+    }
+
+    #[test]
+    fn those_who_ask_for_the_same_share_one_claim() {
+        let claims = Claims::default();
+        let runs = AtomicUsize::new(0);
+        let block: IpNet = "10.0.0.64/26".parse().unwrap();
+        std::thread::scope(|scope| {
+            let ask = || {
+                claims.share(
+                    &wanted("10.0.0.0/16", None),
+                    || (runs.load(SeqCst) > 0).then_some(block),
+                    || {
+                        std::thread::sleep(Duration::from_millis(100));
+                        runs.fetch_add(1, SeqCst);
+                        Ok(block)
+                    },
+                )
+            };
+            let all: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
+            for one in all {
+                assert_eq!(one.join().unwrap().unwrap(), block);
+            }
+        });
+        assert_eq!(runs.load(SeqCst), 1);
+    }
+
+    #[test]
+    fn another_address_waits_and_then_claims_for_itself() {
+        let claims = Claims::default();
+        std::thread::scope(|scope| {
+            let slow = scope.spawn(|| {
+                claims.share(
+                    &wanted("10.0.0.0/16", None),
+                    || None,
+                    || {
+                        std::thread::sleep(Duration::from_millis(150));
+                        Ok("10.0.0.0/26".parse().unwrap())
+                    },
+                )
+            });
+            std::thread::sleep(Duration::from_millis(50));
+            let other = claims.share(
+                &wanted("10.0.0.0/16", Some("10.0.9.1")),
+                || None,
+                || Ok("10.0.9.0/26".parse().unwrap()),
+            );
+            assert_eq!(other.unwrap(), "10.0.9.0/26".parse().unwrap());
+            assert_eq!(slow.join().unwrap().unwrap(), "10.0.0.0/26".parse().unwrap());
+        });
+        assert!(claims.lock().is_empty());
+    }
+
+    #[test]
+    fn a_failure_is_everybodys_failure_and_says_nothing_of_the_block() {
+        let claims = Claims::default();
+        let failed = claims.share(
+            &wanted("10.0.0.0/16", None),
+            || None,
+            || Err(ClaimError::NoNode("n1".into())),
+        );
+        assert!(matches!(failed, Err(ClaimError::NoNode(_))));
+        assert!(claims.lock().is_empty());
+    }
+
+    #[test]
+    fn only_a_block_that_the_caller_does_not_know_will_do() {
+        let own: Vec<IpNet> = ["10.0.0.0/26", "10.0.0.64/26", "10.9.0.0/26"]
+            .map(|cidr| cidr.parse().unwrap())
+            .to_vec();
+        let any = wanted("10.0.0.0/16", None);
+        assert_eq!(any.among(&own, &own[..1]), Some(own[1]));
+        assert_eq!(any.among(&own, &own[..2]), None);
+        let one = wanted("10.0.0.0/16", Some("10.0.0.3"));
+        assert_eq!(one.among(&own, &[]), Some(own[0]));
+        assert_eq!(one.among(&own, &own[..1]), None);
+    }
+}

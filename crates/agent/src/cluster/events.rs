@@ -1,0 +1,255 @@
+//! Events: what people see in `kubectl describe`. One writer; equal ones are counted, and not more
+//! than a few a second are written whatever happens.
+
+use super::report::Subject;
+use super::shared::{MANAGER, Shared, code, said};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Longest message that the API takes.
+const LONGEST: usize = 1024;
+/// Events that wait; further ones are dropped, and the log has them.
+const MOST: usize = 256;
+/// An Event that comes again within this is counted, not made anew.
+const SAME: Duration = Duration::from_secs(600);
+/// Time between two writes once a burst is used up, and the burst.
+const PACE: Duration = Duration::from_secs(1);
+const BURST: u32 = 25;
+
+type Key = (Subject, &'static str, String);
+
+/// Events that wait to be written.
+#[derive(Default)]
+pub(super) struct Events {
+    waiting: Mutex<BTreeMap<Key, u32>>,
+    came: Notify,
+}
+
+impl Events {
+    /// Never waits.
+    pub(super) fn push(&self, subject: Subject, reason: &'static str, text: &str) {
+        let key = (subject, reason, shortened(text));
+        let mut waiting = self.waiting();
+        if waiting.len() >= MOST && !waiting.contains_key(&key) {
+            tracing::debug!(reason, text, "too many Events: dropped");
+            return;
+        }
+        *waiting.entry(key).or_default() += 1;
+        drop(waiting);
+        self.came.notify_one();
+    }
+
+    fn take(&self) -> Option<(Key, u32)> {
+        self.waiting().pop_first()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<Key, u32>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Sent {
+    name: String,
+    count: u32,
+    at: Instant,
+}
+
+/// Writes what is pushed. Never ends.
+pub(super) async fn write(shared: Arc<Shared>) {
+    let mut sent: BTreeMap<Key, Sent> = BTreeMap::new();
+    let mut allowance = Allowance::new();
+    let mut number = 0_u64;
+    loop {
+        let Some((key, times)) = shared.events.take() else {
+            shared.events.came.notified().await;
+            continue;
+        };
+        allowance.wait().await;
+        sent.retain(|_, one| one.at.elapsed() < SAME);
+        number += 1;
+        let before = sent.remove(&key);
+        match one(&shared, &key, times, before, number).await {
+            Ok(written) => {
+                sent.insert(key, written);
+            }
+            // An Event is news: one that cannot be told now is not told later.
+            Err(error) => {
+                tracing::debug!(reason = key.1, text = key.2, error = said(&error), "an Event could not be written");
+            }
+        }
+    }
+}
+
+async fn one(
+    shared: &Shared,
+    key: &Key,
+    times: u32,
+    before: Option<Sent>,
+    number: u64,
+) -> kube::Result<Sent> {
+    let (subject, reason, text) = key;
+    let namespace = match subject.namespace.as_str() {
+        "" => "default",
+        namespace => namespace,
+    };
+    let api: Api<k8s_openapi::api::core::v1::Event> =
+        Api::namespaced(shared.client.clone(), namespace);
+    let now = now();
+    if let Some(before) = before {
+        let count = before.count.saturating_add(times);
+        let patch = json!({"count": count, "lastTimestamp": now});
+        let how = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        match api.patch(&before.name, &how, &Patch::Merge(patch)).await {
+            Ok(_) => {
+                return Ok(Sent {
+                    count,
+                    at: Instant::now(),
+                    ..before
+                });
+            }
+            Err(error) if code(&error) == Some(404) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let name = event_name(&subject.name, number);
+    let event = event(&shared.options.node, subject, reason, text, &now, times);
+    let mut event: k8s_openapi::api::core::v1::Event =
+        serde_json::from_value(event).map_err(kube::Error::SerdeError)?;
+    event.metadata.name = Some(name.clone());
+    event.metadata.namespace = Some(namespace.to_owned());
+    api.create(&PostParams::default(), &event).await?;
+    Ok(Sent {
+        name,
+        count: times,
+        at: Instant::now(),
+    })
+}
+
+fn event(
+    node: &str,
+    subject: &Subject,
+    reason: &str,
+    text: &str,
+    now: &Value,
+    count: u32,
+) -> Value {
+    json!({
+        "metadata": {},
+        "involvedObject": {
+            "apiVersion": subject.api_version,
+            "kind": subject.kind,
+            "namespace": subject.namespace,
+            "name": subject.name,
+            "uid": subject.uid,
+        },
+        "reason": reason,
+        "message": text,
+        "type": "Warning",
+        "count": count,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "source": {"component": MANAGER, "host": node},
+        "reportingComponent": MANAGER,
+        "reportingInstance": node,
+    })
+}
+
+/// Seconds suffice, and older servers take no more.
+fn now() -> Value {
+    let seconds = Timestamp::now().as_second();
+    json!(Timestamp::from_second(seconds).unwrap_or_default().to_string())
+}
+
+/// Unlike any other: by the time, as everybody names Events.
+fn event_name(object: &str, number: u64) -> String {
+    let start: String = object.chars().take(200).collect();
+    let start = start.trim_end_matches(['.', '-']);
+    let time = Timestamp::now().as_nanosecond();
+    format!("{start}.{time:x}{:04x}", number & 0xffff)
+}
+
+fn shortened(text: &str) -> String {
+    if text.len() <= LONGEST {
+        return text.to_owned();
+    }
+    let mut end = LONGEST - 4;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", &text[..end])
+}
+
+/// A burst, then a pace.
+struct Allowance {
+    left: u32,
+    at: Instant,
+}
+
+impl Allowance {
+    fn new() -> Self {
+        Self {
+            left: BURST,
+            at: Instant::now(),
+        }
+    }
+
+    async fn wait(&mut self) {
+        let earned = self.at.elapsed().as_secs() / PACE.as_secs();
+        if earned > 0 {
+            let earned = u32::try_from(earned).unwrap_or(BURST);
+            self.left = self.left.saturating_add(earned).min(BURST);
+            self.at = Instant::now();
+        }
+        if self.left == 0 {
+            tokio::time::sleep(PACE).await;
+            self.at = Instant::now();
+        } else {
+            self.left -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(name: &str) -> Subject {
+        Subject {
+            api_version: "v1",
+            kind: "Pod",
+            namespace: "a".into(),
+            name: name.into(),
+            uid: "u".into(),
+        }
+    }
+
+    #[test]
+    fn equal_ones_are_one_and_there_is_a_bound() {
+        let events = Events::default();
+        for _ in 0..5 {
+            events.push(subject("p"), "FailedAttach", "no such network");
+        }
+        assert_eq!(events.take().unwrap().1, 5);
+        for number in 0..2 * MOST {
+            events.push(subject(&format!("p{number}")), "FailedAttach", "x");
+        }
+        assert_eq!(events.waiting().len(), MOST);
+    }
+
+    #[test]
+    fn long_messages_and_names_are_cut_at_a_character() {
+        let long = "ä".repeat(LONGEST);
+        assert!(shortened(&long).len() <= LONGEST);
+        assert_eq!(shortened("short"), "short");
+        assert!(event_name(&"p".repeat(253), 70_000).len() < 253);
+        assert!(event_name("web-.", 1).starts_with("web."));
+    }
+}

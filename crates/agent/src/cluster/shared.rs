@@ -1,0 +1,151 @@
+//! What the tasks of the API side and its callers share, and when it is in sync.
+
+use super::blocks::OwnBlocks;
+use super::disk::Disk;
+use super::events::Events;
+use super::kinds;
+use super::records::Writer;
+use super::report::{Change, ClusterOptions, Hooks};
+use super::state::State;
+use super::watch;
+use kube::Client;
+use std::sync::{
+    Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Who writes, as the API server sees it.
+pub(super) const MANAGER: &str = "plexus-agent";
+/// How long the API may be away at the start before the disk is believed.
+const AWAY: Duration = Duration::from_secs(3);
+/// And how long if it answers, but not everything.
+const SLOW: Duration = Duration::from_secs(30);
+/// How often that is looked at, and the cache written.
+const TICK: Duration = Duration::from_millis(500);
+
+/// Shared by all tasks.
+pub(super) struct Shared {
+    pub(super) options: ClusterOptions,
+    pub(super) client: Client,
+    pub(super) hooks: Arc<dyn Hooks>,
+    pub(super) disk: Disk,
+    pub(super) records: Writer,
+    pub(super) blocks: OwnBlocks,
+    pub(super) events: Events,
+    /// Records and journal are to be compared.
+    pub(super) resync: Notify,
+    state: RwLock<State>,
+    synced: Mutex<bool>,
+    now_synced: Condvar,
+}
+
+impl Shared {
+    pub(super) fn new(options: ClusterOptions, client: Client, hooks: Arc<dyn Hooks>) -> Self {
+        let disk = Disk::open(&options.state_dir.join("cache.db"), &options.node);
+        let shared = Self {
+            client,
+            hooks,
+            records: Writer::default(),
+            blocks: OwnBlocks::load(&disk),
+            events: Events::default(),
+            resync: Notify::new(),
+            state: RwLock::default(),
+            synced: Mutex::new(false),
+            now_synced: Condvar::new(),
+            disk,
+            options,
+        };
+        watch::load::<kinds::Pods>(&shared);
+        watch::load::<kinds::Networks>(&shared);
+        watch::load::<kinds::Nads>(&shared);
+        watch::load::<kinds::Blocks>(&shared);
+        watch::load::<kinds::Nodes>(&shared);
+        watch::load::<kinds::Namespaces>(&shared);
+        shared
+    }
+
+    pub(super) fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the agent.
+    pub(super) fn notify(&self, what: &[Change]) {
+        for change in what {
+            self.hooks.changed(*change);
+        }
+    }
+
+    pub(super) fn is_synced(&self) -> bool {
+        *self.synced()
+    }
+
+    pub(super) fn wait_synced(&self, patience: Duration) -> bool {
+        let waited =
+            self.now_synced
+                .wait_timeout_while(self.synced(), patience, |synced| !*synced);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Called whenever a kind was listed.
+    pub(super) fn check_synced(&self) {
+        if self.is_synced() || !self.state().is_listed(&self.options.node) {
+            return;
+        }
+        self.disk.set_complete();
+        self.set_synced("what the cluster says of its networks is known");
+    }
+
+    /// Believes the disk if the API stays away at the start, and writes what changed to it.
+    pub(super) async fn mind_the_disk(self: Arc<Self>) {
+        let start = Instant::now();
+        let complete = self.disk.is_complete();
+        loop {
+            tokio::time::sleep(TICK).await;
+            self.disk.flush();
+            let patience = match self.state().is_reached() {
+                true => SLOW,
+                false => AWAY,
+            };
+            // A Node that registers late completes what was listed without a further list.
+            self.check_synced();
+            if complete && !self.is_synced() && start.elapsed() >= patience {
+                self.set_synced(
+                    "the API server is away: serving from what it said before the restart",
+                );
+                self.notify(&[Change::Networks, Change::Fabric]);
+            }
+        }
+    }
+
+    fn set_synced(&self, why: &str) {
+        self.blocks.adopt(self);
+        *self.synced() = true;
+        self.now_synced.notify_all();
+        tracing::info!("{why}");
+    }
+
+    fn synced(&self) -> MutexGuard<'_, bool> {
+        self.synced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the API said, without the client's own words around it.
+pub(super) fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        error => crate::failure::chain(error),
+    }
+}
+
+/// The HTTP code of an answer; none: there was no answer.
+pub(super) fn code(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}

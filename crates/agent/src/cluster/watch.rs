@@ -1,0 +1,197 @@
+//! Follows one kind: lists, watches, and after any trouble lists again from scratch. A server that
+//! was restored from a backup counts its versions anew: to go on from an old one would miss changes.
+
+use super::kinds::{Kind, key_of};
+use super::shared::{Shared, said};
+use kube::runtime::watcher::{Error, Event};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+
+/// A list that takes longer has failed.
+const LIST: Duration = Duration::from_secs(30);
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(5);
+/// How often a kind that is not defined is looked for, and how often trouble is logged.
+const NOT_DEFINED: Duration = Duration::from_secs(5);
+const LOG: Duration = Duration::from_secs(60);
+
+/// Never ends.
+pub(super) async fn follow<K: Kind>(shared: Arc<Shared>) {
+    let mut pause = SHORTEST;
+    let mut logged: Option<Instant> = None;
+    loop {
+        let trouble = once::<K>(&shared, &mut pause).await;
+        let absent = is_not_defined(&trouble);
+        if absent && K::OPTIONAL {
+            replace::<K>(&shared, BTreeMap::new());
+            sleep(NOT_DEFINED).await;
+            continue;
+        }
+        K::store_mut(&mut shared.state_mut()).live = false;
+        if logged.is_none_or(|at| at.elapsed() >= LOG) {
+            logged = Some(Instant::now());
+            let error = trouble_text(&trouble);
+            tracing::warn!(kind = K::NAME, error, "cannot watch; trying again");
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST);
+    }
+}
+
+/// Takes an object that came otherwise, as the watch will bring it.
+pub(super) fn take<K: Kind>(shared: &Shared, wire: K::Wire) {
+    let key = key_of::<K>(&wire);
+    let after = read::<K>(wire);
+    if change::<K>(shared, &key, after) {
+        shared.notify(K::notices());
+    }
+}
+
+/// Forgets an object, as the watch will say.
+pub(super) fn forget<K: Kind>(shared: &Shared, key: &str) {
+    if change::<K>(shared, key, None) {
+        shared.notify(K::notices());
+    }
+}
+
+/// Fills the memory from the disk.
+pub(super) fn load<K: Kind>(shared: &Shared) {
+    let mut found = BTreeMap::new();
+    for (key, body) in shared.disk.rows(K::NAME) {
+        let kept = serde_json::from_str::<K::Wire>(&body).ok();
+        if let Some(kept) = kept.and_then(|wire| K::keep(&wire)) {
+            found.insert(key, Arc::new(kept));
+        }
+    }
+    K::store_mut(&mut shared.state_mut()).objects = found;
+}
+
+type Fresh<K> = BTreeMap<String, Option<(<K as Kind>::Kept, String)>>;
+
+/// Until there is trouble; none: the list took too long.
+async fn once<K: Kind>(shared: &Shared, pause: &mut Duration) -> Option<Error> {
+    let mut stream = K::stream(&shared.client, &shared.options.node);
+    let mut fresh: Option<Fresh<K>> = Some(BTreeMap::new());
+    loop {
+        let next = futures::StreamExt::next(&mut stream);
+        let event = match fresh {
+            Some(_) => timeout(LIST, next).await.ok()?,
+            None => next.await,
+        };
+        match event? {
+            Ok(Event::Init) => fresh = Some(BTreeMap::new()),
+            Ok(Event::InitApply(wire)) => {
+                let key = key_of::<K>(&wire);
+                if let (Some(fresh), Some(kept)) = (&mut fresh, read::<K>(wire)) {
+                    let known = K::store(&shared.state()).get(&key);
+                    let same = known.is_some_and(|known| *known == kept.0);
+                    fresh.insert(key, (!same).then_some(kept));
+                }
+            }
+            Ok(Event::InitDone) => {
+                *pause = SHORTEST;
+                replace::<K>(shared, fresh.take().unwrap_or_default());
+            }
+            Ok(Event::Apply(wire)) => take::<K>(shared, wire),
+            Ok(Event::Delete(wire)) => forget::<K>(shared, &key_of::<K>(&wire)),
+            Err(error) => return Some(error),
+        }
+    }
+}
+
+fn read<K: Kind>(mut wire: K::Wire) -> Option<(K::Kept, String)> {
+    K::trim(&mut wire);
+    let Some(kept) = K::keep(&wire) else {
+        let object = key_of::<K>(&wire);
+        tracing::warn!(kind = K::NAME, object, "cannot be read: ignored");
+        return None;
+    };
+    let body = if K::ON_DISK {
+        serde_json::to_string(&wire).ok()?
+    } else {
+        String::new()
+    };
+    Some((kept, body))
+}
+
+/// Whether anything changed.
+fn change<K: Kind>(shared: &Shared, key: &str, after: Option<(K::Kept, String)>) -> bool {
+    let before = K::store(&shared.state()).get(key);
+    let same = match (&before, &after) {
+        (Some(before), Some((after, _))) => **before == *after,
+        (None, None) => true,
+        _ => false,
+    };
+    if same {
+        return false;
+    }
+    let (after, body) = match after {
+        Some((after, body)) => (Some(Arc::new(after)), Some(body)),
+        None => (None, None),
+    };
+    {
+        let mut state = shared.state_mut();
+        let objects = &mut K::store_mut(&mut state).objects;
+        match &after {
+            Some(after) => objects.insert(key.to_owned(), Arc::clone(after)),
+            None => objects.remove(key),
+        };
+    }
+    if K::ON_DISK {
+        shared.disk.put(K::NAME, key, body);
+    }
+    K::changed(shared, key, before.as_ref(), after.as_ref());
+    true
+}
+
+/// What was listed is all there is. None: as it was.
+fn replace<K: Kind>(shared: &Shared, fresh: Fresh<K>) {
+    let gone: Vec<String> = {
+        let state = shared.state();
+        let known = K::store(&state).objects.keys();
+        let gone = known.filter(|key| !fresh.contains_key(*key));
+        gone.cloned().collect()
+    };
+    let mut changed = false;
+    for key in gone {
+        changed |= change::<K>(shared, &key, None);
+    }
+    for (key, kept) in fresh {
+        if let Some(kept) = kept {
+            changed |= change::<K>(shared, &key, Some(kept));
+        }
+    }
+    let first = {
+        let mut state = shared.state_mut();
+        let store = K::store_mut(&mut state);
+        store.live = true;
+        !std::mem::replace(&mut store.listed, true)
+    };
+    shared.check_synced();
+    K::listed(shared);
+    if changed || first {
+        shared.notify(K::notices());
+    }
+}
+
+fn is_not_defined(trouble: &Option<Error>) -> bool {
+    let Some(Error::InitialListFailed(kube::Error::Api(status))) = trouble else {
+        return false;
+    };
+    status.code == 404
+}
+
+fn trouble_text(trouble: &Option<Error>) -> String {
+    match trouble {
+        None => format!("no answer within {} s", LIST.as_secs()),
+        Some(
+            Error::InitialListFailed(error)
+            | Error::WatchStartFailed(error)
+            | Error::WatchFailed(error),
+        ) => said(error),
+        Some(Error::WatchError(status)) => status.message.clone(),
+        Some(error) => error.to_string(),
+    }
+}

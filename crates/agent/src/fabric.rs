@@ -1,0 +1,169 @@
+//! How other nodes' blocks are reached, kept true: routes for `routed` networks, tunnels between
+//! routers for `overlay` ones. Works on its own thread, woken when the cluster's blocks, nodes or
+//! networks change; what to make is decided in `core`, how in `kernel`.
+
+use crate::failure;
+use crate::verbs::Agent;
+use plexus_api::cni::Error;
+use plexus_core::fabric::{self, OwnedBlock};
+use plexus_core::plan::{NodePlan, Router};
+use plexus_types::{NetworkName, RouterName};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often it looks without being woken: another program may have removed something.
+const ANYWAY: Duration = Duration::from_secs(60);
+
+/// Wakes the thread.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    rung: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Bell {
+    /// Something changed.
+    pub(crate) fn ring(&self) {
+        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_one();
+    }
+
+    fn wait(&self) {
+        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .changed
+            .wait_timeout_while(rung, ANYWAY, |rung| !*rung)
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut rung = waited.0;
+        *rung = false;
+    }
+}
+
+/// Starts the thread; it ends with the process.
+pub(crate) fn start(agent: Arc<Agent>) -> std::io::Result<()> {
+    std::thread::Builder::new()
+        .name("fabric".to_owned())
+        .spawn(move || {
+            loop {
+                agent.bell.wait();
+                agent.weave();
+            }
+        })?;
+    Ok(())
+}
+
+impl Agent {
+    /// Makes routes and tunnels agree with what the cluster says.
+    pub(crate) fn weave(&self) {
+        let Some(cluster) = self.cluster.get().filter(|cluster| cluster.synced()) else {
+            return;
+        };
+        let seen = cluster.fabric();
+        let (routes, unreachable) =
+            fabric::block_routes(&self.options.node, &seen.nodes, &seen.routed);
+        for what in unreachable {
+            tracing::warn!(what, "a block of another node cannot be reached");
+        }
+        let mine = |block: &&OwnedBlock| block.node == self.options.node;
+        let own: Vec<_> = seen.routed.iter().filter(mine).map(|b| b.cidr).collect();
+        match plexus_kernel::fabric::set_routes(&self.node, &routes, &own) {
+            Ok(0) => {}
+            Ok(changes) => tracing::info!(changes, "routes to other nodes' blocks"),
+            Err(error) => tracing::error!(
+                error = failure::chain(&error),
+                "cannot set routes to other nodes' blocks"
+            ),
+        }
+        for router in self.routers() {
+            if let Err(error) = self.connect(&router) {
+                tracing::error!(router = %router.name, %error, "cannot connect a router");
+            }
+        }
+        self.remove_routers_of_the_gone();
+    }
+
+    /// Tells a router where its network's other blocks are.
+    pub(crate) fn connect(&self, router: &Router) -> Result<(), Error> {
+        let Some(cluster) = self.cluster.get() else {
+            return Ok(());
+        };
+        let seen = cluster.fabric();
+        let blocks = seen.overlay.get(&router.uid).cloned().unwrap_or_default();
+        let here = &self.options.node;
+        let (remotes, unreachable) =
+            fabric::remotes(&router.uid, here, router.local, &seen.nodes, &blocks);
+        for what in unreachable {
+            tracing::warn!(what, "a block of another node cannot be reached");
+        }
+        plexus_kernel::router::set_remotes(&self.node, router, &remotes)
+            .map(drop)
+            .map_err(|error| failure::failed(&error, "repeat the ADD"))
+    }
+
+    fn routers(&self) -> Vec<Router> {
+        let kept = self.kept.lock();
+        kept.values()
+            .flat_map(|plan| plan.routers.clone())
+            .collect()
+    }
+
+    /// A network that the API server no longer has and no pod here uses keeps nothing here.
+    fn remove_routers_of_the_gone(&self) {
+        let Some(cluster) = self.cluster.get().filter(|cluster| cluster.is_live()) else {
+            return;
+        };
+        let Ok(journal) = self.journal() else { return };
+        let gone: Vec<(NetworkName, NodePlan)> = {
+            let kept = self.kept.lock();
+            let is_gone = |plan: &NodePlan| {
+                let mut routers = plan.routers.iter();
+                !plan.routers.is_empty()
+                    && routers.all(|router| cluster.network_by_uid(&router.uid).is_none())
+            };
+            let gone = kept.iter().filter(|(_, plan)| is_gone(plan));
+            gone.map(|(name, plan)| (name.clone(), plan.clone()))
+                .collect()
+        };
+        let Some(used) = self.routers_in_use().filter(|_| !gone.is_empty()) else {
+            return;
+        };
+        for (network, plan) in gone {
+            if plan
+                .routers
+                .iter()
+                .any(|router| used.contains(&router.name))
+            {
+                continue;
+            }
+            for router in &plan.routers {
+                if let Err(error) = plexus_kernel::router::remove(&self.node, &router.name) {
+                    tracing::error!(router = %router.name, error = failure::chain(&error), "cannot remove a router");
+                    return;
+                }
+            }
+            match journal.unkeep(&network) {
+                Ok(()) => {
+                    tracing::info!(%network, "the network is gone: its router is removed");
+                    self.kept.lock().remove(&network);
+                }
+                Err(error) => tracing::error!(
+                    error = failure::chain(&error),
+                    "cannot journal that a router is removed"
+                ),
+            }
+        }
+    }
+
+    /// None if the journal cannot tell.
+    fn routers_in_use(&self) -> Option<BTreeSet<RouterName>> {
+        let stored = self.journal().ok()?.all().ok()?;
+        let plans = stored.into_iter().flat_map(|one| one.record.body.node);
+        Some(
+            plans
+                .flat_map(|(_, plan)| plan.routers)
+                .map(|router| router.name)
+                .collect(),
+        )
+    }
+}

@@ -1,0 +1,184 @@
+//! One attachment, as everybody outside sees it: the record in the API, `network-status`, the
+//! queries. Made from the journal alone.
+
+use crate::journal::{DelegateRecord, NativeRecord, Record, State, Stored};
+use ipnet::IpNet;
+use plexus_api::cni::{Dns, Outcome};
+use plexus_core::plan::Link;
+use plexus_core::resolve::Reference;
+use plexus_types::{Family, Mac};
+use std::net::IpAddr;
+
+/// One attachment of a record.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct View {
+    /// Where it came from; for an inline configuration made of what is known.
+    pub(crate) reference: Reference,
+    /// Its own identity.
+    pub(crate) id: String,
+    /// Its name in the pod.
+    pub(crate) ifname: String,
+    /// Its MAC address, if known.
+    pub(crate) mac: Option<String>,
+    /// Its addresses with the prefix length of their subnet.
+    pub(crate) ips: Vec<IpNet>,
+    /// Gateways of its subnets.
+    pub(crate) gateways: Vec<IpAddr>,
+    /// The families whose default route is here.
+    pub(crate) default_route: Vec<Family>,
+    /// DNS that it brings.
+    pub(crate) dns: Dns,
+    /// MTU, if it was decided.
+    pub(crate) mtu: Option<u32>,
+    /// Whether plugins made it.
+    pub(crate) delegated: bool,
+}
+
+/// The identity of an attachment: the same for the same pod, sandbox, network and interface, in the
+/// form of a UUID (version 8).
+pub(crate) fn attachment_id(pod: &str, sandbox: &str, network: &str, ifname: &str) -> String {
+    let bytes = |salt: &str| {
+        let parts = ["attachment", salt, pod, sandbox, network, ifname];
+        Mac::derived(&parts).bytes()
+    };
+    let mut id = [0_u8; 16];
+    for (slot, byte) in id
+        .iter_mut()
+        .zip([bytes("a"), bytes("b"), bytes("c")].concat())
+    {
+        *slot = byte;
+    }
+    if let (Some(version), Some(variant)) = (id.get(6).copied(), id.get(8).copied()) {
+        id[6] = version & 0x0f | 0x80;
+        id[8] = variant & 0x3f | 0x80;
+    }
+    let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let part = |range| hex.get(range).unwrap_or_default();
+    format!(
+        "{}-{}-{}-{}-{}",
+        part(0..8),
+        part(8..12),
+        part(12..16),
+        part(16..20),
+        part(20..32)
+    )
+}
+
+/// The attachments of a record, in order; none unless it is done.
+pub(crate) fn views(stored: &Stored) -> Vec<View> {
+    if stored.state != State::Done {
+        return Vec::new();
+    }
+    let record = &stored.record;
+    let natives = record.body.natives.iter();
+    let mut all: Vec<(usize, View)> = natives
+        .map(|one| (one.index, native(record, one)))
+        .collect();
+    let delegates = record.body.delegates.iter();
+    all.extend(delegates.map(|one| (one.index, delegate(record, one))));
+    all.sort_by_key(|(index, _)| *index);
+    all.into_iter().map(|(_, view)| view).collect()
+}
+
+fn native(record: &Record, native: &NativeRecord) -> View {
+    let planned = record.body.plan.links.iter();
+    let link = planned.clone().find(|link| link.name == native.ifname);
+    let assigned = &native.assigned;
+    let reference = reference(record, native.index, native.network.as_str());
+    View {
+        id: id(record, &reference, native.ifname.as_str()),
+        gateways: gateways(&reference, assigned.ips.iter().filter_map(|ip| ip.gateway)),
+        reference,
+        ifname: native.ifname.to_string(),
+        mac: link.and_then(|link| link.mac).map(|mac| mac.to_string()),
+        ips: assigned.ips.iter().map(|ip| ip.address).collect(),
+        default_route: link.map(defaults).unwrap_or_default(),
+        dns: assigned.dns.clone(),
+        mtu: link.and_then(|link| link.mtu),
+        delegated: false,
+    }
+}
+
+fn delegate(record: &Record, delegate: &DelegateRecord) -> View {
+    let nothing = Outcome::default();
+    let result = delegate.results.last().unwrap_or(&nothing);
+    let reference = reference(record, delegate.index, delegate.network.as_str());
+    let inside = result.interfaces.iter().find(|i| i.sandbox.is_some());
+    let default_route = Family::ALL.into_iter().filter(|family| {
+        let mut routes = result.routes.iter();
+        routes.any(|route| route.dst == family.everything())
+    });
+    View {
+        id: id(record, &reference, delegate.ifname.as_str()),
+        gateways: gateways(&reference, result.ips.iter().filter_map(|ip| ip.gateway)),
+        reference,
+        ifname: delegate.ifname.to_string(),
+        mac: inside.and_then(|interface| interface.mac.clone()),
+        ips: result.ips.iter().map(|ip| ip.address).collect(),
+        default_route: default_route.collect(),
+        dns: result.dns.clone(),
+        mtu: None,
+        delegated: true,
+    }
+}
+
+/// A routed pod's next hop is link-local; people mean the subnet's gateway.
+fn gateways(reference: &Reference, assigned: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
+    let of_subnets: Vec<IpAddr> = reference.subnets.iter().filter_map(|(_, g)| *g).collect();
+    if of_subnets.is_empty() {
+        return assigned.collect();
+    }
+    of_subnets
+}
+
+fn reference(record: &Record, index: usize, network: &str) -> Reference {
+    let known = record.body.references.get(index).cloned();
+    known.unwrap_or_else(|| Reference {
+        index: u32::try_from(index).unwrap_or(u32::MAX),
+        total: u32::try_from(record.body.total).unwrap_or(u32::MAX),
+        namespace: String::new(),
+        name: network.to_owned(),
+        uuid: String::new(),
+        source: String::new(),
+        subnets: Vec::new(),
+    })
+}
+
+fn id(record: &Record, reference: &Reference, ifname: &str) -> String {
+    let pod = record.pod_uid.as_deref().unwrap_or_default();
+    let network = if reference.uuid.is_empty() {
+        &reference.name
+    } else {
+        &reference.uuid
+    };
+    attachment_id(pod, record.container.as_str(), network, ifname)
+}
+
+fn defaults(link: &Link) -> Vec<Family> {
+    let has = |family: &Family| {
+        let mut routes = link.routes.iter();
+        routes.any(|route| route.dst == family.everything() && route.table.is_none())
+    };
+    Family::ALL.into_iter().filter(has).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::attachment_id;
+
+    #[test]
+    fn an_id_is_a_uuid_and_tells_attachments_apart() {
+        let id = attachment_id("pod", "sandbox", "blue", "net1");
+        assert_eq!(id, attachment_id("pod", "sandbox", "blue", "net1"));
+        assert_eq!(id.len(), 36);
+        assert_eq!((&id[14..15], &id[8..9]), ("8", "-"));
+        assert!("89ab".contains(&id[19..20]), "{id}");
+        for other in [
+            attachment_id("pod", "sandbox", "blue", "net2"),
+            attachment_id("pod", "sandbo", "xblue", "net1"),
+            attachment_id("pod2", "sandbox", "blue", "net1"),
+        ] {
+            assert_ne!(id, other);
+        }
+    }
+}

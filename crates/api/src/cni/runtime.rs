@@ -16,7 +16,8 @@ pub struct Runtime {
     pub ips: Vec<(IpAddr, Option<u8>)>,
     /// `mac`.
     pub mac: Option<Mac>,
-    /// `portMappings`; those without a port of the node ask for nothing and are left out.
+    /// `portMappings`, where the cluster says which networks there are; else they are for plugins
+    /// only. Those without a port of the node ask for nothing and are left out.
     pub port_mappings: Vec<PortMapping>,
     /// `io.kubernetes.cri.pod-annotations`: those of [`ANNOTATIONS`](crate::pod::ANNOTATIONS). None:
     /// the runtime sent none, which does not mean that there are none.

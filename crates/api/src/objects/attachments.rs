@@ -15,8 +15,17 @@ use serde::{Deserialize, Serialize};
         plural = "podattachments",
         namespaced,
         status = "PodAttachmentsStatus",
-        shortname = "patt"
-    )
+        shortname = "patt",
+        printcolumn(name = "Pod", type_ = "string", json_path = ".spec.pod.name"),
+        printcolumn(name = "Node", type_ = "string", json_path = ".spec.node"),
+        printcolumn(
+            name = "Interfaces",
+            type_ = "string",
+            json_path = ".status.attachments[*].interface"
+        ),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    ),
+    schemars(extend("x-kubernetes-validations" = super::rules::ATTACHMENTS))
 )]
 pub struct PodAttachmentsSpec {
     /// The pod.
@@ -46,7 +55,7 @@ pub struct NetworkRef {
     /// Its name.
     pub name: String,
     /// Its identity: `spec.uuid`, else the object's UID.
-    #[serde(alias = "uid", default)]
+    #[serde(default)]
     pub uuid: String,
 }
 

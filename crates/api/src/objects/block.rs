@@ -14,14 +14,24 @@ use serde::{Deserialize, Serialize};
         group = "plexus.dev",
         version = "v1alpha1",
         kind = "Block",
-        status = "BlockStatus"
-    )
+        status = "BlockStatus",
+        printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.network.namespace"),
+        printcolumn(name = "Network", type_ = "string", json_path = ".spec.network.name"),
+        printcolumn(name = "CIDR", type_ = "string", json_path = ".spec.cidr"),
+        printcolumn(name = "Node", type_ = "string", json_path = ".spec.node"),
+        printcolumn(name = "Allocated", type_ = "integer", json_path = ".status.allocated"),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    ),
+    schemars(extend("x-kubernetes-validations" = super::rules::BLOCK))
 )]
 pub struct BlockSpec {
-    /// The network; `uuid` is its UID.
+    /// The network; its identity is the UID of its object, and is called `uid` here.
+    #[serde(with = "by_uid")]
+    #[cfg_attr(feature = "objects", schemars(with = "by_uid::Ref"))]
     pub network: NetworkRef,
     /// The addresses.
-    #[cfg_attr(feature = "objects", schemars(with = "String"))]
+    #[serde(deserialize_with = "super::text::net")]
+    #[cfg_attr(feature = "objects", schemars(with = "String", length(max = 43)))]
     pub cidr: IpNet,
     /// Who owns it.
     pub node: String,
@@ -59,7 +69,8 @@ pub struct BlockStatus {
 #[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
 pub struct Gift {
     /// The part.
-    #[cfg_attr(feature = "objects", schemars(with = "String"))]
+    #[serde(deserialize_with = "super::text::net")]
+    #[cfg_attr(feature = "objects", schemars(with = "String", length(max = 43)))]
     pub cidr: IpNet,
     /// To whom.
     pub node: String,
@@ -71,15 +82,74 @@ pub struct Gift {
 #[cfg_attr(
     feature = "objects",
     derive(kube::CustomResource, schemars::JsonSchema),
-    kube(group = "plexus.dev", version = "v1alpha1", kind = "BlockRequest")
+    kube(
+        group = "plexus.dev",
+        version = "v1alpha1",
+        kind = "BlockRequest",
+        printcolumn(name = "Network", type_ = "string", json_path = ".spec.network.name"),
+        printcolumn(name = "Node", type_ = "string", json_path = ".spec.node"),
+        printcolumn(name = "Family", type_ = "string", json_path = ".spec.family"),
+        printcolumn(name = "Addresses", type_ = "integer", json_path = ".spec.addresses"),
+        printcolumn(
+            name = "Age",
+            type_ = "date",
+            json_path = ".metadata.creationTimestamp"
+        )
+    )
 )]
 pub struct BlockRequestSpec {
-    /// The network.
+    /// The network, as in a block.
+    #[serde(with = "by_uid")]
+    #[cfg_attr(feature = "objects", schemars(with = "by_uid::Ref"))]
     pub network: NetworkRef,
     /// Who asks.
     pub node: String,
     /// `ipv4` or `ipv6`.
+    #[cfg_attr(feature = "objects", schemars(extend("enum" = ["ipv4", "ipv6"])))]
     pub family: String,
     /// How many.
+    #[cfg_attr(feature = "objects", schemars(range(min = 1, max = 65536)))]
     pub addresses: u32,
+}
+
+/// A network by the UID of its object.
+mod by_uid {
+    use super::NetworkRef;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// A network.
+    #[derive(Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+    pub(super) struct Ref {
+        /// Its namespace; empty for the cluster-wide default network.
+        #[serde(default)]
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// UID of the object.
+        uid: String,
+    }
+
+    pub(super) fn serialize<S: Serializer>(of: &NetworkRef, to: S) -> Result<S::Ok, S::Error> {
+        let of = Ref {
+            namespace: of.namespace.clone(),
+            name: of.name.clone(),
+            uid: of.uuid.clone(),
+        };
+        of.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<NetworkRef, D::Error> {
+        let Ref {
+            namespace,
+            name,
+            uid: uuid,
+        } = Ref::deserialize(from)?;
+        Ok(NetworkRef {
+            namespace,
+            name,
+            uuid,
+        })
+    }
 }

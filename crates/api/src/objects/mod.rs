@@ -7,8 +7,15 @@
 mod attachments;
 mod block;
 mod check;
+#[cfg(feature = "objects")]
+mod definitions;
 mod nad;
 mod network;
+#[cfg(feature = "objects")]
+mod rules;
+#[cfg(test)]
+mod tests;
+mod text;
 
 pub use attachments::{
     AttachmentState, AttachmentStatus, NetworkRef, PodAttachmentsSpec, PodAttachmentsStatus,
@@ -25,6 +32,7 @@ pub use network::{
 pub use {
     attachments::PodAttachments,
     block::{Block, BlockRequest},
+    definitions::crds,
     nad::NetworkAttachmentDefinition,
     network::Network,
 };
@@ -43,11 +51,3 @@ pub const POD_LABEL: &str = "plexus.dev/pod";
 pub const NODE_LABEL: &str = "plexus.dev/node";
 /// Label of a block and of a record's networks: the network's UID.
 pub const NETWORK_LABEL: &str = "plexus.dev/network";
-
-/// The definitions of all kinds, as `kubectl apply` takes them: ours, then the NAD's.
-#[cfg(feature = "objects")]
-pub fn crds()
--> Vec<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition>
-{
-    Vec::new()
-}

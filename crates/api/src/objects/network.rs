@@ -18,27 +18,42 @@ use std::net::IpAddr;
         kind = "Network",
         namespaced,
         status = "NetworkStatus",
-        shortname = "pnet"
-    )
+        shortname = "pnet",
+        printcolumn(name = "Provider", type_ = "string", json_path = ".spec.provider"),
+        printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+        printcolumn(name = "VNI", type_ = "integer", json_path = ".status.vni"),
+        printcolumn(name = "Blocks", type_ = "integer", json_path = ".status.usage.blocks"),
+        printcolumn(name = "Allocated", type_ = "integer", json_path = ".status.usage.allocated"),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    ),
+    schemars(extend("x-kubernetes-validations" = super::rules::NETWORK))
 )]
 pub struct NetworkSpec {
-    /// Who makes it real; empty: `overlay`. A name with `/` is an external provider.
+    /// Who makes it real; none: `overlay`. A name with `/` is an external provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "objects",
+        schemars(length(min = 1, max = 253), extend("default" = "overlay"))
+    )]
     pub provider: Option<String>,
     /// Kept as given; else the object's UID counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "objects", schemars(length(min = 1, max = 128)))]
     pub uuid: Option<String>,
     /// One address per family, from the first by key that has room.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(feature = "objects", schemars(extend("maxProperties" = 64)))]
     pub subnets: BTreeMap<String, Subnet>,
     /// Prefix length of a node's blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size: Option<BlockSize>,
     /// Default: from the underlay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "objects", schemars(range(min = 576, max = 65535)))]
     pub mtu: Option<u32>,
     /// Routes that every pod gets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "objects", schemars(length(max = 256)))]
     pub routes: Vec<RouteSpec>,
     /// Traffic to elsewhere leaves under the node's address.
     #[serde(default)]
@@ -48,6 +63,10 @@ pub struct NetworkSpec {
     pub source_check: bool,
     /// Whose pods may use it; default: everybody's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "objects",
+        schemars(extend("default" = {"from": "All"}))
+    )]
     pub allowed_namespaces: Option<AllowedNamespaces>,
     /// Options of the provider: a reference plugin's JSON, or a conflist for `delegate`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -58,18 +77,37 @@ pub struct NetworkSpec {
 /// A range of addresses of a network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "objects",
+    derive(schemars::JsonSchema),
+    schemars(extend("x-kubernetes-validations" = super::rules::SUBNET))
+)]
 pub struct Subnet {
     /// The subnet.
-    #[cfg_attr(feature = "objects", schemars(with = "String"))]
+    #[serde(deserialize_with = "super::text::net")]
+    #[cfg_attr(feature = "objects", schemars(with = "String", length(max = 43)))]
     pub cidr: IpNet,
     /// Default: the last usable address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "objects", schemars(with = "Option<String>"))]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::text::address"
+    )]
+    #[cfg_attr(
+        feature = "objects",
+        schemars(with = "Option<String>", length(max = 39))
+    )]
     pub gateway: Option<IpAddr>,
     /// Prefixes and addresses that nobody gets.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "objects", schemars(with = "Vec<String>"))]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "super::text::nets"
+    )]
+    #[cfg_attr(
+        feature = "objects",
+        schemars(with = "Vec<String>", length(max = 1024), inner(length(max = 43)))
+    )]
     pub exclude: Vec<IpNet>,
 }
 
@@ -80,30 +118,48 @@ pub struct Subnet {
 pub struct BlockSize {
     /// IPv4; default 26, or the subnet's length if that is longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "objects", schemars(range(min = 1, max = 32)))]
     pub ipv4: Option<u8>,
     /// IPv6; default 122, or the subnet's length if that is longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "objects", schemars(range(min = 1, max = 128)))]
     pub ipv6: Option<u8>,
 }
 
 /// A route in every pod of the network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "objects",
+    derive(schemars::JsonSchema),
+    schemars(extend("x-kubernetes-validations" = super::rules::ROUTE))
+)]
 pub struct RouteSpec {
     /// Where to.
-    #[cfg_attr(feature = "objects", schemars(with = "String"))]
+    #[serde(deserialize_with = "super::text::net")]
+    #[cfg_attr(feature = "objects", schemars(with = "String", length(max = 43)))]
     pub dst: IpNet,
     /// Next hop; none: the subnet's gateway.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "objects", schemars(with = "Option<String>"))]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::text::address"
+    )]
+    #[cfg_attr(
+        feature = "objects",
+        schemars(with = "Option<String>", length(max = 39))
+    )]
     pub gw: Option<IpAddr>,
 }
 
 /// Whose pods may use a network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "objects",
+    derive(schemars::JsonSchema),
+    schemars(extend("x-kubernetes-validations" = super::rules::NAMESPACES))
+)]
 pub struct AllowedNamespaces {
     /// `All`, `Same` or `Selector`.
     pub from: From,
@@ -153,6 +209,13 @@ pub struct NetworkStatus {
     pub usage: Option<Usage>,
     /// Ready, SubnetConflict, KernelFeature, InUse, …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(
+        feature = "objects",
+        schemars(extend(
+            "x-kubernetes-list-type" = "map",
+            "x-kubernetes-list-map-keys" = ["type"]
+        ))
+    )]
     pub conditions: Vec<Condition>,
 }
 
@@ -193,12 +256,17 @@ pub struct Condition {
     #[serde(rename = "type")]
     pub kind: String,
     /// True, False or Unknown.
+    #[cfg_attr(
+        feature = "objects",
+        schemars(extend("enum" = ["True", "False", "Unknown"]))
+    )]
     pub status: String,
     /// One word.
     pub reason: String,
     /// For people.
     pub message: String,
     /// RFC 3339.
+    #[cfg_attr(feature = "objects", schemars(extend("format" = "date-time")))]
     pub last_transition_time: String,
     /// The generation that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! What is asked for one container: `runtimeConfig`, `args.cni` and CNI_ARGS, in this order of
 //! precedence.
 
-use super::port_mappings;
+use super::{leaves_it_to_the_cluster, port_mappings};
 use crate::Fields;
 use crate::cni::{Args, POD_ANNOTATIONS, Runtime};
 use crate::pod::{ANNOTATIONS, NetworkSelection};
@@ -83,6 +83,7 @@ fn runtime(fields: &mut Fields<'_>) -> Runtime {
     let Some(map) = fields.map_of("runtimeConfig") else {
         return Runtime::default();
     };
+    let by_cluster = leaves_it_to_the_cluster(fields.map());
     let mut inner = Fields::any_case(map, fields.path_of("runtimeConfig"));
     let rest = map
         .iter()
@@ -90,7 +91,10 @@ fn runtime(fields: &mut Fields<'_>) -> Runtime {
     let runtime = Runtime {
         ips: inner.parsed_list("ips"),
         mac: inner.parsed("mac"),
-        port_mappings: port_mappings(&mut inner, false),
+        port_mappings: match by_cluster {
+            true => port_mappings(&mut inner, false),
+            false => Vec::new(),
+        },
         annotations: annotations(&mut inner),
         raw: rest.map(|(k, v)| (k.clone(), v.clone())).collect(),
     };

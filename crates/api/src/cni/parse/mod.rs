@@ -296,6 +296,13 @@ fn attachments(fields: &mut Fields<'_>) -> Option<Vec<ValidAttachment>> {
     all.map(|all| all.into_iter().collect())
 }
 
+/// Whether the cluster says which networks there are.
+fn leaves_it_to_the_cluster(map: &Map<String, Value>) -> bool {
+    map.get("networks")
+        .is_some_and(|networks| networks == "pod")
+        || is_named(map)
+}
+
 fn body(fields: &mut Fields<'_>, head: &mut Head, version: Version) -> Option<Body> {
     if fields.has("networks") {
         return standalone::read(fields, head, version);

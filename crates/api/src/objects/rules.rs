@@ -1,0 +1,84 @@
+//! What the API server itself checks of our objects, in its own language (CEL). Repeats the part of
+//! [`NetworkSpec::problems`](super::NetworkSpec::problems) that it can express, so that a mistake is
+//! refused when it is applied; the rest becomes a condition.
+
+use serde::Serialize;
+
+/// A rule, and what is said if it does not hold.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Rule {
+    rule: &'static str,
+    message: &'static str,
+}
+
+/// Of the spec of a network.
+pub(super) const NETWORK: [Rule; 4] = [
+    Rule {
+        rule: "!has(oldSelf.provider) || (has(self.provider) && self.provider == oldSelf.provider)",
+        message: "provider cannot be changed: make another network",
+    },
+    Rule {
+        rule: "!has(oldSelf.uuid) || (has(self.uuid) && self.uuid == oldSelf.uuid)",
+        message: "uuid cannot be changed: make another network",
+    },
+    Rule {
+        rule: "has(self.blockSize) == has(oldSelf.blockSize) && (!has(self.blockSize) || self.blockSize == oldSelf.blockSize)",
+        message: "blockSize cannot be changed: make another network",
+    },
+    Rule {
+        rule: "!has(self.provider) || self.provider.contains('/') || self.provider in ['overlay', 'routed', 'bridge', 'macvlan', 'delegate']",
+        message: "provider is not known: write overlay, routed, bridge, macvlan or delegate, or an external provider's name with /",
+    },
+];
+
+/// Of a subnet.
+pub(super) const SUBNET: [Rule; 3] = [
+    Rule {
+        rule: "isCIDR(self.cidr) && cidr(self.cidr) == cidr(self.cidr).masked()",
+        message: "cidr must be a prefix without host bits, such as 10.1.0.0/16",
+    },
+    Rule {
+        rule: "!has(self.gateway) || (isIP(self.gateway) && isCIDR(self.cidr) && cidr(self.cidr).containsIP(self.gateway))",
+        message: "gateway must be an address of cidr",
+    },
+    Rule {
+        rule: "!has(self.exclude) || !isCIDR(self.cidr) || self.exclude.all(e, isCIDR(e) ? cidr(self.cidr).containsCIDR(e) : isIP(e) && cidr(self.cidr).containsIP(e))",
+        message: "exclude must have prefixes and addresses inside cidr",
+    },
+];
+
+/// Of a route.
+pub(super) const ROUTE: [Rule; 2] = [
+    Rule {
+        rule: "isCIDR(self.dst) && cidr(self.dst) == cidr(self.dst).masked()",
+        message: "dst must be a prefix without host bits, such as 192.168.0.0/16",
+    },
+    Rule {
+        rule: "!has(self.gw) || (isIP(self.gw) && isCIDR(self.dst) && ip(self.gw).family() == cidr(self.dst).ip().family())",
+        message: "gw must be an address of the family of dst",
+    },
+];
+
+/// Of `allowedNamespaces`.
+pub(super) const NAMESPACES: [Rule; 1] = [Rule {
+    rule: "(self.from == 'Selector') == has(self.selector)",
+    message: "selector must be there if, and only if, from is Selector",
+}];
+
+/// Of the spec of a block.
+pub(super) const BLOCK: [Rule; 2] = [
+    Rule {
+        rule: "self == oldSelf",
+        message: "a block cannot be changed: its name says what it is",
+    },
+    Rule {
+        rule: "isCIDR(self.cidr) && cidr(self.cidr) == cidr(self.cidr).masked()",
+        message: "cidr must be a prefix without host bits",
+    },
+];
+
+/// Of the spec of a pod's record.
+pub(super) const ATTACHMENTS: [Rule; 1] = [Rule {
+    rule: "self == oldSelf",
+    message: "whose record it is cannot be changed",
+}];

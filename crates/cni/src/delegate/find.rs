@@ -64,9 +64,7 @@ pub(super) fn find(options: &Options, text: &str) -> Result<Found, Cause> {
         if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
             continue;
         }
-        if OWN_TYPES.contains(&plugin.as_str())
-            || is_own(options, &seen, &metadata)
-        {
+        if OWN_TYPES.contains(&plugin.as_str()) || is_own(options, &seen, &metadata) {
             return Err(Cause::Ourselves(path));
         }
         return Ok(Found {

@@ -8,7 +8,7 @@
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::process::{chdir, chroot};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -55,6 +55,9 @@ pub fn enter_root_and_exec(root: &Path, plugin: &Path) -> io::Error {
     if let Err(error) = entered {
         return io::Error::other(format!("cannot make {root:?} the root directory: {error}"));
     }
+    if let Err(error) = check_format(plugin) {
+        return error;
+    }
     let mut command = Command::new(plugin);
     let mut error = command.exec();
     // Somebody is just writing the file (an upgrade).
@@ -97,4 +100,18 @@ fn open_in(root: &Path, path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     Ok(openat2(&root, path, flags, Mode::empty(), how)?)
+}
+
+/// What the kernel does not know is handed to a shell by the C library, whatever it is.
+fn check_format(plugin: &Path) -> io::Result<()> {
+    let mut start = [0; 7];
+    let read = fs::File::open(plugin).and_then(|mut file| file.read_exact(&mut start));
+    match (read, start) {
+        (Ok(()), [b'#', b'!', ..] | [0x7f, b'E', b'L', b'F', 1..=2, 1..=2, 1]) => Ok(()),
+        (Ok(()), _) => Err(rustix::io::Errno::NOEXEC.into()),
+        (Err(error), _) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Err(rustix::io::Errno::NOEXEC.into())
+        }
+        (Err(error), _) => Err(error),
+    }
 }

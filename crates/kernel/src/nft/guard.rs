@@ -45,7 +45,7 @@ pub(crate) fn ensure(node: &NodeSide) -> Result<Vec<String>, NftError> {
 pub(crate) fn drop_foreign_source() -> [(&'static str, Attributes); 3] {
     [
         ("fib", fib_source_present()),
-        ("cmp", cmp(true, &[0])),
+        ("cmp", cmp(true, &[0; 4])),
         ("immediate", verdict(false)),
     ]
 }

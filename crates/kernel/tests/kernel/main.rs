@@ -10,7 +10,10 @@
 )]
 
 mod announce;
+mod block_routes;
 mod bridge;
+mod fabric_lab;
+mod host_ports;
 mod lab;
 mod macvlan;
 mod netns;
@@ -20,5 +23,7 @@ mod probe;
 mod refusals;
 mod remove;
 mod routed;
+mod router;
+mod router_crash;
 mod scan;
 mod timing;

@@ -111,3 +111,25 @@ fn bridged_pod(lab: &Lab) -> Option<Pod> {
         .ok()
         .map(|_| pod)
 }
+
+#[test]
+fn exceptions_see_the_real_source() {
+    let lab = Lab::new();
+    let mut wanted = masquerade("blue", "10.1.0.0/24");
+    nft::ensure(&lab.side, &[wanted.clone()]).unwrap();
+    wanted.except = vec![net("10.9.0.0/25"), net("fd00::/8"), net("10.9.0.128/25")];
+    // The changed rule takes the place of the old one, and neighbouring ranges are one.
+    assert_eq!(nft::ensure(&lab.side, &[wanted.clone()]).unwrap().len(), 2);
+    assert_eq!(nft::ensure(&lab.side, &[wanted.clone()]).unwrap().len(), 0);
+    let listed = lab.node.ns().sh("nft list table inet plexus");
+    let rule = "ip daddr != 224.0.0.0/4 ip daddr != 10.9.0.0/24 masquerade";
+    assert!(listed.contains(rule), "{listed}");
+    assert_eq!(listed.matches("masquerade").count(), 1, "{listed}");
+    wanted.except = (0..33)
+        .map(|i| net(&format!("10.9.{}.0/24", 2 * i)))
+        .collect();
+    let error = nft::ensure(&lab.side, &[wanted.clone()]).unwrap_err();
+    assert!(error.to_string().contains("33 exceptions"), "{error}");
+    wanted.except.pop();
+    nft::ensure(&lab.side, &[wanted]).unwrap();
+}

@@ -1,5 +1,5 @@
-use crate::lab::{Lab, forwarding, host_end, ifname, plan, routed};
-use plexus_core::plan::NodePlan;
+use crate::lab::{Lab, Pod, forwarding, host_end, ifname, plan, routed};
+use plexus_core::plan::{LinkKind, NodePlan};
 use plexus_kernel::{node, pod};
 
 #[test]
@@ -64,4 +64,66 @@ fn pods_talk_through_the_node_dual_stack() {
         !seen.contains("10.7.0.2") && !seen.contains("fd00:7::2"),
         "{seen}"
     );
+}
+
+#[test]
+fn a_checked_pod_sends_from_its_own_addresses_only() {
+    let lab = Lab::new();
+    let forward = NodePlan {
+        settings: forwarding(),
+        ..NodePlan::default()
+    };
+    node::ensure(&forward, &lab.side).unwrap();
+    let (liar, free, victim) = (lab.pod("liar"), lab.pod("free"), lab.pod("victim"));
+    let with_check = |container: &str, number: u8, checked: bool| {
+        let addresses = [
+            format!("10.7.0.{number}/32"),
+            format!("fd00:7::{number}/128"),
+        ];
+        let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
+        let mut link = routed(container, "eth0", &addresses);
+        let LinkKind::Veth(end) = &mut link.kind else {
+            panic!("routed has a host end")
+        };
+        end.source_check = checked;
+        plan(u32::from(number), vec![link])
+    };
+    let checked = with_check("c1", 2, true);
+    lab.apply(&checked, &liar);
+    lab.apply(&with_check("c2", 3, false), &free);
+    lab.apply(&with_check("c3", 4, true), &victim);
+    let listed = lab.node.ns().sh("nft list table inet plexus");
+    assert!(
+        listed.contains("fib saddr . iif oif missing drop"),
+        "{listed}"
+    );
+    let lies = |pod: &Pod| {
+        ["10.7.9.9", "fd00:7::99"].map(|lie| {
+            pod.ns.try_sh(&format!("ip addr add {lie} dev eth0"));
+            std::thread::scope(|scope| {
+                let watch = format!("timeout 3 tcpdump -c 1 -ni eth0 'src {lie}'");
+                let victim = &victim;
+                let watch = scope.spawn(move || victim.ns.try_sh(&watch));
+                std::thread::sleep(std::time::Duration::from_millis(700));
+                let to = if lie.contains(':') {
+                    "fd00:7::4"
+                } else {
+                    "10.7.0.4"
+                };
+                pod.ns
+                    .try_sh(&format!("ping -c 2 -i 0.2 -W 1 -I {lie} {to}"));
+                watch.join().unwrap()
+            })
+        })
+    };
+    assert!(liar.ns.pings("10.7.0.4") && liar.ns.pings("fd00:7::4"));
+    assert_eq!(lies(&liar), [false, false]);
+    assert_eq!(lies(&free), [true, true]);
+    // Somebody flushed the rules, and changed the link's group: both are put back.
+    let end = host_end("c1", "eth0").name;
+    let spoil = format!("nft flush ruleset; ip link set {end} group 0");
+    lab.node.ns().sh(&spoil);
+    assert_eq!(lies(&liar), [true, true]);
+    pod::restore_node(&checked, &lab.side).unwrap();
+    assert_eq!(lies(&liar), [false, false]);
 }

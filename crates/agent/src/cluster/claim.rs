@@ -231,7 +231,9 @@ fn none_free(wanted: &Wanted, taken: &BTreeMap<IpNet, String>, tried: usize) -> 
             wanted: address,
         })
     });
-    let inside = taken.keys().filter(|cidr| wanted.subnet.cidr.contains(*cidr));
+    let inside = taken
+        .keys()
+        .filter(|cidr| wanted.subnet.cidr.contains(*cidr));
     holder.unwrap_or_else(|| ClaimError::Exhausted {
         network: wanted.network(),
         subnet: wanted.subnet.cidr,
@@ -317,7 +319,10 @@ mod tests {
                 || Ok("10.0.9.0/26".parse().unwrap()),
             );
             assert_eq!(other.unwrap(), "10.0.9.0/26".parse().unwrap());
-            assert_eq!(slow.join().unwrap().unwrap(), "10.0.0.0/26".parse().unwrap());
+            assert_eq!(
+                slow.join().unwrap().unwrap(),
+                "10.0.0.0/26".parse().unwrap()
+            );
         });
         assert!(claims.lock().is_empty());
     }

@@ -161,7 +161,8 @@ mod tests {
     use super::*;
 
     fn scratch(name: &str) -> PathBuf {
-        let place = std::env::temp_dir().join(format!("plexus-cache-{}-{name}", std::process::id()));
+        let place =
+            std::env::temp_dir().join(format!("plexus-cache-{}-{name}", std::process::id()));
         remove(&place);
         place
     }
@@ -183,7 +184,11 @@ mod tests {
         drop(disk);
         // Another node's cache says nothing about this one's.
         assert!(Disk::open(&path, "n2").rows("network").is_empty());
-        std::fs::write(&path, b"this is no database, not even nearly, but long enough").unwrap();
+        std::fs::write(
+            &path,
+            b"this is no database, not even nearly, but long enough",
+        )
+        .unwrap();
         let disk = Disk::open(&path, "n1");
         assert!(!disk.is_complete());
         disk.put("network", "x/y", Some("3".into()));

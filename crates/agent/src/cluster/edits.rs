@@ -11,7 +11,10 @@ const MOST_PODS: usize = 20;
 /// A pod's annotations were edited while it has its interfaces.
 pub(super) fn pod(shared: &Shared, before: &PodSeen, after: &PodSeen) {
     let same_pod = before.meta.api_uid == after.meta.api_uid;
-    let (old, new) = (&before.meta.facts.annotations, &after.meta.facts.annotations);
+    let (old, new) = (
+        &before.meta.facts.annotations,
+        &after.meta.facts.annotations,
+    );
     if !same_pod || old == new || after.meta.host_network {
         return;
     }
@@ -32,10 +35,7 @@ pub(super) fn pod(shared: &Shared, before: &PodSeen, after: &PodSeen) {
         "{} of this running pod was edited: its interfaces stay as they are; delete the pod, so that it is made anew with the new networks",
         keys.join(", ")
     );
-    tracing::info!(
-        pod = format!("{}/{}", pod.namespace, pod.name),
-        "{text}"
-    );
+    tracing::info!(pod = format!("{}/{}", pod.namespace, pod.name), "{text}");
     shared
         .events
         .push(Subject::pod(&pod), "NetworkChangedIgnored", &text);

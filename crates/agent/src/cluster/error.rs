@@ -24,7 +24,9 @@ pub enum ClusterError {
     #[error("cannot start the thread of the API side")]
     Thread(#[source] std::io::Error),
     /// Its label would be refused.
-    #[error("the node's name {0:?} has more than 63 bytes: records and blocks cannot be labelled with it")]
+    #[error(
+        "the node's name {0:?} has more than 63 bytes: records and blocks cannot be labelled with it"
+    )]
     NodeName(String),
 }
 
@@ -53,7 +55,9 @@ pub(crate) enum ClaimError {
     #[error("subnet {0} is not divided into blocks: this node has only what the cluster gave it")]
     NotDivided(IpNet),
     /// All are somebody's.
-    #[error("no free block in {subnet} of network {network}: {taken} are taken, {tried} of them were tried now")]
+    #[error(
+        "no free block in {subnet} of network {network}: {taken} are taken, {tried} of them were tried now"
+    )]
     Exhausted {
         network: String,
         subnet: IpNet,
@@ -61,7 +65,9 @@ pub(crate) enum ClaimError {
         tried: usize,
     },
     /// The block with the wanted address is another node's.
-    #[error("{cidr} of network {network} belongs to node {owner}, so the address {wanted} cannot be used here")]
+    #[error(
+        "{cidr} of network {network} belongs to node {owner}, so the address {wanted} cannot be used here"
+    )]
     Elsewhere {
         network: String,
         cidr: IpNet,
@@ -72,7 +78,9 @@ pub(crate) enum ClaimError {
     #[error("the Node object of {0} is not known yet: a block cannot be claimed for it")]
     NoNode(String),
     /// It took too long.
-    #[error("the API did not answer within {seconds} s when a block of network {network} was claimed")]
+    #[error(
+        "the API did not answer within {seconds} s when a block of network {network} was claimed"
+    )]
     Late { network: String, seconds: u64 },
     /// The API refused or could not be reached. Says nothing about whose the block is.
     #[error("cannot claim {cidr} of network {network}: {cause}")]

@@ -79,7 +79,12 @@ pub(super) async fn write(shared: Arc<Shared>) {
             }
             // An Event is news: one that cannot be told now is not told later.
             Err(error) => {
-                tracing::debug!(reason = key.1, text = key.2, error = said(&error), "an Event could not be written");
+                tracing::debug!(
+                    reason = key.1,
+                    text = key.2,
+                    error = said(&error),
+                    "an Event could not be written"
+                );
             }
         }
     }
@@ -165,7 +170,11 @@ fn event(
 /// Seconds suffice, and older servers take no more.
 fn now() -> Value {
     let seconds = Timestamp::now().as_second();
-    json!(Timestamp::from_second(seconds).unwrap_or_default().to_string())
+    json!(
+        Timestamp::from_second(seconds)
+            .unwrap_or_default()
+            .to_string()
+    )
 }
 
 /// Unlike any other: by the time, as everybody names Events.

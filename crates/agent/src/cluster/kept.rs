@@ -143,7 +143,11 @@ pub(super) fn nad(wire: &NadWire) -> NadObject {
             .filter(|(key, _)| matters(key))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect(),
-        config: wire.spec.get("config").and_then(Value::as_str).map(str::to_owned),
+        config: wire
+            .spec
+            .get("config")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
     }
 }
 

@@ -275,7 +275,7 @@ impl Kind for Namespaces {
     type Kept = BTreeMap<String, String>;
 
     fn stream(client: &Client, _: &str) -> Stream<Self::Wire> {
-        watcher::metadata_watcher(Api::<Namespace>::all(client.clone()), config()).boxed()
+        watcher::watcher(Api::<Self::Wire>::all(client.clone()), config()).boxed()
     }
     fn keep(wire: &Self::Wire) -> Option<Self::Kept> {
         Some(wire.metadata.labels.clone().unwrap_or_default())

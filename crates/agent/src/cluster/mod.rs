@@ -5,51 +5,55 @@
 //! get values from memory, or an answer within a bound. Never touches the kernel or the journal;
 //! what it must know of them it asks through [`Hooks`].
 
+mod blocks;
+mod claim;
+mod conf_dir;
+mod disk;
+mod edits;
 mod error;
+mod events;
+mod kept;
+mod kinds;
+mod records;
 mod report;
+mod resync;
+mod shared;
+mod start;
+mod state;
+mod watch;
+mod wire;
+mod write;
 
-pub use error::ClusterError;
-pub(crate) use error::{AskError, ClaimError};
+#[cfg(test)]
+mod tests;
+
+pub(crate) use claim::ClaimRequest;
+pub(crate) use error::{AskError, ClaimError, ClusterError};
 pub(crate) use report::{
-    Attached, BlockUse, CLUSTER_NETWORK, Change, ClusterOptions, Fabric, Hooks, NodeFacts, PodMeta,
-    PodName, Subject,
+    Attached, BlockUse, CLUSTER_NETWORK, Change, ClusterOptions, Fabric, Hooks, LostBlock,
+    NodeFacts, PodMeta, PodName, Subject,
 };
 
+use claim::{Claims, Wanted};
 use ipnet::IpNet;
-use plexus_api::cni::BlockSubnet;
+use kube::Api;
 use plexus_core::resolve::{NadObject, NetworkObject, Objects};
+use shared::Shared;
+use start::Side;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::PodWire;
 
-/// A block that is wanted.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ClaimRequest<'a> {
-    /// Of which network.
-    pub(crate) network: &'a NetworkObject,
-    /// Of which subnet.
-    pub(crate) subnet: &'a BlockSubnet,
-    /// The one with this address.
-    pub(crate) containing: Option<IpAddr>,
-    /// What the caller has tried: a block of this node that is not among them is as good as a new
-    /// one.
-    pub(crate) have: &'a [IpNet],
-}
-
-/// A block that this node thought its own, and that is another's in the API.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LostBlock {
-    /// The network's UID.
-    pub(crate) network_uid: String,
-    /// The block.
-    pub(crate) cidr: IpNet,
-    /// Whose it is.
-    pub(crate) owner: String,
-}
+/// How long a question for one pod may take.
+const ASK: Duration = Duration::from_secs(3);
 
 /// The API side.
-pub(crate) struct Cluster {}
+pub(crate) struct Cluster {
+    shared: Arc<Shared>,
+    side: Side,
+    claims: Claims,
+}
 
 impl Cluster {
     /// Starts it; does not wait for the API.
@@ -57,32 +61,34 @@ impl Cluster {
         options: ClusterOptions,
         hooks: Arc<dyn Hooks>,
     ) -> Result<Self, ClusterError> {
-        let _ = (options, hooks);
-        Ok(Self {})
+        let (shared, side) = start::start(options, hooks)?;
+        Ok(Self {
+            shared,
+            side,
+            claims: Claims::default(),
+        })
     }
 
     /// Whether networks can be resolved: everything was listed, or, with the API away, is known
     /// from the disk.
     pub(crate) fn synced(&self) -> bool {
-        false
+        self.shared.is_synced()
     }
 
     /// Waits for [`synced`](Self::synced), at most so long.
     pub(crate) fn wait_synced(&self, patience: Duration) -> bool {
-        let _ = patience;
-        false
+        self.shared.wait_synced(patience)
     }
 
     /// Whether the networks are as the API has them, not as the disk remembers them: only then may
     /// something be concluded from a network's absence.
     pub(crate) fn is_live(&self) -> bool {
-        false
+        self.shared.state().networks.live
     }
 
     /// A network by the UID of its object.
     pub(crate) fn network_by_uid(&self, uid: &str) -> Option<Arc<NetworkObject>> {
-        let _ = uid;
-        None
+        self.shared.state().network_by_uid(uid)
     }
 
     /// A pod by its name and the UID that CNI has (none: not compared). From the cache, else by
@@ -93,80 +99,109 @@ impl Cluster {
         name: &str,
         uid: Option<&str>,
     ) -> Result<Option<PodMeta>, AskError> {
-        let _ = (namespace, name, uid);
-        Ok(None)
+        let seen = self.shared.state().pod(namespace, name, uid);
+        if let Some(seen) = seen {
+            return Ok(Some(seen.meta.clone()));
+        }
+        let what = format!("pod {namespace}/{name}");
+        let api: Api<PodWire> = Api::namespaced(self.shared.client.clone(), namespace);
+        let asked = name.to_owned();
+        let answer = self
+            .side
+            .run(ASK, async move { api.get_opt(&asked).await })
+            .ok_or_else(|| AskError::Late {
+                what: what.clone(),
+                seconds: ASK.as_secs(),
+            })?;
+        let found = answer.map_err(|source| AskError::Api { what, source })?;
+        let found = found.map(|wire| kept::pod(&wire));
+        Ok(found.filter(|pod| pod.is(uid)).map(|pod| pod.meta))
     }
 
     /// Makes a block this node's. One at a time per network and family: whoever asks meanwhile gets
     /// the same answer. At most 10 s.
     pub(crate) fn claim(&self, request: ClaimRequest<'_>) -> Result<IpNet, ClaimError> {
-        Err(ClaimError::NotDivided(request.subnet.cidr))
+        let wanted = Wanted::of(&request);
+        let ours = || {
+            let own = self.shared.blocks.of(&request.network.uid);
+            wanted.among(&own, request.have)
+        };
+        self.claims.share(&wanted, ours, || {
+            let claim = claim::claim(Arc::clone(&self.shared), wanted.clone());
+            let answer = self.side.run(claim::PATIENCE, claim);
+            answer.unwrap_or_else(|| Err(claim::late(&wanted)))
+        })
     }
 
     /// This node's Node object, once known.
     pub(crate) fn own_node(&self) -> Option<NodeFacts> {
-        None
+        let options = &self.shared.options;
+        let state = self.shared.state();
+        state.node(&options.node, &options.node_addresses)
     }
 
     /// Who is where, as known now.
     pub(crate) fn fabric(&self) -> Fabric {
-        Fabric::default()
+        let options = &self.shared.options;
+        let state = self.shared.state();
+        state.fabric(&options.node, &options.node_addresses, options.pod_cidrs)
     }
 
     /// Blocks from which nothing may be issued any more.
     pub(crate) fn lost_blocks(&self) -> Vec<LostBlock> {
-        Vec::new()
+        self.shared.blocks.lost()
     }
 
     /// All networks, for reconciliation.
     pub(crate) fn networks(&self) -> Vec<Arc<NetworkObject>> {
-        Vec::new()
+        let state = self.shared.state();
+        state.networks.objects.values().cloned().collect()
     }
 
     /// A pod has its attachments: its record and annotation are written. Never waits.
     pub(crate) fn attached(&self, report: Attached) {
-        let _ = report;
+        self.shared.records.attached(report);
+        self.shared.blocks.touched();
     }
 
     /// A sandbox has none any more: the pod's record is released, unless a newer sandbox owns it.
     pub(crate) fn detached(&self, pod: &PodName, sandbox: &str) {
-        let _ = (pod, sandbox);
+        self.shared.records.detached(pod, sandbox);
+        self.shared.blocks.touched();
     }
 
     /// An ADD failed: an Event on the pod, with the text of the CNI error.
     pub(crate) fn failed(&self, pod: &PodName, text: &str) {
-        let _ = (pod, text);
+        self.event(Subject::pod(pod), "FailedAttach", text);
     }
 
-    /// A warning on any object.
+    /// A warning on any object. Never waits.
     pub(crate) fn event(&self, subject: Subject, reason: &'static str, text: &str) {
-        let _ = (subject, reason, text);
+        self.shared.events.push(subject, reason, text);
     }
 }
 
 impl Objects for Cluster {
     fn network(&self, namespace: &str, name: &str) -> Option<Arc<NetworkObject>> {
-        let _ = (namespace, name);
-        None
+        let state = self.shared.state();
+        state.networks.get(&state::key(namespace, name))
     }
 
     fn nad(&self, namespace: &str, name: &str) -> Option<Arc<NadObject>> {
-        let _ = (namespace, name);
-        None
+        let state = self.shared.state();
+        state.nads.get(&state::key(namespace, name))
     }
 
     fn namespace(&self, name: &str) -> Option<BTreeMap<String, String>> {
-        let _ = name;
-        None
+        let labels = self.shared.state().namespaces.get(name);
+        labels.map(|labels| labels.as_ref().clone())
     }
 
     fn blocks(&self, network_uid: &str) -> Vec<IpNet> {
-        let _ = network_uid;
-        Vec::new()
+        self.shared.blocks.of(network_uid)
     }
 
     fn on_disk(&self, name: &str) -> Option<String> {
-        let _ = name;
-        None
+        conf_dir::find(&self.shared.options.cni_conf_dir, name)
     }
 }

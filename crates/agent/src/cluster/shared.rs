@@ -85,9 +85,9 @@ impl Shared {
     }
 
     pub(super) fn wait_synced(&self, patience: Duration) -> bool {
-        let waited =
-            self.now_synced
-                .wait_timeout_while(self.synced(), patience, |synced| !*synced);
+        let waited = self
+            .now_synced
+            .wait_timeout_while(self.synced(), patience, |synced| !*synced);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 

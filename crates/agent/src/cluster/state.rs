@@ -68,7 +68,12 @@ impl State {
     }
 
     /// A pod by the UID that CNI or the API has.
-    pub(super) fn pod(&self, namespace: &str, name: &str, uid: Option<&str>) -> Option<Arc<PodSeen>> {
+    pub(super) fn pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: Option<&str>,
+    ) -> Option<Arc<PodSeen>> {
         let pod = self.pods.get(&key(namespace, name));
         pod.filter(|pod| pod.is(uid))
     }

@@ -1,0 +1,265 @@
+//! The queue of what must be written about this node's pods: one job a pod, the newest wins, so it
+//! never holds more than there are pods. Owns who has what; the writing itself is in `write`.
+
+use super::report::{Attached, PodName};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+const SHORTEST: Duration = Duration::from_millis(250);
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Something to write.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum What {
+    /// A pod has this.
+    Write(Box<Attached>),
+    /// A pod has nothing any more.
+    Release {
+        /// Whose record; the UID is CNI's, or the API's.
+        pod: PodName,
+        /// The API's UID, if it is known.
+        api_uid: Option<String>,
+    },
+}
+
+/// A job that was taken.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) key: String,
+    pub(super) what: What,
+    /// How often it has failed.
+    pub(super) tries: u32,
+}
+
+/// The queue.
+#[derive(Default)]
+pub(super) struct Writer {
+    queue: Mutex<Queue>,
+    came: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: BTreeMap<String, (What, u32, Option<Instant>)>,
+    /// By the UID that CNI has.
+    pods: BTreeMap<String, Has>,
+}
+
+struct Has {
+    pod: PodName,
+    sandbox: String,
+    networks: BTreeSet<(String, String)>,
+    api_uid: Option<String>,
+}
+
+impl Writer {
+    /// A pod has its attachments.
+    pub(super) fn attached(&self, report: Attached) {
+        let mut queue = self.queue();
+        queue.learn(&report);
+        let key = report.pod.uid.clone();
+        queue
+            .jobs
+            .insert(key, (What::Write(Box::new(report)), 0, None));
+        drop(queue);
+        self.came.notify_one();
+    }
+
+    /// What the journal has, without writing it.
+    pub(super) fn learn(&self, reports: &[Attached]) {
+        let mut queue = self.queue();
+        for report in reports {
+            queue.learn(report);
+        }
+    }
+
+    /// A sandbox has nothing any more; ignored if a newer one of that pod has.
+    pub(super) fn detached(&self, pod: &PodName, sandbox: &str) {
+        let mut queue = self.queue();
+        let has = queue.pods.get(&pod.uid);
+        if has.is_some_and(|has| has.sandbox != sandbox) {
+            return;
+        }
+        let api_uid = queue.pods.remove(&pod.uid).and_then(|has| has.api_uid);
+        let what = What::Release {
+            pod: pod.clone(),
+            api_uid,
+        };
+        queue.jobs.insert(pod.uid.clone(), (what, 0, None));
+        drop(queue);
+        self.came.notify_one();
+    }
+
+    /// A record without a pod, by the API's UID; something newer about that pod wins.
+    pub(super) fn release(&self, namespace: &str, api_uid: &str) {
+        let mut queue = self.queue();
+        let pod = PodName {
+            namespace: namespace.to_owned(),
+            name: String::new(),
+            uid: api_uid.to_owned(),
+        };
+        let api_uid = Some(api_uid.to_owned());
+        queue
+            .jobs
+            .entry(pod.uid.clone())
+            .or_insert((What::Release { pod, api_uid }, 0, None));
+        drop(queue);
+        self.came.notify_one();
+    }
+
+    /// Whether a pod has attachments, by the UID that CNI has.
+    pub(super) fn is_attached(&self, uid: &str) -> bool {
+        self.queue().pods.contains_key(uid)
+    }
+
+    /// The pods that use a network.
+    pub(super) fn users(&self, namespace: &str, name: &str) -> Vec<PodName> {
+        let network = (namespace.to_owned(), name.to_owned());
+        let queue = self.queue();
+        let users = queue
+            .pods
+            .values()
+            .filter(|has| has.networks.contains(&network));
+        users.map(|has| has.pod.clone()).collect()
+    }
+
+    /// The API's UID of a pod was found.
+    pub(super) fn found(&self, uid: &str, api_uid: &str) {
+        if let Some(has) = self.queue().pods.get_mut(uid) {
+            has.api_uid = Some(api_uid.to_owned());
+        }
+    }
+
+    /// Nothing waits for its next try.
+    pub(super) fn hurry(&self) {
+        for job in self.queue().jobs.values_mut() {
+            job.2 = None;
+        }
+        self.came.notify_one();
+    }
+
+    /// Jobs that are due, at most so many; waits for some.
+    pub(super) async fn next(&self, most: usize) -> Vec<Job> {
+        loop {
+            let (jobs, next) = self.due(most);
+            if !jobs.is_empty() {
+                return jobs;
+            }
+            let came = self.came.notified();
+            match next {
+                // Either way the queue is looked at again.
+                Some(at) => drop(tokio::time::timeout_at(at, came).await),
+                None => came.await,
+            }
+        }
+    }
+
+    /// A job failed: later again, unless something newer came.
+    pub(super) fn again(&self, job: Job) {
+        let shift = job.tries.min(10);
+        let pause = SHORTEST.saturating_mul(1 << shift).min(LONGEST);
+        let due = Some(Instant::now() + pause);
+        let mut queue = self.queue();
+        let entry = queue.jobs.entry(job.key);
+        entry.or_insert((job.what, job.tries.saturating_add(1), due));
+    }
+
+    fn due(&self, most: usize) -> (Vec<Job>, Option<Instant>) {
+        let now = Instant::now();
+        let mut queue = self.queue();
+        let is_due = |due: &Option<Instant>| due.is_none_or(|at| at <= now);
+        let jobs = queue.jobs.iter();
+        let due = jobs.filter(|(_, job)| is_due(&job.2));
+        let keys: Vec<String> = due.take(most).map(|(key, _)| key.clone()).collect();
+        let next = queue.jobs.values().filter_map(|job| job.2).min();
+        let taken = keys.into_iter().filter_map(|key| {
+            let (what, tries, _) = queue.jobs.remove(&key)?;
+            Some(Job { key, what, tries })
+        });
+        (taken.collect(), next)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn learn(&mut self, report: &Attached) {
+        let networks = report.attachments.iter();
+        let networks =
+            networks.map(|one| (one.network.namespace.clone(), one.network.name.clone()));
+        let before = self.pods.remove(&report.pod.uid);
+        let has = Has {
+            pod: report.pod.clone(),
+            sandbox: report.sandbox.clone(),
+            networks: networks.collect(),
+            api_uid: before.and_then(|before| before.api_uid),
+        };
+        self.pods.insert(report.pod.uid.clone(), has);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(uid: &str, sandbox: &str) -> Attached {
+        Attached {
+            pod: PodName {
+                namespace: "a".into(),
+                name: "p".into(),
+                uid: uid.into(),
+            },
+            sandbox: sandbox.into(),
+            attachments: Vec::new(),
+            network_status: None,
+        }
+    }
+
+    #[test]
+    fn the_newest_wins_and_an_old_sandbox_takes_nothing_away() {
+        let writer = Writer::default();
+        writer.attached(report("u", "s1"));
+        writer.attached(report("u", "s2"));
+        writer.detached(&report("u", "").pod, "s1");
+        let (jobs, _) = writer.due(10);
+        assert_eq!(jobs.len(), 1);
+        assert_eq!(jobs[0].what, What::Write(Box::new(report("u", "s2"))));
+        // It fails, and meanwhile the pod goes: there is nothing to write any more.
+        writer.detached(&report("u", "").pod, "s2");
+        writer.again(jobs[0].clone());
+        let (jobs, _) = writer.due(10);
+        assert!(matches!(
+            jobs[..],
+            [Job {
+                what: What::Release { .. },
+                ..
+            }]
+        ));
+        assert!(!writer.is_attached("u"));
+    }
+
+    #[test]
+    fn a_job_that_failed_waits_until_it_is_hurried() {
+        let writer = Writer::default();
+        writer.attached(report("u", "s1"));
+        let (jobs, _) = writer.due(10);
+        writer.again(jobs[0].clone());
+        let (none, next) = writer.due(10);
+        assert!(none.is_empty() && next.is_some());
+        writer.hurry();
+        assert_eq!(writer.due(10).0[0].tries, 1);
+    }
+
+    #[test]
+    fn a_stray_record_is_not_released_over_something_newer() {
+        let writer = Writer::default();
+        writer.attached(report("u", "s1"));
+        writer.release("a", "u");
+        assert!(matches!(writer.due(10).0[0].what, What::Write(_)));
+    }
+}

@@ -1,0 +1,90 @@
+//! Compares this node's records with its journal: at the start, whenever the API was away, and now
+//! and then. Records that are missing or old are written again; records of pods that are neither in
+//! the journal nor alive are released.
+
+use super::kept::{self, RecordSeen};
+use super::report::Attached;
+use super::shared::Shared;
+use super::state::{State, key};
+use super::write::is_as_it_should;
+use plexus_api::objects::PodAttachmentsStatus;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Several reasons that come together are one.
+const SETTLE: Duration = Duration::from_millis(200);
+const ANYWAY: Duration = Duration::from_secs(600);
+
+/// Never ends.
+pub(super) async fn keep(shared: Arc<Shared>) {
+    loop {
+        // Either way the two are compared.
+        let _ = tokio::time::timeout(ANYWAY, shared.resync.notified()).await;
+        tokio::time::sleep(SETTLE).await;
+        compare(&shared);
+    }
+}
+
+fn compare(shared: &Shared) {
+    let live = {
+        let state = shared.state();
+        state.records.live && state.pods.live
+    };
+    // The journal is read before the records are judged: whatever it has was attached before.
+    let Some(pods) = live.then(|| shared.hooks.pods()).flatten() else {
+        return;
+    };
+    shared.records.learn(&pods);
+    let (write, release) = {
+        let state = shared.state();
+        let write = pods.iter().filter(|report| differs(&state, report));
+        let write: Vec<Attached> = write.cloned().collect();
+        (write, strays(&state, &pods))
+    };
+    for report in write {
+        shared.records.attached(report);
+    }
+    for (namespace, uid) in release {
+        tracing::info!(namespace, uid, "a record without a pod is released");
+        shared.records.release(&namespace, &uid);
+    }
+    shared.blocks.touched();
+}
+
+/// Whether a pod's record or annotation is not what the journal says.
+fn differs(state: &State, report: &Attached) -> bool {
+    let pod = &report.pod;
+    let seen = state.pod(&pod.namespace, &pod.name, Some(pod.uid.as_str()));
+    let uid = seen.as_ref().map_or(&pod.uid, |seen| &seen.meta.api_uid);
+    let status = PodAttachmentsStatus {
+        sandbox: report.sandbox.clone(),
+        attachments: report.attachments.clone(),
+    };
+    let record = state.records.get(&key(&pod.namespace, uid));
+    let record_fits = record.is_some_and(|record| is_as_it_should(&record, &status));
+    let annotation_fits = match (&report.network_status, &seen) {
+        (Some(value), Some(seen)) => seen.network_status == Some(kept::digest(&value.to_string())),
+        _ => true,
+    };
+    !record_fits || !annotation_fits
+}
+
+/// Records of pods that the journal does not have and that do not live here.
+fn strays(state: &State, pods: &[Attached]) -> Vec<(String, String)> {
+    let mut kept: BTreeSet<&str> = pods.iter().map(|report| report.pod.uid.as_str()).collect();
+    for pod in state.pods.objects.values() {
+        let journaled = pod
+            .config_hash
+            .as_deref()
+            .is_some_and(|uid| kept.contains(uid));
+        if !pod.ended || journaled {
+            kept.insert(pod.meta.api_uid.as_str());
+        }
+    }
+    let records = state.records.objects.values();
+    let strays = records.filter(|record: &&Arc<RecordSeen>| !kept.contains(record.uid.as_str()));
+    strays
+        .map(|record| (record.namespace.clone(), record.uid.clone()))
+        .collect()
+}

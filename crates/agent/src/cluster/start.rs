@@ -1,0 +1,120 @@
+//! The thread of the API side: one runtime on it, all tasks in that. Ends with its handle.
+
+use super::error::ClusterError;
+use super::kinds::{Blocks, Nads, Namespaces, Networks, Nodes, Pods, Records};
+use super::report::{ClusterOptions, Hooks};
+use super::shared::Shared;
+use super::watch::follow;
+use super::{blocks, events, resync, write};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::oneshot;
+
+/// How long a connection to the API may take.
+const CONNECT: Duration = Duration::from_secs(3);
+/// How long a request may take to be sent.
+const SEND: Duration = Duration::from_secs(10);
+/// The longest label that the API takes.
+const LONGEST_LABEL: usize = 63;
+
+/// A way to the thread.
+pub(super) struct Side {
+    handle: Handle,
+    /// The thread ends when this is gone.
+    _stop: oneshot::Sender<()>,
+}
+
+impl Side {
+    /// Does something over there and waits for it, at most so long; none: it took longer.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        what: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (tell, told) = mpsc::sync_channel(1);
+        self.handle.spawn(async move {
+            let done = tokio::time::timeout(patience, what).await.ok();
+            // Nobody listens any more: then nobody needs it.
+            let _ = tell.try_send(done);
+        });
+        // The timer is over there; here it only matters if the thread is gone or stuck.
+        told.recv_timeout(patience + Duration::from_secs(1))
+            .ok()
+            .flatten()
+    }
+}
+
+/// Starts the thread with all its tasks.
+pub(super) fn start(
+    options: ClusterOptions,
+    hooks: Arc<dyn Hooks>,
+) -> Result<(Arc<Shared>, Side), ClusterError> {
+    if options.node.len() > LONGEST_LABEL {
+        return Err(ClusterError::NodeName(options.node));
+    }
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(ClusterError::Thread)?;
+    let client = runtime.block_on(connect(options.kubeconfig.as_deref()))?;
+    let shared = Arc::new(Shared::new(options, client, hooks));
+    let handle = runtime.handle().clone();
+    let (stop, stopped) = oneshot::channel();
+    let over_there = Arc::clone(&shared);
+    std::thread::Builder::new()
+        .name("cluster".to_owned())
+        .spawn(move || serve(&runtime, &over_there, stopped))
+        .map_err(ClusterError::Thread)?;
+    let side = Side {
+        handle,
+        _stop: stop,
+    };
+    Ok((shared, side))
+}
+
+fn serve(runtime: &Runtime, shared: &Arc<Shared>, stopped: oneshot::Receiver<()>) {
+    // Who is attached must be known before the first change is judged.
+    if let Some(pods) = shared.hooks.pods() {
+        shared.records.learn(&pods);
+    }
+    runtime.spawn(follow::<Networks>(Arc::clone(shared)));
+    runtime.spawn(follow::<Nads>(Arc::clone(shared)));
+    runtime.spawn(follow::<Nodes>(Arc::clone(shared)));
+    runtime.spawn(follow::<Namespaces>(Arc::clone(shared)));
+    runtime.spawn(follow::<Blocks>(Arc::clone(shared)));
+    runtime.spawn(follow::<Pods>(Arc::clone(shared)));
+    runtime.spawn(follow::<Records>(Arc::clone(shared)));
+    runtime.spawn(Arc::clone(shared).mind_the_disk());
+    runtime.spawn(blocks::keep(Arc::clone(shared)));
+    runtime.spawn(resync::keep(Arc::clone(shared)));
+    runtime.spawn(write::write(Arc::clone(shared)));
+    runtime.spawn(events::write(Arc::clone(shared)));
+    // Ends when the other side is dropped, with or without a word.
+    let _ = runtime.block_on(stopped);
+    shared.disk.flush();
+}
+
+async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ClusterError> {
+    let mut config = match kubeconfig {
+        Some(path) => {
+            let failed = |source| ClusterError::Kubeconfig {
+                path: path.to_owned(),
+                source,
+            };
+            let read = Kubeconfig::read_from(path).map_err(failed)?;
+            Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
+                .await
+                .map_err(failed)?
+        }
+        None => Config::incluster().map_err(ClusterError::InCluster)?,
+    };
+    config.connect_timeout = Some(CONNECT);
+    config.write_timeout = Some(SEND);
+    Client::try_from(config).map_err(ClusterError::Client)
+}

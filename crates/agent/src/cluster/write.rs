@@ -1,0 +1,308 @@
+//! Writes records and `network-status`: at most three requests a pod, however many networks it has.
+//!
+//! A record is applied whole, by its UID, so writing it twice changes nothing; what is known to be
+//! as it should is not written.
+
+use super::kept::{self, NETWORK_STATUS, RecordSeen};
+use super::kinds::Records;
+use super::records::{Job, What};
+use super::report::{Attached, PodName};
+use super::shared::{MANAGER, Shared, code, said};
+use super::state::key;
+use super::watch;
+use super::wire::{PodWire, RecordWire};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{Api, Resource};
+use plexus_api::objects::{
+    FINALIZER, NODE_LABEL, POD_LABEL, PodAttachmentsSpec, PodAttachmentsStatus, PodIdentity,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Pods that are written about at a time.
+const AT_ONCE: usize = 8;
+/// How long the writing about one may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// What the API refuses so often it will refuse again.
+const REFUSED: u32 = 8;
+/// How often a finalizer is looked for, if others add and remove theirs meanwhile.
+const FINALIZER_TRIES: usize = 4;
+/// The longest label that the API takes.
+const LONGEST_LABEL: usize = 63;
+
+/// Why something was not written.
+enum Trouble {
+    /// The API said so, or nothing.
+    Api(kube::Error),
+    /// It took too long.
+    Late,
+    /// A static pod whose mirror is not in the API yet.
+    NoMirror,
+}
+
+impl From<kube::Error> for Trouble {
+    fn from(error: kube::Error) -> Self {
+        Self::Api(error)
+    }
+}
+
+/// Never ends.
+pub(super) async fn write(shared: Arc<Shared>) {
+    loop {
+        let jobs = shared.records.next(AT_ONCE).await;
+        let all = jobs.into_iter().map(|job| one(&shared, job));
+        futures::future::join_all(all).await;
+    }
+}
+
+async fn one(shared: &Shared, job: Job) {
+    let result = timeout(PATIENCE, async {
+        match &job.what {
+            What::Write(report) => written(shared, report).await,
+            What::Release { pod, api_uid } => released(shared, pod, api_uid.as_deref()).await,
+        }
+    });
+    let Err(trouble) = result.await.unwrap_or(Err(Trouble::Late)) else {
+        return;
+    };
+    let pod = match &job.what {
+        What::Write(report) => &report.pod,
+        What::Release { pod, .. } => pod,
+    };
+    let pod = key(&pod.namespace, &pod.name);
+    let (again, error) = judge(&trouble, job.tries);
+    match (again, &trouble) {
+        (true, Trouble::NoMirror) => {}
+        (true, _) if job.tries > 0 => tracing::debug!(pod, error, "a pod's record, again"),
+        (true, _) => tracing::warn!(
+            pod,
+            error,
+            "a pod's record is not written yet; trying again"
+        ),
+        (false, _) => tracing::warn!(pod, error, "a pod's record is not written"),
+    }
+    if again {
+        shared.records.again(job);
+    }
+}
+
+/// Whether to try again, and what to say.
+fn judge(trouble: &Trouble, tries: u32) -> (bool, String) {
+    match trouble {
+        Trouble::Late => (true, format!("no answer within {} s", PATIENCE.as_secs())),
+        Trouble::NoMirror => (true, "its mirror is not in the API yet".to_owned()),
+        Trouble::Api(error) => {
+            let again = match code(error) {
+                // The namespace is gone or going, and the pod with it.
+                Some(404) => false,
+                Some(403) if said(error).contains("being terminated") => false,
+                Some(400 | 401 | 403 | 405..409 | 422) => tries < REFUSED,
+                _ => true,
+            };
+            (again, said(error))
+        }
+    }
+}
+
+async fn written(shared: &Shared, report: &Attached) -> Result<(), Trouble> {
+    let api_uid = api_uid(shared, &report.pod).ok_or(Trouble::NoMirror)?;
+    shared.records.found(&report.pod.uid, &api_uid);
+    let (record, annotation) = tokio::join!(
+        write_record(shared, report, &api_uid),
+        write_network_status(shared, report, &api_uid)
+    );
+    record.and(annotation).map_err(Trouble::Api)
+}
+
+async fn write_record(shared: &Shared, report: &Attached, uid: &str) -> kube::Result<()> {
+    let status = PodAttachmentsStatus {
+        sandbox: report.sandbox.clone(),
+        attachments: report.attachments.clone(),
+    };
+    let place = key(&report.pod.namespace, uid);
+    let known = shared.state().records.get(&place);
+    if known.is_some_and(|known| is_as_it_should(&known, &status)) {
+        return Ok(());
+    }
+    let api: Api<RecordWire> = Api::namespaced(shared.client.clone(), &report.pod.namespace);
+    let how = PatchParams::apply(MANAGER).force();
+    let record = record(&shared.options.node, &report.pod, uid);
+    api.patch(uid, &how, &Patch::Apply(record)).await?;
+    let body = json!({
+        "apiVersion": RecordWire::api_version(&()),
+        "kind": RecordWire::kind(&()),
+        "metadata": {"name": uid},
+        "status": status,
+    });
+    let made = api.patch_status(uid, &how, &Patch::Apply(body)).await?;
+    watch::take::<Records>(shared, made);
+    Ok(())
+}
+
+/// Whether a record says what it should.
+pub(super) fn is_as_it_should(record: &RecordSeen, status: &PodAttachmentsStatus) -> bool {
+    record.finalizer.is_some() && record.status == kept::status_digest(status)
+}
+
+/// Merges the annotation into whatever others have written there; the UID in it makes the API
+/// refuse it for a pod of the same name that is another one.
+async fn write_network_status(shared: &Shared, report: &Attached, uid: &str) -> kube::Result<()> {
+    let Some(text) = report.network_status.as_ref().map(Value::to_string) else {
+        return Ok(());
+    };
+    let place = key(&report.pod.namespace, &report.pod.name);
+    let pod = shared.state().pods.get(&place);
+    if let Some(pod) = pod {
+        let another = pod.meta.api_uid != uid;
+        if another || pod.network_status == Some(kept::digest(&text)) {
+            return Ok(());
+        }
+    }
+    let api: Api<PodWire> = Api::namespaced(shared.client.clone(), &report.pod.namespace);
+    let patch = json!({"metadata": {"uid": uid, "annotations": {NETWORK_STATUS: text}}});
+    let how = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let patched = api
+        .patch(&report.pod.name, &how, &Patch::Merge(patch))
+        .await;
+    match patched {
+        Ok(_) => Ok(()),
+        // The pod is gone, or one of its name is there that is not it.
+        Err(error) if matches!(code(&error), Some(404 | 422)) => Ok(()),
+        Err(error) if code(&error) == Some(409) && is_another(&api, report, uid).await? => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+async fn is_another(api: &Api<PodWire>, report: &Attached, uid: &str) -> kube::Result<bool> {
+    let pod = api.get_opt(&report.pod.name).await?;
+    Ok(pod.is_none_or(|pod| pod.metadata.uid.as_deref() != Some(uid)))
+}
+
+/// Removes our finalizer and the record.
+async fn released(shared: &Shared, pod: &PodName, known: Option<&str>) -> Result<(), Trouble> {
+    let uid = known.map(str::to_owned).or_else(|| api_uid(shared, pod));
+    let Some(uid) = uid else {
+        // A static pod whose mirror went first: the record is found by having no pod.
+        shared.resync.notify_one();
+        return Ok(());
+    };
+    let api: Api<RecordWire> = Api::namespaced(shared.client.clone(), &pod.namespace);
+    let place = key(&pod.namespace, &uid);
+    let seen = shared.state().records.get(&place);
+    let mut at = seen.map_or(Some(0), |seen| seen.finalizer);
+    for _ in 0..FINALIZER_TRIES {
+        let Some(index) = at else { break };
+        match api
+            .patch(&uid, &PatchParams::default(), &without(index))
+            .await
+        {
+            Ok(_) => break,
+            Err(error) if code(&error) == Some(404) => break,
+            // Somebody else's finalizer is where ours was.
+            Err(error) if code(&error) == Some(422) => {
+                let found = api.get_opt(&uid).await?;
+                at = found.and_then(|found| kept::record(&found).finalizer);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match api.delete(&uid, &DeleteParams::default()).await {
+        Ok(_) => {}
+        Err(error) if code(&error) == Some(404) => {}
+        Err(error) => return Err(error.into()),
+    }
+    watch::forget::<Records>(shared, &place);
+    Ok(())
+}
+
+/// Removes the finalizer at that place, if it is ours.
+fn without(index: usize) -> Patch<Value> {
+    let path = format!("/metadata/finalizers/{index}");
+    let operations = json!([
+        {"op": "test", "path": path, "value": FINALIZER},
+        {"op": "remove", "path": path},
+    ]);
+    match serde_json::from_value(operations) {
+        Ok(operations) => Patch::Json(operations),
+        Err(_) => Patch::Merge(json!({})),
+    }
+}
+
+fn record(node: &str, pod: &PodName, uid: &str) -> Value {
+    let spec = PodAttachmentsSpec {
+        pod: PodIdentity {
+            name: pod.name.clone(),
+            uid: uid.to_owned(),
+        },
+        node: node.to_owned(),
+    };
+    let mut labels = json!({NODE_LABEL: node});
+    if pod.name.len() <= LONGEST_LABEL {
+        labels[POD_LABEL] = json!(pod.name);
+    }
+    json!({
+        "apiVersion": RecordWire::api_version(&()),
+        "kind": RecordWire::kind(&()),
+        "metadata": {
+            "name": uid,
+            "labels": labels,
+            "finalizers": [FINALIZER],
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": uid},
+            ],
+        },
+        "spec": spec,
+    })
+}
+
+/// What the API calls a pod: a static pod has another UID there, that of its mirror.
+fn api_uid(shared: &Shared, pod: &PodName) -> Option<String> {
+    let seen = shared
+        .state()
+        .pod(&pod.namespace, &pod.name, Some(pod.uid.as_str()));
+    match seen {
+        Some(seen) => Some(seen.meta.api_uid.clone()),
+        None => pod.uid.contains('-').then(|| pod.uid.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_helped_by_waiting_is_tried_again() {
+        let api = |code: u16, message: &str| {
+            let mut status = kube::core::Status::failure(message, "");
+            status.code = code;
+            Trouble::Api(kube::Error::Api(Box::new(status)))
+        };
+        assert!(judge(&api(500, ""), 1000).0);
+        assert!(judge(&api(409, ""), 1000).0);
+        assert!(judge(&Trouble::Late, 1000).0);
+        assert!(judge(&api(403, "no"), 0).0);
+        assert!(!judge(&api(403, "no"), REFUSED).0);
+        assert!(!judge(&api(403, "because it is being terminated"), 0).0);
+        assert!(!judge(&api(404, ""), 0).0);
+    }
+
+    #[test]
+    fn a_pods_long_name_makes_no_label() {
+        let pod = PodName {
+            namespace: "a".into(),
+            name: "p".repeat(64),
+            uid: "u-1".into(),
+        };
+        let long = record("n1", &pod, "u-1");
+        assert_eq!(long["metadata"]["labels"], json!({NODE_LABEL: "n1"}));
+        assert_eq!(
+            long["metadata"]["ownerReferences"][0]["name"],
+            json!(pod.name)
+        );
+    }
+}

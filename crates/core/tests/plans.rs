@@ -1,4 +1,5 @@
-//! A directory is a case: `config.json` as a runtime would send it, `links.json` with the links of
+//! A directory is a case: `config.json` as a runtime would send it, or `pod.json` with a pod's
+//! annotations and what the cluster knows of its networks; `links.json` with the links of
 //! the node (the first has its default route), and `expected.txt` with everything that comes of
 //! it. To write `expected.txt` anew, and then read the diff: `UPDATE=1 cargo test --test plans`.
 
@@ -8,9 +9,12 @@
     reason = "a test that fails panics"
 )]
 
+mod cluster;
 mod common;
 
-use common::{Made, Node, make};
+use cluster::Case;
+use common::{Made, Node, make, make_conf};
+use plexus_api::cni::Error;
 use plexus_core::plan::{LinkFacts, node_text, pod_text};
 use serde_json::Value;
 use std::fmt::Write;
@@ -39,8 +43,7 @@ fn every_case_gives_what_is_expected() {
 fn making_it_twice_gives_the_same_bytes() {
     for case in cases() {
         assert_eq!(render(&case), render(&case), "{}", case.display());
-        let (config, node) = read(&case);
-        if let (Ok(one), Ok(two)) = (make(&config, &node), make(&config, &node)) {
+        if let (Ok(one), Ok(two)) = (made(&case), made(&case)) {
             let bytes = |made: &Made| serde_json::to_vec(&(&made.pod, &made.node)).unwrap();
             assert_eq!(bytes(&one), bytes(&two), "{}", case.display());
         }
@@ -57,8 +60,15 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-fn read(case: &Path) -> (Vec<u8>, Node) {
-    let config = fs::read(case.join("config.json")).unwrap();
+fn made(case: &Path) -> Result<Made, Error> {
+    let node = links(case);
+    match fs::read(case.join("pod.json")) {
+        Ok(pod) => make_conf(&Case::read(&pod).conf()?, &node),
+        Err(_) => make(&fs::read(case.join("config.json")).unwrap(), &node),
+    }
+}
+
+fn links(case: &Path) -> Node {
     let links = fs::read(case.join("links.json")).unwrap_or_else(|_| b"[]".to_vec());
     let links: Vec<Value> = serde_json::from_slice(&links).unwrap();
     let links = links.iter().map(|link| LinkFacts {
@@ -67,12 +77,11 @@ fn read(case: &Path) -> (Vec<u8>, Node) {
         mtu: u32::try_from(link["mtu"].as_u64().unwrap()).unwrap(),
         kind: link["kind"].as_str().unwrap_or_default().to_owned(),
     });
-    (config, Node(links.collect()))
+    Node(links.collect())
 }
 
 fn render(case: &Path) -> String {
-    let (config, node) = read(case);
-    let made = match make(&config, &node) {
+    let made = match made(case) {
         Ok(made) => made,
         Err(error) => {
             return format!(

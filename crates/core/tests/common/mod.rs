@@ -5,7 +5,8 @@ use plexus_api::cni::{Args, Body, Error, Ipam, NetConf, Outcome, Provider};
 use plexus_core::attachment::{Assigned, AssignedIp, Wanted};
 use plexus_core::ipam::{PoolKey, Pools, assigned_static, host_local};
 use plexus_core::plan::{
-    Facts, LinkFacts, NodePlan, Place, PodPlan, Seen, build, node_plan, outcome, pod_plan,
+    Facts, LinkFacts, NodePlan, Place, PodPlan, Seen, Underlay, build, host_ports, node_plan,
+    outcome, pod_plan,
 };
 use plexus_core::resolve::{Brings, Candidate, Resolved, choose_default, resolve};
 use plexus_types::{ContainerId, IfName, NetnsCookie};
@@ -22,7 +23,11 @@ pub(crate) struct Made {
 }
 
 pub(crate) fn make(config: &[u8], node: &Node) -> Result<Made, Error> {
-    let conf = NetConf::parse(config, &Args::default())?;
+    make_conf(&NetConf::parse(config, &Args::default())?, node)
+}
+
+/// The same, for a configuration whose networks have been listed.
+pub(crate) fn make_conf(conf: &NetConf, node: &Node) -> Result<Made, Error> {
     let container = ContainerId::new("5f10db93aabb").unwrap();
     let cni_ifname = IfName::new("eth0").unwrap();
     let place = Place {
@@ -33,7 +38,7 @@ pub(crate) fn make(config: &[u8], node: &Node) -> Result<Made, Error> {
     };
     let mut pools = Pools::default();
     let mut natives = Vec::new();
-    for resolved in resolve(&conf, &cni_ifname)? {
+    for resolved in resolve(conf, &cni_ifname)? {
         let Resolved::Native(wanted) = resolved else {
             panic!("a delegate has no plan")
         };
@@ -64,7 +69,8 @@ pub(crate) fn make(config: &[u8], node: &Node) -> Result<Made, Error> {
             &place,
             &facts(wanted, node),
         )?;
-        node_plans.merge(node_plan(&wanted.network, &wanted.native, assigned));
+        let facts = facts(wanted, node);
+        node_plans.merge(node_plan(&wanted.network, &wanted.native, assigned, &facts));
         let whole = choice.is_none();
         let (sandbox, seen) = ("/run/netns/x", Seen::default());
         result.get_or_insert_with(|| {
@@ -72,7 +78,10 @@ pub(crate) fn make(config: &[u8], node: &Node) -> Result<Made, Error> {
         });
         links.push(link);
     }
-    let pod = pod_plan(&place, links);
+    let mut pod = pod_plan(&place, links);
+    if let Some((_, first)) = natives.first() {
+        pod.host_ports = host_ports(&conf.runtime.port_mappings, &first.ips);
+    }
     Ok(Made {
         pod,
         node: node_plans,
@@ -87,6 +96,11 @@ fn assign(wanted: &Wanted, pools: &mut Pools) -> Result<Assigned, Error> {
         Some(ipam @ Ipam::Plexus(config)) => {
             let key = PoolKey::of(ipam, &wanted.network).unwrap();
             Ok(pools.allocate(&key, config, &wanted.native.ips, wanted.ifname.as_str())?)
+        }
+        Some(ipam @ Ipam::Blocks(config)) => {
+            let key = PoolKey::of(ipam, &wanted.network).unwrap();
+            let owner = wanted.ifname.as_str();
+            Ok(pools.allocate_blocks(&key, config, &wanted.native.ips, owner)?)
         }
         Some(Ipam::HostLocal(config)) => {
             let mut free = |_| Ok::<bool, Infallible>(true);
@@ -114,12 +128,20 @@ fn facts(wanted: &Wanted, Node(links): &Node) -> Facts {
                 .master
                 .as_ref()
                 .map_or_else(|| links.first().cloned(), find),
-            bridge: None,
+            ..Facts::default()
         },
         Provider::Bridge(bridge) => Facts {
-            parent: None,
             bridge: find(&bridge.bridge),
+            ..Facts::default()
         },
         Provider::Routed(_) => Facts::default(),
+        Provider::Overlay(_) => Facts {
+            underlay: links.first().map(|first| Underlay {
+                node: "n1".to_owned(),
+                address: "192.0.2.1".parse().unwrap(),
+                mtu: first.mtu,
+            }),
+            ..Facts::default()
+        },
     }
 }

@@ -13,8 +13,8 @@ const RESOURCE: &str = "k8s.v1.cni.cncf.io/resourceName";
 
 /// What the configuration of a NAD is about.
 pub(super) enum Means {
-    /// A network that the cluster knows.
-    Object(Option<FqName>),
+    /// A network that the cluster knows, with what users must be told of the configuration.
+    Object(Option<FqName>, Vec<String>),
     /// A configuration to attach by, with what users must be told of it.
     Config(Map<String, Value>, Vec<String>),
     /// Nothing: a network that is known by the NAD's name.
@@ -30,7 +30,13 @@ impl Lookup<'_> {
         selection: &NetworkSelection,
     ) -> Result<Found, Error> {
         match means(nad)? {
-            Means::Object(fq_name) => self.of_nad_object(nad, fq_name.as_ref(), selection),
+            Means::Object(fq_name, warnings) => {
+                let found = self.of_nad_object(nad, fq_name.as_ref(), selection)?;
+                Ok(Found {
+                    warnings: told(nad, warnings),
+                    ..found
+                })
+            }
             Means::Config(config, warnings) => self.of_config(nad, &config, warnings, selection),
             Means::Nothing => match self.objects.on_disk(&nad.name) {
                 Some(text) => {
@@ -70,18 +76,16 @@ impl Lookup<'_> {
         &self,
         nad: &NadObject,
         config: &Map<String, Value>,
-        mut warnings: Vec<String>,
+        warnings: Vec<String>,
         selection: &NetworkSelection,
     ) -> Result<Found, Error> {
         let asked = without_default_route(selection);
         let network = Network::from_config(&network_name(&[&nad.name])?, config, &asked)?;
-        let shown = format!("NetworkAttachmentDefinition {}/{}", nad.namespace, nad.name);
-        for warning in &mut warnings {
-            *warning = format!("{shown}: {warning}");
-        }
+        let mut warnings = told(nad, warnings);
         if let (Some(resource), None) = (nad.annotations.get(RESOURCE), &selection.device_id) {
             warnings.push(format!(
-                "{shown}: no device of {resource} is passed on; name one by `deviceID`"
+                "{}: no device of {resource} is passed on; name one by `deviceID`",
+                shown(nad)
             ));
         }
         Ok(Found {
@@ -96,13 +100,12 @@ impl Lookup<'_> {
 
 /// Reads what a NAD is about.
 pub(super) fn means(nad: &NadObject) -> Result<Means, Error> {
-    let what = || format!("NetworkAttachmentDefinition {}/{}", nad.namespace, nad.name);
-    let refused = |problems| invalid(&what(), &problems);
+    let refused = |problems| invalid(&shown(nad), &problems);
     let text = nad.config.as_deref().filter(|text| !text.trim().is_empty());
     let Some(text) = text else {
         let contrail = Contrail::read(&nad.annotations).map_err(refused)?;
         return Ok(match contrail.network {
-            Some(fq_name) => Means::Object(Some(fq_name)),
+            Some(fq_name) => Means::Object(Some(fq_name), Vec::new()),
             None => Means::Nothing,
         });
     };
@@ -112,7 +115,18 @@ pub(super) fn means(nad: &NadObject) -> Result<Means, Error> {
     }
     let contrail = Contrail::read(&nad.annotations).map_err(refused)?;
     let written = nad::named(&config).map_err(refused)?;
-    Ok(Means::Object(contrail.network.or(written)))
+    Ok(Means::Object(contrail.network.or(written), warnings))
+}
+
+fn shown(nad: &NadObject) -> String {
+    format!("NetworkAttachmentDefinition {}/{}", nad.namespace, nad.name)
+}
+
+/// Warnings that say whose they are.
+fn told(nad: &NadObject, warnings: Vec<String>) -> Vec<String> {
+    let shown = shown(nad);
+    let each = warnings.into_iter();
+    each.map(|warning| format!("{shown}: {warning}")).collect()
 }
 
 fn no_namesake(nad: &NadObject) -> Error {

@@ -155,7 +155,7 @@ fn find(lookup: &Lookup<'_>, asked: &Asked, fq_name: Option<&FqName>) -> Result<
 /// The fully qualified name that counts: the annotation's on the NAD, else the configuration's.
 fn fq_of(nad: &NadObject, in_call: Option<&FqName>) -> Result<Option<FqName>, Error> {
     match means(nad)? {
-        Means::Object(Some(fq_name)) => Ok(Some(fq_name)),
-        Means::Object(None) | Means::Config(..) | Means::Nothing => Ok(in_call.cloned()),
+        Means::Object(Some(fq_name), _) => Ok(Some(fq_name)),
+        Means::Object(None, _) | Means::Config(..) | Means::Nothing => Ok(in_call.cloned()),
     }
 }

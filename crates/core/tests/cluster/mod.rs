@@ -1,0 +1,160 @@
+//! A cluster that is a JSON document: pods' annotations, networks, NADs, and what a node owns.
+
+use ipnet::IpNet;
+use plexus_api::cni::{
+    Args, BlockIpam, BlockSubnet, Error, How, Ipam, Native, NetConf, Network, Provider, Routed,
+};
+use plexus_core::resolve::{
+    NadObject, NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, pod_networks,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One pod, and all that there is.
+pub(crate) struct Case(pub(crate) Value);
+
+impl Case {
+    pub(crate) fn read(text: &[u8]) -> Self {
+        Self(serde_json::from_slice(text).unwrap())
+    }
+
+    pub(crate) fn pod(&self) -> PodFacts {
+        PodFacts {
+            namespace: "default".to_owned(),
+            name: "web-0".to_owned(),
+            annotations: texts(&self.0["annotations"]),
+        }
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            cluster_name: "k8s".to_owned(),
+            cluster_cidrs: nets(&json!(["10.244.0.0/16", "fd00:244::/48", "10.96.0.0/12"])),
+        }
+    }
+
+    /// What the runtime sends, with the pod's networks listed.
+    pub(crate) fn conf(&self) -> Result<NetConf, Error> {
+        let text = json!({
+            "cniVersion": "1.1.0", "name": "plexus", "type": "plexus-cni", "networks": "pod",
+            "runtimeConfig": self.0.get("runtimeConfig").cloned().unwrap_or(json!({})),
+        });
+        let conf = NetConf::parse(text.to_string().as_bytes(), &Args::default()).unwrap();
+        let body = self.networks(&conf)?.body;
+        Ok(NetConf { body, ..conf })
+    }
+
+    pub(crate) fn networks(&self, conf: &NetConf) -> Result<PodNetworks, Error> {
+        let first = first(&self.0["podCIDRs"]);
+        pod_networks(&self.pod(), first, &conf.runtime, &self.settings(), self)
+    }
+}
+
+impl Objects for Case {
+    fn network(&self, namespace: &str, name: &str) -> Option<Arc<NetworkObject>> {
+        let object = find(&self.0["networks"], namespace, name)?;
+        Some(Arc::new(NetworkObject {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            uid: format!("uid-{name}"),
+            spec: serde_json::from_value(object["spec"].clone()).unwrap(),
+            vni: object["vni"]
+                .as_u64()
+                .map(|vni| u32::try_from(vni).unwrap()),
+            unusable: object["unusable"].as_str().map(str::to_owned),
+        }))
+    }
+
+    fn nad(&self, namespace: &str, name: &str) -> Option<Arc<NadObject>> {
+        let object = find(&self.0["nads"], namespace, name)?;
+        let config = match &object["config"] {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            config => Some(config.to_string()),
+        };
+        Some(Arc::new(NadObject {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            uid: format!("uid-nad-{name}"),
+            annotations: texts(&object["annotations"]),
+            config,
+        }))
+    }
+
+    fn namespace(&self, name: &str) -> Option<BTreeMap<String, String>> {
+        self.0["namespaces"].get(name).map(texts)
+    }
+
+    fn blocks(&self, network_uid: &str) -> Vec<IpNet> {
+        nets(&self.0["blocks"][network_uid])
+    }
+
+    fn on_disk(&self, name: &str) -> Option<String> {
+        self.0["onDisk"].get(name).map(Value::to_string)
+    }
+}
+
+/// The cluster-wide default network as the agent makes it of the node's podCIDRs.
+fn first(cidrs: &Value) -> (Network, Reference) {
+    let cidrs = match cidrs {
+        Value::Null => nets(&json!(["10.244.1.0/24"])),
+        cidrs => nets(cidrs),
+    };
+    let subnets = cidrs.iter().map(|cidr| BlockSubnet {
+        cidr: *cidr,
+        gateway: cidr.hosts().next().unwrap(),
+        exclude: Vec::new(),
+        block_length: None,
+    });
+    let native = Native {
+        provider: Provider::Routed(Routed {
+            ip_masq: true,
+            not_masq: nets(&json!(["10.244.0.0/16", "fd00:244::/48"])),
+            source_check: true,
+        }),
+        ipam: Some(Ipam::Blocks(BlockIpam {
+            uid: "cluster-default".to_owned(),
+            subnets: subnets.collect(),
+            blocks: cidrs.clone(),
+            routes: Vec::new(),
+        })),
+        mac: None,
+        ips: Vec::new(),
+        mtu: Some(1450),
+        dns: Default::default(),
+    };
+    let network = Network {
+        name: "cluster-default".parse().unwrap(),
+        interface: None,
+        source_routing: false,
+        how: How::Native(native),
+        runtime: None,
+    };
+    let reference = Reference {
+        index: 0,
+        total: 1,
+        namespace: String::new(),
+        name: "cluster-default".to_owned(),
+        uuid: "cluster-default".to_owned(),
+        source: String::new(),
+        subnets: Vec::new(),
+    };
+    (network, reference)
+}
+
+fn find<'a>(objects: &'a Value, namespace: &str, name: &str) -> Option<&'a Value> {
+    objects.get(format!("{namespace}/{name}"))
+}
+
+fn texts(map: &Value) -> BTreeMap<String, String> {
+    let map = map.as_object().into_iter().flatten();
+    map.map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned()))
+        .collect()
+}
+
+fn nets(list: &Value) -> Vec<IpNet> {
+    let list = list.as_array().into_iter().flatten();
+    list.map(|net| net.as_str().unwrap().parse().unwrap())
+        .collect()
+}

@@ -15,35 +15,77 @@ const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Applies the manifest with the lab's edits, and waits until everything that it starts is ready.
 pub(crate) fn install(lab: &Lab, spec: &Spec) -> Result<()> {
-    let path = spec.manifest.as_ref().context("no manifest is named")?;
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let text = edited(&text, &spec.edits)?;
+    let text = manifest(spec)?;
     let program = lab.tools().kubernetes.join("kubectl").display().to_string();
     let config = format!("--kubeconfig={}", lab.layout().kubeconfig().display());
     feed(
         &[program.as_str(), config.as_str(), "apply", "-f", "-"],
         &text,
     )?;
-    for value in documents(&text)? {
-        let object = object_of(&value)?;
-        if matches!(object.kind.as_str(), "DaemonSet" | "Deployment") {
-            wait_rolled_out(lab, &object)?;
-        }
+    for object in workloads(&text)? {
+        wait_rolled_out(lab, &object)?;
     }
     Ok(())
 }
 
+/// Replaces the pods that the manifest starts, and waits for the new ones.
+pub(crate) fn restart(lab: &Lab, spec: &Spec) -> Result<()> {
+    let workloads = workloads(&manifest(spec)?)?;
+    for object in &workloads {
+        let kind = format!("{}/{}", object.kind.to_lowercase(), object.name);
+        lab.kubectl(&["rollout", "restart", "-n", &object.namespace, &kind])?;
+    }
+    workloads
+        .iter()
+        .try_for_each(|object| wait_rolled_out(lab, object))
+}
+
 /// Waits until a DaemonSet or a Deployment runs its newest pods, all of them, ready.
 pub(crate) fn wait_rolled_out(lab: &Lab, object: &Object) -> Result<()> {
-    wait::until(&format!("{object} rolled out"), PATIENCE, || {
+    let waited = wait::until(&format!("{object} rolled out"), PATIENCE, || {
         let value = lab.api().get(object)?.context("it is gone")?;
         let missing = missing(&value);
         if missing.is_empty() {
             return Ok(Some(()));
         }
         bail!("{}; its status: {}", missing.join(", "), value["status"])
-    })
+    });
+    waited.with_context(|| last_words(lab, object))
+}
+
+/// What its pods said last, for an error message.
+fn last_words(lab: &Lab, object: &Object) -> String {
+    let pods = format!("{}/{}", object.kind.to_lowercase(), object.name);
+    let logs = [
+        "logs",
+        "-n",
+        &object.namespace,
+        &pods,
+        "--all-pods",
+        "--tail=5",
+        "--ignore-errors",
+    ];
+    lab.kubectl(&logs)
+        .unwrap_or_else(|error| format!("no logs: {error:#}"))
+}
+
+fn manifest(spec: &Spec) -> Result<String> {
+    let path = spec.manifest.as_ref().context("no manifest is named")?;
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    edited(&text, &spec.edits)
+}
+
+/// What the manifest starts.
+fn workloads(text: &str) -> Result<Vec<Object>> {
+    let mut found = Vec::new();
+    for value in documents(text)? {
+        let object = object_of(&value)?;
+        if matches!(object.kind.as_str(), "DaemonSet" | "Deployment") {
+            found.push(object);
+        }
+    }
+    Ok(found)
 }
 
 fn missing(value: &Value) -> Vec<String> {

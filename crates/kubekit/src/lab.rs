@@ -5,7 +5,7 @@ use crate::api::Api;
 use crate::cluster::{Object, is_ready};
 use crate::layout::{Layout, MAX_NODES, index_of};
 use crate::part::Part;
-use crate::spec::{Cni, Spec};
+use crate::spec::{Binaries, Cni, Spec};
 use crate::tools::Tools;
 use crate::{
     bridge, command, control_plane, down, image, install, node, pki, relay, sysctl, underlay, wait,
@@ -192,6 +192,23 @@ impl Lab {
         Ok(())
     }
 
+    /// Makes an image of programs, each with its place in it, and gives it to all nodes; also to those
+    /// that come later. Libraries that the programs need are added.
+    pub fn load_image(&self, name: &str, programs: &[(PathBuf, &str)]) -> Result<()> {
+        self.load(&image::of_programs(&self.layout, name, programs)?)
+    }
+
+    /// Gives all nodes Plexus's image, made anew from these binaries, under this name
+    /// (`image::PLEXUS` is what the manifest says). Running pods do not notice.
+    pub fn load_plexus(&self, name: &str, binaries: &Binaries) -> Result<()> {
+        self.load(&image::plexus(&self.layout, binaries, name)?)
+    }
+
+    /// Restarts the pods of Plexus's manifest, and waits for the new ones.
+    pub fn restart_plexus(&self) -> Result<()> {
+        install::restart(self, &self.spec()?)
+    }
+
     /// Waits until these nodes are ready.
     pub fn wait_nodes(&self, names: &[&str]) -> Result<()> {
         wait::until(&format!("nodes {names:?} ready"), NODE_PATIENCE, || {
@@ -208,6 +225,15 @@ impl Lab {
     /// A command line that runs on a node.
     pub(crate) fn inside(&self, name: &str, argv: &[&str]) -> Result<Vec<String>> {
         node::inside(&self.layout, name, argv)
+    }
+
+    fn load(&self, archive: &Path) -> Result<()> {
+        for name in &self.spec()?.nodes {
+            if node::is_up(&self.layout, name) {
+                node::import(&self.layout, &self.tools, name, archive)?;
+            }
+        }
+        Ok(())
     }
 
     fn rise(layout: Layout, tools: Tools, spec: &Spec) -> Result<Self> {

@@ -15,6 +15,7 @@
 //! kubelab kill --prefix a n1-kubelet        # and stop, start; n1-containerd, apiserver, etcd, …
 //! kubelab add-node --prefix a; kubelab remove-node --prefix a n3
 //! kubelab power-off --prefix a n2; kubelab power-on --prefix a n2
+//! kubelab reload --prefix a                 # our binaries were built anew: new image, new pods
 //! kubelab down --prefix a                   # also after a crash, twice does no harm
 //! ```
 //!

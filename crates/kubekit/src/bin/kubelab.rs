@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use plexus_kubekit::layout::Layout;
 use plexus_kubekit::spec::{Binaries, Cni, PodCidrs, ProxyMode};
-use plexus_kubekit::{Cluster, Kube, Lab, Part, Spec, relay};
+use plexus_kubekit::{Cluster, Kube, Lab, Part, Spec, image, relay};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -70,6 +70,16 @@ enum Verb {
         #[command(flatten)]
         which: Which,
         copy: PathBuf,
+    },
+    /// Make Plexus's image anew, and replace its pods.
+    Reload {
+        #[command(flatten)]
+        which: Which,
+        /// Instead of the binaries that the lab was started with.
+        #[arg(long, requires = "shim")]
+        plexus: Option<PathBuf>,
+        #[arg(long)]
+        shim: Option<PathBuf>,
     },
     /// Carry connections to the API server (started by `up`).
     #[command(hide = true)]
@@ -159,6 +169,11 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::PowerOn(one) => lab(&one.which)?.power_on(&one.node)?,
         Verb::Snapshot(which) => println!("{}", lab(&which)?.snapshot_etcd()?.display()),
         Verb::Restore { which, copy } => lab(&which)?.restore_etcd(&copy)?,
+        Verb::Reload {
+            which,
+            plexus,
+            shim,
+        } => reload(&lab(&which)?, binaries(plexus, shim))?,
         Verb::Relay { state } => relay::serve(&Layout::at(&state)?)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -173,10 +188,7 @@ fn up(arguments: Up) -> Result<()> {
         Cni::Plexus if arguments.no_plexus => Cni::None,
         chosen => chosen,
     };
-    spec.binaries = arguments
-        .plexus
-        .zip(arguments.shim)
-        .map(|(plexus, shim)| Binaries { plexus, shim });
+    spec.binaries = binaries(arguments.plexus, arguments.shim);
     if spec.cni == Cni::Plexus {
         let manifest = std::path::absolute(&arguments.manifest).context("no such path")?;
         spec.manifest = Some(manifest);
@@ -189,6 +201,20 @@ fn up(arguments: Up) -> Result<()> {
     println!("up in {:.1} s", started.elapsed().as_secs_f32());
     println!("export PLEXUS_KUBE_STATE={state} KUBECONFIG={state}/kubeconfig");
     Ok(())
+}
+
+fn reload(lab: &Lab, given: Option<Binaries>) -> Result<()> {
+    let recorded = lab.spec()?.binaries;
+    let binaries = given
+        .or(recorded)
+        .context("the lab was started without binaries: name them")?;
+    lab.load_plexus(image::PLEXUS, &binaries)?;
+    lab.restart_plexus()
+}
+
+fn binaries(plexus: Option<PathBuf>, shim: Option<PathBuf>) -> Option<Binaries> {
+    let (plexus, shim) = plexus.zip(shim)?;
+    Some(Binaries { plexus, shim })
 }
 
 fn lab(which: &Which) -> Result<Lab> {

@@ -21,12 +21,15 @@ pub(super) struct Rootfs {
 }
 
 impl Rootfs {
-    /// Empty but for `/tmp`, `/etc`, `/proc`, `/sys`, `/dev` and users.
-    pub(super) fn new(layout: &Layout, name: &str) -> Result<Self> {
-        let work = layout.images().join(name.to_owned() + ".work");
+    /// Of the image with this name; empty but for `/tmp`, `/etc`, `/proc`, `/sys`, `/dev` and users.
+    pub(super) fn new(layout: &Layout, image: &str) -> Result<Self> {
+        let file: String = image
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+            .collect();
         let made = Self {
-            archive: layout.images().join(name.to_owned() + ".tar"),
-            work,
+            archive: layout.images().join(format!("{file}.tar")),
+            work: layout.images().join(format!("{file}.work")),
         };
         made.skeleton()
             .with_context(|| format!("cannot make {}", made.work.display()))?;

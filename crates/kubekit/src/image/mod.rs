@@ -28,7 +28,10 @@ pub(crate) fn make(layout: &Layout, binaries: Option<&Binaries>) -> Result<()> {
     fs::create_dir_all(&images).with_context(|| format!("cannot make {}", images.display()))?;
     pause(layout)?;
     busybox(layout)?;
-    binaries.map_or(Ok(()), |binaries| plexus(layout, binaries))
+    if let Some(binaries) = binaries {
+        plexus(layout, binaries, PLEXUS)?;
+    }
+    Ok(())
 }
 
 /// The archives that a node imports.
@@ -45,24 +48,30 @@ pub(crate) fn archives(layout: &Layout) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Plexus's image, under another name if tests want an update: `plexus` and `plexus-cni` in `/bin`,
-/// `nft` and `iptables` for the plugins that it may have to run, and the libraries of all of them.
-pub(crate) fn plexus_as(layout: &Layout, binaries: &Binaries, name: &str) -> Result<PathBuf> {
-    let root = Rootfs::new(layout, "plexus")?;
-    root.copy(&binaries.plexus, "bin/plexus")?;
-    root.copy(&binaries.shim, "bin/plexus-cni")?;
-    let mut programs = vec![binaries.plexus.clone()];
-    for (name, place) in [("nft", "usr/sbin/nft"), ("iptables", "usr/sbin/iptables")] {
-        let program = in_path(name)?;
-        root.copy(&program, place)?;
-        programs.push(program);
-    }
+/// An image of programs, each with the place that it gets, and the libraries that they need.
+pub(crate) fn of_programs(
+    layout: &Layout,
+    name: &str,
+    programs: &[(PathBuf, &str)],
+) -> Result<PathBuf> {
+    let root = with_programs(layout, name, programs)?;
+    root.into_archive(&Image {
+        names: &[name],
+        entrypoint: &[],
+    })
+}
+
+/// Plexus's image: `plexus` and `plexus-cni` in `/bin`, and `nft` and `iptables` for the plugins that it
+/// may have to run.
+pub(crate) fn plexus(layout: &Layout, binaries: &Binaries, name: &str) -> Result<PathBuf> {
+    let programs = [
+        (binaries.plexus.clone(), "bin/plexus"),
+        (binaries.shim.clone(), "bin/plexus-cni"),
+        (in_path("nft")?, "usr/sbin/nft"),
+        (in_path("iptables")?, "usr/sbin/iptables"),
+    ];
+    let root = with_programs(layout, name, &programs)?;
     root.link("iptables", "usr/sbin/ip6tables")?;
-    for program in &programs {
-        for library in libraries(program)? {
-            root.copy_in_place(&library)?;
-        }
-    }
     extensions(&root)?;
     root.into_archive(&Image {
         names: &[name],
@@ -70,8 +79,15 @@ pub(crate) fn plexus_as(layout: &Layout, binaries: &Binaries, name: &str) -> Res
     })
 }
 
-fn plexus(layout: &Layout, binaries: &Binaries) -> Result<()> {
-    plexus_as(layout, binaries, PLEXUS).map(drop)
+fn with_programs(layout: &Layout, name: &str, programs: &[(PathBuf, &str)]) -> Result<Rootfs> {
+    let root = Rootfs::new(layout, name)?;
+    for (program, place) in programs {
+        root.copy(program, place.trim_start_matches('/'))?;
+        for library in libraries(program)? {
+            root.copy_in_place(&library)?;
+        }
+    }
+    Ok(root)
 }
 
 fn pause(layout: &Layout) -> Result<()> {
@@ -87,7 +103,7 @@ fn pause(layout: &Layout) -> Result<()> {
         &text(&layout.pause()),
         &text(&source),
     ])?;
-    let root = Rootfs::new(layout, "pause")?;
+    let root = Rootfs::new(layout, "localhost/pause:1")?;
     root.copy(&layout.pause(), "pause")?;
     root.into_archive(&Image {
         names: &["localhost/pause:1"],
@@ -97,7 +113,7 @@ fn pause(layout: &Layout) -> Result<()> {
 }
 
 fn busybox(layout: &Layout) -> Result<()> {
-    let root = Rootfs::new(layout, "busybox")?;
+    let root = Rootfs::new(layout, BUSYBOX)?;
     root.copy(&in_path("busybox")?, "bin/busybox")?;
     for applet in APPLETS.split_whitespace() {
         root.link("busybox", &format!("bin/{applet}"))?;

@@ -30,7 +30,10 @@ pub(crate) fn boot(layout: &Layout, spec: &Spec, tools: &Tools, node: &str) -> R
     holder::start(layout, node)?;
     Part::Containerd(node.to_owned()).start(layout, spec, tools)?;
     wait_containerd(layout, tools, node)?;
-    import(layout, tools, node)
+    for archive in image::archives(layout)? {
+        import(layout, tools, node, &archive)?;
+    }
+    Ok(())
 }
 
 /// kubelet and kube-proxy.
@@ -166,15 +169,14 @@ fn furnish(layout: &Layout, spec: &Spec, tools: &Tools, node: &str) -> Result<()
     config::write(layout, spec, tools, node)
 }
 
-fn import(layout: &Layout, tools: &Tools, node: &str) -> Result<()> {
+/// Gives the node an image.
+pub(crate) fn import(layout: &Layout, tools: &Tools, node: &str, archive: &Path) -> Result<()> {
     let ctr = program(&tools.containerd, "ctr");
-    for archive in image::archives(layout)? {
-        let archive = archive.display().to_string();
-        let import = ["-n", "k8s.io", "images", "import", "--local", &archive];
-        let argv: Vec<&str> = std::iter::once(ctr.as_str()).chain(import).collect();
-        run(&inside(layout, node, &argv)?)?;
-    }
-    Ok(())
+    let archive = archive.display().to_string();
+    let argv = [
+        &ctr, "-n", "k8s.io", "images", "import", "--local", &archive,
+    ];
+    run(&inside(layout, node, &argv)?).map(drop)
 }
 
 fn program(dir: &Path, name: &str) -> String {

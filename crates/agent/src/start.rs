@@ -167,9 +167,9 @@ fn join_cluster(agent: &Arc<Agent>) -> Result<(), StartError> {
         ClusterOptions {
             kubeconfig: kubernetes.kubeconfig.clone(),
             node: options.node.clone(),
-            namespace: kubernetes.namespace.clone(),
             state_dir: options.state_dir.clone(),
             cni_conf_dir: options.cni_conf_dir.clone(),
+            host_root: options.host_root.clone(),
             pod_cidrs: kubernetes.cluster_network == ClusterNetwork::OwnNodeCidrs,
             node_addresses: kubernetes.node_ips.clone(),
         },

@@ -266,7 +266,8 @@ async fn restore(shared: &Shared) -> bool {
                 shared.blocks.lose(shared, &name, &block.spec);
                 Ok(())
             }
-            Some(block) if block.spec.node_uid != uid => rename_owner(shared, &name, &uid).await,
+            // Of an earlier Node object of this name, perhaps: blocks cannot be changed. The controller
+            // removes it once nobody is left here, or it is made anew when it is missing.
             Some(_) => Ok(()),
             None => missing(shared, &name, &spec, &uid, usage.as_deref()).await,
         };
@@ -317,20 +318,6 @@ async fn missing(
             shared.blocks.drop(shared, name);
         }
     }
-    Ok(())
-}
-
-/// This node's Node object was made anew: our blocks follow.
-async fn rename_owner(shared: &Shared, name: &str, uid: &str) -> kube::Result<()> {
-    let api: Api<BlockWire> = Api::all(shared.client.clone());
-    let patch = json!({"spec": {"nodeUID": uid}});
-    let how = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let block = api.patch(name, &how, &Patch::Merge(patch)).await?;
-    watch::take::<Blocks>(shared, block);
-    shared.blocks.adopt(shared);
     Ok(())
 }
 

@@ -10,7 +10,9 @@ pub enum ClusterError {
     /// The credentials cannot be read.
     #[error("cannot use the kubeconfig {path}")]
     Kubeconfig {
+        /// The file.
         path: PathBuf,
+        /// Why.
         #[source]
         source: kube::config::KubeconfigError,
     },
@@ -43,9 +45,6 @@ pub(crate) enum AskError {
         #[source]
         source: kube::Error,
     },
-    /// The agent is stopping.
-    #[error("the agent is stopping; nobody asks the API for {what}")]
-    Stopping { what: String },
 }
 
 /// Why no block was claimed.

@@ -7,7 +7,6 @@
 
 mod blocks;
 mod claim;
-mod conf_dir;
 mod disk;
 mod edits;
 mod error;
@@ -28,10 +27,11 @@ mod write;
 mod tests;
 
 pub(crate) use claim::ClaimRequest;
-pub(crate) use error::{AskError, ClaimError, ClusterError};
+pub use error::ClusterError;
+pub(crate) use error::{AskError, ClaimError};
 pub(crate) use report::{
-    Attached, BlockUse, CLUSTER_NETWORK, Change, ClusterOptions, Fabric, Hooks, LostBlock,
-    NodeFacts, PodMeta, PodName, Subject,
+    Attached, BlockUse, Change, ClusterOptions, Fabric, Hooks, LostBlock, NodeFacts, PodMeta,
+    PodName, Subject,
 };
 
 use claim::{Claims, Wanted};
@@ -202,6 +202,8 @@ impl Objects for Cluster {
     }
 
     fn on_disk(&self, name: &str) -> Option<String> {
-        conf_dir::find(&self.shared.options.cni_conf_dir, name)
+        let options = &self.shared.options;
+        let root = options.host_root.as_deref();
+        crate::cluster_network::on_disk(&options.cni_conf_dir, root, name)
     }
 }

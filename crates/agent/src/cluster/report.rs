@@ -19,12 +19,12 @@ pub(crate) struct ClusterOptions {
     pub(crate) kubeconfig: Option<PathBuf>,
     /// This node's name.
     pub(crate) node: String,
-    /// Plexus's own namespace.
-    pub(crate) namespace: String,
     /// Where the cache is kept.
     pub(crate) state_dir: PathBuf,
     /// Where CNI configurations are, for NADs that have none.
     pub(crate) cni_conf_dir: PathBuf,
+    /// Where the host's files are seen, if not where they are.
+    pub(crate) host_root: Option<PathBuf>,
     /// Whether the podCIDRs of Nodes are blocks of the cluster-wide default network.
     pub(crate) pod_cidrs: bool,
     /// This node's addresses on the underlay, if not those that its Node object has.

@@ -44,6 +44,8 @@ struct Known {
     /// Of the namespace; not reused as long as we hold it open.
     inode: (u64, u64),
     idle: Arc<Idle>,
+    /// Its sysctls were seen to be right: nobody else works there.
+    settled: bool,
 }
 
 type Idle = Mutex<Vec<Socket>>;
@@ -180,6 +182,20 @@ impl NodeSide {
         self.with_home(&self.own_home(), work)
     }
 
+    /// Whether a router's sysctls were seen to be right, as long as this process holds it open.
+    pub(crate) fn is_settled(&self, name: &RouterName) -> bool {
+        lock(&self.routers)
+            .get(name)
+            .is_some_and(|known| known.settled)
+    }
+
+    /// Remembers it.
+    pub(crate) fn settle(&self, name: &RouterName) {
+        if let Some(known) = lock(&self.routers).get_mut(name) {
+            known.settled = true;
+        }
+    }
+
     /// Lets go of a router.
     pub(crate) fn forget_router(&self, name: &RouterName) {
         lock(&self.routers).remove(name);
@@ -214,6 +230,7 @@ impl NodeSide {
                 netns: netns.clone(),
                 inode,
                 idle: Arc::clone(&idle),
+                settled: false,
             };
             routers.insert(name.clone(), known);
         }

@@ -48,7 +48,9 @@ pub fn ensure(node: &NodeSide, router: &Router) -> Result<Vec<String>, RouterErr
     }
     let home = node.home(Some(name))?;
     let netns = node.router(name)?;
-    node.visit(&netns, || inside(router, &mut changes))??;
+    let settled = node.is_settled(name);
+    node.visit(&netns, || inside(router, settled, &mut changes))??;
+    node.settle(name);
     changes.extend(
         nft::guard::ensure(node).map_err(|source| RouterError::Firewall {
             router: name.clone(),
@@ -107,8 +109,8 @@ pub fn can_pin(dir: &Path) -> Result<(), RouterError> {
 }
 
 /// What the calling thread's namespace, which is the router's, needs beside links.
-fn inside(router: &Router, changes: &mut Vec<String>) -> Result<(), RouterError> {
-    for (key, value) in SETTINGS {
+fn inside(router: &Router, settled: bool, changes: &mut Vec<String>) -> Result<(), RouterError> {
+    for (key, value) in SETTINGS.iter().filter(|_| !settled) {
         let setting = Setting {
             key: (*key).into(),
             value: (*value).into(),

@@ -7,6 +7,7 @@ use plexus_kernel::{Netns, NodeSide, node, pod, router};
 use plexus_testkit::NetNs;
 use plexus_types::RouterName;
 use std::path::PathBuf;
+use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -27,6 +28,8 @@ pub(crate) struct FabricNode {
 
 impl Fabric {
     pub(crate) fn new() -> Self {
+        static SWEEP: Once = Once::new();
+        SWEEP.call_once(sweep);
         let number = NEXT.fetch_add(1, Ordering::SeqCst);
         let prefix = format!("px-test-{}-f{number}", std::process::id());
         let outside = NetNs::create(&format!("{prefix}-out"));
@@ -132,11 +135,7 @@ impl Drop for FabricNode {
             return;
         }
         for entry in std::fs::read_dir(&self.dir).into_iter().flatten().flatten() {
-            let _ = std::process::Command::new("umount")
-                .arg("-l")
-                .arg(entry.path())
-                .stderr(std::process::Stdio::null())
-                .status();
+            unmount(&entry.path());
         }
         let _ = std::fs::remove_dir_all(self.dir.parent().unwrap_or(&self.dir));
     }
@@ -219,6 +218,29 @@ impl Network {
         let group = 100 + self.vni % 7 + container.bytes().map(u32::from).sum::<u32>();
         plan(group, vec![link])
     }
+}
+
+/// Unmounts the routers of test runs that are no more: their directories can be removed then.
+fn sweep() {
+    let prefix = std::env::temp_dir().join("px-test-");
+    let prefix = prefix.to_string_lossy().into_owned();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    for path in mounts.lines().filter_map(|line| line.split(' ').nth(4)) {
+        let pid = path
+            .strip_prefix(&prefix)
+            .and_then(|rest| rest.split('-').next());
+        if pid.is_some_and(|pid| !std::path::Path::new("/proc").join(pid).exists()) {
+            unmount(path.as_ref());
+        }
+    }
+}
+
+fn unmount(path: &std::path::Path) {
+    let _ = std::process::Command::new("umount")
+        .arg("-l")
+        .arg(path)
+        .stderr(std::process::Stdio::null())
+        .status();
 }
 
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {

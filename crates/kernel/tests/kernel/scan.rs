@@ -35,3 +35,28 @@ fn finds_pinned_ones_and_those_of_processes_each_once() {
     assert_eq!(with(unnamed).len(), 1);
     assert_eq!(with(Netns::current().unwrap().cookie().unwrap()).len(), 1);
 }
+
+/// Told to the child, which is this program again in a process namespace of its own.
+const HIDDEN: &str = "PLEXUS_TEST_SCAN_HIDDEN";
+
+#[test]
+fn a_process_that_does_not_see_all_others_says_so() {
+    if std::env::var_os(HIDDEN).is_some() {
+        assert!(!scan::namespaces().complete);
+        assert!(plexus_kernel::mount::in_container());
+        return;
+    }
+    let output = Command::new("unshare")
+        .args(["--pid", "--fork", "--mount-proc"])
+        .arg(std::env::current_exe().unwrap())
+        .args([
+            "scan::a_process_that_does_not_see_all_others_says_so",
+            "--exact",
+        ])
+        .env(HIDDEN, "1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("1 passed"), "{said}");
+}

@@ -8,9 +8,12 @@
 //! [`LIMIT`] for all of them; one that does not answer in time is logged and counts as able.
 
 use crate::call::Call;
+use crate::cluster::Cluster;
+use crate::front::CLUSTER_DEFAULT;
 use crate::options::ClusterNetwork;
 use crate::verbs::{Agent, not_restored};
 use plexus_api::cni::{Body, Code, Error, How};
+use plexus_core::resolve::Objects;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
@@ -53,18 +56,43 @@ impl Agent {
         Ok(())
     }
 
-    /// Why pods would get no first interface, if so: the cluster is not known yet, or the CNI that
-    /// is to make it.
+    /// Why pods would get no first interface now, if so: for `/readyz`, and the reason to wait with
+    /// the configuration that makes the runtime call us.
     pub(crate) fn first_network_is_missing(&self) -> Option<Error> {
-        if self.options.kubernetes.is_some() {
-            self.front_is_closed()
-        } else {
-            None
-        }
+        let kubernetes = self.options.kubernetes.as_ref()?;
+        let cluster = self.cluster.get();
+        let reason = match kubernetes.cluster_network {
+            ClusterNetwork::None => return None,
+            ClusterNetwork::Delegate => return self.other_cni.chain().err(),
+            ClusterNetwork::OwnNodeCidrs => {
+                let node = cluster.and_then(Cluster::own_node);
+                let known = node.is_some_and(|node| !node.pod_cidrs.is_empty());
+                (!known).then_some("this node has no podCIDRs yet")
+            }
+            ClusterNetwork::OwnBlocks => {
+                let known = |c: &Cluster| c.network(&kubernetes.namespace, CLUSTER_DEFAULT);
+                let known = cluster.and_then(known).is_some();
+                (!known)
+                    .then_some("the Network that describes the cluster network is not there yet")
+            }
+        };
+        reason.map(|reason| {
+            let next = "it comes with the API server and the controllers: see the agent's log for the connection to it";
+            Error::new(Code::NotAvailable, reason, next)
+        })
     }
 
-    /// The other CNI's own answer, where the first interface is made by one.
+    /// Whether another CNI makes pods' first interface.
+    pub(crate) fn delegates_first_network(&self) -> bool {
+        let kubernetes = self.options.kubernetes.as_ref();
+        kubernetes.is_some_and(|k| k.cluster_network == ClusterNetwork::Delegate)
+    }
+
+    /// Whether pods would get their first interface; where another CNI makes it, by its own word.
     fn ask_first_network(&self, until: Instant) -> Result<(), Error> {
+        if let Some(error) = self.first_network_is_missing() {
+            return Err(error);
+        }
         if !self.delegates_first_network() {
             return Ok(());
         }
@@ -78,10 +106,5 @@ impl Agent {
             tracing::warn!(silent, "a plugin did not answer STATUS in time");
         }
         Ok(())
-    }
-
-    fn delegates_first_network(&self) -> bool {
-        let kubernetes = self.options.kubernetes.as_ref();
-        kubernetes.is_some_and(|k| k.cluster_network == ClusterNetwork::Delegate)
     }
 }

@@ -117,6 +117,12 @@ fn one(text: &str, pod_namespace: &str) -> Result<NetworkSelection, String> {
         Some((network, interface)) => (network, Some(interface)),
         None => (text, None),
     };
+    if interface.is_some_and(|interface| interface.contains('@')) {
+        return Err(format!(
+            "{} has more than one @: write [namespace/]name[@interface]",
+            shown(text)
+        ));
+    }
     if network.is_empty() {
         return Err(format!(
             "{} names no network: write [namespace/]name[@interface]",

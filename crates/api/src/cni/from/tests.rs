@@ -1,1 +1,397 @@
-//! Case by case.
+//! Networks from definitions and from objects.
+
+use super::*;
+use crate::cni::{Chain, Ipam, Native, Provider};
+use crate::objects::NetworkSpec;
+use serde_json::json;
+
+fn name() -> NetworkName {
+    NetworkName::new("nad").unwrap()
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+/// What a pod asks, as its annotation has it.
+fn asked(keys: Value) -> NetworkSelection {
+    let mut element = json!({"name": "nad"});
+    for (key, value) in keys.as_object().unwrap() {
+        element[key] = value.clone();
+    }
+    let text = json!([element]).to_string();
+    crate::pod::networks(&text, "ns").unwrap().remove(0)
+}
+
+fn config(config: Value, keys: Value) -> Result<Network, Error> {
+    Network::from_config(&name(), &object(config), &asked(keys))
+}
+
+fn spec(value: Value) -> NetworkSpec {
+    serde_json::from_value(value).unwrap()
+}
+
+fn facts() -> ObjectFacts {
+    ObjectFacts {
+        uid: "uid-1".to_owned(),
+        vni: Some(4097),
+        blocks: vec!["10.1.0.64/26".parse().unwrap()],
+        not_masq: vec!["10.9.0.0/16".parse().unwrap()],
+    }
+}
+
+fn from_spec(value: Value, keys: Value) -> Result<Network, Error> {
+    Network::from_spec(&name(), &spec(value), &facts(), &asked(keys))
+}
+
+fn native(network: &Network) -> &Native {
+    match &network.how {
+        How::Native(native) => native,
+        How::Delegate(chain) => panic!("executed: {chain:?}"),
+    }
+}
+
+fn chain(network: &Network) -> &Chain {
+    match &network.how {
+        How::Delegate(chain) => chain,
+        How::Native(native) => panic!("native: {native:?}"),
+    }
+}
+
+#[test]
+fn native_where_everything_is_understood() {
+    let macvlan = json!({"cniVersion": "0.3.1", "type": "macvlan", "master": "eth1",
+        "capabilities": {"ips": true, "mac": true},
+        "ipam": {"type": "host-local", "subnet": "10.0.0.0/24"}});
+    let listed = json!({"cniVersion": "0.3.1", "plugins": [macvlan]});
+    for written in [macvlan, listed] {
+        let network = config(
+            written,
+            json!({"ips": ["10.0.0.5"], "mac": "02:00:00:00:00:01", "interface": "data0"}),
+        )
+        .unwrap();
+        let native = native(&network);
+        assert_eq!(native.provider.name(), "macvlan");
+        assert_eq!(native.ips, [("10.0.0.5".parse().unwrap(), None)]);
+        assert!(native.mac.is_some());
+        assert_eq!(network.name.as_str(), "nad");
+        assert_eq!(network.interface.as_ref().unwrap().as_str(), "data0");
+        assert!(network.runtime.is_some());
+    }
+    let ours = json!({"cniVersion": "1.0.0", "name": "own", "type": "plexus-cni",
+        "provider": "bridge", "sourceRouting": true,
+        "ipam": {"type": "plexus", "subnets": ["10.0.0.0/24"]}});
+    let network = config(ours, json!({"mac": "02:00:00:00:00:01"})).unwrap();
+    assert_eq!(network.name.as_str(), "own");
+    assert!(network.source_routing && native(&network).mac.is_some());
+}
+
+#[test]
+fn executed_where_not() {
+    let network = config(
+        json!({"type": "bridge", "vlan": 5, "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"}}),
+        json!({}),
+    )
+    .unwrap();
+    assert_eq!(chain(&network).plugins[0]["type"], "bridge");
+    assert_eq!(chain(&network).plugins[0].get("name"), None);
+    assert_eq!(network.runtime, Some(Map::new()));
+    let network = config(
+        json!({"cniVersion": "1.0.0", "name": "list", "disableCheck": true,
+            "plugins": [{"type": "macvlan", "capabilities": {"mac": true}, "args": {"cni": {"a": 1, "b": 1}}},
+                        {"type": "tuning"}]}),
+        json!({"mac": "02:00:00:00:00:01", "cni-args": {"b": 2}}),
+    )
+    .unwrap();
+    let plugins = &chain(&network).plugins;
+    assert_eq!(plugins.len(), 2);
+    assert_eq!(plugins[0]["args"]["cni"], json!({"a": 1, "b": 2}));
+    assert_eq!(plugins[1]["args"]["cni"], json!({"b": 2}));
+    assert_eq!(network.runtime.unwrap()["mac"], "02:00:00:00:00:01");
+    assert_eq!(network.name.as_str(), "list");
+}
+
+#[test]
+fn any_plugin_at_all() {
+    let network = config(
+        json!({"cniVersion": "0.4.0", "type": "sriov", "capabilities": {"bandwidth": true}}),
+        json!({"deviceID": "0000:03:02.1", "bandwidth": {"egressRate": 5}}),
+    )
+    .unwrap();
+    assert_eq!(chain(&network).plugins[0]["deviceID"], "0000:03:02.1");
+    assert_eq!(network.runtime.unwrap()["bandwidth"]["egressRate"], 5);
+    let network = config(
+        json!({"type": "sriov", "capabilities": {"deviceID": true}}),
+        json!({"deviceID": "x"}),
+    )
+    .unwrap();
+    assert_eq!(chain(&network).plugins[0].get("deviceID"), None);
+}
+
+#[test]
+fn arguments_of_the_pod() {
+    let macvlan = json!({"type": "macvlan", "args": {"cni": {"mac": "02:00:00:00:00:02"}}});
+    let network = config(macvlan.clone(), json!({})).unwrap();
+    assert_eq!(
+        native(&network).mac.unwrap().to_string(),
+        "02:00:00:00:00:02"
+    );
+    let wins = json!({"cni-args": {"mac": "02:00:00:00:00:03"}});
+    let network = config(macvlan.clone(), wins).unwrap();
+    assert_eq!(
+        native(&network).mac.unwrap().to_string(),
+        "02:00:00:00:00:03"
+    );
+    let network = config(macvlan, json!({"cni-args": {"nics": 2}})).unwrap();
+    assert_eq!(chain(&network).plugins[0]["args"]["cni"]["nics"], 2);
+}
+
+#[test]
+fn what_nobody_takes_is_refused() {
+    let port = json!([{"hostPort": 1, "containerPort": 1}]);
+    for (written, keys, cause) in [
+        (
+            json!({"type": "macvlan"}),
+            json!({"mac": "02:00:00:00:00:01"}),
+            "capabilities.mac",
+        ),
+        (
+            json!({"type": "sriov"}),
+            json!({"mac": "02:00:00:00:00:01"}),
+            "capabilities.mac",
+        ),
+        (
+            json!({"type": "sriov"}),
+            json!({"ips": ["10.0.0.1"]}),
+            "capabilities.ips",
+        ),
+        (
+            json!({"type": "bridge", "capabilities": {"mac": true}}),
+            json!({"portMappings": port}),
+            "capabilities.portMappings",
+        ),
+        (
+            json!({"type": "plexus-cni", "provider": "bridge"}),
+            json!({"bandwidth": {"egressRate": 1}}),
+            "capabilities.bandwidth",
+        ),
+        (
+            json!({"type": "macvlan"}),
+            json!({"infiniband-guid": "c2:11:22:33:44:55:66:77"}),
+            "capabilities.infinibandGUID",
+        ),
+        (
+            json!({"type": "macvlan"}),
+            json!({"ipam-claim-reference": "c"}),
+            "no IPAMClaim",
+        ),
+        (
+            json!({"type": "x"}),
+            json!({"example.com/x": 1}),
+            "example.com/x",
+        ),
+        (
+            json!({"plugins": [{"type": "x", "capabilities": {"mac": false}}, {"type": "y"}]}),
+            json!({"mac": "02:00:00:00:00:01"}),
+            "capabilities.mac",
+        ),
+        (
+            json!({"type": "plexus-cni", "provider": "macvlan"}),
+            json!({"ips": ["10.0.0.1"]}),
+            "ipam: is missing",
+        ),
+    ] {
+        let error = config(written.clone(), keys).unwrap_err();
+        assert!(error.msg.contains(cause), "{written}: {error}");
+    }
+}
+
+#[test]
+fn hostile_definitions() {
+    for (written, code, cause) in [
+        (json!({}), 7, "type: is missing"),
+        (json!({"type": "../x"}), 7, "plugin type"),
+        (json!({"type": 1}), 7, "type: must be a string"),
+        (json!({"plugins": []}), 7, "plugins: is empty"),
+        (json!({"plugins": {}}), 7, "plugins: must be a list"),
+        (json!({"plugins": [{}]}), 7, "type: is missing"),
+        (
+            json!({"plugins": [{"type": "plexus-cni"}, {"type": "x"}]}),
+            7,
+            "call itself without end",
+        ),
+        (
+            json!({"type": "x", "ipam": {"type": "multi-nic"}}),
+            7,
+            "call itself without end",
+        ),
+        (
+            json!({"type": "x", "runtimeConfig": {}}),
+            7,
+            "runtimeConfig: is inserted",
+        ),
+        (
+            json!({"type": "x", "prevResult": {}}),
+            7,
+            "prevResult: is inserted",
+        ),
+        (
+            json!({"type": "x", "cni.dev/valid-attachments": []}),
+            7,
+            "is inserted",
+        ),
+        (json!({"type": "x", "name": "a/b"}), 7, "name: network name"),
+        (json!({"type": "x", "cniVersion": "9.0.0"}), 1, "9.0.0"),
+        (json!({"type": "x", "cniVersion": 1}), 7, "cniVersion"),
+        (
+            json!({"type": "x", "capabilities": {"mac": 1}}),
+            7,
+            "capabilities.mac",
+        ),
+        (
+            json!({"type": "plexus-cni", "networks": []}),
+            7,
+            "a NAD is one network",
+        ),
+        (
+            json!({"type": "plexus-cni", "master": "eth1"}),
+            7,
+            "provider: is missing",
+        ),
+        (
+            json!({"type": "plexus-cni", "provider": "macvlan", "foo": 1}),
+            2,
+            "foo",
+        ),
+        (
+            json!({"type": "x", "sourceRouting": true}),
+            2,
+            "sourceRouting",
+        ),
+        (json!({"type": "macvlan", "mode": "x"}), 7, "mode"),
+    ] {
+        let error = config(written.clone(), json!({})).unwrap_err();
+        assert!(error.msg.contains(cause), "{written}: {error}");
+        assert_eq!(error.code.number(), code, "{written}: {error}");
+    }
+    let error = config(
+        json!({"type": "x", "args": 1}),
+        json!({"cni-args": {"a": 1}}),
+    )
+    .unwrap_err();
+    assert!(error.msg.contains("args"), "{error}");
+}
+
+#[test]
+fn an_overlay() {
+    let network = from_spec(
+        json!({"subnets": {"b": {"cidr": "fd00:1::/48"}, "a": {"cidr": "10.1.0.0/16", "exclude": ["10.1.0.9"]}},
+            "snat": true, "mtu": 1400, "routes": [{"dst": "192.168.0.0/16"}],
+            "config": {"dns": {"nameservers": ["10.0.0.53"]}}}),
+        json!({"ips": ["10.1.0.70"], "mac": "02:00:00:00:00:01", "interface": "blue0"}),
+    )
+    .unwrap();
+    let native = native(&network);
+    let Provider::Overlay(overlay) = &native.provider else {
+        panic!("{native:?}");
+    };
+    assert_eq!((overlay.vni, overlay.uid.as_str()), (4097, "uid-1"));
+    assert!(overlay.snat && overlay.source_check);
+    let gateways: Vec<String> = overlay
+        .subnets
+        .iter()
+        .map(|(_, gw)| gw.to_string())
+        .collect();
+    assert_eq!(
+        gateways,
+        ["10.1.255.254", "fd00:1:0:ffff:ffff:ffff:ffff:fffe"]
+    );
+    let Some(Ipam::Blocks(blocks)) = &native.ipam else {
+        panic!("{native:?}");
+    };
+    let lengths: Vec<_> = blocks
+        .subnets
+        .iter()
+        .map(|subnet| subnet.block_length)
+        .collect();
+    assert_eq!(lengths, [Some(26), Some(122)]);
+    assert_eq!(blocks.subnets[0].exclude, ["10.1.0.9/32".parse().unwrap()]);
+    assert_eq!(blocks.blocks, facts().blocks);
+    assert_eq!(blocks.routes.len(), 1);
+    assert_eq!((native.mtu, native.dns.nameservers.len()), (Some(1400), 1));
+    assert_eq!(native.ips.len(), 1);
+}
+
+#[test]
+fn other_providers() {
+    let subnets = json!({"a": {"cidr": "10.1.0.0/16"}});
+    let network = from_spec(
+        json!({"provider": "routed", "subnets": subnets, "snat": true, "sourceCheck": false}),
+        json!({}),
+    )
+    .unwrap();
+    let Provider::Routed(routed) = &native(&network).provider else {
+        panic!();
+    };
+    assert!(routed.ip_masq && !routed.source_check);
+    assert_eq!(routed.not_masq, facts().not_masq);
+    let network = from_spec(
+        json!({"provider": "bridge", "subnets": subnets, "snat": true,
+            "config": {"bridge": "br7", "isGateway": true, "sourceRouting": true}}),
+        json!({}),
+    )
+    .unwrap();
+    assert!(network.source_routing);
+    assert!(matches!(&native(&network).provider, Provider::Bridge(bridge) if bridge.ip_masq));
+    assert!(matches!(&native(&network).ipam, Some(Ipam::Blocks(_))));
+    let network = from_spec(
+        json!({"provider": "macvlan", "config": {"master": "eth1", "ipam": {"type": "host-local", "subnet": "10.0.0.0/24"}}}),
+        json!({"mac": "02:00:00:00:00:01"}),
+    )
+    .unwrap();
+    assert!(matches!(&native(&network).ipam, Some(Ipam::HostLocal(_))));
+    let network = from_spec(
+        json!({"provider": "delegate", "config": {"cniVersion": "0.4.0", "plugins": [{"type": "x"}, {"type": "y"}]}}),
+        json!({}),
+    )
+    .unwrap();
+    assert_eq!(chain(&network).plugins.len(), 2);
+    assert_eq!(chain(&network).version.as_str(), "0.4.0");
+}
+
+#[test]
+fn objects_that_cannot_be_used() {
+    let subnets = json!({"a": {"cidr": "10.1.0.0/16"}});
+    let none = ObjectFacts::default();
+    let error =
+        Network::from_spec(&name(), &spec(json!({})), &none, &asked(json!({}))).unwrap_err();
+    assert_eq!(error.code, Code::TryAgainLater, "{error}");
+    let error = from_spec(json!({"provider": "corp/x"}), json!({})).unwrap_err();
+    assert!(error.msg.contains("corp/x"), "{error}");
+    for (value, keys, cause) in [
+        (
+            json!({"subnets": subnets}),
+            json!({"bandwidth": {"egressRate": 1}}),
+            "bandwidth",
+        ),
+        (
+            json!({"subnets": subnets}),
+            json!({"cni-args": {"x": 1}}),
+            "args.cni.x",
+        ),
+        (
+            json!({}),
+            json!({"ips": ["10.1.0.1"]}),
+            "10.1.0.1 is asked for",
+        ),
+        (
+            json!({"provider": "macvlan", "config": {"masterr": "x"}}),
+            json!({}),
+            "spec.config.masterr",
+        ),
+    ] {
+        let error = from_spec(value.clone(), keys).unwrap_err();
+        assert!(error.msg.contains(cause), "{value}: {error}");
+        assert!(error.msg.starts_with("Network nad: "), "{error}");
+    }
+}

@@ -188,7 +188,7 @@ fn values_that_are_wrong() {
         ),
         (with("", &json!({})), 7, "provider: \"\""),
         (
-            json!({"cniVersion": "1.0.0", "name": "n", "type": "plexus-cni"}),
+            json!({"cniVersion": "1.0.0", "name": "n", "type": "plexus-cni", "master": "eth1"}),
             7,
             "provider: is missing",
         ),

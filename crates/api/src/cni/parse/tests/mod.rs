@@ -1,6 +1,7 @@
 //! The configuration parser, case by case.
 
 mod accepted;
+mod cluster;
 mod delegation;
 mod hostile;
 mod property;

@@ -18,14 +18,20 @@ const OURS: [&str; 3] = [
 const NAD: &str = "network-attachment-definitions.k8s.cni.cncf.io";
 /// How often is looked again.
 const PERIOD: Duration = Duration::from_secs(1);
+/// How long one look may take.
+const PATIENCE: Duration = Duration::from_secs(15);
 const WHO: &str = "crds";
 
 /// Returns once all are served.
 pub(crate) async fn wait(client: &kube::Client, readiness: &Readiness) {
     let api: Api<Crd> = Api::all(client.clone());
     let mut said = String::new();
+    readiness.not_yet(WHO, "not looked for yet");
     loop {
-        let Some(why) = missing(&api).await else {
+        let looked = tokio::time::timeout(PATIENCE, missing(&api)).await;
+        let Some(why) =
+            looked.unwrap_or_else(|_| Some("the API server does not answer".to_owned()))
+        else {
             readiness.ready(WHO);
             return;
         };

@@ -88,6 +88,7 @@ impl Engine {
         let now = Instant::now();
         self.queue.add(Key::ClusterDefault, now);
         self.queue.add(Key::Cluster, now);
+        self.queue.level(now);
         loop {
             while let Ok(one) = news.try_recv() {
                 self.take(one);
@@ -197,7 +198,7 @@ impl Engine {
         kind!("Nodes", Must, News::Node);
         kind!("ServiceCIDRs", May, News::Services);
         if self.is_index_0() {
-            kind!("NetworkPolicies", Must, News::Policy);
+            kind!("NetworkPolicies", May, News::Policy);
         }
         watches
     }

@@ -27,7 +27,7 @@ mod world;
 
 pub use error::Error;
 pub use options::{ClusterNetwork, Options, OwnCidrs};
-pub use run::run;
+pub use run::{run, run_until};
 
 /// How our writes are signed in `managedFields`.
 pub(crate) const FIELD_MANAGER: &str = "plexus-controller";

@@ -49,6 +49,22 @@ impl Queue {
         self.order.insert((at, key));
     }
 
+    /// What is due by now is due at the same time: only the order of the keys counts.
+    pub(crate) fn level(&mut self, now: Instant) {
+        let due: Vec<Key> = self
+            .due
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in due {
+            if let Some(at) = self.due.insert(key.clone(), now) {
+                self.order.remove(&(at, key.clone()));
+            }
+            self.order.insert((now, key));
+        }
+    }
+
     /// It failed: again, after a pause that grows.
     pub(crate) fn failed(&mut self, key: Key, now: Instant) -> Duration {
         let failures = self.failures.entry(key.clone()).or_default();
@@ -105,6 +121,23 @@ mod tests {
         assert_eq!(queue.next(now), Some(network));
         assert_eq!(queue.next(now), Some(Key::Node("n1".into())));
         assert_eq!(queue.next(later), None);
+    }
+
+    #[test]
+    fn what_came_in_any_order_is_looked_at_in_the_order_of_keys() {
+        let now = Instant::now();
+        let at = |ms| now + Duration::from_millis(ms);
+        let mut queue = Queue::default();
+        queue.add(Key::Node("n1".into()), at(0));
+        queue.add(Key::Network(Name::new("a", "x")), at(1));
+        queue.add(Key::Nad(Name::new("a", "x")), at(2));
+        queue.add(Key::ClusterDefault, at(1000));
+        queue.level(at(3));
+        assert_eq!(queue.next(at(3)), Some(Key::Nad(Name::new("a", "x"))));
+        assert_eq!(queue.next(at(3)), Some(Key::Network(Name::new("a", "x"))));
+        assert_eq!(queue.next(at(3)), Some(Key::Node("n1".into())));
+        assert_eq!(queue.next(at(3)), None);
+        assert_eq!(queue.len(), 1);
     }
 
     #[test]

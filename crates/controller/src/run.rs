@@ -21,16 +21,33 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// lease. An error means that this process must end and be started again.
 pub fn run(options: Options) -> Result<(), Error> {
     check(&options)?;
+    event_loop()?.block_on(async {
+        let mut term = signal(SignalKind::terminate()).map_err(Error::Signal)?;
+        let mut int = signal(SignalKind::interrupt()).map_err(Error::Signal)?;
+        let asked = async {
+            tokio::select! {
+                _ = term.recv() => {}
+                _ = int.recv() => {}
+            }
+        };
+        until(options, asked).await
+    })
+}
+
+/// The same until `stop` is there: for a process that does more than this.
+pub fn run_until(options: Options, stop: impl Future<Output = ()>) -> Result<(), Error> {
+    check(&options)?;
+    event_loop()?.block_on(until(options, stop))
+}
+
+fn event_loop() -> Result<tokio::runtime::Runtime, Error> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(Error::Runtime)?
-        .block_on(until_asked_to_stop(options))
+        .map_err(Error::Runtime)
 }
 
-async fn until_asked_to_stop(options: Options) -> Result<(), Error> {
-    let mut term = signal(SignalKind::terminate()).map_err(Error::Signal)?;
-    let mut int = signal(SignalKind::interrupt()).map_err(Error::Signal)?;
+async fn until(options: Options, stop: impl Future<Output = ()>) -> Result<(), Error> {
     let client = client(&options).await?;
     let readiness = Readiness::default();
     let metrics = Arc::new(Metrics::default());
@@ -42,8 +59,7 @@ async fn until_asked_to_stop(options: Options) -> Result<(), Error> {
         }
     };
     let ended = tokio::select! {
-        _ = term.recv() => Ok(()),
-        _ = int.recv() => Ok(()),
+        () = stop => Ok(()),
         result = served => result,
         result = lead(client, &options, &mut election, &readiness, &metrics) => result,
     };

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Resource, ResourceExt};
 use plexus_api::objects::{Network, NetworkSpec};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const API_VERSION: &str = "k8s.cni.cncf.io/v1";
 const KIND: &str = "NetworkAttachmentDefinition";
@@ -29,16 +29,17 @@ impl Engine {
             return Ok(());
         }
         let Reading { wish, warnings } = read(&nad);
+        match (wish, net) {
+            (Wish::Unclear(why), _) => self.warn(name, &nad, "InvalidConfig", &why).await?,
+            (Wish::Nothing, None) => {}
+            (Wish::Nothing, Some(net)) => self.nad_asks_no_more(name, &nad, &net).await?,
+            (Wish::Network(spec), None) => self.create_for(name, &nad, &spec).await?,
+            (Wish::Network(spec), Some(net)) => self.follow(name, &nad, &net, &spec).await?,
+        }
         for warning in warnings {
             self.warn(name, &nad, "ConfigWarning", &warning).await?;
         }
-        match (wish, net) {
-            (Wish::Unclear(why), _) => self.warn(name, &nad, "InvalidConfig", &why).await,
-            (Wish::Nothing, None) => Ok(()),
-            (Wish::Nothing, Some(net)) => self.nad_asks_no_more(name, &nad, &net).await,
-            (Wish::Network(spec), None) => self.create_for(name, &nad, &spec).await,
-            (Wish::Network(spec), Some(net)) => self.follow(name, &nad, &net, &spec).await,
-        }
+        Ok(())
     }
 
     /// What a network is, and what the NAD that it was made from asks for.
@@ -131,37 +132,62 @@ impl Engine {
         net: &Net,
         wish: &NetworkSpec,
     ) -> Result<(), Failure> {
-        let owner = net.owner.as_ref();
         if !is_made_from(net, &nad.id.uid) {
-            let of_predecessor = owner.is_some_and(|(kind, _)| kind == KIND);
-            if of_predecessor && !net.id.deleting {
-                self.cluster.delete_network(name, &net.id.uid).await?;
-            }
-            let message = if of_predecessor {
-                "waits until the Network that was made from an earlier NetworkAttachmentDefinition of this name is gone: see its status"
-            } else {
-                "there is a Network of this name that was not made from this: rename one of them; until then this refers to nothing"
-            };
-            return self.warn(name, nad, "NameTaken", message).await;
+            return self.name_taken(name, nad, net).await;
         }
         if net.id.deleting {
-            let message = "the Network that was made from this was deleted: it is made again once no pod uses it";
+            if !self.is_in_use(net) {
+                return Ok(());
+            }
+            let message = "the Network that was made from this was deleted: it is made again once \
+                           no pod uses it";
             return self.warn(name, nad, "NetworkDeleted", message).await;
         }
         let Ok(now) = &net.spec else {
             return Ok(());
         };
         let following = nad::follow(now, wish, self.is_in_use(net));
-        if !following.stays.is_empty() {
-            self.warn(name, nad, "NetworkInUse", &nad::describe(&following.stays))
-                .await?;
+        if following.anew {
+            tracing::info!(network = %name, "its NetworkAttachmentDefinition asks for another provider: made anew");
+            return self.cluster.delete_network(name, &net.id.uid).await;
         }
-        let Some(next) = following.spec else {
+        if let Some(next) = following.spec {
+            let patch = difference(now, &next);
+            self.write_spec(name, nad, net, patch).await?;
+        }
+        if following.stays.is_empty() {
             return Ok(());
+        }
+        self.warn(name, nad, "NetworkInUse", &nad::describe(&following.stays))
+            .await
+    }
+
+    /// There is a network of the NAD's name that is not the NAD's.
+    async fn name_taken(&mut self, name: &Name, nad: &Nad, net: &Net) -> Result<(), Failure> {
+        let of_predecessor = net.owner.as_ref().is_some_and(|(kind, _)| kind == KIND);
+        if of_predecessor && !net.id.deleting {
+            self.cluster.delete_network(name, &net.id.uid).await?;
+        }
+        let message = if of_predecessor {
+            "waits until the Network that was made from an earlier NetworkAttachmentDefinition of \
+             this name is gone: see its status"
+        } else {
+            "there is a Network of this name that was not made from this: rename one of them; \
+             until then this refers to nothing"
         };
+        self.warn(name, nad, "NameTaken", message).await
+    }
+
+    async fn write_spec(
+        &mut self,
+        name: &Name,
+        nad: &Nad,
+        net: &Net,
+        spec: Value,
+    ) -> Result<(), Failure> {
         match self
             .cluster
-            .patch_network(name, &net.id, None, Some(difference(now, &next)))
+            .patch_network(name, &net.id, None, Some(spec))
             .await
         {
             Ok(net) => {
@@ -211,22 +237,22 @@ fn is_made_from(net: &Net, uid: &str) -> bool {
 }
 
 /// The merge patch between two specs, in the fields that follow a NAD.
-fn difference(now: &NetworkSpec, next: &NetworkSpec) -> serde_json::Value {
+fn difference(now: &NetworkSpec, next: &NetworkSpec) -> Value {
     let mut subnets = json!(next.subnets);
     for key in now
         .subnets
         .keys()
         .filter(|key| !next.subnets.contains_key(*key))
     {
-        subnets[key] = serde_json::Value::Null;
+        subnets[key] = Value::Null;
     }
     for key in next.subnets.keys() {
         // A subnet is replaced as a whole: what the old one has besides must not linger.
         for part in ["gateway", "exclude"] {
             if subnets[key].get(part).is_none() {
-                subnets[key][part] = serde_json::Value::Null;
+                subnets[key][part] = Value::Null;
             }
         }
     }
-    json!({"provider": next.provider, "snat": next.snat, "subnets": subnets})
+    json!({"snat": next.snat, "subnets": subnets})
 }

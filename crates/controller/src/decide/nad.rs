@@ -38,7 +38,7 @@ pub(crate) fn read(
         Ok(None) => return just(Wish::Nothing),
         Err(error) => return just(Wish::Unclear(error.to_owned())),
     };
-    let (config, warnings) = match nad::config(text) {
+    let (config, mut warnings) = match nad::config(text) {
         Ok(read) => read,
         Err(problems) => return just(Wish::Unclear(problems.to_string())),
     };
@@ -49,7 +49,10 @@ pub(crate) fn read(
         };
     }
     let wish = match (nad::named(&config), Contrail::read(annotations)) {
-        (Ok(named), Ok(contrail)) => wish(named.is_some(), contrail),
+        (Ok(named), Ok(mut contrail)) => {
+            warnings.append(&mut contrail.warnings);
+            wish(named.is_some(), contrail)
+        }
         (named, contrail) => {
             let problems = [named.err(), contrail.err()].into_iter().flatten();
             Wish::Unclear(
@@ -78,34 +81,7 @@ fn wish(refers: bool, contrail: Contrail) -> Wish {
     if contrail.cidrs.is_empty() && !contrail.snat && !contrail.forwarding {
         return Wish::Nothing;
     }
-    let subnets = contrail.cidrs.iter().enumerate().map(|(i, cidr)| {
-        let subnet = Subnet {
-            cidr: *cidr,
-            gateway: None,
-            exclude: Vec::new(),
-        };
-        (key(i, contrail.cidrs.len()), subnet)
-    });
-    Wish::Network(Box::new(NetworkSpec {
-        provider: Some(
-            if contrail.forwarding {
-                "routed"
-            } else {
-                "overlay"
-            }
-            .to_owned(),
-        ),
-        subnets: subnets.collect(),
-        snat: contrail.snat && !contrail.forwarding,
-        source_check: true,
-        ..NetworkSpec::default()
-    }))
-}
-
-/// `s0`, `s1`, …, with as many digits as it takes for the order of names to be that of the list.
-fn key(index: usize, count: usize) -> String {
-    let digits = count.saturating_sub(1).max(1).ilog10() as usize + 1;
-    format!("s{index:0digits$}")
+    Wish::Network(Box::new(contrail.spec()))
 }
 
 /// How an existing Network becomes what its NAD asks for.
@@ -115,20 +91,19 @@ pub(crate) struct Following {
     pub(crate) spec: Option<NetworkSpec>,
     /// What stays although the NAD says otherwise; empty if nothing does.
     pub(crate) stays: Vec<String>,
+    /// It cannot be changed but made anew: the provider is another.
+    pub(crate) anew: bool,
 }
 
 /// `in_use`: pods are on it, or nodes have blocks of it. Then subnets may be added, not changed.
 pub(crate) fn follow(now: &NetworkSpec, wish: &NetworkSpec, in_use: bool) -> Following {
     let mut next = now.clone();
     let mut stays = Vec::new();
-    next.snat = wish.snat;
-    if now.provider_name() != wish.provider_name() {
-        if in_use {
-            stays.push(format!("provider stays {}", now.provider_name()));
-            next.snat = now.snat;
-        } else {
-            next.provider.clone_from(&wish.provider);
-        }
+    let anew = now.provider_name() != wish.provider_name();
+    if !anew {
+        next.snat = wish.snat;
+    } else if in_use {
+        stays.push(format!("provider stays {}", now.provider_name()));
     }
     let kept = now.subnets.iter().all(|(key, subnet)| {
         wish.subnets
@@ -156,7 +131,8 @@ pub(crate) fn follow(now: &NetworkSpec, wish: &NetworkSpec, in_use: bool) -> Fol
         ));
     }
     Following {
-        spec: (next != *now).then_some(next),
+        spec: (next != *now).then_some(next).filter(|_| !anew || in_use),
+        anew: anew && !in_use,
         stays,
     }
 }

@@ -55,7 +55,6 @@ pub(crate) fn is_settled(status: &NetworkStatus, users: usize, blocks: usize) ->
 pub(crate) fn problems(spec: Result<&NetworkSpec, &str>) -> Option<String> {
     match spec {
         Err(error) => Some(format!("the object cannot be read: {error}")),
-        Ok(spec) if is_external(spec) => None,
         Ok(spec) => {
             let problems = spec.problems();
             (!problems.0.is_empty()).then(|| problems.to_string())

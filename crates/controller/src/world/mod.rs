@@ -288,15 +288,18 @@ impl World {
             let edit = if add { link } else { unlink };
             for network in &record.networks {
                 edit(&mut self.records_of, network, &change.name);
-                // Only one that is going, or whose first or last user this is, is affected.
+                // One that is going says by whom it is used; others only care for the first and
+                // the last.
                 let few = self
                     .records_of
                     .get(network)
                     .is_none_or(|records| records.len() <= 1);
                 for name in self.by_uuid.get(network).into_iter().flatten() {
                     let going = self.networks.get(name).is_some_and(|net| net.id.deleting);
-                    if few || going {
+                    if few {
                         soon(work, Key::Network(name.clone()));
+                    } else if going {
+                        work.push((Key::Network(name.clone()), GATHER));
                     }
                 }
                 if few && !self.by_uuid.contains_key(network) {

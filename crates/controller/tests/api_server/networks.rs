@@ -1,0 +1,234 @@
+//! Phases, numbers, conflicts, usage and the end of networks.
+
+use crate::setting::{condition, until, with_setting};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use plexus_api::objects::{Network, Phase};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+#[test]
+fn overlay_networks_become_active_with_numbers_of_their_own_that_stay() {
+    with_setting("vni", async |setting| {
+        let running = setting.controller();
+        for i in 0..20 {
+            // The same addresses: they are apart.
+            setting
+                .network(
+                    &format!("n{i}"),
+                    json!({"subnets": {"a": {"cidr": "10.1.0.0/16"}}}),
+                )
+                .await;
+        }
+        let mut numbers = BTreeSet::new();
+        for i in 0..20 {
+            let status = setting
+                .until_status(&format!("n{i}"), |s| s.phase == Some(Phase::Active))
+                .await;
+            assert_eq!(status.observed_generation, Some(1));
+            assert_eq!(condition(&status, "SubnetConflict"), None);
+            numbers.insert(status.vni.unwrap());
+        }
+        assert_eq!(numbers.len(), 20);
+        running.stop().unwrap();
+
+        // Another controller changes nothing.
+        let versions = async || {
+            let list = setting
+                .api::<Network>()
+                .list(&Default::default())
+                .await
+                .unwrap();
+            list.items
+                .into_iter()
+                .map(|n| n.metadata.resource_version)
+                .collect::<Vec<_>>()
+        };
+        let before = versions().await;
+        let _running = setting.start(setting.options("two"));
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert_eq!(versions().await, before);
+    });
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    with_setting("wrong", async |setting| {
+        let _running = setting.controller();
+        setting
+            .network(
+                "twice",
+                json!({"subnets": {"a": {"cidr": "10.1.0.0/16"}, "b": {"cidr": "10.1.2.0/24"}}}),
+            )
+            .await;
+        let status = setting
+            .until_status("twice", |s| s.phase == Some(Phase::Failed))
+            .await;
+        let (holds, reason, message) = condition(&status, "Ready").unwrap();
+        assert_eq!((holds, reason), ("False", "InvalidSpec"));
+        assert!(message.contains("subnets"), "{message}");
+        setting
+            .network(
+                "theirs",
+                json!({"provider": "mycorp/fancy-network-provider"}),
+            )
+            .await;
+        let status = setting
+            .until_status("theirs", |s| s.phase == Some(Phase::Pending))
+            .await;
+        assert_eq!(condition(&status, "Ready").unwrap().1, "WaitingForProvider");
+        assert_eq!(status.vni, None);
+    });
+}
+
+#[test]
+fn of_two_routed_networks_that_overlap_the_younger_waits() {
+    with_setting("conflict", async |setting| {
+        let _running = setting.controller();
+        let routed = |cidr: &str| json!({"provider": "routed", "subnets": {"a": {"cidr": cidr}}});
+        setting.network("older", routed("10.201.0.0/16")).await;
+        setting
+            .until_status("older", |s| s.phase == Some(Phase::Active))
+            .await;
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        setting.network("younger", routed("10.201.7.0/24")).await;
+        let younger = setting
+            .until_status("younger", |s| s.phase == Some(Phase::Pending))
+            .await;
+        assert!(
+            condition(&younger, "SubnetConflict")
+                .unwrap()
+                .2
+                .contains("older")
+        );
+        let older = setting
+            .until_status("older", |s| condition(s, "SubnetConflict").is_some())
+            .await;
+        assert_eq!(older.phase, Some(Phase::Active));
+        assert!(
+            condition(&older, "SubnetConflict")
+                .unwrap()
+                .2
+                .contains("younger")
+        );
+
+        // The addresses of Services are taken too.
+        setting.network("services", routed("10.96.128.0/24")).await;
+        let services = setting
+            .until_status("services", |s| s.phase == Some(Phase::Pending))
+            .await;
+        assert!(
+            condition(&services, "SubnetConflict")
+                .unwrap()
+                .2
+                .contains("ServiceCIDR kubernetes")
+        );
+
+        // A Node that comes later is reported, and takes nothing away from pods.
+        let node = setting.node("n1", Some("10.201.9.0/24")).await;
+        setting
+            .until_status("older", |s| {
+                condition(s, "SubnetConflict")
+                    .unwrap()
+                    .2
+                    .contains("podCIDR")
+            })
+            .await;
+        setting.delete_node(&node).await;
+        setting
+            .api::<Network>()
+            .delete("older", &DeleteParams::default())
+            .await
+            .unwrap();
+        let younger = setting
+            .until_status("younger", |s| s.phase == Some(Phase::Active))
+            .await;
+        assert_eq!(condition(&younger, "SubnetConflict").unwrap().0, "False");
+    });
+}
+
+#[test]
+fn a_network_in_use_terminates_says_by_whom_and_goes_with_its_blocks() {
+    with_setting("in-use", async |setting| {
+        let _running = setting.controller();
+        let network = setting
+            .network("blue", json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}}))
+            .await;
+        let vni = setting
+            .until_status("blue", |s| s.phase == Some(Phase::Active))
+            .await
+            .vni;
+        let node = setting.node("n1", None).await;
+        let block = setting.block(&network, &node, "10.1.0.64/26", 1).await;
+        let pod = setting.pod("web-0", &node).await;
+        let record = setting.record(&pod, &node, &network).await;
+        let used = setting
+            .until_status("blue", |s| s.usage.as_ref().is_some_and(|u| u.blocks == 1))
+            .await;
+        let usage = used.usage.unwrap();
+        assert_eq!((usage.allocated, usage.capacity), (1, 253));
+
+        setting
+            .api::<Network>()
+            .delete("blue", &DeleteParams::default())
+            .await
+            .unwrap();
+        let status = setting
+            .until_status("blue", |s| s.phase == Some(Phase::Terminating))
+            .await;
+        let (holds, _, message) = condition(&status, "InUse").unwrap();
+        assert_eq!(holds, "True");
+        assert_eq!(
+            message,
+            format!("used by 1 pod: {}/web-0", setting.namespace)
+        );
+        assert_eq!(status.vni, vni);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(setting.has_block(&block).await);
+
+        setting.release(&record).await;
+        until("the network is gone", async || {
+            setting
+                .api::<Network>()
+                .get_opt("blue")
+                .await
+                .unwrap()
+                .is_none()
+        })
+        .await;
+        until("its block is gone", async || {
+            !setting.has_block(&block).await
+        })
+        .await;
+    });
+}
+
+#[test]
+fn conditions_of_others_stay() {
+    with_setting("others", async |setting| {
+        let _running = setting.controller();
+        setting
+            .network("blue", json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}}))
+            .await;
+        let mut status = setting
+            .until_status("blue", |s| s.phase == Some(Phase::Active))
+            .await;
+        let mut theirs = status.conditions[0].clone();
+        theirs.kind = "KernelFeature".into();
+        status.conditions.push(theirs.clone());
+        let api = setting.api::<Network>();
+        let patch = json!({"status": {"conditions": status.conditions}});
+        api.patch_status("blue", &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+            .unwrap();
+        let patch = json!({"spec": {"mtu": 1400}});
+        api.patch("blue", &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+            .unwrap();
+        let after = setting
+            .until_status("blue", |s| s.observed_generation == Some(2))
+            .await;
+        assert!(after.conditions.contains(&theirs), "{after:#?}");
+        assert_eq!(after.vni, status.vni);
+    });
+}

@@ -1,0 +1,455 @@
+//! A namespace of its own for each test, a controller on a thread, and waiting for things.
+
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::core::NamespaceResourceScope;
+use kube::{Client, Resource, ResourceExt};
+use plexus_api::objects::{Block, BlockSpec, Network, NetworkStatus, PodAttachments, crds};
+use plexus_controller::{ClusterNetwork, Error, Options, run_until};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One test at a time: each has a controller, and every controller acts on the whole cluster.
+static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+/// Where a test happens.
+pub(crate) struct Setting {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    kubeconfig: PathBuf,
+    nodes: std::sync::Mutex<Vec<String>>,
+}
+
+/// A controller that runs.
+pub(crate) struct Running {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<Result<(), Error>>>,
+}
+
+impl Running {
+    /// Asks it to stop; what it says of that.
+    pub(crate) fn stop(mut self) -> Result<(), Error> {
+        drop(self.stop.take());
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Runs a test in a namespace of its own, and removes everything of it afterwards. Without an API
+/// server to talk to it says so.
+pub(crate) fn with_setting<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Setting) -> F) {
+    let Some(kubeconfig) = std::env::var_os("PLEXUS_TEST_KUBECONFIG").map(PathBuf::from) else {
+        println!("{name} needs an API server: set PLEXUS_TEST_KUBECONFIG");
+        return;
+    };
+    let _turn = TURN
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let setting = Setting::new(name, kubeconfig).await;
+        let (client, namespace) = (setting.client.clone(), setting.namespace.clone());
+        let result =
+            futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(test(setting))).await;
+        clean(&client, &namespace).await;
+        if let Err(panic) = result {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+impl Setting {
+    async fn new(name: &str, kubeconfig: PathBuf) -> Self {
+        let read = kube::config::Kubeconfig::read_from(&kubeconfig).unwrap();
+        let config = kube::Config::from_custom_kubeconfig(read, &Default::default())
+            .await
+            .unwrap();
+        let client = Client::try_from(config).unwrap();
+        let namespace = format!("test-{name}-{:x}", std::process::id());
+        let setting = Setting {
+            client,
+            namespace,
+            kubeconfig,
+            nodes: Default::default(),
+        };
+        let api: Api<CustomResourceDefinition> = Api::all(setting.client.clone());
+        for crd in crds()
+            .iter()
+            .filter(|crd| crd.name_any().ends_with(".plexus.dev"))
+        {
+            let params = PatchParams::apply("plexus-test").force();
+            api.patch(&crd.name_any(), &params, &Patch::Apply(crd))
+                .await
+                .unwrap();
+        }
+        let space: Namespace = from(json!({"metadata": {"name": setting.namespace}}));
+        let api: Api<Namespace> = Api::all(setting.client.clone());
+        api.create(&PostParams::default(), &space).await.unwrap();
+        setting
+    }
+
+    /// As the controller of this namespace.
+    pub(crate) fn options(&self, identity: &str) -> Options {
+        Options {
+            kubeconfig: Some(self.kubeconfig.clone()),
+            namespace: self.namespace.clone(),
+            cluster_network: ClusterNetwork::Own,
+            node_grace: Duration::from_secs(2),
+            ..Options::new(identity)
+        }
+    }
+
+    pub(crate) fn start(&self, options: Options) -> Running {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            run_until(options, async {
+                let _ = stopped.await;
+            })
+        });
+        Running {
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    pub(crate) fn controller(&self) -> Running {
+        self.start(self.options("one"))
+    }
+
+    /// The NAD's kind is served: the controller has made it.
+    pub(crate) async fn until_ready(&self) {
+        until("NADs are served", async || {
+            self.nads().list(&ListParams::default()).await.is_ok()
+        })
+        .await;
+    }
+
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Makes an object of the test's namespace.
+    pub(crate) async fn create<K>(&self, object: Value) -> K
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Serialize
+            + DeserializeOwned
+            + Clone
+            + Debug,
+    {
+        self.api()
+            .create(&PostParams::default(), &from(object))
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn network(&self, name: &str, spec: Value) -> Network {
+        self.create(json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "Network", "metadata": {"name": name}, "spec": spec})).await
+    }
+
+    pub(crate) async fn nad(
+        &self,
+        name: &str,
+        annotations: Value,
+        config: &str,
+    ) -> kube::api::DynamicObject {
+        let object = json!({
+            "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+            "metadata": {"name": name, "annotations": annotations}, "spec": {"config": config}
+        });
+        self.nads()
+            .create(&PostParams::default(), &from(object))
+            .await
+            .unwrap()
+    }
+
+    pub(crate) fn nads(&self) -> Api<kube::api::DynamicObject> {
+        let kind =
+            kube::api::ApiResource::erase::<plexus_api::objects::NetworkAttachmentDefinition>(&());
+        Api::namespaced_with(self.client.clone(), &self.namespace, &kind)
+    }
+
+    /// A Node that is only an object; gone when the test is.
+    pub(crate) async fn node(&self, name: &str, pod_cidr: Option<&str>) -> Node {
+        let name = format!("{}-{name}", self.namespace);
+        self.nodes.lock().unwrap().push(name.clone());
+        let cidrs: Vec<&str> = pod_cidr.into_iter().collect();
+        let object = json!({
+            "metadata": {"name": name, "labels": {"plexus-test": self.namespace}},
+            "spec": {"podCIDR": pod_cidr, "podCIDRs": cidrs}
+        });
+        let api: Api<Node> = Api::all(self.client.clone());
+        api.create(&PostParams::default(), &from(object))
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn delete_node(&self, node: &Node) {
+        let api: Api<Node> = Api::all(self.client.clone());
+        api.delete(&node.name_any(), &DeleteParams::default())
+            .await
+            .unwrap();
+    }
+
+    /// A pod that is bound to a node.
+    pub(crate) async fn pod(&self, name: &str, node: &Node) -> Pod {
+        self.create(json!({
+            "metadata": {"name": name},
+            "spec": {"nodeName": node.name_any(), "containers": [{"name": "c", "image": "c"}]}
+        }))
+        .await
+    }
+
+    pub(crate) async fn kill_pod(&self, pod: &Pod) {
+        let now = DeleteParams::default().grace_period(0);
+        self.api::<Pod>()
+            .delete(&pod.name_any(), &now)
+            .await
+            .unwrap();
+    }
+
+    /// The record of a pod, as its agent would write it.
+    pub(crate) async fn record(&self, pod: &Pod, node: &Node, network: &Network) -> PodAttachments {
+        let uid = pod.uid().unwrap();
+        let record: PodAttachments = self
+            .create(json!({
+                "apiVersion": "plexus.dev/v1alpha1", "kind": "PodAttachments",
+                "metadata": {"name": uid, "finalizers": ["plexus.dev/agent"]},
+                "spec": {"pod": {"name": pod.name_any(), "uid": uid}, "node": node.name_any()}
+            }))
+            .await;
+        let network = json!({
+            "namespace": self.namespace, "name": network.name_any(),
+            "uuid": network.spec.uuid.clone().unwrap_or_else(|| network.uid().unwrap())
+        });
+        let status = json!({"status": {"sandbox": "s", "attachments": [{
+            "index": 1, "total": 2, "ordinal": 0, "id": "i", "network": network, "interface": "net1", "state": "Attached"
+        }]}});
+        let api = self.api::<PodAttachments>();
+        api.patch_status(&uid, &PatchParams::default(), &Patch::Merge(&status))
+            .await
+            .unwrap();
+        record
+    }
+
+    /// What an agent does when its pod is gone.
+    pub(crate) async fn release(&self, record: &PodAttachments) {
+        let api = self.api::<PodAttachments>();
+        let none = json!({"metadata": {"finalizers": null}});
+        api.patch(
+            &record.name_any(),
+            &PatchParams::default(),
+            &Patch::Merge(&none),
+        )
+        .await
+        .unwrap();
+        let _ = api
+            .delete(&record.name_any(), &DeleteParams::default())
+            .await;
+    }
+
+    /// A block that a node claimed.
+    pub(crate) async fn block(
+        &self,
+        network: &Network,
+        node: &Node,
+        cidr: &str,
+        allocated: u64,
+    ) -> Block {
+        let uid = network.uid().unwrap();
+        let object = json!({
+            "apiVersion": "plexus.dev/v1alpha1", "kind": "Block",
+            "metadata": {
+                "name": BlockSpec::name(&uid, &cidr.parse().unwrap()),
+                "labels": {"plexus.dev/node": node.name_any(), "plexus.dev/network": uid, "plexus-test": self.namespace}
+            },
+            "spec": {
+                "network": {"namespace": self.namespace, "name": network.name_any(), "uid": uid},
+                "cidr": cidr, "node": node.name_any(), "nodeUID": node.uid()
+            }
+        });
+        let api: Api<Block> = Api::all(self.client.clone());
+        let block = api
+            .create(&PostParams::default(), &from(object))
+            .await
+            .unwrap();
+        let status = json!({"status": {"allocated": allocated}});
+        api.patch_status(
+            &block.name_any(),
+            &PatchParams::default(),
+            &Patch::Merge(&status),
+        )
+        .await
+        .unwrap()
+    }
+
+    /// The first subnet of a network; empty if there is none.
+    pub(crate) async fn first_subnet(&self, network: &str) -> String {
+        let found = self.api::<Network>().get_opt(network).await.unwrap();
+        let first = found.and_then(|network| network.spec.subnets.into_values().next());
+        first
+            .map(|subnet| subnet.cidr.to_string())
+            .unwrap_or_default()
+    }
+
+    pub(crate) async fn has_block(&self, block: &Block) -> bool {
+        let api: Api<Block> = Api::all(self.client.clone());
+        api.get_opt(&block.name_any()).await.unwrap().is_some()
+    }
+
+    pub(crate) async fn status(&self, network: &str) -> NetworkStatus {
+        let found = self.api::<Network>().get_opt(network).await.unwrap();
+        found.and_then(|network| network.status).unwrap_or_default()
+    }
+
+    /// Waits for a network's status to be as wished.
+    pub(crate) async fn until_status(
+        &self,
+        network: &str,
+        wish: impl Fn(&NetworkStatus) -> bool,
+    ) -> NetworkStatus {
+        let begun = Instant::now();
+        loop {
+            let status = self.status(network).await;
+            if wish(&status) {
+                return status;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{network} stays {status:#?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Waits for an Event of this reason on an object; its message.
+    pub(crate) async fn until_event(&self, object: &str, reason: &str) -> String {
+        let mut message = String::new();
+        until(&format!("Event {reason} on {object}"), async || {
+            let events = self.events(object, reason).await;
+            message = events
+                .first()
+                .and_then(|event| event.message.clone())
+                .unwrap_or_default();
+            !events.is_empty()
+        })
+        .await;
+        message
+    }
+
+    pub(crate) async fn events(&self, object: &str, reason: &str) -> Vec<Event> {
+        let fields = format!("involvedObject.name={object},reason={reason}");
+        self.api::<Event>()
+            .list(&ListParams::default().fields(&fields))
+            .await
+            .unwrap()
+            .items
+    }
+}
+
+/// Waits for something to be so.
+pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let begun = Instant::now();
+    while !so().await {
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "{what}: not within {PATIENCE:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Message of a condition that holds or does not.
+pub(crate) fn condition<'a>(
+    status: &'a NetworkStatus,
+    kind: &str,
+) -> Option<(&'a str, &'a str, &'a str)> {
+    let found = status
+        .conditions
+        .iter()
+        .find(|condition| condition.kind == kind)?;
+    Some((&found.status, &found.reason, &found.message))
+}
+
+pub(crate) fn from<K: DeserializeOwned>(value: Value) -> K {
+    serde_json::from_value(value).unwrap()
+}
+
+/// No controller of namespaces runs here, so what is in it is removed one by one.
+async fn clean(client: &Client, namespace: &str) {
+    let none = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    let (delete, list, patch) = (
+        DeleteParams::default(),
+        ListParams::default(),
+        PatchParams::default(),
+    );
+    let networks: Api<Network> = Api::namespaced(client.clone(), namespace);
+    for network in networks
+        .list(&list)
+        .await
+        .map(|list| list.items)
+        .unwrap_or_default()
+    {
+        let _ = networks.patch(&network.name_any(), &patch, &none).await;
+        let _ = networks.delete(&network.name_any(), &delete).await;
+    }
+    let records: Api<PodAttachments> = Api::namespaced(client.clone(), namespace);
+    for record in records
+        .list(&list)
+        .await
+        .map(|list| list.items)
+        .unwrap_or_default()
+    {
+        let _ = records.patch(&record.name_any(), &patch, &none).await;
+        let _ = records.delete(&record.name_any(), &delete).await;
+    }
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    for pod in pods
+        .list(&list)
+        .await
+        .map(|list| list.items)
+        .unwrap_or_default()
+    {
+        let _ = pods
+            .delete(&pod.name_any(), &delete.clone().grace_period(0))
+            .await;
+    }
+    let kind =
+        kube::api::ApiResource::erase::<plexus_api::objects::NetworkAttachmentDefinition>(&());
+    let nads: Api<kube::api::DynamicObject> =
+        Api::namespaced_with(client.clone(), namespace, &kind);
+    let _ = nads.delete_collection(&delete, &list).await;
+    let policies: Api<k8s_openapi::api::networking::v1::NetworkPolicy> =
+        Api::namespaced(client.clone(), namespace);
+    let _ = policies.delete_collection(&delete, &list).await;
+    let ours = ListParams::default().labels(&format!("plexus-test={namespace}"));
+    let _ = Api::<Block>::all(client.clone())
+        .delete_collection(&delete, &ours)
+        .await;
+    let _ = Api::<Node>::all(client.clone())
+        .delete_collection(&delete, &ours)
+        .await;
+    let _ = Api::<Namespace>::all(client.clone())
+        .delete(namespace, &delete)
+        .await;
+}

@@ -1,5 +1,11 @@
 //! Addresses from blocks of networks that nodes share: which one, and when another block is needed.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails panics"
+)]
+
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, BlockSubnet, Code, Error, Ipam};
 use plexus_core::attachment::Assigned;

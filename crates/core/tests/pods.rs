@@ -13,8 +13,7 @@ use cluster::Case;
 use plexus_api::cni::{
     Args, Body, Code, Error, FqName, How, Ipam, Native, NetConf, Provider, Runtime,
 };
-use plexus_core::resolve::{Objects, resolve};
-use plexus_core::resolve::{PodNetworks, block_ipam, named_network};
+use plexus_core::resolve::{Objects, PodNetworks, Reference, block_ipam, named_network, resolve};
 use plexus_types::IfName;
 use proptest::prelude::*;
 use serde_json::{Value, json};

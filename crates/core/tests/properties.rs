@@ -9,13 +9,13 @@
 
 use ipnet::IpNet;
 use plexus_api::cni::{
-    Bridge, Dns, Ipam, Macvlan, MacvlanMode, Native, Provider, RouteConf, Routed, Static,
+    Bridge, Dns, Ipam, Macvlan, MacvlanMode, Native, Overlay, Provider, RouteConf, Routed, Static,
 };
 use plexus_core::attachment::{Alias, Assigned, AssignedIp, DefaultRoute, Wanted};
 use plexus_core::plan::{
     Facts, LinkFacts, LinkKind, Observed, ObservedAddress, ObservedLink, ObservedNeighbour,
-    ObservedRoute, ObservedRule, Place, PodPlan, build, diff_host_ends, diff_node, diff_pod,
-    effective, node_plan, pod_plan, pod_text,
+    ObservedRoute, ObservedRule, Place, PodPlan, Underlay, build, diff_host_ends, diff_node,
+    diff_pod, effective, node_plan, pod_plan, pod_text,
 };
 use plexus_types::{ContainerId, Family, IfName, NetnsCookie, NetworkName};
 use proptest::prelude::*;
@@ -46,8 +46,26 @@ fn provider() -> impl Strategy<Value = Provider> {
             promisc_mode: f,
         })
     });
-    let routed = any::<bool>().prop_map(|ip_masq| Provider::Routed(Routed { ip_masq }));
-    prop_oneof![macvlan, bridge, routed]
+    let routed = any::<[bool; 2]>().prop_map(|[ip_masq, source_check]| {
+        Provider::Routed(Routed {
+            ip_masq,
+            not_masq: Vec::new(),
+            source_check,
+        })
+    });
+    let overlay = any::<[bool; 2]>().prop_map(|[snat, source_check]| {
+        Provider::Overlay(Overlay {
+            uid: "u-1".to_owned(),
+            vni: 4097,
+            subnets: vec![(
+                "10.1.2.0/24".parse().unwrap(),
+                "10.1.2.254".parse().unwrap(),
+            )],
+            snat,
+            source_check,
+        })
+    });
+    prop_oneof![macvlan, bridge, routed, overlay]
 }
 
 fn assigned(v4: bool, v6: bool) -> impl Strategy<Value = Assigned> {
@@ -153,6 +171,11 @@ fn plan(wanted: &Wanted, assigned: &Assigned, default_route: DefaultRoute) -> Po
     let facts = Facts {
         parent: Some(parent),
         bridge: None,
+        underlay: Some(Underlay {
+            node: "n1".to_owned(),
+            address: "192.0.2.1".parse().unwrap(),
+            mtu: 1550,
+        }),
     };
     pod_plan(
         &place,
@@ -365,7 +388,7 @@ proptest! {
 
     #[test]
     fn a_bridge_without_its_address_is_noticed((wanted, assigned, _) in case()) {
-        let plan = node_plan(&wanted.network, &wanted.native, &assigned);
+        let plan = node_plan(&wanted.network, &wanted.native, &assigned, &Facts::default());
         let mut observed = Observed::default();
         let mut bridge = link(4, "br0", "bridge");
         bridge.promisc = true;

@@ -8,7 +8,7 @@ use super::{
     Address, HostEnd, Link, LinkKind, MacvlanMode, Neighbour, NodePlan, Observed, ObservedLink,
     PodPlan, Route, Rule,
 };
-use plexus_types::{Family, IfName, Mac};
+use plexus_types::{Family, IfName, Mac, RouterName};
 use std::fmt;
 
 /// One object that is not as planned.
@@ -25,12 +25,14 @@ pub struct Difference {
 }
 
 /// A side of an attachment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Side {
     /// In the pod's namespace.
     Pod,
     /// In the node's.
     Node,
+    /// In a router's on the node.
+    Router(RouterName),
 }
 
 /// A kernel object.
@@ -59,8 +61,12 @@ pub enum State {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let prefix = if self.side == Side::Node { "node " } else { "" };
-        write!(f, "{prefix}interface {}", self.interface)?;
+        match &self.side {
+            Side::Pod => {}
+            Side::Node => f.write_str("node ")?,
+            Side::Router(router) => write!(f, "router {router} ")?,
+        }
+        write!(f, "interface {}", self.interface)?;
         match &self.object {
             Object::Link => {}
             Object::Address(address) => write!(f, ": address {}", address.net)?,
@@ -84,7 +90,7 @@ pub fn diff_pod(plan: &PodPlan, observed: &Observed) -> Vec<Difference> {
         .collect()
 }
 
-/// What the node lacks for the pod: the host ends, their routes and neighbours.
+/// What the node and its routers lack for the pod: the host ends, their routes and neighbours.
 pub fn diff_host_ends(plan: &PodPlan, observed: &Observed) -> Vec<Difference> {
     let ends = plan.links.iter().filter_map(|link| match &link.kind {
         LinkKind::Veth(end) => Some(end),
@@ -93,7 +99,8 @@ pub fn diff_host_ends(plan: &PodPlan, observed: &Observed) -> Vec<Difference> {
     ends.flat_map(|end| diff_host_end(end, observed)).collect()
 }
 
-/// What the node lacks for the networks: bridges and their addresses.
+/// What the node lacks for the networks: bridges and their addresses. Routers are compared, and made
+/// whole, where they are seen: in `kernel`.
 pub fn diff_node(plan: &NodePlan, observed: &Observed) -> Vec<Difference> {
     let mut differences = Vec::new();
     for bridge in &plan.bridges {
@@ -140,7 +147,8 @@ fn diff_link(link: &Link, observed: &Observed) -> Vec<Difference> {
 
 fn diff_host_end(end: &HostEnd, observed: &Observed) -> Vec<Difference> {
     let mut differences = Vec::new();
-    let mut side = Comparison::new(Side::Node, &end.name, observed, &mut differences);
+    let place = end.router.clone().map_or(Side::Node, Side::Router);
+    let mut side = Comparison::new(place, &end.name, observed, &mut differences);
     let Some(seen) = side.link() else {
         return differences;
     };
@@ -188,7 +196,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn push(&mut self, object: Object, state: State) {
-        let (side, interface) = (self.side, self.interface.clone());
+        let (side, interface) = (self.side.clone(), self.interface.clone());
         self.differences.push(Difference {
             side,
             interface,

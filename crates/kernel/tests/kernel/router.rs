@@ -407,3 +407,28 @@ fn two_networks_have_links_of_their_own_and_a_number_is_used_once() {
     let error = plexus_kernel::router::ensure(&first.side, &twice.router(first)).unwrap_err();
     assert!(error.to_string().contains("5091"), "{error}");
 }
+
+#[test]
+fn an_underlay_of_ipv6_carries_both_families() {
+    let fabric = Fabric::new();
+    let blue = Network::new("blue", 5111);
+    let underlays = ["2001:db8::11", "2001:db8::12"];
+    for (i, node) in fabric.nodes.iter().enumerate() {
+        let router = blue.router_at(underlays[i], &node.name);
+        node.ensure(&router);
+        let mut remotes = blue.remotes(&fabric, node);
+        remotes[0].underlay = underlays[1 - i].parse().unwrap();
+        router::set_remotes(&node.side, &router, &remotes).unwrap();
+        assert_eq!(node.ensure(&router), Vec::<String>::new());
+        assert_eq!(
+            router::set_remotes(&node.side, &router, &remotes).unwrap(),
+            0
+        );
+    }
+    let (one, _) = fabric.nodes[0].pod_of(&blue, "one", &["10.7.0.2/32", "fd00:7::2/128"]);
+    let (_far, _) = fabric.nodes[1].pod_of(&blue, "far", &["10.7.1.2/32", "fd00:7:0:1::2/128"]);
+    assert!(one.ns.pings("10.7.1.2") && one.ns.pings("fd00:7:0:1::2"));
+    // Back to IPv4: the device is made anew, and what it led to is told again.
+    fabric.network(&blue);
+    assert!(one.ns.pings("10.7.1.2") && one.ns.pings("fd00:7:0:1::2"));
+}

@@ -35,7 +35,14 @@ pub(crate) fn test(place: &Place) -> Result<()> {
     let _alone = lock::build_directory(place)?;
     let plexus = dev_binaries(place)?;
     let mut tests = cargo(place)?;
-    tests.args(["test", "-p", "plexus-kubekit", "--features", "e2e"]);
+    tests.args([
+        "test",
+        "-p",
+        "plexus-kubekit",
+        "--features",
+        "e2e",
+        "--no-fail-fast",
+    ]);
     in_lab(place, FOR_TESTS, &plexus, tests)
 }
 

@@ -1,5 +1,10 @@
 //! The examples parse as kubectl parses them, say what their documents say, and every network that
 //! one of their pods names is there.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on ends"
+)]
 
 use plexus_api::nad::{self, Contrail};
 use plexus_api::objects::NetworkSpec;

@@ -1,0 +1,151 @@
+//! Create, read, replace, delete.
+
+use crate::place::{a_map, refused, test, version};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, PostParams};
+use serde_json::json;
+
+#[test]
+fn the_server_fills_in_what_is_its_own() {
+    test("fill", |place| async move {
+        let metadata =
+            json!({"uid": "mine", "generation": 7, "creationTimestamp": "2001-01-01T00:00:00Z"});
+        let made = place.map_with("a", metadata).await;
+        let uid = made.uid().unwrap();
+        assert!(uid.len() == 36 && uid != "mine", "{uid}");
+        assert!(version(&made) > 0);
+        let since = serde_json::to_value(made.creation_timestamp()).unwrap();
+        assert!(!since.to_string().contains("2001"), "{since}");
+        let read = place.maps().get("a").await.unwrap();
+        assert_eq!(read, made);
+        let network = serde_json::from_value(place.network("n")).unwrap();
+        let network = place
+            .networks()
+            .create(&PostParams::default(), &network)
+            .await
+            .unwrap();
+        assert_eq!(network.metadata.generation, Some(1));
+    });
+}
+
+#[test]
+fn a_name_is_taken_once() {
+    test("taken", |place| async move {
+        place.map("a").await;
+        let again = place
+            .maps()
+            .create(&PostParams::default(), &a_map("a", json!({})))
+            .await;
+        refused(again, 409, "AlreadyExists");
+    });
+}
+
+#[test]
+fn what_is_not_there_is_not_found() {
+    test("missing", |place| async move {
+        let maps = place.maps();
+        let message = refused(maps.get("a").await, 404, "NotFound");
+        assert!(message.contains("\"a\" not found"), "{message}");
+        refused(
+            maps.delete("a", &DeleteParams::default()).await,
+            404,
+            "NotFound",
+        );
+        assert!(maps.get_opt("a").await.unwrap().is_none());
+        let elsewhere: Api<ConfigMap> =
+            Api::namespaced(place.client.clone(), "conf-no-such-namespace");
+        let made = elsewhere
+            .create(&PostParams::default(), &a_map("a", json!({})))
+            .await;
+        refused(made, 404, "NotFound");
+        assert!(
+            elsewhere
+                .list(&Default::default())
+                .await
+                .unwrap()
+                .items
+                .is_empty()
+        );
+    });
+}
+
+#[test]
+fn a_generated_name_begins_as_asked_and_is_new() {
+    test("generate", |place| async move {
+        let mut map = a_map("", json!({"generateName": "made-"}));
+        map.metadata.name = None;
+        let one = place
+            .maps()
+            .create(&PostParams::default(), &map)
+            .await
+            .unwrap();
+        let two = place
+            .maps()
+            .create(&PostParams::default(), &map)
+            .await
+            .unwrap();
+        assert!(one.name_any().starts_with("made-") && one.name_any().len() == 10);
+        assert_ne!(one.name_any(), two.name_any());
+    });
+}
+
+#[test]
+fn replacing_changes_the_whole() {
+    test("replace", |place| async move {
+        let made = place.map_with("a", json!({"labels": {"x": "1"}})).await;
+        let mut map = a_map("a", json!({}));
+        map.data = Some([("b".to_owned(), "2".to_owned())].into());
+        let replaced = place
+            .maps()
+            .replace("a", &PostParams::default(), &map)
+            .await
+            .unwrap();
+        assert_eq!(replaced.data, map.data);
+        assert!(replaced.labels().is_empty());
+        assert_eq!(replaced.uid(), made.uid());
+        assert!(version(&replaced) > version(&made));
+    });
+}
+
+#[test]
+fn names_are_checked() {
+    test("names", |place| async move {
+        for bad in ["A", "a_b", "-a", "a/b"] {
+            let answer = place
+                .maps()
+                .create(&PostParams::default(), &a_map(bad, json!({})))
+                .await;
+            refused(answer, 422, "Invalid");
+        }
+        let other = place
+            .maps()
+            .replace("b", &PostParams::default(), &a_map("a", json!({})))
+            .await;
+        refused(other, 400, "BadRequest");
+    });
+}
+
+#[test]
+fn a_dry_run_answers_and_leaves_nothing() {
+    test("dry", |place| async move {
+        let dry = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        let made = place
+            .maps()
+            .create(&dry, &a_map("a", json!({})))
+            .await
+            .unwrap();
+        assert!(made.uid().is_some());
+        assert!(place.maps().get_opt("a").await.unwrap().is_none());
+        place.map("b").await;
+        let away = DeleteParams {
+            dry_run: true,
+            ..DeleteParams::default()
+        };
+        place.maps().delete("b", &away).await.unwrap();
+        assert!(place.maps().get_opt("b").await.unwrap().is_some());
+    });
+}

@@ -1,0 +1,249 @@
+//! Watches: from a version on, with what exists first, by selector; how they end.
+
+use crate::place::{PATIENCE, Place, test, version};
+use futures::{Stream, StreamExt, TryStreamExt, pin_mut};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::runtime::watcher::{self, Event};
+use serde_json::json;
+use tokio::time::timeout;
+
+/// What kind of event, about whom; the object's version.
+type Seen = (&'static str, String, u64);
+
+#[test]
+fn from_a_version_on_everything_comes_once_and_in_order() {
+    test("order", |place| async move {
+        let before = place.map("before").await;
+        let events = follow(
+            &place,
+            WatchParams::default(),
+            &before.resource_version().unwrap(),
+        )
+        .await;
+        pin_mut!(events);
+        place.map("a").await;
+        label(&place, "a", "x", Some("1")).await;
+        place.map("b").await;
+        let last = place.maps().get("a").await.unwrap();
+        place
+            .maps()
+            .delete("a", &DeleteParams::default())
+            .await
+            .unwrap();
+        let mut seen = Vec::new();
+        while seen.len() < 4 {
+            seen.push(next(&mut events).await);
+        }
+        let what: Vec<_> = seen
+            .iter()
+            .map(|(kind, name, _)| (*kind, name.as_str()))
+            .collect();
+        assert_eq!(
+            what,
+            [
+                ("added", "a"),
+                ("modified", "a"),
+                ("added", "b"),
+                ("deleted", "a")
+            ]
+        );
+        assert!(
+            seen.windows(2).all(|pair| pair[0].2 < pair[1].2),
+            "{seen:?}"
+        );
+        assert!(
+            seen[3].2 > version(&last),
+            "a deletion has a version of its own"
+        );
+    });
+}
+
+#[test]
+fn entering_and_leaving_a_selector_is_coming_and_going() {
+    test("select", |place| async move {
+        let before = place.map("a").await;
+        let wanted = WatchParams::default().labels("x=1");
+        let events = follow(&place, wanted, &before.resource_version().unwrap()).await;
+        pin_mut!(events);
+        label(&place, "a", "x", Some("1")).await;
+        label(&place, "a", "y", Some("2")).await;
+        label(&place, "a", "x", Some("3")).await;
+        let left = place.maps().get("a").await.unwrap();
+        for expected in ["added", "modified", "deleted"] {
+            let (kind, name, at) = next(&mut events).await;
+            assert_eq!((kind, name.as_str()), (expected, "a"));
+            if kind == "deleted" {
+                assert_eq!(at, version(&left));
+            }
+        }
+    });
+}
+
+#[test]
+fn what_exists_comes_first_and_its_end_is_marked() {
+    test("initial", |place| async move {
+        place.map("a").await;
+        place.map("b").await;
+        let params = WatchParams::default().initial_events();
+        let stream = place.maps().watch(&params, "").await.unwrap();
+        pin_mut!(stream);
+        let mut names = Vec::new();
+        let mark = loop {
+            match timeout(PATIENCE, stream.try_next())
+                .await
+                .unwrap()
+                .unwrap()
+                .unwrap()
+            {
+                WatchEvent::Added(map) => names.push(map.name_any()),
+                WatchEvent::Bookmark(mark) => break mark,
+                other => panic!("{other:?}"),
+            }
+        };
+        names.retain(|name| name != "kube-root-ca.crt");
+        names.sort();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(
+            mark.metadata.annotations["k8s.io/initial-events-end"],
+            "true"
+        );
+        assert!(mark.metadata.resource_version.parse::<u64>().unwrap() > 0);
+        place.map("c").await;
+        match timeout(PATIENCE, stream.try_next())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap()
+        {
+            WatchEvent::Added(map) => assert_eq!(map.name_any(), "c"),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn a_version_that_is_too_old_is_an_event_not_an_answer() {
+    test("expired", |place| async move {
+        place.map("a").await;
+        let stream = place
+            .maps()
+            .watch(&WatchParams::default(), "1")
+            .await
+            .unwrap();
+        pin_mut!(stream);
+        match timeout(PATIENCE, stream.try_next())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap()
+        {
+            WatchEvent::Error(status) => {
+                assert_eq!((status.code, status.reason.as_str()), (410, "Expired"));
+            }
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn a_watch_ends_when_its_time_is_up() {
+    test("timeout", |place| async move {
+        let made = place.map("a").await;
+        let params = WatchParams::default().timeout(1).disable_bookmarks();
+        let params = params.fields("metadata.name=a");
+        let events = place
+            .maps()
+            .watch(&params, &made.resource_version().unwrap())
+            .await
+            .unwrap();
+        let all: Vec<_> = timeout(PATIENCE, events.try_collect())
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(all.is_empty(), "{all:?}");
+    });
+}
+
+#[test]
+fn the_watcher_of_kube_works_in_both_ways() {
+    test("watcher", |place| async move {
+        for config in [
+            watcher::Config::default(),
+            watcher::Config::default().streaming_lists(),
+        ] {
+            let name = format!(
+                "m{}",
+                place
+                    .maps()
+                    .list(&ListParams::default())
+                    .await
+                    .unwrap()
+                    .items
+                    .len()
+            );
+            place.map(&name).await;
+            let events = watcher::watcher(place.maps(), config);
+            pin_mut!(events);
+            let (mut initial, mut complete) = (Vec::new(), false);
+            loop {
+                match timeout(PATIENCE, events.next())
+                    .await
+                    .unwrap()
+                    .unwrap()
+                    .unwrap()
+                {
+                    Event::InitApply(map) => initial.push(map.name_any()),
+                    Event::InitDone => {
+                        assert!(initial.contains(&name), "{initial:?}");
+                        complete = true;
+                        place.map(&format!("{name}-later")).await;
+                    }
+                    Event::Apply(map) if map.name_any() == format!("{name}-later") => break,
+                    Event::Init | Event::Apply(_) | Event::Delete(_) => {}
+                }
+            }
+            assert!(complete);
+        }
+    });
+}
+
+async fn label(place: &Place, name: &str, key: &str, value: Option<&str>) {
+    let patch = json!({"metadata": {"labels": {key: value}}});
+    place
+        .maps()
+        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
+}
+
+async fn follow(
+    place: &Place,
+    params: WatchParams,
+    from: &str,
+) -> impl Stream<Item = Result<WatchEvent<ConfigMap>, kube::Error>> + use<> {
+    place.maps().watch(&params, from).await.unwrap()
+}
+
+/// The next one that is about an object of ours.
+async fn next(
+    events: &mut (impl Stream<Item = Result<WatchEvent<ConfigMap>, kube::Error>> + Unpin),
+) -> Seen {
+    loop {
+        let event = timeout(PATIENCE, events.try_next())
+            .await
+            .expect("an event");
+        let (kind, map) = match event.unwrap().expect("the watch goes on") {
+            WatchEvent::Added(map) => ("added", map),
+            WatchEvent::Modified(map) => ("modified", map),
+            WatchEvent::Deleted(map) => ("deleted", map),
+            WatchEvent::Bookmark(_) => continue,
+            WatchEvent::Error(status) => panic!("{status:?}"),
+        };
+        // The cluster puts one of its own into every namespace.
+        if map.name_any() != "kube-root-ca.crt" {
+            return (kind, map.name_any(), version(&map));
+        }
+    }
+}

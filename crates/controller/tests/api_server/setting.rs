@@ -26,7 +26,6 @@ pub(crate) struct Setting {
     pub(crate) client: Client,
     pub(crate) namespace: String,
     kubeconfig: PathBuf,
-    nodes: std::sync::Mutex<Vec<String>>,
 }
 
 /// A controller that runs.
@@ -90,7 +89,6 @@ impl Setting {
             client,
             namespace,
             kubeconfig,
-            nodes: Default::default(),
         };
         let api: Api<CustomResourceDefinition> = Api::all(setting.client.clone());
         for crd in crds()
@@ -195,7 +193,6 @@ impl Setting {
     /// A Node that is only an object; gone when the test is.
     pub(crate) async fn node(&self, name: &str, pod_cidr: Option<&str>) -> Node {
         let name = format!("{}-{name}", self.namespace);
-        self.nodes.lock().unwrap().push(name.clone());
         let cidrs: Vec<&str> = pod_cidr.into_iter().collect();
         let object = json!({
             "metadata": {"name": name, "labels": {"plexus-test": self.namespace}},

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::failure;
+use crate::front::CLUSTER_DEFAULT;
 use crate::http::Response;
 use crate::journal::{Record, State, Stored};
 use crate::verbs::Agent;
@@ -265,10 +266,10 @@ fn instance(item: &Item<'_>) -> String {
         .unwrap_or_default()
 }
 
-/// The first network has no object that would have a name.
+/// The cluster-wide default network's, as Contrail's agent calls it.
 fn network_name(view: &View) -> &str {
     let reference = &view.reference;
-    if reference.index == 0 && reference.namespace.is_empty() && reference.source.is_empty() {
+    if reference.name == CLUSTER_DEFAULT && reference.source.is_empty() {
         "default"
     } else {
         &reference.name

@@ -1,6 +1,7 @@
 //! `PodAttachments`: what a pod has, written by its node's agent after the fact.
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Whose record it is. Named by the pod's UID, in the pod's namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,15 +16,7 @@ use serde::{Deserialize, Serialize};
         plural = "podattachments",
         namespaced,
         status = "PodAttachmentsStatus",
-        shortname = "patt",
-        printcolumn(name = "Pod", type_ = "string", json_path = ".spec.pod.name"),
-        printcolumn(name = "Node", type_ = "string", json_path = ".spec.node"),
-        printcolumn(
-            name = "Interfaces",
-            type_ = "string",
-            json_path = ".status.attachments[*].interface"
-        ),
-        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+        shortname = "patt"
     ),
     schemars(extend("x-kubernetes-validations" = super::rules::ATTACHMENTS))
 )]
@@ -59,8 +52,9 @@ pub struct NetworkRef {
     pub uuid: String,
 }
 
-/// What the pod has.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// What the pod has. Written with `interfaces`, their names in one text, which is what a table of
+/// records can show.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
 pub struct PodAttachmentsStatus {
     /// The sandbox that has them.
@@ -69,6 +63,18 @@ pub struct PodAttachmentsStatus {
     /// In order.
     #[serde(default)]
     pub attachments: Vec<AttachmentStatus>,
+}
+
+impl Serialize for PodAttachmentsStatus {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let names = self.attachments.iter().map(|one| one.interface.as_str());
+        let names: Vec<&str> = names.collect();
+        let mut status = to.serialize_struct("PodAttachmentsStatus", 3)?;
+        status.serialize_field("sandbox", &self.sandbox)?;
+        status.serialize_field("interfaces", &names.join(","))?;
+        status.serialize_field("attachments", &self.attachments)?;
+        status.end()
+    }
 }
 
 /// One attachment.

@@ -14,13 +14,7 @@ use serde::{Deserialize, Serialize};
         group = "plexus.dev",
         version = "v1alpha1",
         kind = "Block",
-        status = "BlockStatus",
-        printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.network.namespace"),
-        printcolumn(name = "Network", type_ = "string", json_path = ".spec.network.name"),
-        printcolumn(name = "CIDR", type_ = "string", json_path = ".spec.cidr"),
-        printcolumn(name = "Node", type_ = "string", json_path = ".spec.node"),
-        printcolumn(name = "Allocated", type_ = "integer", json_path = ".status.allocated"),
-        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+        status = "BlockStatus"
     ),
     schemars(extend("x-kubernetes-validations" = super::rules::BLOCK))
 )]
@@ -82,20 +76,7 @@ pub struct Gift {
 #[cfg_attr(
     feature = "objects",
     derive(kube::CustomResource, schemars::JsonSchema),
-    kube(
-        group = "plexus.dev",
-        version = "v1alpha1",
-        kind = "BlockRequest",
-        printcolumn(name = "Network", type_ = "string", json_path = ".spec.network.name"),
-        printcolumn(name = "Node", type_ = "string", json_path = ".spec.node"),
-        printcolumn(name = "Family", type_ = "string", json_path = ".spec.family"),
-        printcolumn(name = "Addresses", type_ = "integer", json_path = ".spec.addresses"),
-        printcolumn(
-            name = "Age",
-            type_ = "date",
-            json_path = ".metadata.creationTimestamp"
-        )
-    )
+    kube(group = "plexus.dev", version = "v1alpha1", kind = "BlockRequest")
 )]
 pub struct BlockRequestSpec {
     /// The network, as in a block.

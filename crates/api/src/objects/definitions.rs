@@ -6,27 +6,101 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use serde_json::{Value, json};
 
+/// What a table of objects shows: name, type, path.
+type Column = (&'static str, &'static str, &'static str);
+
+const NETWORK: [Column; 6] = [
+    ("Provider", "string", ".spec.provider"),
+    ("Phase", "string", ".status.phase"),
+    ("VNI", "integer", ".status.vni"),
+    ("Blocks", "integer", ".status.usage.blocks"),
+    ("Allocated", "integer", ".status.usage.allocated"),
+    AGE,
+];
+const BLOCK: [Column; 6] = [
+    ("Network-Namespace", "string", ".spec.network.namespace"),
+    ("Network", "string", ".spec.network.name"),
+    ("CIDR", "string", ".spec.cidr"),
+    ("Node", "string", ".spec.node"),
+    ("Allocated", "integer", ".status.allocated"),
+    AGE,
+];
+const BLOCK_REQUEST: [Column; 5] = [
+    ("Network", "string", ".spec.network.name"),
+    ("Node", "string", ".spec.node"),
+    ("Family", "string", ".spec.family"),
+    ("Addresses", "integer", ".spec.addresses"),
+    AGE,
+];
+const ATTACHMENTS: [Column; 4] = [
+    ("Pod", "string", ".spec.pod.name"),
+    ("Node", "string", ".spec.node"),
+    ("Interfaces", "string", ".status.interfaces"),
+    AGE,
+];
+const AGE: Column = ("Age", "date", ".metadata.creationTimestamp");
+
 /// The definitions of all kinds, as `kubectl apply` takes them: ours, then the NAD's.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     let ours = [
-        Network::crd(),
-        Block::crd(),
-        BlockRequest::crd(),
-        PodAttachments::crd(),
+        finished(Network::crd(), "Something that pods attach to.", &NETWORK),
+        finished(
+            Block::crd(),
+            "A part of a network's subnet that one node hands out addresses from.",
+            &BLOCK,
+        ),
+        finished(
+            BlockRequest::crd(),
+            "A node asks for addresses of a network where no block is free.",
+            &BLOCK_REQUEST,
+        ),
+        finished(
+            PodAttachments::crd(),
+            "What a pod is attached to, as its node made it.",
+            &ATTACHMENTS,
+        ),
     ];
-    let ours = ours.into_iter().map(with_plain_formats);
-    ours.chain(nad()).collect()
+    ours.into_iter().chain(nad()).collect()
 }
 
-/// The API server knows the signed formats only; the bounds are written beside them.
-fn with_plain_formats(crd: CustomResourceDefinition) -> CustomResourceDefinition {
+/// Adds what the types do not say.
+fn finished(
+    crd: CustomResourceDefinition,
+    description: &str,
+    columns: &[Column],
+) -> CustomResourceDefinition {
     let Ok(mut value) = serde_json::to_value(&crd) else {
         return crd;
     };
     plain_formats(&mut value);
+    if let Some(version) = value.pointer_mut("/spec/versions/0") {
+        let column =
+            |(name, kind, path): &Column| json!({"name": name, "type": kind, "jsonPath": path});
+        let columns: Vec<Value> = columns.iter().map(column).collect();
+        set(version, "additionalPrinterColumns", json!(columns));
+    }
+    if let Some(schema) = value.pointer_mut("/spec/versions/0/schema/openAPIV3Schema") {
+        set(schema, "description", json!(description));
+        let status = schema.pointer_mut("/properties/status/properties");
+        if let Some(status) = status.filter(|_| columns == ATTACHMENTS) {
+            let text = "Names of the interfaces, in order, with commas between.";
+            set(
+                status,
+                "interfaces",
+                json!({"type": "string", "description": text}),
+            );
+        }
+    }
     serde_json::from_value(value).unwrap_or(crd)
 }
 
+fn set(object: &mut Value, key: &str, value: Value) {
+    if let Some(map) = object.as_object_mut() {
+        map.insert(key.to_owned(), value);
+    }
+}
+
+/// The API server knows the signed formats only; the bounds are written beside them.
 fn plain_formats(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(plain_formats),

@@ -18,13 +18,7 @@ use std::net::IpAddr;
         kind = "Network",
         namespaced,
         status = "NetworkStatus",
-        shortname = "pnet",
-        printcolumn(name = "Provider", type_ = "string", json_path = ".spec.provider"),
-        printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
-        printcolumn(name = "VNI", type_ = "integer", json_path = ".status.vni"),
-        printcolumn(name = "Blocks", type_ = "integer", json_path = ".status.usage.blocks"),
-        printcolumn(name = "Allocated", type_ = "integer", json_path = ".status.usage.allocated"),
-        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+        shortname = "pnet"
     ),
     schemars(extend("x-kubernetes-validations" = super::rules::NETWORK))
 )]

@@ -269,7 +269,7 @@ fn blocks_say_whose_they_are() {
 
 #[test]
 fn records_as_in_the_reference() {
-    let wire = json!({"sandbox": "5f10db93", "attachments": [{"index": 1, "total": 3, "ordinal": 0,
+    let wire = json!({"sandbox": "5f10db93", "interfaces": "net1", "attachments": [{"index": 1, "total": 3, "ordinal": 0,
         "id": "i", "network": {"namespace": "team-a", "name": "blue", "uuid": "u"},
         "interface": "net1", "mac": "02:00:00:00:00:01", "ips": ["10.1.0.65/32"],
         "gateways": ["10.1.255.254"], "defaultRoute": [], "state": "Attached", "message": ""}]});

@@ -15,10 +15,15 @@ use plexus_core::resolve::{
     ANNOTATIONS, Objects, PodFacts, PodNetworks, Reference, Settings, named_network, pod_networks,
 };
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long an ADD waits for the caches after a restart; the shim waits a little longer.
 const SYNC: Duration = Duration::from_secs(8);
+
+/// How long an ADD waits for a network that the controller is about to make: the kubelet would try
+/// again, but only after many seconds.
+const PENDING: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
 /// The name of the cluster-wide default network, in records, and of the Network that describes it
 /// where it has blocks.
@@ -45,27 +50,17 @@ impl Agent {
             return Err(not_synced());
         }
         let (pod, api_uid) = self.pod_of(call, conf, cluster)?;
-        let settings = Settings {
-            cluster_name: kubernetes.cluster_name.clone(),
-            cluster_cidrs: kubernetes.cluster_cidrs.clone(),
-        };
+        let until = Instant::now() + PENDING;
         let PodNetworks {
             body,
             references,
             warnings,
-        } = match &conf.body {
-            Body::Named(fq_name) => named_network(
-                &pod,
-                conf.name.as_str(),
-                fq_name.as_ref(),
-                call.ifname()?,
-                &conf.runtime,
-                &settings,
-                cluster,
-            )?,
-            _ => {
-                let first = self.first_network(conf, kubernetes, cluster)?;
-                pod_networks(&pod, first, &conf.runtime, &settings, cluster)?
+        } = loop {
+            match self.resolve_front(call, conf, &pod, kubernetes, cluster) {
+                Err(error) if error.code == Code::TryAgainLater && Instant::now() < until => {
+                    std::thread::sleep(LOOK_AGAIN);
+                }
+                resolved => break resolved?,
             }
         };
         for warning in warnings {
@@ -80,6 +75,34 @@ impl Agent {
             references,
             api_uid,
         }))
+    }
+
+    /// What the call means, as far as the cluster is known now.
+    fn resolve_front(
+        &self,
+        call: &Call<'_>,
+        conf: &NetConf,
+        pod: &PodFacts,
+        kubernetes: &Kubernetes,
+        cluster: &Cluster,
+    ) -> Result<PodNetworks, Error> {
+        let settings = Settings {
+            cluster_name: kubernetes.cluster_name.clone(),
+            cluster_cidrs: kubernetes.cluster_cidrs.clone(),
+        };
+        let Body::Named(fq_name) = &conf.body else {
+            let first = self.first_network(conf, kubernetes, cluster)?;
+            return pod_networks(pod, first, &conf.runtime, &settings, cluster);
+        };
+        named_network(
+            pod,
+            conf.name.as_str(),
+            fq_name.as_ref(),
+            call.ifname()?,
+            &conf.runtime,
+            &settings,
+            cluster,
+        )
     }
 
     /// The cluster, or why there is none.

@@ -161,6 +161,7 @@ pub fn pod_networks(
             .map_err(|error| within(error, asked, index))?;
         all.push(found, asked, index)?;
     }
+    all.answer_where_asked();
     let total = u32::try_from(all.references.len()).unwrap_or(u32::MAX);
     for (index, reference) in (0..).zip(&mut all.references) {
         (reference.index, reference.total) = (index, total);
@@ -205,6 +206,23 @@ impl All {
         self.warnings.extend(found.warnings);
         Ok(())
     }
+}
+
+impl All {
+    /// A pod that is on one routed network more than once answers by the interface that was asked:
+    /// the other one may not send from its address.
+    fn answer_where_asked(&mut self) {
+        let uuids: Vec<&str> = self.references.iter().map(|r| r.uuid.as_str()).collect();
+        for (network, reference) in self.networks.iter_mut().zip(&self.references) {
+            let same = uuids.iter().filter(|uuid| **uuid == reference.uuid);
+            network.source_routing |= is_routed(network) && same.count() > 1;
+        }
+    }
+}
+
+/// Whether the network is natively routed: then a pod's source addresses may be checked.
+fn is_routed(network: &Network) -> bool {
+    matches!(&network.how, How::Native(native) if native.provider.is_routed())
 }
 
 /// Multus' `default-network`: a NAD instead of the cluster-wide default network. What the runtime

@@ -46,6 +46,20 @@ pub enum PlanError {
         /// The parent's MTU.
         parent_mtu: u32,
     },
+    /// The MTU leaves no room for what the tunnel adds.
+    #[error(
+        "network {network}: mtu {mtu} is greater than {fits}, which is what a tunnel over this node's underlay (MTU {underlay}) carries"
+    )]
+    DoesNotFit {
+        /// Whose configuration.
+        network: NetworkName,
+        /// The MTU asked for.
+        mtu: u32,
+        /// The greatest that is possible.
+        fits: u32,
+        /// The underlay's MTU.
+        underlay: u32,
+    },
     /// IPv6 does not work with so small an MTU.
     #[error("network {network}: mtu {mtu} is less than 1280, which IPv6 needs")]
     MtuTooSmall {
@@ -109,6 +123,9 @@ impl PlanError {
             PlanError::NoMaster { .. } => "name a link of the node in `master`",
             PlanError::MtuTooLarge { .. } => {
                 "leave `mtu` out to take the master's, or raise the master's MTU"
+            }
+            PlanError::DoesNotFit { .. } => {
+                "leave `mtu` out to take what fits, or raise the MTU of the underlay"
             }
             PlanError::MtuTooSmall { .. } => "raise `mtu`, or use IPv4 addresses only",
             PlanError::NotABridge { .. } => "choose another name in `bridge`, or rename that link",

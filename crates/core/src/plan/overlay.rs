@@ -17,16 +17,20 @@ fn overhead(local: IpAddr) -> u32 {
 
 /// The MTU of a pod's link: as asked for, else what fits through the underlay.
 pub(super) fn mtu(wanted: &Wanted, facts: &Facts) -> Result<u32, PlanError> {
-    let underlay = facts
-        .underlay
-        .as_ref()
-        .ok_or_else(|| PlanError::NoUnderlay {
-            network: wanted.network.clone(),
-        })?;
-    Ok(wanted
-        .native
-        .mtu
-        .unwrap_or_else(|| underlay.mtu.saturating_sub(overhead(underlay.address))))
+    let network = || wanted.network.clone();
+    let underlay = facts.underlay.as_ref();
+    let underlay = underlay.ok_or_else(|| PlanError::NoUnderlay { network: network() })?;
+    let fits = underlay.mtu.saturating_sub(overhead(underlay.address));
+    match wanted.native.mtu {
+        Some(mtu) if mtu > fits => Err(PlanError::DoesNotFit {
+            network: network(),
+            mtu,
+            fits,
+            underlay: underlay.mtu,
+        }),
+        Some(mtu) => Ok(mtu),
+        None => Ok(fits),
+    }
 }
 
 /// The router; none if the node does not know its own address.

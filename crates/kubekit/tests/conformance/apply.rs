@@ -121,7 +121,7 @@ fn a_dry_run_says_what_would_be() {
 fn metadata_is_shared_by_key() {
     test("metadata", |place| async move {
         let said = |key: &str| {
-            let mut said = body(json!({}));
+            let mut said = body(json!({key: "1"}));
             said["metadata"]["labels"] = json!({key: "1"});
             said["metadata"]["finalizers"] = json!([format!("conformance.example/{key}")]);
             said
@@ -137,7 +137,7 @@ fn metadata_is_shared_by_key() {
         let both = place.maps().get("m").await.unwrap();
         assert_eq!((both.labels().len(), both.finalizers().len()), (2, 2));
         for who in ["one", "two"] {
-            map(&place, who, json!({})).await.unwrap();
+            map(&place, who, json!({who: "1"})).await.unwrap();
         }
         let none = place.maps().get("m").await.unwrap();
         assert!(none.labels().is_empty() && none.finalizers().is_empty());

@@ -35,7 +35,25 @@ impl Agent {
         for stored in journal.all().map_err(|e| failure::journal(&e))? {
             self.settle_or_later(&stored, &search);
         }
+        self.restore_host_ports()?;
         self.adopt()
+    }
+
+    /// Ports of the node that lead to pods: exactly those of the journal.
+    fn restore_host_ports(&self) -> Result<(), Error> {
+        let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
+        let records = stored.into_iter().map(|one| one.record);
+        let ports: Vec<_> = records
+            .filter(|record| record.boot == self.boot)
+            .flat_map(|record| record.body.plan.host_ports)
+            .collect();
+        if let Err(error) = plexus_kernel::nft::host_ports::restore(&self.node, &ports) {
+            tracing::error!(
+                error = failure::chain(&error),
+                "cannot restore the ports of the node that lead to pods"
+            );
+        }
+        Ok(())
     }
 
     /// Looks again at what could not be settled: whether any is left.

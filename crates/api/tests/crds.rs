@@ -1,6 +1,7 @@
 //! The definitions in `deploy/crds` are those that the types give. `UPDATE=1` writes them.
 
 #![cfg(feature = "objects")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use plexus_api::objects::crds;
 use serde_json::Value;

@@ -12,6 +12,7 @@ use crate::failure;
 use crate::front::Front;
 use crate::ipam::{NotChosen, Reservation};
 use crate::journal::{Body, Record, State, Stored};
+use crate::provider;
 use crate::segment::{Made, Segment};
 use crate::verbs::Agent;
 use plexus_api::cni::{Body as ConfBody, Code, Error, NetConf, Outcome};
@@ -21,6 +22,7 @@ use plexus_core::resolve::{Resolved, resolve};
 use plexus_kernel::{NetlinkError, Netns, NetnsError, observe};
 use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName};
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// How many blocks one ADD may claim: one a family and network, as a rule.
 const MOST_CLAIMS: usize = 32;
@@ -67,7 +69,12 @@ impl Agent {
         let mut adding = self
             .prepare(call, conf, front.as_ref(), netns, cookie)
             .map_err(at)?;
-        match adding.run() {
+        let started = Instant::now();
+        let ran = adding.run();
+        let provider = provider::of_call(adding.items.iter().map(|item| &item.resolved));
+        self.metrics
+            .attached(provider, ran.is_ok(), started.elapsed());
+        match ran {
             Ok(outcome) => Ok((outcome, true)),
             Err(error) => Err(at(self.undone(&adding.record, error))),
         }

@@ -7,12 +7,14 @@ use crate::delegate;
 use crate::failure;
 use crate::ipam::host_local::{self, Locked};
 use crate::journal::{Record, Stored};
+use crate::provider;
 use crate::sandbox::{self, Sandbox};
 use crate::verbs::Agent;
 use plexus_api::cni::{Code, Error, RemainsNetwork};
 use plexus_kernel::{Netns, pod};
 use plexus_types::{ContainerId, IfName};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 impl Agent {
     /// DEL of a call. Unknown to the journal: whatever carries our mark is removed all the same.
@@ -63,6 +65,15 @@ impl Agent {
     /// does the record, marked as being removed, and it is tried again. `hint` is another path at
     /// which the namespace may be.
     pub(crate) fn undo_at(&self, record: &Record, hint: Option<&Path>) -> Result<(), Error> {
+        let started = Instant::now();
+        let undone = self.undo_all(record, hint);
+        let provider = provider::of_record(record);
+        self.metrics
+            .detached(provider, undone.is_ok(), started.elapsed());
+        undone
+    }
+
+    fn undo_all(&self, record: &Record, hint: Option<&Path>) -> Result<(), Error> {
         let journal = self.journal()?;
         let mut problems = Vec::new();
         if let Err(error) = journal.deleting(&record.container, &record.ifname) {

@@ -120,23 +120,6 @@ impl Agent {
         }
     }
 
-    /// Why no pod could be served now, if so.
-    pub(crate) fn front_is_closed(&self) -> Option<Error> {
-        let (Some(kubernetes), Some(cluster)) = (&self.options.kubernetes, self.cluster.get())
-        else {
-            return Some(not_synced());
-        };
-        if !cluster.synced() {
-            return Some(not_synced());
-        }
-        match kubernetes.cluster_network {
-            ClusterNetwork::OwnNodeCidrs => own_network(kubernetes, cluster).err(),
-            ClusterNetwork::OwnBlocks => own_blocks(kubernetes, cluster).err(),
-            ClusterNetwork::Delegate => self.other_cni.chain().err(),
-            ClusterNetwork::None => None,
-        }
-    }
-
     /// The pod's annotations, and its UID as the API has it where that is known.
     fn pod_of(
         &self,
@@ -314,7 +297,7 @@ fn unanswered(error: &crate::cluster::AskError) -> Error {
     )
 }
 
-fn not_synced() -> Error {
+pub(crate) fn not_synced() -> Error {
     Error::new(
         Code::TryAgainLater,
         "what the cluster says of its networks is not known yet",

@@ -58,5 +58,5 @@ pub use lock::LockError;
 pub use mounts::MountError;
 pub use options::{ClusterNetwork, Kubernetes, Options};
 pub use server::ListenError;
-pub use tcp::QueryListenError;
 pub use start::{StartError, probe, run};
+pub use tcp::QueryListenError;

@@ -9,7 +9,7 @@
 
 use crate::call::Call;
 use crate::cluster::Cluster;
-use crate::front::CLUSTER_DEFAULT;
+use crate::front::{CLUSTER_DEFAULT, not_synced};
 use crate::options::ClusterNetwork;
 use crate::verbs::{Agent, not_restored};
 use plexus_api::cni::{Body, Code, Error, How};
@@ -61,6 +61,12 @@ impl Agent {
     pub(crate) fn first_network_is_missing(&self) -> Option<Error> {
         let kubernetes = self.options.kubernetes.as_ref()?;
         let cluster = self.cluster.get();
+        if !cluster.is_some_and(Cluster::synced) {
+            return Some(Error {
+                code: Code::NotAvailable,
+                ..not_synced()
+            });
+        }
         let reason = match kubernetes.cluster_network {
             ClusterNetwork::None => return None,
             ClusterNetwork::Delegate => return self.other_cni.chain().err(),

@@ -127,16 +127,17 @@ async fn write_record(shared: &Shared, report: &Attached, uid: &str) -> kube::Re
         return Ok(());
     }
     let api: Api<RecordWire> = Api::namespaced(shared.client.clone(), &report.pod.namespace);
-    let how = PatchParams::apply(MANAGER).force();
     let record = record(&shared.options.node, &report.pod, uid);
+    let how = PatchParams::apply(MANAGER).force();
     api.patch(uid, &how, &Patch::Apply(record)).await?;
-    let body = json!({
-        "apiVersion": RecordWire::api_version(&()),
-        "kind": RecordWire::kind(&()),
-        "metadata": {"name": uid},
-        "status": status,
-    });
-    let made = api.patch_status(uid, &how, &Patch::Apply(body)).await?;
+    // Merged, not applied: a server with an older definition drops what it does not know, and
+    // keeps the rest.
+    let merge = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let status = Patch::Merge(json!({"status": status}));
+    let made = api.patch_status(uid, &merge, &status).await?;
     watch::take::<Records>(shared, made);
     Ok(())
 }

@@ -68,8 +68,8 @@ fn record(container: &str, address: &str) -> Record {
             },
             node: Vec::new(),
             delegates: Vec::new(),
-                references: Vec::new(),
-                api_uid: None,
+            references: Vec::new(),
+            api_uid: None,
         },
     }
 }

@@ -228,13 +228,18 @@ pub(super) async fn create(shared: &Shared, spec: &BlockSpec) -> kube::Result<Cr
 /// Keeps our blocks in the API, and says how full they are. Never ends.
 pub(super) async fn keep(shared: Arc<Shared>) {
     let mut again = true;
+    let mut written: Option<Instant> = None;
     loop {
         let looked = tokio::time::timeout(AGAIN, shared.blocks.look.notified()).await;
         if looked.is_ok() || again {
             again = !restore(&shared).await;
         }
-        if shared.blocks.used.swap(false, SeqCst) && !write_usage(&shared).await {
-            shared.blocks.touched();
+        let rested = written.is_none_or(|at| at.elapsed() >= AGAIN);
+        if rested && shared.blocks.used.swap(false, SeqCst) {
+            written = Some(Instant::now());
+            if !write_usage(&shared).await {
+                shared.blocks.touched();
+            }
         }
     }
 }

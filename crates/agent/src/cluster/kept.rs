@@ -232,3 +232,140 @@ fn unusable(meta: &ObjectMeta, status: &NetworkStatus) -> Option<String> {
 fn text(value: Option<&String>) -> String {
     value.cloned().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn wire<T: serde::de::DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_network_that_cannot_be_read_is_there_but_of_no_use() {
+        for spec in [
+            json!({"subnets": {"a": {"cidr": "not one"}}}),
+            json!({"subnets": ["a"]}),
+            json!({"unheardOf": 1}),
+            json!("text"),
+        ] {
+            let meta = json!({"name": "blue", "namespace": "a", "uid": "u"});
+            let status = json!({"phase": "Active"});
+            let seen = network(&wire(
+                json!({"metadata": meta, "spec": spec, "status": status}),
+            ));
+            assert_eq!((seen.name.as_str(), seen.uid.as_str()), ("blue", "u"));
+            assert!(
+                seen.unusable
+                    .unwrap()
+                    .starts_with("its spec cannot be read")
+            );
+        }
+        // Not even a body.
+        let bare = network(&wire(json!({"metadata": {"name": "bare"}})));
+        assert!(bare.unusable.is_some());
+    }
+
+    #[test]
+    fn a_network_is_usable_only_once_it_is_active() {
+        let with = |status: Value, deleted: bool| {
+            let deleted = deleted.then_some("2026-01-01T00:00:00Z");
+            let meta = json!({"name": "blue", "deletionTimestamp": deleted});
+            network(&wire(
+                json!({"metadata": meta, "spec": {}, "status": status}),
+            ))
+            .unusable
+        };
+        assert_eq!(with(json!({"phase": "Active"}), false), None);
+        assert_eq!(
+            with(json!({"phase": "Active"}), true).unwrap(),
+            "Terminating"
+        );
+        assert!(
+            with(Value::Null, false)
+                .unwrap()
+                .starts_with("Initializing")
+        );
+        assert!(
+            with(json!({"phase": "Unheard"}), false)
+                .unwrap()
+                .starts_with("Initializing")
+        );
+        let why = json!({"phase": "Failed", "conditions": [{"type": "Ready", "status": "False",
+            "reason": "KernelFeature", "message": "no ipvlan here", "lastTransitionTime": ""}]});
+        assert_eq!(with(why, false).unwrap(), "Failed: no ipvlan here");
+    }
+
+    #[test]
+    fn of_a_node_only_what_makes_sense_is_kept() {
+        let seen = node(&wire(json!({
+            "metadata": {"name": "n1", "uid": "u"},
+            "spec": {"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.5/24", "fd00::/64", "junk"]},
+            "status": {"addresses": [
+                {"type": "InternalIP", "address": "192.0.2.1"},
+                {"type": "InternalIP", "address": "nowhere"},
+                {"type": "ExternalIP", "address": "198.51.100.1"}]},
+        })));
+        let cidrs: Vec<String> = seen.pod_cidrs.iter().map(ToString::to_string).collect();
+        assert_eq!(cidrs, ["10.1.0.0/24", "fd00::/64"]);
+        assert_eq!(seen.addresses, ["192.0.2.1".parse::<IpAddr>().unwrap()]);
+        let old = node(&wire(json!({"spec": {"podCIDR": "10.1.0.0/24"}})));
+        assert_eq!(old.pod_cidrs.len(), 1);
+    }
+
+    #[test]
+    fn blocks_and_nads_may_be_anything() {
+        assert!(
+            block(&wire(
+                json!({"metadata": {"name": "x"}, "spec": {"cidr": 7}})
+            ))
+            .is_none()
+        );
+        assert!(block(&wire(json!({"metadata": {"name": "x"}}))).is_none());
+        let odd = nad(&wire(
+            json!({"metadata": {"name": "x"}, "spec": {"config": {"a": 1}}}),
+        ));
+        assert_eq!(odd.config, None);
+        assert_eq!(nad(&wire(json!({"spec": 3}))).config, None);
+    }
+
+    #[test]
+    fn what_nobody_reads_is_not_kept() {
+        let mut pod_wire: PodWire = wire(json!({
+            "metadata": {"name": "p", "labels": {"a": "b"}, "managedFields": [{}],
+                "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "long",
+                    "plexus.dev/networks": "blue", "kubernetes.io/config.hash": "h",
+                    "k8s.v1.cni.cncf.io/network-status": "[]"}},
+            "spec": {"hostNetwork": true, "containers": [{}]}, "status": {"phase": "Failed"},
+        }));
+        trim(&mut pod_wire.metadata, false);
+        let kept = serde_json::to_string(&pod_wire).unwrap();
+        assert!(
+            !kept.contains("long") && !kept.contains("managedFields") && !kept.contains("labels")
+        );
+        let seen = pod(&pod_wire);
+        assert!(seen.ended && seen.meta.host_network && seen.is(Some("h")));
+        assert!(!seen.is(Some("other")));
+        assert_eq!(seen.network_status, Some(digest("[]")));
+        assert_eq!(seen.meta.facts.annotations.len(), 1);
+    }
+
+    #[test]
+    fn a_record_is_compared_by_what_it_says() {
+        let status = PodAttachmentsStatus {
+            sandbox: "s".into(),
+            attachments: Vec::new(),
+        };
+        let meta = json!({"name": "u", "namespace": "a", "finalizers": ["other", FINALIZER]});
+        let seen = record(&wire(json!({"metadata": meta, "status": status})));
+        assert_eq!(
+            (seen.status, seen.finalizer),
+            (status_digest(&status), Some(1))
+        );
+        let none = record(&wire(
+            json!({"metadata": {"name": "u"}, "status": {"attachments": 3}}),
+        ));
+        assert_eq!((none.status, none.finalizer), (0, None));
+    }
+}

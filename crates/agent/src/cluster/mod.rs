@@ -147,7 +147,11 @@ impl Cluster {
         state.fabric(&options.node, &options.node_addresses, options.pod_cidrs)
     }
 
-    /// Blocks from which nothing may be issued any more.
+    /// Blocks from which nothing may be issued any more. [`blocks`](Objects::blocks) leaves them out.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "asked by tests; the log and Events tell it")
+    )]
     pub(crate) fn lost_blocks(&self) -> Vec<LostBlock> {
         self.shared.blocks.lost()
     }

@@ -10,10 +10,11 @@ use crate::engine::Engine;
 use crate::events::About;
 use crate::metrics::phase_name;
 use crate::world::Name;
+use ipnet::IpNet;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use plexus_api::objects::{Condition, Network, NetworkSpec, Subnet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
 
 const STATUS: &str = "plexus-status";
@@ -31,64 +32,27 @@ impl Engine {
             return Ok(());
         };
         let name = cluster_default(&self.options.namespace);
-        let subnets = cidrs.iter().enumerate().map(|(i, cidr)| {
-            (
-                format!("s{i}"),
-                Subnet {
-                    cidr: cidr.trunc(),
-                    gateway: None,
-                    exclude: Vec::new(),
-                },
-            )
-        });
-        let spec = NetworkSpec {
-            provider: Some("routed".to_owned()),
-            subnets: subnets.collect(),
-            snat: true,
-            source_check: true,
-            ..NetworkSpec::default()
-        };
+        let spec = default_spec(cidrs);
         let Some(net) = self.world.networks.get(&name).cloned() else {
-            if let Some(net) = self
-                .cluster
-                .create_network(&name, &Network::new(&name.name, spec))
-                .await?
-            {
+            let network = Network::new(&name.name, spec);
+            if let Some(net) = self.cluster.create_network(&name, &network).await? {
                 tracing::info!(network = %name, "made: the cluster's default network");
                 self.learn(&name, net);
             }
             return Ok(());
         };
-        let has: Vec<_> = net
-            .spec
-            .iter()
-            .flat_map(|spec| spec.subnets.values())
-            .map(|subnet| subnet.cidr.trunc())
-            .collect();
-        let wanted: Vec<_> = spec.subnets.values().map(|subnet| subnet.cidr).collect();
-        if !wanted.iter().all(|cidr| has.contains(cidr)) || has.len() != wanted.len() {
-            let about = About {
-                api_version: "plexus.dev/v1alpha1",
-                kind: "Network",
-                name: &name,
-                id: &net.id,
-            };
-            let list = |nets: &[ipnet::IpNet]| {
-                nets.iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            };
-            let message = format!(
-                "its subnets ({}) are not those that the controller was given ({}): it stays as it is",
-                list(&has),
-                list(&wanted)
-            );
-            self.events
-                .warn(&self.cluster, about, "SubnetsDiffer", &message)
-                .await?;
-        }
-        Ok(())
+        let Some(message) = net.spec.as_ref().ok().and_then(|has| differs(has, &spec)) else {
+            return Ok(());
+        };
+        let about = About {
+            api_version: "plexus.dev/v1alpha1",
+            kind: "Network",
+            name: &name,
+            id: &net.id,
+        };
+        self.events
+            .warn(&self.cluster, about, "SubnetsDiffer", &message)
+            .await
     }
 
     /// Says of a NetworkPolicy that nobody enforces it.
@@ -136,6 +100,48 @@ impl Engine {
     }
 }
 
+fn default_spec(cidrs: &[IpNet]) -> NetworkSpec {
+    let subnets = cidrs.iter().enumerate().map(|(i, cidr)| {
+        let subnet = Subnet {
+            cidr: cidr.trunc(),
+            gateway: None,
+            exclude: Vec::new(),
+        };
+        (format!("s{i:02}"), subnet)
+    });
+    NetworkSpec {
+        provider: Some("routed".to_owned()),
+        subnets: subnets.collect(),
+        snat: true,
+        source_check: true,
+        ..NetworkSpec::default()
+    }
+}
+
+/// What to say if the subnets are not those that were asked for, in whatever order.
+fn differs(has: &NetworkSpec, wanted: &NetworkSpec) -> Option<String> {
+    let nets = |spec: &NetworkSpec| -> BTreeSet<IpNet> {
+        spec.subnets
+            .values()
+            .map(|subnet| subnet.cidr.trunc())
+            .collect()
+    };
+    let list = |nets: &BTreeSet<IpNet>| {
+        nets.iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let (has, wanted) = (nets(has), nets(wanted));
+    (has != wanted).then(|| {
+        format!(
+            "its subnets ({}) are not those that the controller was given ({}): it stays as it is",
+            list(&has),
+            list(&wanted)
+        )
+    })
+}
+
 /// The conditions as JSON, from those before.
 fn conditions(before: &str, index_0: bool, policies: usize) -> String {
     let before: Vec<Condition> = serde_json::from_str(before).unwrap_or_default();
@@ -168,6 +174,24 @@ fn config_map(name: &Name, text: &str) -> ConfigMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_subnets_are_said_and_their_order_is_not() {
+        let spec = |nets: &[&str]| {
+            let nets: Vec<IpNet> = nets.iter().map(|net| net.parse().unwrap()).collect();
+            default_spec(&nets)
+        };
+        let (a, b) = (
+            spec(&["10.0.0.0/16", "fd00::/64"]),
+            spec(&["fd00::/64", "10.0.0.0/16"]),
+        );
+        assert_eq!(differs(&a, &b), None);
+        assert!(
+            differs(&a, &spec(&["10.1.0.0/16"]))
+                .unwrap()
+                .contains("(10.1.0.0/16)")
+        );
+    }
 
     #[test]
     fn policies_are_said_once_and_taken_back() {

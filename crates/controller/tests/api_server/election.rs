@@ -35,9 +35,7 @@ fn one_leads_and_another_follows_at_once_when_it_stops() {
         setting
             .network("blue", json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}}))
             .await;
-        setting
-            .until_status("blue", |s| s.phase == Some(Phase::Active))
-            .await;
+        setting.until_phase("blue", Phase::Active).await;
 
         // Somebody takes it away: the leader ends, with the reason.
         let patch = json!({"spec": {"holderIdentity": "c", "leaseDurationSeconds": 3600}});

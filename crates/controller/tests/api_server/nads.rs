@@ -1,10 +1,11 @@
 //! Networks that stand for NetworkAttachmentDefinitions.
 
-use crate::setting::{condition, until, with_setting};
+use crate::setting::{condition, from, until, with_setting};
 use kube::ResourceExt;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use plexus_api::objects::{Network, Phase};
-use serde_json::json;
+use kube::api::{DeleteParams, PostParams};
+use plexus_api::nad;
+use plexus_api::objects::{Network, NetworkStatus, Phase};
+use serde_json::{Value, json};
 use std::time::Duration;
 
 const CONTRAIL: &str = r#"{"cniVersion": "0.3.0", "type": "contrail-k8s-cni"}"#;
@@ -51,188 +52,123 @@ fn a_nad_of_ours_has_a_network_that_goes_with_it() {
 }
 
 #[test]
-fn an_edited_nad_is_followed_as_far_as_pods_allow() {
+fn an_edited_nad_that_nobody_uses_is_followed() {
     with_setting("edit", async |setting| {
         let _running = setting.controller();
         setting.until_ready().await;
-        setting
-            .nad(
-                "a",
-                json!({"opencontrail.org/cidr": "10.1.1.0/24"}),
-                CONTRAIL,
-            )
-            .await;
-        setting
-            .until_status("a", |s| s.phase == Some(Phase::Active))
-            .await;
-        let annotate = async |key: &str, value: &str| {
-            let patch = json!({"metadata": {"annotations": {key: value}}});
-            setting
-                .nads()
-                .patch("a", &PatchParams::default(), &Patch::Merge(&patch))
-                .await
-                .unwrap();
+        setting.nad("a", cidr("10.1.1.0/24"), CONTRAIL).await;
+        setting.until_phase("a", Phase::Active).await;
+        let provider = async |wish: &str| {
+            let network = setting.api::<Network>().get_opt("a").await.unwrap();
+            network.is_some_and(|network| network.spec.provider_name() == wish)
         };
-        let spec = async || {
-            setting
-                .api::<Network>()
-                .get_opt("a")
-                .await
-                .unwrap()
-                .map(|network| network.spec)
-        };
-        // Nobody uses it: everything can change, the provider by making it anew.
-        annotate("opencontrail.org/cidr", "10.1.2.0/24").await;
-        until("the new subnet", async || {
-            setting.first_subnet("a").await == "10.1.2.0/24"
-        })
-        .await;
-        annotate("opencontrail.org/ip_fabric_forwarding", "true").await;
-        until("the new provider", async || {
-            spec().await.is_some_and(|s| s.provider_name() == "routed")
-        })
-        .await;
-        annotate("opencontrail.org/ip_fabric_forwarding", "false").await;
-        until("the old provider", async || {
-            spec().await.is_some_and(|s| s.provider_name() == "overlay")
-        })
-        .await;
-        setting
-            .until_status("a", |s| s.phase == Some(Phase::Active))
-            .await;
+        setting.annotate("a", nad::CIDR, "10.1.2.0/24").await;
+        let new = async || setting.first_subnet("a").await == "10.1.2.0/24";
+        until("the new subnet", new).await;
+        // The provider of a network cannot change: it is made anew.
+        setting.annotate("a", nad::FORWARDING, "true").await;
+        until("the new provider", async || provider("routed").await).await;
+        setting.annotate("a", nad::FORWARDING, "false").await;
+        until("the old provider", async || provider("overlay").await).await;
+        setting.until_phase("a", Phase::Active).await;
+    });
+}
 
+#[test]
+fn an_edited_nad_in_use_is_followed_as_far_as_pods_allow() {
+    with_setting("edit-used", async |setting| {
+        let _running = setting.controller();
+        setting.until_ready().await;
+        setting.nad("a", cidr("10.1.2.0/24"), CONTRAIL).await;
+        setting.until_phase("a", Phase::Active).await;
         let network = setting.api::<Network>().get("a").await.unwrap();
         let node = setting.node("n1", None).await;
         let pod = setting.pod("p", &node).await;
         let _record = setting.record(&pod, &node, &network).await;
         setting.block(&network, &node, "10.1.2.0/26", 1).await;
         tokio::time::sleep(Duration::from_millis(500)).await;
-        annotate("opencontrail.org/ip_fabric_snat", "true").await;
-        until("snat", async || spec().await.is_some_and(|s| s.snat)).await;
-        annotate("opencontrail.org/cidr", "10.1.3.0/24").await;
+
+        setting.annotate("a", nad::SNAT, "true").await;
+        let snat = async || setting.api::<Network>().get("a").await.unwrap().spec.snat;
+        until("snat", snat).await;
+        setting.annotate("a", nad::CIDR, "10.1.3.0/24").await;
         let message = setting.until_event("a", "NetworkInUse").await;
         assert!(message.contains("subnets stay 10.1.2.0/24"), "{message}");
-        let status = setting
-            .until_status("a", |s| {
-                condition(s, "FollowsNad").is_some_and(|c| c.0 == "False")
-            })
-            .await;
+        let differs =
+            |s: &NetworkStatus| condition(s, "FollowsNad").is_some_and(|c| c.0 == "False");
+        let status = setting.until_status("a", differs).await;
         assert_eq!(status.phase, Some(Phase::Active));
         assert_eq!(setting.first_subnet("a").await, "10.1.2.0/24");
 
         // Deleted in use: pods keep what they have.
-        setting
-            .nads()
-            .delete("a", &DeleteParams::default())
-            .await
-            .unwrap();
-        let status = setting
-            .until_status("a", |s| s.phase == Some(Phase::Terminating))
-            .await;
+        let now = DeleteParams::default();
+        setting.nads().delete("a", &now).await.unwrap();
+        let status = setting.until_phase("a", Phase::Terminating).await;
         assert_eq!(condition(&status, "InUse").unwrap().0, "True");
     });
 }
 
 #[test]
-fn what_is_wrong_with_a_nad_is_said_once() {
+fn what_is_wrong_with_a_nad_is_said() {
     with_setting("events", async |setting| {
+        let taken = json!({"subnets": {"a": {"cidr": "10.9.0.0/24"}}});
+        setting.network("taken", taken).await;
+        let _running = setting.controller();
+        setting.until_ready().await;
+        let quotes = "{“cniVersion”: “0.3.0”, “type”: “contrail-k8s-cni”}";
+        setting.nad("taken", cidr("10.1.1.0/24"), CONTRAIL).await;
+        setting.nad("bad", cidr("10.1.1.0/33"), CONTRAIL).await;
+        setting.nad("text", json!({}), "not json").await;
+        setting.nad("quotes", cidr("10.1.1.0/24"), quotes).await;
         setting
-            .network("taken", json!({"subnets": {"a": {"cidr": "10.9.0.0/24"}}}))
+            .nad("other", json!({}), r#"{"type": "macvlan"}"#)
             .await;
+        // Legal: its configuration is in a file on the nodes.
+        let bare = json!({
+            "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+            "metadata": {"name": "bare"}
+        });
+        let params = PostParams::default();
+        setting.nads().create(&params, &from(bare)).await.unwrap();
+
+        for (name, reason, words) in [
+            ("taken", "NameTaken", "not made from this"),
+            ("bad", "InvalidConfig", "10.1.1.0/33"),
+            ("text", "InvalidConfig", "JSON"),
+            ("quotes", "ConfigWarning", "typographic"),
+        ] {
+            let message = setting.until_event(name, reason).await;
+            assert!(message.contains(words), "{name}: {message}");
+        }
+        setting.until_phase("quotes", Phase::Active).await;
+        for name in ["bad", "text", "other", "bare"] {
+            let network = setting.api::<Network>().get_opt(name).await.unwrap();
+            assert!(network.is_none(), "{name}");
+        }
+        assert_eq!(setting.first_subnet("taken").await, "10.9.0.0/24");
+    });
+}
+
+#[test]
+fn what_was_said_of_a_nad_is_not_repeated() {
+    with_setting("once", async |setting| {
         let running = setting.controller();
         setting.until_ready().await;
-        let cidr = json!({"opencontrail.org/cidr": "10.1.1.0/24"});
-        setting.nad("taken", cidr.clone(), CONTRAIL).await;
-        setting
-            .nad(
-                "bad-cidr",
-                json!({"opencontrail.org/cidr": "10.1.1.0/33"}),
-                CONTRAIL,
-            )
-            .await;
-        setting.nad("no-json", json!({}), "not json").await;
-        setting
-            .nad(
-                "quotes",
-                cidr,
-                "{“cniVersion”: “0.3.0”, “type”: “contrail-k8s-cni”}",
-            )
-            .await;
-        setting
-            .nad(
-                "other",
-                json!({}),
-                r#"{"cniVersion": "1.0.0", "type": "macvlan"}"#,
-            )
-            .await;
-        // A foreign CRD may let this in: ours prunes it to a NAD without a config.
-        let bare = json!({"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "bare"}});
-        setting
-            .nads()
-            .create(
-                &PostParams::default(),
-                &serde_json::from_value(bare).unwrap(),
-            )
-            .await
-            .unwrap();
-
-        assert!(
-            setting
-                .until_event("taken", "NameTaken")
-                .await
-                .contains("not made from this")
-        );
-        assert!(
-            setting
-                .until_event("bad-cidr", "InvalidConfig")
-                .await
-                .contains("10.1.1.0/33")
-        );
-        assert!(
-            setting
-                .until_event("no-json", "InvalidConfig")
-                .await
-                .contains("JSON")
-        );
-        assert!(
-            setting
-                .until_event("quotes", "ConfigWarning")
-                .await
-                .contains("typographic")
-        );
-        setting
-            .until_status("quotes", |s| s.phase == Some(Phase::Active))
-            .await;
-        for name in ["bad-cidr", "no-json", "other", "bare"] {
-            assert!(
-                setting
-                    .api::<Network>()
-                    .get_opt(name)
-                    .await
-                    .unwrap()
-                    .is_none(),
-                "{name}"
-            );
-        }
-        let taken = setting.api::<Network>().get("taken").await.unwrap();
-        assert_eq!(taken.spec.subnets["a"].cidr.to_string(), "10.9.0.0/24");
-
-        // Neither a restart nor an edit elsewhere repeats it.
+        setting.nad("bad", cidr("10.1.1.0/33"), CONTRAIL).await;
+        setting.until_event("bad", "InvalidConfig").await;
+        // Neither a restart nor an edit of something else repeats it.
         running.stop().unwrap();
         let _running = setting.start(setting.options("two"));
-        let patch = json!({"metadata": {"labels": {"x": "y"}}});
-        setting
-            .nads()
-            .patch("bad-cidr", &PatchParams::default(), &Patch::Merge(&patch))
-            .await
-            .unwrap();
+        setting.annotate("bad", "example.com/x", "y").await;
         tokio::time::sleep(Duration::from_secs(3)).await;
-        for (name, reason) in [
-            ("taken", "NameTaken"),
-            ("bad-cidr", "InvalidConfig"),
-            ("quotes", "ConfigWarning"),
-        ] {
-            assert_eq!(setting.events(name, reason).await.len(), 1, "{name}");
-        }
+        assert_eq!(setting.events("bad", "InvalidConfig").await.len(), 1);
+        // What is wrong now is something else.
+        setting.annotate("bad", nad::CIDR, "10.1.1.0/34").await;
+        let two = async || setting.events("bad", "InvalidConfig").await.len() == 2;
+        until("the second problem", two).await;
     });
+}
+
+fn cidr(text: &str) -> Value {
+    json!({nad::CIDR: text})
 }

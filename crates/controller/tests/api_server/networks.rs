@@ -22,9 +22,7 @@ fn overlay_networks_become_active_with_numbers_of_their_own_that_stay() {
         }
         let mut numbers = BTreeSet::new();
         for i in 0..20 {
-            let status = setting
-                .until_status(&format!("n{i}"), |s| s.phase == Some(Phase::Active))
-                .await;
+            let status = setting.until_phase(&format!("n{i}"), Phase::Active).await;
             assert_eq!(status.observed_generation, Some(1));
             assert_eq!(condition(&status, "SubnetConflict"), None);
             numbers.insert(status.vni.unwrap());
@@ -61,9 +59,7 @@ fn what_is_wrong_is_said_with_its_place() {
                 json!({"subnets": {"a": {"cidr": "10.1.0.0/16"}, "b": {"cidr": "10.1.2.0/24"}}}),
             )
             .await;
-        let status = setting
-            .until_status("twice", |s| s.phase == Some(Phase::Failed))
-            .await;
+        let status = setting.until_phase("twice", Phase::Failed).await;
         let (holds, reason, message) = condition(&status, "Ready").unwrap();
         assert_eq!((holds, reason), ("False", "InvalidSpec"));
         assert!(message.contains("subnets"), "{message}");
@@ -73,9 +69,7 @@ fn what_is_wrong_is_said_with_its_place() {
                 json!({"provider": "mycorp/fancy-network-provider"}),
             )
             .await;
-        let status = setting
-            .until_status("theirs", |s| s.phase == Some(Phase::Pending))
-            .await;
+        let status = setting.until_phase("theirs", Phase::Pending).await;
         assert_eq!(condition(&status, "Ready").unwrap().1, "WaitingForProvider");
         assert_eq!(status.vni, None);
     });
@@ -87,14 +81,10 @@ fn of_two_routed_networks_that_overlap_the_younger_waits() {
         let _running = setting.controller();
         let routed = |cidr: &str| json!({"provider": "routed", "subnets": {"a": {"cidr": cidr}}});
         setting.network("older", routed("10.201.0.0/16")).await;
-        setting
-            .until_status("older", |s| s.phase == Some(Phase::Active))
-            .await;
+        setting.until_phase("older", Phase::Active).await;
         tokio::time::sleep(Duration::from_millis(1100)).await;
         setting.network("younger", routed("10.201.7.0/24")).await;
-        let younger = setting
-            .until_status("younger", |s| s.phase == Some(Phase::Pending))
-            .await;
+        let younger = setting.until_phase("younger", Phase::Pending).await;
         assert!(
             condition(&younger, "SubnetConflict")
                 .unwrap()
@@ -114,9 +104,7 @@ fn of_two_routed_networks_that_overlap_the_younger_waits() {
 
         // The addresses of Services are taken too.
         setting.network("services", routed("10.96.128.0/24")).await;
-        let services = setting
-            .until_status("services", |s| s.phase == Some(Phase::Pending))
-            .await;
+        let services = setting.until_phase("services", Phase::Pending).await;
         assert!(
             condition(&services, "SubnetConflict")
                 .unwrap()
@@ -140,9 +128,7 @@ fn of_two_routed_networks_that_overlap_the_younger_waits() {
             .delete("older", &DeleteParams::default())
             .await
             .unwrap();
-        let younger = setting
-            .until_status("younger", |s| s.phase == Some(Phase::Active))
-            .await;
+        let younger = setting.until_phase("younger", Phase::Active).await;
         assert_eq!(condition(&younger, "SubnetConflict").unwrap().0, "False");
     });
 }
@@ -154,10 +140,7 @@ fn a_network_in_use_terminates_says_by_whom_and_goes_with_its_blocks() {
         let network = setting
             .network("blue", json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}}))
             .await;
-        let vni = setting
-            .until_status("blue", |s| s.phase == Some(Phase::Active))
-            .await
-            .vni;
+        let vni = setting.until_phase("blue", Phase::Active).await.vni;
         let node = setting.node("n1", None).await;
         let block = setting.block(&network, &node, "10.1.0.64/26", 1).await;
         let pod = setting.pod("web-0", &node).await;
@@ -173,9 +156,7 @@ fn a_network_in_use_terminates_says_by_whom_and_goes_with_its_blocks() {
             .delete("blue", &DeleteParams::default())
             .await
             .unwrap();
-        let status = setting
-            .until_status("blue", |s| s.phase == Some(Phase::Terminating))
-            .await;
+        let status = setting.until_phase("blue", Phase::Terminating).await;
         let (holds, _, message) = condition(&status, "InUse").unwrap();
         assert_eq!(holds, "True");
         assert_eq!(
@@ -210,9 +191,7 @@ fn conditions_of_others_stay() {
         setting
             .network("blue", json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}}))
             .await;
-        let mut status = setting
-            .until_status("blue", |s| s.phase == Some(Phase::Active))
-            .await;
+        let mut status = setting.until_phase("blue", Phase::Active).await;
         let mut theirs = status.conditions[0].clone();
         theirs.kind = "KernelFeature".into();
         status.conditions.push(theirs.clone());

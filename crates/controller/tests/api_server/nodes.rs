@@ -13,9 +13,7 @@ fn blocks_and_records_of_a_node_that_is_gone_return_after_the_checks() {
         let network = setting
             .network("blue", json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}}))
             .await;
-        setting
-            .until_status("blue", |s| s.phase == Some(Phase::Active))
-            .await;
+        setting.until_phase("blue", Phase::Active).await;
         let (gone, stays) = (
             setting.node("gone", None).await,
             setting.node("stays", None).await,
@@ -54,9 +52,7 @@ fn a_node_of_the_same_name_is_another_node() {
         let network = setting
             .network("blue", json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}}))
             .await;
-        setting
-            .until_status("blue", |s| s.phase == Some(Phase::Active))
-            .await;
+        setting.until_phase("blue", Phase::Active).await;
         let before = setting.node("n", None).await;
         let old = setting.block(&network, &before, "10.1.0.0/26", 1).await;
         setting.delete_node(&before).await;

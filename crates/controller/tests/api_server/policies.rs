@@ -57,9 +57,7 @@ fn the_default_network_is_made_and_made_again() {
         let _running = setting.start(options);
         let api = setting.api::<Network>();
         for _ in 0..2 {
-            let status = setting
-                .until_status("cluster-default", |s| s.phase == Some(Phase::Active))
-                .await;
+            let status = setting.until_phase("cluster-default", Phase::Active).await;
             assert_eq!(status.vni, None);
             let network = api.get("cluster-default").await.unwrap();
             assert!(network.spec.snat && network.spec.provider_name() == "routed");

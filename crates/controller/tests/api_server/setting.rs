@@ -5,7 +5,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource, ResourceExt};
-use plexus_api::objects::{Block, BlockSpec, Network, NetworkStatus, PodAttachments, crds};
+use plexus_api::objects::{Block, BlockSpec, Network, NetworkStatus, Phase, PodAttachments, crds};
 use plexus_controller::{ClusterNetwork, Error, Options, run_until};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -337,6 +337,19 @@ impl Setting {
             assert!(begun.elapsed() < PATIENCE, "{network} stays {status:#?}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    /// Waits for a network's phase.
+    pub(crate) async fn until_phase(&self, network: &str, phase: Phase) -> NetworkStatus {
+        self.until_status(network, |status| status.phase == Some(phase))
+            .await
+    }
+
+    /// Sets an annotation of a NAD.
+    pub(crate) async fn annotate(&self, nad: &str, key: &str, value: &str) {
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+        self.nads().patch(nad, &params, &patch).await.unwrap();
     }
 
     /// Waits for an Event of this reason on an object; its message.

@@ -87,10 +87,11 @@ pub fn run(options: Options) -> Result<(), StartError> {
     join_cluster(&agent)?;
     restore(&agent);
     let server = Server::bind(&socket, Arc::clone(&agent), queue)?;
+    // Before the background writes the configuration that makes a runtime execute it.
+    install::install(&agent.options)?;
     background::start(Arc::clone(&agent)).map_err(StartError::Process)?;
     fabric::start(Arc::clone(&agent)).map_err(StartError::Process)?;
     server.start();
-    install::install(&agent.options)?;
     answer_queries(&agent)?;
     tracing::info!(node = agent.options.node, socket = %socket.display(), "serving");
     let signal = signals.wait().map_err(StartError::Process)?;
@@ -124,6 +125,7 @@ fn assemble(options: Options) -> Result<Agent, StartError> {
         error
     });
     let mut delegates = delegate::Options::new(options.delegate_dirs(), options.spool());
+    delegates.root = options.host_root.clone().map(delegate::Root::new);
     delegates.allowed = options.allowed_delegates.clone();
     delegates.own = vec![options.cni_bin_dir.join("plexus-cni")];
     delegates.timeout = options.delegate_timeout;

@@ -66,7 +66,7 @@ fn what_is_not_kept_is_free_again() {
     let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
     let (a, b) = (wanted("eth0", plexus()), wanted("net1", plexus()));
     let reservation = addresses
-        .choose(&[&a, &b], &container, &cni_ifname)
+        .choose(&[a.clone(), b.clone()], &container, &cni_ifname)
         .unwrap();
     assert_eq!(addresses_of(&reservation), ["10.0.0.2", "10.0.0.3"]);
     assert_eq!(addresses.usage()[0].2, 2);
@@ -82,7 +82,9 @@ fn all_or_none() {
         .map(|i| wanted(&format!("net{i}"), plexus()))
         .collect();
     let error = addresses
-        .choose(&wanted.iter().collect::<Vec<_>>(), &container, &cni_ifname)
+        .choose(&wanted, &container, &cni_ifname)
+        .map(drop)
+        .map_err(refusal)
         .unwrap_err();
     assert!(
         error.msg.contains("net5") && error.msg.contains("10.0.0.0/29"),
@@ -99,7 +101,7 @@ fn a_replayed_address_is_not_given_out() {
         .unwrap();
     let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
     let one = wanted("eth0", plexus());
-    let reservation = addresses.choose(&[&one], &container, &cni_ifname).unwrap();
+    let reservation = addresses.choose(std::slice::from_ref(&one), &container, &cni_ifname).unwrap();
     assert_eq!(addresses_of(&reservation), ["10.0.0.3"]);
     assert!(
         addresses
@@ -119,7 +121,7 @@ fn host_local_is_written_only_when_told_to() {
         wanted("net1", host_local(&directory)),
     );
     let mut reservation = addresses
-        .choose(&[&a, &b], &container, &cni_ifname)
+        .choose(&[a.clone(), b.clone()], &container, &cni_ifname)
         .unwrap();
     assert_eq!(addresses_of(&reservation), ["10.1.0.2", "10.1.0.3"]);
     assert!(!directory.join("blue/10.1.0.2").exists());
@@ -144,7 +146,7 @@ fn one_directory_by_two_names_is_locked_once() {
     );
     let begun = std::time::Instant::now();
     let mut reservation = addresses
-        .choose(&[&a, &b], &container, &cni_ifname)
+        .choose(&[a.clone(), b.clone()], &container, &cni_ifname)
         .unwrap();
     assert!(begun.elapsed().as_secs() < 5, "it waited for itself");
     assert_eq!(addresses_of(&reservation), ["10.1.0.2", "10.1.0.3"]);
@@ -164,11 +166,20 @@ fn a_directory_that_stays_locked_is_named() {
     let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
     let one = wanted("eth0", host_local(&directory));
     let error = addresses
-        .choose(&[&one], &container, &cni_ifname)
+        .choose(std::slice::from_ref(&one), &container, &cni_ifname)
+        .map(drop)
+        .map_err(refusal)
         .unwrap_err();
     assert_eq!(error.code, Code::TryAgainLater);
     assert!(error.msg.contains(directory.to_str().unwrap()), "{error}");
     drop(held);
-    drop(addresses.choose(&[&one], &container, &cni_ifname).unwrap());
+    drop(addresses.choose(std::slice::from_ref(&one), &container, &cni_ifname).unwrap());
     std::fs::remove_dir_all(directory).unwrap();
+}
+
+fn refusal(why: NotChosen) -> Error {
+    match why {
+        NotChosen::Refused(error) => error,
+        NotChosen::NeedsBlock(needs) => needs.error,
+    }
 }

@@ -4,9 +4,7 @@ use super::asked::{self, Asked, Target};
 use super::error::{invalid, missing, within};
 use super::lookup::{Found, Lookup, without_default_route};
 use super::nad::{Means, means};
-use super::{
-    NadObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_routed, subnets,
-};
+use super::{NadObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_routed, subnets};
 use plexus_api::cni::{Body, Code, Error, FqName, Runtime};
 use plexus_api::pod::{self, NETWORKS, NetworkSelection};
 use plexus_types::IfName;

@@ -4,10 +4,12 @@
 use crate::world::{News, View, name_of};
 use futures::StreamExt;
 use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Error, Event, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
+use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 
 /// How a kind is watched.
@@ -30,7 +32,7 @@ pub(crate) async fn watch<V>(
     V: View,
     V::Object: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let stream = watcher(api, watcher::Config::default()).default_backoff();
+    let stream = watcher(api, watcher::Config::default()).backoff(Pauses::default());
     let mut stream = std::pin::pin!(stream);
     let mut begun = false;
     while let Some(item) = stream.next().await {
@@ -52,6 +54,27 @@ pub(crate) async fn watch<V>(
                 return;
             }
         }
+    }
+}
+
+/// Pauses after failures: short enough that an API server that is back is noticed at once, and the
+/// one controller of a cluster is no burden to it.
+#[derive(Default)]
+struct Pauses(u32);
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = Duration::from_millis(200).saturating_mul(1 << self.0.min(5));
+        self.0 = self.0.saturating_add(1);
+        Some(pause.min(Duration::from_secs(3)))
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.0 = 0;
     }
 }
 

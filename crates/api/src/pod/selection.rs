@@ -30,7 +30,8 @@ pub struct NetworkSelection {
     pub bandwidth: Option<Bandwidth>,
     /// `cni-args`: for `args.cni` of the plugins.
     pub cni_args: Map<String, Value>,
-    /// `default-route`: the gateways; an empty list takes the default route away and gives none.
+    /// `default-route`: the gateways; with an empty list the default route is here too, by the
+    /// network's own gateway.
     pub default_route: Option<Vec<IpAddr>>,
     /// `ipam-claim-reference`.
     pub ipam_claim: Option<String>,

@@ -3,11 +3,27 @@
 use super::admin::in_namespace;
 use super::relay::Relay;
 use super::{TestNode, report, server, until};
-use crate::cluster::ClaimRequest;
-use plexus_core::resolve::Objects;
+use crate::cluster::{ClaimError, ClaimRequest};
+use ipnet::IpNet;
+use plexus_core::resolve::{NetworkObject, Objects};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+fn claim(node: &TestNode, network: &NetworkObject) -> Result<IpNet, ClaimError> {
+    let subnet = plexus_api::cni::BlockSubnet {
+        cidr: "10.7.0.0/25".parse().unwrap(),
+        gateway: "10.7.0.126".parse().unwrap(),
+        exclude: Vec::new(),
+        block_length: Some(26),
+    };
+    node.cluster.claim(ClaimRequest {
+        network,
+        subnet: &subnet,
+        containing: None,
+        have: &[],
+    })
+}
 
 #[test]
 fn an_agent_restarted_without_the_api_serves_from_its_disk() {
@@ -62,19 +78,7 @@ fn an_agent_restarted_without_the_api_serves_from_its_disk() {
     assert_eq!(known.facts.annotations["plexus.dev/networks"], "blue");
     // What is not known is an error, never "there is none".
     assert!(node.cluster.pod(&team, "nobody", None).is_err());
-    let subnet = plexus_api::cni::BlockSubnet {
-        cidr: "10.7.0.0/25".parse().unwrap(),
-        gateway: "10.7.0.126".parse().unwrap(),
-        exclude: Vec::new(),
-        block_length: Some(26),
-    };
-    let request = ClaimRequest {
-        network: &network,
-        subnet: &subnet,
-        containing: None,
-        have: &[],
-    };
-    assert!(node.cluster.claim(request).is_err());
+    assert!(claim(&node, &network).is_err());
     node.cluster
         .attached(report(&pod, "s1", &[(&team, "blue")]));
 

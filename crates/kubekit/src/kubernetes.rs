@@ -66,11 +66,7 @@ impl Kube {
 
     /// `crictl` on a node.
     pub fn crictl(&self, node: &str, arguments: &[&str]) -> Result<Output> {
-        let program = self.lab.tools().crictl.join("crictl").display().to_string();
-        let argv: Vec<&str> = std::iter::once(program.as_str())
-            .chain(arguments.iter().copied())
-            .collect();
-        self.on_node(node, &argv)
+        crictl(&self.lab, node, arguments)
     }
 
     /// The node that a pod is bound to.
@@ -197,12 +193,7 @@ impl Cluster for Kube {
     }
 
     fn on_node(&self, node: &str, argv: &[&str]) -> Result<Output> {
-        let mut bounded = vec!["timeout", "-k", "1", LONGEST];
-        bounded.extend(argv);
-        Ok(output(command::output(
-            &self.lab.inside(node, &bounded)?,
-            "",
-        )?))
+        on_node(&self.lab, node, argv)
     }
 
     fn outside(&self, argv: &[&str]) -> Result<Output> {
@@ -211,6 +202,21 @@ impl Cluster for Kube {
         inside.extend(bounded.iter().chain(argv).map(|word| (*word).to_owned()));
         Ok(output(command::output(&inside, "")?))
     }
+}
+
+/// `crictl` on a node of a lab.
+pub(crate) fn crictl(lab: &Lab, node: &str, arguments: &[&str]) -> Result<Output> {
+    let program = lab.tools().crictl.join("crictl").display().to_string();
+    let argv: Vec<&str> = std::iter::once(program.as_str())
+        .chain(arguments.iter().copied())
+        .collect();
+    on_node(lab, node, &argv)
+}
+
+fn on_node(lab: &Lab, node: &str, argv: &[&str]) -> Result<Output> {
+    let mut bounded = vec!["timeout", "-k", "1", LONGEST];
+    bounded.extend(argv);
+    Ok(output(command::output(&lab.inside(node, &bounded)?, "")?))
 }
 
 fn output(output: std::process::Output) -> Output {

@@ -204,6 +204,12 @@ impl Lab {
         self.load(&image::plexus(&self.layout, binaries, name)?)
     }
 
+    /// Installs Plexus in a lab whose pods another CNI connects (`Cni::Bridge`), by the manifest that
+    /// the lab was asked to be made with.
+    pub fn install_plexus(&self) -> Result<()> {
+        install::install(self, &self.spec()?)
+    }
+
     /// Restarts the pods of Plexus's manifest, and waits for the new ones.
     pub fn restart_plexus(&self) -> Result<()> {
         install::restart(self, &self.spec()?)

@@ -51,6 +51,7 @@ mod install;
 pub mod kubernetes;
 mod lab;
 pub mod layout;
+pub mod multus;
 mod namespace;
 mod node;
 mod part;
@@ -60,6 +61,7 @@ pub mod relay;
 pub mod spec;
 mod sysctl;
 pub mod tools;
+pub mod truth;
 mod underlay;
 pub mod wait;
 

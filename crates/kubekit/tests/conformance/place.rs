@@ -165,14 +165,26 @@ impl Place {
         })
     }
 
-    /// A block of this test's, of a node that is not there.
-    pub(crate) fn block(&self, name: &str) -> DynamicObject {
+    /// A block of this test's, of a network that is there (else the controller would remove it at
+    /// once) and a node that is not.
+    pub(crate) async fn block(&self, name: &str) -> DynamicObject {
+        let network = serde_json::from_value(self.network("owner")).unwrap();
+        let network = self
+            .networks()
+            .create(&PostParams::default(), &network)
+            .await
+            .unwrap();
         let block = json!({
             "apiVersion": "plexus.dev/v1alpha1", "kind": "Block",
-            "metadata": {"name": format!("{}-{name}", self.namespace), "labels": {"conformance": self.namespace}},
+            "metadata": {
+                "name": format!("{}-{name}", self.namespace),
+                "labels": {"conformance": self.namespace},
+            },
             "spec": {
-                "network": {"namespace": self.namespace, "name": "none", "uid": "5b0c2b54-0000-4000-8000-000000000000"},
-                "cidr": "192.0.2.0/28", "node": "conformance", "nodeUID": "5b0c2b54-0000-4000-8000-000000000001",
+                "network": {"namespace": self.namespace, "name": "owner", "uid": network.uid()},
+                "cidr": "192.0.2.0/28",
+                "node": "conformance",
+                "nodeUID": "5b0c2b54-0000-4000-8000-000000000001",
             },
         });
         serde_json::from_value(block).unwrap()

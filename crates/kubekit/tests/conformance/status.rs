@@ -8,7 +8,7 @@ use serde_json::json;
 #[test]
 fn a_new_object_has_no_status_whatever_is_sent() {
     test("none", |place| async move {
-        let mut block = place.block("a");
+        let mut block = place.block("a").await;
         block.data["status"] = json!({"allocated": 3});
         let made = place
             .blocks()
@@ -23,7 +23,7 @@ fn a_new_object_has_no_status_whatever_is_sent() {
 #[test]
 fn writing_the_status_changes_nothing_else() {
     test("apart", |place| async move {
-        let block = place.block("a");
+        let block = place.block("a").await;
         let name = block.name_any();
         let made = place
             .blocks()
@@ -50,7 +50,7 @@ fn writing_the_status_changes_nothing_else() {
 #[test]
 fn writing_the_object_leaves_the_status() {
     test("kept", |place| async move {
-        let block = place.block("a");
+        let block = place.block("a").await;
         let name = block.name_any();
         place
             .blocks()
@@ -108,7 +108,7 @@ fn a_change_of_the_spec_is_a_generation() {
 #[test]
 fn a_status_is_applied_and_checked_like_the_rest() {
     test("applied", |place| async move {
-        let block = place.block("a");
+        let block = place.block("a").await;
         let name = block.name_any();
         place
             .blocks()

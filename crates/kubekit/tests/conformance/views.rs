@@ -11,7 +11,7 @@ const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/js
 #[test]
 fn our_columns_are_in_the_table() {
     test("table", |place| async move {
-        let block = place.block("a");
+        let block = place.block("a").await;
         place
             .blocks()
             .create(&PostParams::default(), &block)

@@ -118,13 +118,13 @@ fn open(path: &Path, node: &str) -> rusqlite::Result<Connection> {
     )?;
     file.pragma_update(None, "user_version", FORMAT)?;
     let whose: Option<String> = file
-        .query_row("SELECT body FROM objects WHERE kind = 'node'", [], |row| {
+        .query_row("SELECT body FROM objects WHERE kind = 'owner'", [], |row| {
             row.get(0)
         })
         .optional()?;
     if whose.as_deref() != Some(node) {
         file.execute("DELETE FROM objects", [])?;
-        file.execute("INSERT INTO objects VALUES ('node', '', ?1)", [node])?;
+        file.execute("INSERT INTO objects VALUES ('owner', '', ?1)", [node])?;
     }
     Ok(file)
 }
@@ -179,6 +179,7 @@ mod tests {
         disk.flush();
         drop(disk);
         let disk = Disk::open(&path, "n1");
+        assert!(disk.rows("node").is_empty());
         assert_eq!(disk.rows("network"), [("a/b".to_owned(), "1".to_owned())]);
         assert!(disk.is_complete());
         drop(disk);

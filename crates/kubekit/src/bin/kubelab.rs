@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use plexus_kubekit::layout::Layout;
 use plexus_kubekit::spec::{Binaries, Cni, PodCidrs, ProxyMode};
-use plexus_kubekit::{Cluster, Kube, Lab, Part, Spec, image, relay};
+use plexus_kubekit::{Cluster, Kube, Lab, Part, Spec, image, relay, truth};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -81,6 +81,8 @@ enum Verb {
         #[arg(long)]
         shim: Option<PathBuf>,
     },
+    /// Say everything on which API, agents, kernels and files disagree.
+    Truth(Which),
     /// Carry connections to the API server (started by `up`).
     #[command(hide = true)]
     Relay { state: PathBuf },
@@ -174,6 +176,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
             plexus,
             shim,
         } => reload(&lab(&which)?, binaries(plexus, shim))?,
+        Verb::Truth(which) => return Ok(told(&truth::disagreements(&kube(&which)?)?)),
         Verb::Relay { state } => relay::serve(&Layout::at(&state)?)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -223,6 +226,13 @@ fn lab(which: &Which) -> Result<Lab> {
 
 fn kube(which: &Which) -> Result<Kube> {
     Kube::open(Layout::of(&which.prefix)?.state())
+}
+
+fn told(disagreements: &[String]) -> ExitCode {
+    for line in disagreements {
+        println!("{line}");
+    }
+    ExitCode::from(u8::from(!disagreements.is_empty()))
 }
 
 fn shown(output: &plexus_kubekit::Output) -> ExitCode {

@@ -1,0 +1,155 @@
+//! Addresses: what the pools say is in use is in use, in the journal, the blocks in the API and
+//! host-local's directories; none twice; and nothing belongs to a Node that is gone.
+
+use super::seen::{Attachment, Node, World, string};
+use ipnet::IpNet;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+pub(super) fn compare(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) {
+    blocks(world, name, node, said);
+    for (network, subnet, used) in &node.pools {
+        let held = held(node, |one| one.network == *network, subnet);
+        if held.len() as u64 != *used {
+            said(format!(
+                "pool {subnet} of {network} counts {used}, the journal has {held:?}"
+            ));
+        }
+    }
+    for lease in &node.leases {
+        let known = node
+            .journal
+            .iter()
+            .any(|one| one.container == lease.container && one.ips.contains(&lease.address));
+        if !known {
+            said(format!(
+                "host-local's {} of {} is held for {}, which has it not",
+                lease.address, lease.network, lease.container
+            ));
+        }
+    }
+}
+
+/// What only the whole cluster can tell.
+pub(super) fn compare_all(world: &World, said: &mut dyn FnMut(String)) {
+    let mut owners: BTreeMap<(&str, IpAddr), Vec<String>> = BTreeMap::new();
+    for (name, node) in &world.nodes {
+        for one in node.journal.iter().filter(|one| !one.uuid.is_empty()) {
+            for ip in &one.ips {
+                let owner = format!("{} {} on {name}", one.pod, one.interface);
+                owners.entry((&one.uuid, *ip)).or_default().push(owner);
+            }
+        }
+    }
+    for ((_, ip), all) in owners.iter().filter(|(_, all)| all.len() > 1) {
+        said(format!(
+            "{ip} is given out {} times: {}",
+            all.len(),
+            all.join(", ")
+        ));
+    }
+    let uids: BTreeMap<String, String> = world
+        .api_nodes
+        .iter()
+        .map(|node| {
+            (
+                string(&node["metadata"]["name"]),
+                string(&node["metadata"]["uid"]),
+            )
+        })
+        .collect();
+    for block in &world.blocks {
+        let spec = &block["spec"];
+        if uids.get(&string(&spec["node"])) != Some(&string(&spec["nodeUID"])) {
+            said(format!(
+                "block {} is of Node {}, which is gone",
+                spec["cidr"], spec["node"]
+            ));
+        }
+    }
+    for record in &world.records {
+        let spec = &record["spec"];
+        if !uids.contains_key(&string(&spec["node"])) {
+            said(format!(
+                "record of pod {} is of Node {}, which is gone",
+                spec["pod"], spec["node"]
+            ));
+        }
+    }
+    usage(world, said);
+}
+
+/// What networks say of themselves.
+fn usage(world: &World, said: &mut dyn FnMut(String)) {
+    for network in &world.networks {
+        let uid = &network["metadata"]["uid"];
+        let blocks: Vec<&Value> = world
+            .blocks
+            .iter()
+            .filter(|block| block["spec"]["network"]["uid"] == *uid)
+            .collect();
+        let number = |value: &Value| value.as_u64().unwrap_or_default();
+        let sum: u64 = blocks
+            .iter()
+            .map(|one| number(&one["status"]["allocated"]))
+            .sum();
+        let told = &network["status"]["usage"];
+        if number(&told["blocks"]) != blocks.len() as u64 || number(&told["allocated"]) != sum {
+            said(format!(
+                "network {} says {told}, but it has {} blocks with {sum} addresses in use",
+                network["metadata"]["name"],
+                blocks.len()
+            ));
+        }
+    }
+}
+
+fn blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) {
+    let mut covered: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
+    let own = world
+        .blocks
+        .iter()
+        .filter(|block| block["spec"]["node"] == name);
+    for block in own {
+        let uid = string(&block["spec"]["network"]["uid"]);
+        let cidr = string(&block["spec"]["cidr"]);
+        let held = held(node, |one| one.uuid == uid, &cidr);
+        let told = block["status"]["allocated"].as_u64().unwrap_or_default();
+        if told != held.len() as u64 {
+            said(format!(
+                "block {cidr} of {} says {told} in use, the journal has {held:?}",
+                block["spec"]["network"]["name"]
+            ));
+        }
+        covered.entry(uid).or_default().extend(held);
+    }
+    let divided: BTreeSet<String> = world
+        .blocks
+        .iter()
+        .map(|block| string(&block["spec"]["network"]["uid"]))
+        .collect();
+    for one in node
+        .journal
+        .iter()
+        .filter(|one| divided.contains(&one.uuid))
+    {
+        for ip in &one.ips {
+            if !covered.get(&one.uuid).is_some_and(|all| all.contains(ip)) {
+                said(format!(
+                    "{ip} of {} {} is in no block of this node",
+                    one.pod, one.interface
+                ));
+            }
+        }
+    }
+}
+
+fn held(node: &Node, which: impl Fn(&Attachment) -> bool, subnet: &str) -> BTreeSet<IpAddr> {
+    let Ok(subnet) = subnet.parse::<IpNet>() else {
+        return BTreeSet::new();
+    };
+    let of_it = node.journal.iter().filter(|one| which(one));
+    let all = of_it.flat_map(|one| one.ips.iter().copied());
+    all.filter(|ip| subnet.contains(ip)).collect()
+}

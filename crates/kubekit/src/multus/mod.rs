@@ -114,9 +114,7 @@ pub fn start_daemons(lab: &Lab, default: &str) -> Result<()> {
             format!("KUBERNETES_SERVICE_PORT={API_PORT}"),
         );
         let own = format!("MULTUS_NODE_NAME={name}");
-        let argv = [
-            "env", &host, &port, &own, &program, "-config", &config,
-        ];
+        let argv = ["env", &host, &port, &own, &program, "-config", &config];
         process::start(layout, &process, Start::Guided, &lab.inside(&name, &argv)?)?;
         let socket = layout.node(&name).join("fs/run/multus/multus.sock");
         wait::until(&process, Duration::from_secs(30), || {
@@ -141,11 +139,11 @@ pub fn put_first(lab: &Lab, name: &str, configuration: &Value) -> Result<()> {
         .with_context(|| format!("{name} does not use {wanted}"))
 }
 
-/// Removes what [`put_first`] wrote.
+/// Removes what [`put_first`] wrote, and waits until the runtime uses another configuration.
 pub fn remove_first(lab: &Lab, name: &str) -> Result<()> {
-    let argv = lab.inside(name, &["rm", "-f", FIRST])?;
-    crate::command::run(&argv)?;
-    wait_loaded(lab, name, &|loaded| !loaded.starts_with("multus"))
+    let before = loaded(lab, name)?;
+    crate::command::run(&lab.inside(name, &["rm", FIRST])?)?;
+    wait_loaded(lab, name, &|loaded| loaded != before)
 }
 
 /// Puts a program among a node's CNI plugins.
@@ -155,7 +153,13 @@ pub fn install_program(layout: &Layout, node: &str, program: &Path) -> Result<()
     let (partial, place) = (plugins.join(".partial"), plugins.join(name));
     fs::copy(program, &partial)
         .and_then(|_| fs::rename(&partial, &place))
-        .with_context(|| format!("cannot install {} as {}", program.display(), place.display()))
+        .with_context(|| {
+            format!(
+                "cannot install {} as {}",
+                program.display(),
+                place.display()
+            )
+        })
 }
 
 const KUBECONFIG: &str = "/etc/cni/net.d/multus.d/multus.kubeconfig";
@@ -194,17 +198,25 @@ fn up(lab: &Lab) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Waits until the name of the network that the runtime gives pods is right.
+/// Waits until the name of the configuration that the runtime uses is right.
 fn wait_loaded(lab: &Lab, node: &str, right: &dyn Fn(&str) -> bool) -> Result<()> {
-    wait::until("the runtime's configuration", Duration::from_secs(20), || {
-        let text = crictl(lab, node, &["info"])?.text()?;
-        let info: Value = serde_json::from_str(&text).context("crictl printed no JSON")?;
-        let networks = info.pointer("/cniconfig/Networks").and_then(Value::as_array);
-        let loaded = networks
-            .into_iter()
-            .flatten()
-            .find(|network| network["IFName"] == "eth0")
-            .and_then(|network| network.pointer("/Config/Name")?.as_str());
-        Ok(right(loaded.unwrap_or_default()).then_some(()))
+    let patience = Duration::from_secs(20);
+    wait::until("the runtime's configuration", patience, || {
+        Ok(right(&loaded(lab, node)?).then_some(()))
     })
+}
+
+/// The name of the configuration that the runtime uses; empty if it has none.
+fn loaded(lab: &Lab, node: &str) -> Result<String> {
+    let text = crictl(lab, node, &["info"])?.text()?;
+    let info: Value = serde_json::from_str(&text).context("crictl printed no JSON")?;
+    let networks = info
+        .pointer("/cniconfig/Networks")
+        .and_then(Value::as_array);
+    let first = networks
+        .into_iter()
+        .flatten()
+        .find(|network| network["IFName"] == "eth0");
+    let name = first.and_then(|network| network.pointer("/Config/Name")?.as_str());
+    Ok(name.unwrap_or_default().to_owned())
 }

@@ -1,6 +1,7 @@
 //! What the end-to-end tests share: manifests in few words, and what a pod has got.
 #![allow(
     dead_code,
+    unreachable_pub,
     clippy::expect_used,
     clippy::panic,
     reason = "each test file uses some of it, and a test that cannot go on ends"
@@ -229,4 +230,33 @@ fn texts(pairs: &[(&str, &str)]) -> Value {
         .iter()
         .map(|(key, value)| ((*key).to_owned(), json!(value)));
     Value::Object(each.collect())
+}
+
+/// What a shell script prints on a node; it must succeed.
+pub fn on(cluster: &dyn Cluster, node: &str, script: &str) -> String {
+    let output = cluster
+        .on_node(node, &["sh", "-c", script])
+        .expect("it runs");
+    match output.text() {
+        Ok(text) => text,
+        Err(error) => panic!("{node}: {script}: {error:#}"),
+    }
+}
+
+/// A script that a node runs when the test is over, however it ends.
+pub struct Afterwards<'a> {
+    pub cluster: &'a dyn Cluster,
+    pub node: &'a str,
+    pub script: String,
+}
+
+impl Drop for Afterwards<'_> {
+    fn drop(&mut self) {
+        let run = self
+            .cluster
+            .on_node(self.node, &["sh", "-c", &self.script]);
+        if let Err(error) = run.and_then(Output::text) {
+            eprintln!("{}: {}: {error:#}", self.node, self.script);
+        }
+    }
 }

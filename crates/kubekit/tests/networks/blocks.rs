@@ -1,0 +1,44 @@
+//! Addresses of a network are finite: a pod that gets none says so, and starts when one is free.
+
+use crate::common::{PLEXUS, address, apply, event, gone, network, pod, ready};
+use plexus_kubekit::{Cluster, Kube, Namespace};
+use serde_json::json;
+
+#[test]
+fn no_free_block_is_an_error_that_says_so() {
+    let kube = Kube::shared().expect("a lab");
+    let namespace = Namespace::create(kube, "full").expect("a namespace");
+    let ns = namespace.name();
+    // Of four addresses two are usable, and one of those is the gateway's.
+    let spec = json!({"subnets": {"a": {"cidr": "10.63.0.0/30"}}});
+    apply(
+        kube,
+        &[
+            network(ns, "tiny", spec),
+            pod(ns, "first", "n1", &[(PLEXUS, "tiny")]),
+        ],
+    );
+    let (first, second, third) = (
+        namespace.pod("first"),
+        namespace.pod("second"),
+        namespace.pod("third"),
+    );
+    ready(kube, &[&first]);
+    assert_eq!(address(kube, &first, "net1", false), "10.63.0.1");
+    apply(
+        kube,
+        &[
+            pod(ns, "second", "n1", &[(PLEXUS, "tiny")]),
+            pod(ns, "third", "n2", &[(PLEXUS, "tiny")]),
+        ],
+    );
+    for pod in [&second, &third] {
+        event(kube, pod, "FailedAttach", &["tiny", "no free block", "10.63.0.0/30"]);
+    }
+    // What failed has left nothing: the address is the second's as soon as the first is gone.
+    gone(kube, &[&first]);
+    ready(kube, &[&second]);
+    assert_eq!(address(kube, &second, "net1", false), "10.63.0.1");
+    let third = kube.get(&third).expect("asked").expect("is there");
+    assert_eq!(third["status"]["phase"], "Pending");
+}

@@ -113,40 +113,42 @@ impl Agent {
         let Some(cluster) = self.cluster.get().filter(|cluster| cluster.is_live()) else {
             return;
         };
-        let Ok(journal) = self.journal() else { return };
-        let gone: Vec<(NetworkName, NodePlan)> = {
-            let kept = self.kept.lock();
-            let is_gone = |plan: &NodePlan| {
-                let mut routers = plan.routers.iter();
-                !plan.routers.is_empty()
-                    && routers.all(|router| cluster.network_by_uid(&router.uid).is_none())
-            };
-            let gone = kept.iter().filter(|(_, plan)| is_gone(plan));
-            gone.map(|(name, plan)| (name.clone(), plan.clone()))
-                .collect()
-        };
-        let Some(used) = self.routers_in_use().filter(|_| !gone.is_empty()) else {
+        let Ok(there) = plexus_kernel::router::list(&self.options.routers()) else {
             return;
         };
-        for (network, plan) in gone {
-            if plan
-                .routers
-                .iter()
-                .any(|router| used.contains(&router.name))
-            {
-                continue;
-            }
-            for router in &plan.routers {
-                if let Err(error) = plexus_kernel::router::remove(&self.node, &router.name) {
-                    tracing::error!(router = %router.name, error = failure::chain(&error), "cannot remove a router");
-                    return;
-                }
-            }
+        if there.is_empty() {
+            return;
+        }
+        let networks = cluster.networks();
+        let mut wanted: BTreeSet<RouterName> = networks
+            .iter()
+            .map(|network| RouterName::of(&network.uid))
+            .collect();
+        let Some(used) = self.routers_in_use() else {
+            return;
+        };
+        wanted.extend(used);
+        for name in there.iter().filter(|name| !wanted.contains(name)) {
+            self.remove_router(name);
+        }
+    }
+
+    fn remove_router(&self, name: &RouterName) {
+        let Ok(journal) = self.journal() else { return };
+        let has = |plan: &NodePlan| plan.routers.iter().any(|router| router.name == *name);
+        let keepers: Vec<NetworkName> = {
+            let kept = self.kept.lock();
+            let keepers = kept.iter().filter(|(_, plan)| has(plan));
+            keepers.map(|(network, _)| network.clone()).collect()
+        };
+        if let Err(error) = plexus_kernel::router::remove(&self.node, name) {
+            tracing::error!(router = %name, error = failure::chain(&error), "cannot remove a router");
+            return;
+        }
+        tracing::info!(router = %name, "the network is gone: its router is removed");
+        for network in keepers {
             match journal.unkeep(&network) {
-                Ok(()) => {
-                    tracing::info!(%network, "the network is gone: its router is removed");
-                    self.kept.lock().remove(&network);
-                }
+                Ok(()) => drop(self.kept.lock().remove(&network)),
                 Err(error) => tracing::error!(
                     error = failure::chain(&error),
                     "cannot journal that a router is removed"

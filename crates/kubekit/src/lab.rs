@@ -229,7 +229,7 @@ impl Lab {
     }
 
     /// A command line that runs on a node.
-    pub(crate) fn inside(&self, name: &str, argv: &[&str]) -> Result<Vec<String>> {
+    pub fn inside(&self, name: &str, argv: &[&str]) -> Result<Vec<String>> {
         node::inside(&self.layout, name, argv)
     }
 

@@ -1,0 +1,78 @@
+//! 50 pods with three further networks each, eight at a time.
+
+use crate::contest::{Ipam, Kind, Who, calls};
+use crate::driver::{self, Batch};
+use crate::place::{NODE, Place};
+use crate::report::{Report, Row};
+use crate::stats::Samples;
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const PODS: usize = 50;
+const CLIENTS: usize = 8;
+const ROUNDS: usize = 5;
+
+pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
+    let (pods, rounds) = if place.quick { (16, 1) } else { (PODS, ROUNDS) };
+    let mut taken = BTreeMap::<Kind, (Samples, Samples)>::new();
+    for round in 0..rounds {
+        let mut kinds = Vec::new();
+        for ipam in [Ipam::Local, Ipam::Wide] {
+            for who in [Who::Plexus, Who::Thin, Who::Thick] {
+                kinds.push(Kind::new(who, ipam, 3));
+            }
+        }
+        let turn = round % kinds.len();
+        kinds.rotate_left(turn);
+        for kind in kinds {
+            let (add, del) = wave(place, kind, pods).with_context(|| format!("{kind:?}"))?;
+            let samples = taken.entry(kind).or_default();
+            samples.0.push(add);
+            samples.1.push(del);
+        }
+    }
+    for (verb, ipam) in [
+        ("ADD", Ipam::Local),
+        ("ADD", Ipam::Wide),
+        ("DEL", Ipam::Local),
+        ("DEL", Ipam::Wide),
+    ] {
+        let of = |who| {
+            let (add, del) = taken
+                .get(&Kind::new(who, ipam, 3))
+                .cloned()
+                .unwrap_or_default();
+            if verb == "ADD" { add } else { del }
+        };
+        let addresses = match ipam {
+            Ipam::Local => "host-local",
+            Ipam::Wide => "blocks | whereabouts",
+        };
+        let ours = of(Who::Plexus);
+        let row = Row::new(format!(
+            "{pods} pods x 3, {CLIENTS} at a time: {verb}, {addresses}"
+        ))
+        .ours(&ours)
+        .thin(&of(Who::Thin))
+        .thick(&of(Who::Thick));
+        report.push(if verb == "ADD" {
+            row.aim("<= 120 ms for 50", pods == PODS && ours.median() <= 120.0)
+        } else {
+            row
+        });
+    }
+    Ok(())
+}
+
+fn wave(place: &Place, kind: Kind, pods: usize) -> Result<(Duration, Duration)> {
+    let batch = Batch {
+        clients: CLIENTS,
+        pause: Duration::from_millis(500),
+        calls: calls(place, &vec![kind; pods])?,
+    };
+    let mut taken = driver::on_node(place.kube, NODE, &[batch])?;
+    place.remove_pods()?;
+    let took = taken.pop().context("nothing was measured")?;
+    Ok((took.add_wall, took.del_wall))
+}

@@ -1,0 +1,103 @@
+//! One call after another, about one pod at a time, all kinds in every round.
+
+use crate::contest::{Ipam, Kind, Who, calls};
+use crate::driver::{self, Batch};
+use crate::place::{NODE, Place};
+use crate::report::{Report, Row};
+use crate::stats::Samples;
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const ROUNDS: usize = 100;
+const QUICK_ROUNDS: usize = 5;
+/// Rounds that are not counted.
+const WARM_UP: usize = 2;
+/// Rounds whose pods exist at the same time.
+const AT_ONCE: usize = 10;
+
+type Taken = BTreeMap<Kind, (Samples, Samples)>;
+
+pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
+    let rounds = if place.quick { QUICK_ROUNDS } else { ROUNDS };
+    let mut taken = Taken::new();
+    one_part(place, WARM_UP, 0, &mut Taken::new()).context("warming up")?;
+    for first in (0..rounds).step_by(AT_ONCE) {
+        let count = AT_ONCE.min(rounds - first);
+        one_part(place, count, first, &mut taken).with_context(|| format!("from round {first}"))?;
+    }
+    rows(&taken, report);
+    Ok(())
+}
+
+fn one_part(place: &Place, rounds: usize, first: usize, taken: &mut Taken) -> Result<()> {
+    let mut order = Vec::new();
+    for round in first..first + rounds {
+        let mut kinds = kinds();
+        let turn = round % kinds.len();
+        kinds.rotate_left(turn);
+        order.extend(kinds);
+    }
+    let batches: Vec<Batch> = calls(place, &order)?
+        .into_iter()
+        .map(|call| Batch {
+            clients: 1,
+            pause: Duration::ZERO,
+            calls: vec![call],
+        })
+        .collect();
+    let done = driver::on_node(place.kube, NODE, &batches)?;
+    for (kind, took) in order.into_iter().zip(done) {
+        let samples = taken.entry(kind).or_default();
+        samples.0.extend(took.add);
+        samples.1.extend(took.del);
+    }
+    place.remove_pods()
+}
+
+fn kinds() -> Vec<Kind> {
+    let mut all = Vec::new();
+    for who in [Who::Plexus, Who::Thin, Who::Thick] {
+        for networks in [0, 1, 3] {
+            all.push(Kind::new(who, Ipam::Local, networks));
+            if networks > 0 {
+                all.push(Kind::new(who, Ipam::Wide, networks));
+            }
+        }
+    }
+    all
+}
+
+fn rows(taken: &Taken, report: &mut Report) {
+    let of = |who, ipam, networks, verb| {
+        let (add, del) = taken
+            .get(&Kind::new(who, ipam, networks))
+            .cloned()
+            .unwrap_or_default();
+        if verb == "ADD" { add } else { del }
+    };
+    for verb in ["ADD", "DEL"] {
+        for (ipam, networks) in [
+            (Ipam::Local, 0),
+            (Ipam::Local, 1),
+            (Ipam::Local, 3),
+            (Ipam::Wide, 1),
+            (Ipam::Wide, 3),
+        ] {
+            let addresses = match (ipam, networks) {
+                (_, 0) => "",
+                (Ipam::Local, _) => ", host-local",
+                (Ipam::Wide, _) => ", blocks | whereabouts",
+            };
+            let row = Row::new(format!("{verb} {networks} networks{addresses}"))
+                .ours(&of(Who::Plexus, ipam, networks, verb))
+                .thin(&of(Who::Thin, ipam, networks, verb))
+                .thick(&of(Who::Thick, ipam, networks, verb));
+            report.push(match (verb, ipam, networks) {
+                ("ADD", Ipam::Local, 3) => row.aim_thick(50.0),
+                ("ADD", Ipam::Wide, 3) => row.aim_thick(150.0),
+                _ => row,
+            });
+        }
+    }
+}

@@ -44,6 +44,8 @@ impl Args {
                 continue;
             };
             match seen.insert(key, value) {
+                // Multus says `IgnoreUnknown=true` before what a runtime said.
+                Some(earlier) if key == "IgnoreUnknown" && boolean(earlier) == boolean(value) => {}
                 Some(earlier) if earlier != value => {
                     problems.push(format!("{} occurs twice with different values", shown(key)));
                 }
@@ -155,6 +157,8 @@ mod tests {
             assert_eq!(args.ignore_unknown, value, "{text}");
         }
         assert!(Args::parse("IgnoreUnknown=yes").is_err());
+        let twice = Args::parse("IgnoreUnknown=true;X=y;IgnoreUnknown=1").unwrap();
+        assert!(twice.ignore_unknown, "as below Multus");
     }
 
     #[test]
@@ -172,6 +176,7 @@ mod tests {
             ("MAC=ff:ff:ff:ff:ff:ff", "unicast"),
             ("GATEWAY=x", "\"GATEWAY\""),
             ("IP=10.0.0.1;IP=10.0.0.2", "occurs twice"),
+            ("IgnoreUnknown=1;IgnoreUnknown=0", "occurs twice"),
         ] {
             let error = Args::parse(text).unwrap_err();
             assert_eq!(error.code, Code::InvalidEnvironment);

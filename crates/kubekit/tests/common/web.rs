@@ -63,6 +63,7 @@ pub(crate) fn ask(
     .expect("it runs");
     let mut words = output.stdout.split_whitespace();
     let (name, source) = (words.next()?.to_owned(), words.next()?);
+    let source = source.trim_matches(['[', ']']);
     let source = source.strip_prefix("::ffff:").unwrap_or(source).to_owned();
     output.ok().then_some(Answer { name, source })
 }

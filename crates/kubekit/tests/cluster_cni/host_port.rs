@@ -1,0 +1,69 @@
+//! Ports of a node that lead to a pod: as long as the pod is there, from everywhere, both families.
+
+use crate::common;
+use crate::stage;
+use crate::web::{Asker, answer, node_ips, pod, wait_silent};
+use plexus_kubekit::layout::{CONTROL_PLANE_V4, CONTROL_PLANE_V6};
+use serde_json::{Value, json};
+
+const PORT: u16 = 18_282;
+
+#[test]
+fn a_port_of_the_node_leads_to_the_pod_while_it_is_there() {
+    stage!("hostport" => kube, namespace, nodes);
+    let ns = namespace.name();
+    let first = with_port(ns, "first", &nodes[0]);
+    common::apply(kube, &[first, pod(ns, "client", &nodes[1], &[])]);
+    let (first, client) = (namespace.pod("first"), namespace.pod("client"));
+    common::ready(kube, &[&first, &client]);
+
+    let node = node_ips(kube, &nodes[0]);
+    for (address, outside) in node.iter().zip([CONTROL_PLANE_V4, CONTROL_PLANE_V6]) {
+        let seen = answer(kube, Asker::Outside, address, PORT);
+        assert_eq!(
+            (seen.name.as_str(), seen.source.as_str()),
+            ("first", outside)
+        );
+        // From a pod elsewhere, from both nodes, and from the pod to itself.
+        for asker in [
+            Asker::Pod(&client),
+            Asker::Node(&nodes[1]),
+            Asker::Node(&nodes[0]),
+            Asker::Pod(&first),
+        ] {
+            assert_eq!(
+                answer(kube, asker, address, PORT).name,
+                "first",
+                "{asker:?}"
+            );
+        }
+    }
+    // Only this node's.
+    for address in node_ips(kube, &nodes[1]) {
+        wait_silent(kube, Asker::Outside, &address, PORT);
+    }
+
+    // Who may have a port of a node twice is the scheduler's business: nobody. Then it moves on.
+    common::apply(kube, &[with_port(ns, "second", &nodes[0])]);
+    let second = namespace.pod("second");
+    common::event(kube, &second, "FailedScheduling", &["free ports"]);
+    common::gone(kube, &[&first]);
+    common::ready(kube, &[&second]);
+    for address in &node {
+        assert_eq!(answer(kube, Asker::Outside, address, PORT).name, "second");
+    }
+    common::gone(kube, &[&second]);
+    for address in &node {
+        wait_silent(kube, Asker::Outside, address, PORT);
+    }
+}
+
+/// Scheduled to that node, not bound to it: the scheduler sees to its ports.
+fn with_port(namespace: &str, name: &str, node: &str) -> Value {
+    let mut pod = pod(namespace, name, node, &[]);
+    let spec = &mut pod["spec"];
+    spec["nodeName"] = Value::Null;
+    spec["nodeSelector"] = json!({"kubernetes.io/hostname": node});
+    spec["containers"][0]["ports"] = json!([{"containerPort": 80, "hostPort": PORT}]);
+    pod
+}

@@ -46,6 +46,8 @@ struct Queue {
     jobs: BTreeMap<String, (What, u32, Option<Instant>)>,
     /// By the UID that CNI has.
     pods: BTreeMap<String, Has>,
+    /// While the journal is compared: the pods that changed meanwhile.
+    meanwhile: Option<BTreeSet<String>>,
 }
 
 struct Has {
@@ -59,21 +61,34 @@ impl Writer {
     /// A pod has its attachments.
     pub(super) fn attached(&self, report: Attached) {
         let mut queue = self.queue();
+        queue.changes(&report.pod.uid);
         queue.learn(&report);
-        let key = report.pod.uid.clone();
-        queue
-            .jobs
-            .insert(key, (What::Write(Box::new(report)), 0, None));
+        queue.write(report);
         drop(queue);
         self.came.notify_one();
     }
 
-    /// What the journal has, without writing it.
-    pub(super) fn learn(&self, reports: &[Attached]) {
+    /// The journal is about to be read: what changes from now on is newer than it.
+    pub(super) fn before_journal(&self) {
+        self.queue().meanwhile = Some(BTreeSet::new());
+    }
+
+    /// The journal has these; those that `differ` are written. A pod of which something newer came
+    /// is left alone.
+    pub(super) fn journal(&self, reports: Vec<Attached>, differ: impl Fn(&Attached) -> bool) {
         let mut queue = self.queue();
+        let newer = queue.meanwhile.take().unwrap_or_default();
         for report in reports {
-            queue.learn(report);
+            if newer.contains(&report.pod.uid) {
+                continue;
+            }
+            queue.learn(&report);
+            if differ(&report) {
+                queue.write(report);
+            }
         }
+        drop(queue);
+        self.came.notify_one();
     }
 
     /// A sandbox has nothing any more; ignored if a newer one of that pod has.
@@ -83,6 +98,7 @@ impl Writer {
         if has.is_some_and(|has| has.sandbox != sandbox) {
             return;
         }
+        queue.changes(&pod.uid);
         let api_uid = queue.pods.remove(&pod.uid).and_then(|has| has.api_uid);
         let what = What::Release {
             pod: pod.clone(),
@@ -188,6 +204,18 @@ impl Writer {
 }
 
 impl Queue {
+    fn changes(&mut self, uid: &str) {
+        if let Some(meanwhile) = &mut self.meanwhile {
+            meanwhile.insert(uid.to_owned());
+        }
+    }
+
+    fn write(&mut self, report: Attached) {
+        let key = report.pod.uid.clone();
+        let what = What::Write(Box::new(report));
+        self.jobs.insert(key, (what, 0, None));
+    }
+
     fn learn(&mut self, report: &Attached) {
         let networks = report.attachments.iter();
         let networks =
@@ -253,6 +281,23 @@ mod tests {
         assert!(none.is_empty() && next.is_some());
         writer.hurry();
         assert_eq!(writer.due(10).0[0].tries, 1);
+    }
+
+    #[test]
+    fn what_the_journal_had_does_not_undo_what_came_since() {
+        let writer = Writer::default();
+        writer.attached(report("u", "s1"));
+        assert_eq!(writer.due(10).0.len(), 1);
+        writer.before_journal();
+        writer.detached(&report("u", "").pod, "s1");
+        writer.attached(report("v", "s2"));
+        let read = ["u", "v", "w"].map(|uid| report(uid, "s1")).to_vec();
+        writer.journal(read, |_| true);
+        let (jobs, _) = writer.due(10);
+        assert!(matches!(jobs[0].what, What::Release { .. }));
+        assert_eq!(jobs[1].what, What::Write(Box::new(report("v", "s2"))));
+        assert_eq!(jobs[2].what, What::Write(Box::new(report("w", "s1"))));
+        assert!(!writer.is_attached("u"));
     }
 
     #[test]

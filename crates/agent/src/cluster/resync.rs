@@ -31,20 +31,18 @@ fn compare(shared: &Shared) {
         let state = shared.state();
         state.records.live && state.pods.live
     };
-    // The journal is read before the records are judged: whatever it has was attached before.
-    let Some(pods) = live.then(|| shared.hooks.pods()).flatten() else {
+    if !live {
+        return;
+    }
+    shared.records.before_journal();
+    let Some(pods) = shared.hooks.pods() else {
+        shared.records.journal(Vec::new(), |_| false);
         return;
     };
-    shared.records.learn(&pods);
-    let (write, release) = {
-        let state = shared.state();
-        let write = pods.iter().filter(|report| differs(&state, report));
-        let write: Vec<Attached> = write.cloned().collect();
-        (write, strays(&state, &pods))
-    };
-    for report in write {
-        shared.records.attached(report);
-    }
+    // Records are judged after the journal was read: whatever it has was attached before.
+    let release = strays(&shared.state(), &pods);
+    let differ = |report: &Attached| differs(&shared.state(), report);
+    shared.records.journal(pods, differ);
     for (namespace, uid) in release {
         tracing::info!(namespace, uid, "a record without a pod is released");
         shared.records.release(&namespace, &uid);

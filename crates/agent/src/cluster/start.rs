@@ -80,9 +80,9 @@ pub(super) fn start(
 
 fn serve(runtime: &Runtime, shared: &Arc<Shared>, stopped: oneshot::Receiver<()>) {
     // Who is attached must be known before the first change is judged.
-    if let Some(pods) = shared.hooks.pods() {
-        shared.records.learn(&pods);
-    }
+    shared.records.before_journal();
+    let pods = shared.hooks.pods().unwrap_or_default();
+    shared.records.journal(pods, |_| false);
     runtime.spawn(follow::<Networks>(Arc::clone(shared)));
     runtime.spawn(follow::<Nads>(Arc::clone(shared)));
     runtime.spawn(follow::<Nodes>(Arc::clone(shared)));

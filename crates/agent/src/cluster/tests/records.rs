@@ -156,6 +156,7 @@ fn records_follow_the_journal_after_a_restart() {
         record(&admin, &alive).is_some(),
         "its pod lives: an ADD may be under way"
     );
+    node.hooks.pods.lock().unwrap().clear();
     for (pod, sandbox) in [(&kept, "s2"), (&alive, "s1")] {
         node.cluster.detached(pod, sandbox);
         until("that the record is gone", || record(&admin, pod).is_none());

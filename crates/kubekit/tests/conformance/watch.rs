@@ -179,9 +179,11 @@ fn the_watcher_of_kube_works_in_both_ways() {
                 let event = timeout(PATIENCE, events.next()).await.unwrap().unwrap();
                 match event.unwrap() {
                     Event::InitApply(map) | Event::Apply(map) => {
-                        drop(missing.remove(&map.name_any()))
+                        let _ = missing.remove(&map.name_any());
                     }
-                    Event::InitDone => drop(place.map(&later).await),
+                    Event::InitDone => {
+                        place.map(&later).await;
+                    }
                     Event::Init => {}
                     Event::Delete(map) => panic!("{} was not deleted", map.name_any()),
                 }

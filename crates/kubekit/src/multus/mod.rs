@@ -95,7 +95,7 @@ pub fn start_daemons(lab: &Lab, default: &str) -> Result<()> {
         if Process::recorded(layout, &process).is_some() {
             continue;
         }
-        let (config, unused) = (format!("{RUN}/daemon.json"), format!("{RUN}/unused"));
+        let (config, unused) = (format!("{OWN}/daemon.json"), format!("{OWN}/unused"));
         let text = json!({
             "cniVersion": "1.0.0",
             "logLevel": "error",
@@ -164,6 +164,8 @@ pub fn install_program(layout: &Layout, node: &str, program: &Path) -> Result<()
 
 const KUBECONFIG: &str = "/etc/cni/net.d/multus.d/multus.kubeconfig";
 const RUN: &str = "/run/multus";
+/// Not below the other: the daemon empties that when it starts.
+const OWN: &str = "/run/multus-daemon";
 const SECRETS: &str = "/run/secrets/kubernetes.io/serviceaccount";
 
 /// What Multus's own manifests grant.

@@ -48,8 +48,8 @@ pub(crate) struct Adding<'a> {
 
 impl Agent {
     /// Makes the attachments of a call. Also says whether they are new, as opposed to those of an
-    /// earlier, identical call.
-    pub(crate) fn attach(&self, call: &Call<'_>) -> Result<(Outcome, bool), Error> {
+    /// earlier, identical call; and their networks, for the log.
+    pub(crate) fn attach(&self, call: &Call<'_>) -> Result<(Outcome, bool, String), Error> {
         let conf = call.conf()?;
         let journal = self.journal()?;
         let at = |error| failure::at(call.place(), error);
@@ -60,7 +60,7 @@ impl Agent {
             .map_err(|e| failure::journal(&e))?
         {
             match self.earlier(call, &stored, &netns, cookie).map_err(at)? {
-                Some(outcome) => return Ok((outcome, false)),
+                Some(outcome) => return Ok((outcome, false, networks(&stored.record))),
                 None => self.undo(&stored.record).map_err(at)?,
             }
         }
@@ -75,7 +75,7 @@ impl Agent {
         self.metrics
             .attached(provider, ran.is_ok(), started.elapsed());
         match ran {
-            Ok(outcome) => Ok((outcome, true)),
+            Ok(outcome) => Ok((outcome, true, networks(&adding.record))),
             Err(error) => Err(at(self.undone(&adding.record, error))),
         }
     }
@@ -389,4 +389,23 @@ impl Adding<'_> {
 
 fn unseen(error: NetlinkError) -> Error {
     failure::failed(&error, "repeat the ADD")
+}
+
+/// The networks of a record as the pod's owner knows them, in order.
+fn networks(record: &Record) -> String {
+    let body = &record.body;
+    let referred = body.references.iter().map(|reference| {
+        let parts = [reference.namespace.as_str(), reference.name.as_str()];
+        let said = parts.iter().filter(|part| !part.is_empty());
+        said.copied().collect::<Vec<_>>().join("/")
+    });
+    let mut names: Vec<String> = referred.collect();
+    if names.is_empty() {
+        let natives = body.natives.iter().map(|one| (one.index, &one.network));
+        let delegates = body.delegates.iter().map(|one| (one.index, &one.network));
+        let mut all: Vec<_> = natives.chain(delegates).collect();
+        all.sort();
+        names = all.iter().map(|(_, name)| name.to_string()).collect();
+    }
+    names.join(",")
 }

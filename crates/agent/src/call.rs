@@ -23,6 +23,19 @@ pub(crate) struct Call<'a> {
     conf: Result<NetConf, Error>,
 }
 
+/// Whom a line of the log is about; empty where it is not known.
+#[derive(Debug)]
+pub(crate) struct About {
+    /// `namespace/name`.
+    pub(crate) pod: String,
+    /// Its id, shortened.
+    pub(crate) container: String,
+    /// The one that the call is for.
+    pub(crate) interface: String,
+    /// In order, separated by commas.
+    pub(crate) networks: String,
+}
+
 impl<'a> Call<'a> {
     /// Reads a call. `version` is set as soon as it is known, for the answer in case of error.
     ///
@@ -134,14 +147,16 @@ impl<'a> Call<'a> {
         Some(format!("{namespace}/{name}"))
     }
 
-    /// What was done, for the log.
-    pub(crate) fn about(&self) -> String {
-        let ifname = self
-            .target
-            .as_ref()
-            .map_or("?", |target| target.ifname.as_str());
-        let network = self.conf.as_ref().map_or("?", |conf| conf.name.as_str());
-        format!("{}, interface {ifname}, network {network}", self.place())
+    /// Whom a line of the log is about; the network is the one that the runtime named.
+    pub(crate) fn about(&self) -> About {
+        let target = self.target.as_ref();
+        let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
+        About {
+            pod: self.pod().unwrap_or_default(),
+            container: text(target.map(|target| target.container.short())),
+            interface: text(target.map(|target| target.ifname.as_str())),
+            networks: text(self.conf.as_ref().ok().map(|conf| conf.name.as_str())),
+        }
     }
 
     /// Whom an error is about: the pod if it is known, and the container.

@@ -148,7 +148,7 @@ fn network_status(all: &[View]) -> Value {
         let ips: Vec<String> = view.ips.iter().map(|ip| ip.addr().to_string()).collect();
         let mut entry = json!({
             "name": name, "interface": view.ifname, "ips": ips,
-            "default": reference.index == 0, "dns": {},
+            "default": reference.index == 0, "dns": view.dns,
         });
         let mut add = |key: &str, value: Value| {
             if let Some(map) = entry.as_object_mut() {

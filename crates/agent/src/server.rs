@@ -2,6 +2,7 @@
 //! verb. Workers take turns at accepting: the one that accepts also serves, so a request changes
 //! threads no more often than it must; a spare is started when the last idle one gets busy.
 
+use crate::call::About;
 use crate::http::{self, Limits, Response};
 use crate::peer::{self, Peer};
 use crate::verbs::{Agent, Handled};
@@ -186,7 +187,14 @@ impl Server {
             .handle(command, body, &mut || http::peer_is_gone(&stream));
         let delivery = response.deliver(&mut stream);
         if let Some(about) = about {
-            tracing::info!(verb = command.path(), about, ?delivery, "done");
+            let About {
+                pod,
+                container,
+                interface,
+                networks,
+            } = about;
+            let verb = command.path();
+            tracing::info!(verb, pod, container, interface, networks, ?delivery, "done");
         }
         match undelivered {
             Some(undo) if delivery == http::Delivery::Lost => self.agent.undo_undelivered(&undo),

@@ -3,7 +3,7 @@
 //! Each verb has a file of its own: `attach` (ADD), `detach` (DEL), `check`, `gc`, `status`.
 
 use crate::admission::{Admission, Place, Turn};
-use crate::call::Call;
+use crate::call::{About, Call};
 use crate::cluster::Cluster;
 use crate::cluster_network::OtherCni;
 use crate::conflist::Conflist;
@@ -79,7 +79,7 @@ pub(crate) struct Handled<'a> {
     /// The container stays ours until then.
     pub(crate) held: Option<(Option<Place<'a>>, Turn<'a>)>,
     /// What was attached or detached, for the log.
-    pub(crate) about: Option<String>,
+    pub(crate) about: Option<About>,
 }
 
 impl Agent {
@@ -109,23 +109,22 @@ impl Agent {
     ) -> Handled<'_> {
         let started = std::time::Instant::now();
         let mut version = Version::V1_1_0;
-        let handled = Call::read(command, body, &mut version)
-            .and_then(|call| {
-                let served = self.serve(&call, gone);
-                if let (Command::Add, Err(error)) = (command, &served) {
-                    self.report_failed(&call, error);
-                }
-                served
-            })
-            .unwrap_or_else(|error| {
-                tracing::warn!(verb = command.path(), code = error.code.number(), %error, "refused");
-                Handled {
-                    response: Response::json(failure::status(error.code), error.to_json(version)),
-                    undelivered: None,
-                    held: None,
-                    about: None,
-                }
-            });
+        let read = Call::read(command, body, &mut version).inspect_err(|error| {
+            tracing::warn!(verb = command.path(), code = error.code.number(), %error, "not understood");
+        });
+        let served = read.and_then(|call| {
+            let served = self.serve(&call, gone);
+            if let Err(error) = &served {
+                self.refused(&call, error);
+            }
+            served
+        });
+        let handled = served.unwrap_or_else(|error| Handled {
+            response: Response::json(failure::status(error.code), error.to_json(version)),
+            undelivered: None,
+            held: None,
+            about: None,
+        });
         self.metrics
             .served(command, handled.response.status == 200, started.elapsed());
         handled
@@ -136,6 +135,21 @@ impl Agent {
         tracing::warn!(%container, %ifname, "the answer to ADD could not be delivered: undoing it");
         if let Err(error) = self.detach_record(container, ifname) {
             tracing::error!(%container, %ifname, %error, "undoing failed, will be tried again");
+        }
+    }
+
+    /// Says that a call failed, to whoever reads the log and to the pod's owner.
+    fn refused(&self, call: &Call<'_>, error: &Error) {
+        let About {
+            pod,
+            container,
+            interface,
+            networks,
+        } = call.about();
+        let (verb, code) = (call.command.path(), error.code.number());
+        tracing::warn!(verb, pod, container, interface, networks, code, %error, "refused");
+        if call.command == Command::Add {
+            self.report_failed(call, error);
         }
     }
 
@@ -188,13 +202,16 @@ impl Agent {
             return Err(failure::refused(crate::admission::Refused::CallerGone));
         }
         self.drain_queue_of(call.container()?)?;
-        let (outcome, fresh) = self.attach(call)?;
+        let (outcome, fresh, networks) = self.attach(call)?;
         let version = call.conf()?.version;
         Ok(Handled {
             response: Response::json(200, outcome.to_json(version)),
             undelivered: fresh.then(|| call.key()).transpose()?,
             held: Some((Some(place), turn)),
-            about: Some(call.about()),
+            about: Some(About {
+                networks,
+                ..call.about()
+            }),
         })
     }
 

@@ -11,6 +11,7 @@ use std::process::Command;
 const BY_HAND: &str = "lab";
 /// The lab that the tests make; another than by hand, so that both can be there.
 const FOR_TESTS: &str = "e2e";
+const BARE: &str = "bare";
 const FOR_BENCH: &str = "bench";
 const FOR_SOAK: &str = "soak";
 
@@ -34,6 +35,7 @@ pub(crate) fn down(place: &Place) -> Result<()> {
 pub(crate) fn test(place: &Place) -> Result<()> {
     let _alone = lock::build_directory(place)?;
     let plexus = dev_binaries(place)?;
+    on_bare_api_server(place)?;
     let mut tests = cargo(place)?;
     tests.args([
         "test",
@@ -44,6 +46,30 @@ pub(crate) fn test(place: &Place) -> Result<()> {
         "--no-fail-fast",
     ]);
     in_lab(place, FOR_TESTS, &plexus, tests)
+}
+
+/// The parts that only need an API server, on one with nothing of Plexus in it.
+fn on_bare_api_server(place: &Place) -> Result<()> {
+    stop(place, BARE)?;
+    let kubeconfig = place.cache.join("kube").join(BARE).join("kubeconfig");
+    let mut up = kubelab(place);
+    up.args(["up", "--prefix", BARE, "--nodes", "1", "--cni", "none"]);
+    let done = run::shout(place, &mut up).and_then(|()| {
+        for (package, further) in [
+            ("plexus-agent", &["--lib", "cluster::tests"][..]),
+            ("plexus-controller", &["--test", "api_server"]),
+        ] {
+            let mut tests = cargo(place)?;
+            tests
+                .args(["test", "-p", package, "--features", "e2e"])
+                .args(further)
+                .env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
+            run::shout(place, &mut tests)?;
+        }
+        Ok(())
+    });
+    let stopped = stop(place, BARE);
+    done.and(stopped)
 }
 
 /// `crates/kubekit/benches/kube.rs`, with what users get.

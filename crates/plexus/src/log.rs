@@ -15,10 +15,14 @@ pub(crate) struct LogFlags {
     log: String,
 }
 
+/// The client of the API says every request that fails while the server is away; our own lines say
+/// it once a minute. A filter that names it wins.
+const QUIET: &str = "kube_client=off,kube_runtime=off";
+
 /// Logs from now on.
 pub(crate) fn start(flags: &LogFlags) -> anyhow::Result<()> {
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_new(&flags.log)
+    let filter = EnvFilter::try_new(format!("{QUIET},{}", flags.log))
         .map_err(|error| anyhow::anyhow!("--log {:?} is not a filter: {error}", flags.log))?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -128,6 +128,7 @@ pub(super) fn network(wire: &NetworkWire) -> NetworkObject {
         uid: text(wire.metadata.uid.as_ref()),
         spec,
         vni: status.vni,
+        made_from: made_from(&wire.metadata),
         unusable: unreadable.or_else(|| unusable(&wire.metadata, &status)),
     }
 }
@@ -227,6 +228,12 @@ fn unusable(meta: &ObjectMeta, status: &NetworkStatus) -> Option<String> {
         }
         _ => phase.to_owned(),
     })
+}
+
+fn made_from(meta: &ObjectMeta) -> Option<String> {
+    let mut owners = meta.owner_references.iter().flatten();
+    let nad = owners.find(|owner| owner.kind == "NetworkAttachmentDefinition");
+    nad.map(|owner| owner.uid.clone())
 }
 
 fn text(value: Option<&String>) -> String {

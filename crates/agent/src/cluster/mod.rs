@@ -23,7 +23,7 @@ mod watch;
 mod wire;
 mod write;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "e2e"))]
 mod tests;
 
 pub(crate) use claim::ClaimRequest;

@@ -101,7 +101,9 @@ fn a_replayed_address_is_not_given_out() {
         .unwrap();
     let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
     let one = wanted("eth0", plexus());
-    let reservation = addresses.choose(std::slice::from_ref(&one), &container, &cni_ifname).unwrap();
+    let reservation = addresses
+        .choose(std::slice::from_ref(&one), &container, &cni_ifname)
+        .unwrap();
     assert_eq!(addresses_of(&reservation), ["10.0.0.3"]);
     assert!(
         addresses
@@ -173,7 +175,11 @@ fn a_directory_that_stays_locked_is_named() {
     assert_eq!(error.code, Code::TryAgainLater);
     assert!(error.msg.contains(directory.to_str().unwrap()), "{error}");
     drop(held);
-    drop(addresses.choose(std::slice::from_ref(&one), &container, &cni_ifname).unwrap());
+    drop(
+        addresses
+            .choose(std::slice::from_ref(&one), &container, &cni_ifname)
+            .unwrap(),
+    );
     std::fs::remove_dir_all(directory).unwrap();
 }
 

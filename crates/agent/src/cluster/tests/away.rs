@@ -27,7 +27,7 @@ fn claim(node: &TestNode, network: &NetworkObject) -> Result<IpNet, ClaimError> 
 
 #[test]
 fn an_agent_restarted_without_the_api_serves_from_its_disk() {
-    let Some(admin) = server() else { return };
+    let admin = server();
     let (n1, team) = (admin.name("n1"), admin.name("team"));
     admin.namespace(&team);
     let uid = admin.network(
@@ -108,7 +108,7 @@ fn an_agent_restarted_without_the_api_serves_from_its_disk() {
 
 #[test]
 fn without_a_disk_and_without_the_api_nothing_is_served() {
-    let Some(admin) = server() else { return };
+    let admin = server();
     let n1 = admin.name("n1");
     let directory = std::env::temp_dir().join(format!("plexus-cluster-{n1}"));
     let relay = Relay::to(&admin.kubeconfig, &directory);

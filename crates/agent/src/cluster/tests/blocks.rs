@@ -36,7 +36,7 @@ fn claim(
 
 #[test]
 fn two_nodes_share_a_subnet_and_a_third_finds_nothing() {
-    let Some(admin) = server() else { return };
+    let admin = server();
     let team = admin.name("team");
     admin.namespace(&team);
     let uid = admin.network(
@@ -87,7 +87,7 @@ fn two_nodes_share_a_subnet_and_a_third_finds_nothing() {
 
 #[test]
 fn a_block_in_use_comes_back_and_says_how_full_it_is() {
-    let Some(admin) = server() else { return };
+    let admin = server();
     let (n1, team) = (admin.name("n1"), admin.name("team"));
     admin.namespace(&team);
     let uid = admin.network(

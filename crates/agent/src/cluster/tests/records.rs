@@ -12,7 +12,7 @@ fn record(admin: &Admin, pod: &PodName) -> Option<Value> {
 
 #[test]
 fn a_pods_record_lives_as_long_as_its_attachments() {
-    let Some(admin) = server() else { return };
+    let admin = server();
     let (n1, team) = (admin.name("n1"), admin.name("team"));
     admin.namespace(&team);
     let node = TestNode::start(&admin, &n1, "10.245.1.0/24", "192.0.2.1").synced();
@@ -69,7 +69,7 @@ fn a_pods_record_lives_as_long_as_its_attachments() {
 
 #[test]
 fn a_successor_of_the_same_name_is_not_touched() {
-    let Some(admin) = server() else { return };
+    let admin = server();
     let (n1, team) = (admin.name("n1"), admin.name("team"));
     admin.namespace(&team);
     let node = TestNode::start(&admin, &n1, "10.245.1.0/24", "192.0.2.1").synced();
@@ -91,7 +91,7 @@ fn a_successor_of_the_same_name_is_not_touched() {
 
 #[test]
 fn a_static_pod_is_known_by_its_mirror() {
-    let Some(admin) = server() else { return };
+    let admin = server();
     let (n1, team) = (admin.name("n1"), admin.name("team"));
     admin.namespace(&team);
     let node = TestNode::start(&admin, &n1, "10.245.1.0/24", "192.0.2.1").synced();
@@ -125,7 +125,7 @@ fn a_static_pod_is_known_by_its_mirror() {
 
 #[test]
 fn records_follow_the_journal_after_a_restart() {
-    let Some(admin) = server() else { return };
+    let admin = server();
     let (n1, team) = (admin.name("n1"), admin.name("team"));
     admin.namespace(&team);
     let node = TestNode::start(&admin, &n1, "10.245.1.0/24", "192.0.2.1").synced();

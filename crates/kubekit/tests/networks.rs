@@ -3,11 +3,11 @@
 #![cfg(feature = "e2e")]
 #![allow(clippy::expect_used, reason = "a test that cannot go on ends")]
 
-mod common;
 #[path = "networks/blocks.rs"]
 mod blocks;
 #[path = "networks/changed.rs"]
 mod changed;
+mod common;
 #[path = "networks/isolation.rs"]
 mod isolation;
 #[path = "networks/nads.rs"]

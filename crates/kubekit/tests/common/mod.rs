@@ -210,12 +210,21 @@ pub fn event(cluster: &dyn Cluster, object: &Object, reason: &str, words: &[&str
     found.unwrap_or_else(|error| panic!("{object}: {words:?}: {error:#}; {seen:?}"))
 }
 
-/// Deletes the objects and waits until they are gone.
+/// Deletes the objects and waits until they are gone; of pods also their records, which end when
+/// everything on the node has.
 pub fn gone(cluster: &dyn Cluster, objects: &[&Object]) {
+    let record = |pod: &&&Object| {
+        let seen = cluster.get(pod).expect("asked")?;
+        let uid = seen["metadata"]["uid"].as_str()?;
+        let (version, namespace) = ("plexus.dev/v1alpha1", &pod.namespace);
+        Some(Object::new(version, "PodAttachments", namespace, uid))
+    };
+    let pods = objects.iter().filter(|object| object.kind == "Pod");
+    let records: Vec<Object> = pods.filter_map(|pod| record(&pod)).collect();
     for object in objects {
         cluster.delete(object).expect("deleted");
     }
-    for object in objects {
+    for object in objects.iter().copied().chain(&records) {
         cluster.wait_gone(object, PATIENCE).expect("gone");
     }
 }
@@ -252,9 +261,7 @@ pub struct Afterwards<'a> {
 
 impl Drop for Afterwards<'_> {
     fn drop(&mut self) {
-        let run = self
-            .cluster
-            .on_node(self.node, &["sh", "-c", &self.script]);
+        let run = self.cluster.on_node(self.node, &["sh", "-c", &self.script]);
         if let Err(error) = run.and_then(Output::text) {
             eprintln!("{}: {}: {error:#}", self.node, self.script);
         }

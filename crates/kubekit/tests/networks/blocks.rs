@@ -32,9 +32,18 @@ fn no_free_block_is_an_error_that_says_so() {
             pod(ns, "third", "n2", &[(PLEXUS, "tiny")]),
         ],
     );
-    for pod in [&second, &third] {
-        event(kube, pod, "FailedAttach", &["tiny", "no free block", "10.63.0.0/30"]);
-    }
+    let full = [
+        "tiny",
+        "no free IPv4 address",
+        "no other block of 10.63.0.0/30",
+    ];
+    event(kube, &second, "FailedAttach", &full);
+    event(
+        kube,
+        &third,
+        "FailedAttach",
+        &["tiny", "no free block in 10.63.0.0/30"],
+    );
     // What failed has left nothing: the address is the second's as soon as the first is gone.
     gone(kube, &[&first]);
     ready(kube, &[&second]);

@@ -58,7 +58,11 @@ fn pods_go_on_when_their_nad_is_edited_or_deleted() {
         event(kube, &a, "NetworkChangedInUse", &["edited", &changed.name]);
     }
     event(kube, &blue, "NetworkInUse", &["subnets"]);
-    let differs = |net: &Value| net["status"]["conditions"].to_string().contains("FollowsNad");
+    let differs = |net: &Value| {
+        net["status"]["conditions"]
+            .to_string()
+            .contains("FollowsNad")
+    };
     kube.wait_for(&network_object(ns, "blue"), PATIENCE, &differs)
         .expect("says so");
     as_ever();
@@ -77,6 +81,10 @@ fn pods_go_on_when_their_nad_is_edited_or_deleted() {
     gone(kube, &[&a, &b, &c]);
     kube.wait_gone(&network_object(ns, "blue"), PATIENCE)
         .expect("gone");
-    let leases = on(kube, "n1", "find /var/lib/cni/networks -name '10.7[79].0.*' | wc -l");
+    let leases = on(
+        kube,
+        "n1",
+        "find /var/lib/cni/networks -name '10.7[79].0.*' | wc -l",
+    );
     assert_eq!(leases.trim(), "0");
 }

@@ -90,7 +90,10 @@ fn each_reaches_its_own(ground: &Ground<'_>) {
         assert_eq!(gateways[0], "10.50.0.254", "{gateways}");
         for gateway in gateways.as_array().expect("gateways") {
             let gateway = gateway.as_str().expect("an address");
-            assert!(pings(kube, &here, &format!("-I net1 {gateway}")), "{gateway}");
+            assert!(
+                pings(kube, &here, &format!("-I net1 {gateway}")),
+                "{gateway}"
+            );
         }
     }
     let red_a = ground.pod("red-a");
@@ -144,7 +147,10 @@ fn nobody_pretends_in_its_own(ground: &Ground<'_>) {
     let (kube, blue_a, blue_b) = (ground.kube, ground.pod("blue-a"), ground.pod("blue-b"));
     let before = echoes(kube, &blue_b);
     for (there, source) in [("10.50.0.70", "10.50.0.9"), ("fd00:50::70", "fd00:50::9")] {
-        assert!(blocked(kube, &blue_a, source, there, "", "net1"), "{source}");
+        assert!(
+            blocked(kube, &blue_a, source, there, "", "net1"),
+            "{source}"
+        );
     }
     assert_eq!(echoes(kube, &blue_b), before, "something arrived");
     // All of it was undone, and what is allowed still works.
@@ -216,7 +222,9 @@ fn blocked(kube: &Kube, pod: &Object, source: &str, to: &str, via: &str, link: &
     let mut undo = String::new();
     let mut from = String::new();
     if !source.is_empty() {
-        script.push_str(&format!("ip addr add {source}/{length} dev {link} {nodad}; "));
+        script.push_str(&format!(
+            "ip addr add {source}/{length} dev {link} {nodad}; "
+        ));
         undo.push_str(&format!("ip addr del {source}/{length} dev {link}; "));
         from = format!("-I {source}");
     }
@@ -227,5 +235,11 @@ fn blocked(kube: &Kube, pod: &Object, source: &str, to: &str, via: &str, link: &
     }
     // Unanswered: status 1. Could not be sent, because the node said so: the same.
     let ping = format!("ping -n -c 2 -i 0.2 -W 1 -w 1 {from} {to} >/dev/null && answered=yes; ");
-    said(kube, pod, &format!("{script} answered=no; {ping} {undo} echo $answered")).trim() == "no"
+    said(
+        kube,
+        pod,
+        &format!("{script} answered=no; {ping} {undo} echo $answered"),
+    )
+    .trim()
+        == "no"
 }

@@ -23,26 +23,42 @@ fn a_nad_makes_the_network_that_its_annotations_describe() {
         &[
             contrail_nad(ns, "one", "10.55.0.0/24", &[]),
             nad(ns, "several", &[("opencontrail.org/cidr", several)], plexus),
-            contrail_nad(ns, "fabric", "['10.56.0.0/24', 'fd00:56::/64']", &[(FORWARDING, "True"), (SNAT, "True")]),
+            contrail_nad(
+                ns,
+                "fabric",
+                "['10.56.0.0/24', 'fd00:56::/64']",
+                &[(FORWARDING, "True"), (SNAT, "True")],
+            ),
             pod(ns, "a", "n1", &[(NETWORKS, "one,several,fabric")]),
             pod(ns, "b", "n2", &[(NETWORKS, "one,fabric")]),
         ],
     );
     let (a, b) = (namespace.pod("a"), namespace.pod("b"));
     ready(kube, &[&a, &b]);
-    for (name, provider, snat, subnets) in
-        [("one", "overlay", false, 1), ("several", "overlay", false, 3), ("fabric", "routed", true, 2)]
-    {
+    for (name, provider, snat, subnets) in [
+        ("one", "overlay", false, 1),
+        ("several", "overlay", false, 3),
+        ("fabric", "routed", false, 2),
+    ] {
         let active = |net: &Value| net["status"]["phase"] == "Active";
         let net = kube.wait_for(&network_object(ns, name), PATIENCE, &active);
         let net = net.expect("Active");
         assert_eq!(net["spec"]["provider"], provider, "{net}");
         assert_eq!(net["spec"]["snat"], snat, "{net}");
-        assert_eq!(net["spec"]["subnets"].as_object().map(serde_json::Map::len), Some(subnets));
-        assert_eq!(net["metadata"]["ownerReferences"][0]["kind"], "NetworkAttachmentDefinition");
+        assert_eq!(
+            net["spec"]["subnets"].as_object().map(serde_json::Map::len),
+            Some(subnets)
+        );
+        assert_eq!(
+            net["metadata"]["ownerReferences"][0]["kind"],
+            "NetworkAttachmentDefinition"
+        );
         assert_eq!(net["metadata"]["ownerReferences"][0]["name"], name);
     }
-    let gateways: Vec<Value> = attachments(kube, &a)[1..].iter().map(|one| one["gateways"][0].clone()).collect();
+    let gateways: Vec<Value> = attachments(kube, &a)[1..]
+        .iter()
+        .map(|one| one["gateways"][0].clone())
+        .collect();
     // The last usable address, of the subnet that the address is from.
     assert_eq!(gateways, ["10.55.0.254", "10.54.0.2", "10.56.0.254"]);
     for gateway in ["-I net1 10.55.0.254", "-I net2 10.54.0.2"] {
@@ -60,19 +76,30 @@ fn a_nad_makes_the_network_that_its_annotations_describe() {
     // Forwarded by the fabric: pods and nodes reach it, across nodes, and see its own address.
     for v6 in [false, true] {
         let fabric_b = address(kube, &b, "net2", v6);
-        assert!(pings(kube, &a, &format!("-I net3 {fabric_b}")), "{fabric_b}");
+        assert!(
+            pings(kube, &a, &format!("-I net3 {fabric_b}")),
+            "{fabric_b}"
+        );
         for node in ["n1", "n2"] {
             let reached = kube.on_node(node, &["ping", "-c1", "-W2", &fabric_b]);
             assert!(reached.expect("runs").ok(), "{node} {fabric_b}");
         }
-        assert!(pings(kube, &c, &fabric_b), "from the cluster's network to {fabric_b}");
+        assert!(
+            pings(kube, &c, &fabric_b),
+            "from the cluster's network to {fabric_b}"
+        );
     }
-    assert!(pings(kube, &a, &format!("-I net1 {}", address(kube, &b, "net1", false))));
+    assert!(pings(
+        kube,
+        &a,
+        &format!("-I net1 {}", address(kube, &b, "net1", false))
+    ));
 
     // The network goes with its NAD and its pods.
     gone(kube, &[&a, &b, &c]);
     gone(kube, &[&nad_object(ns, "one")]);
-    kube.wait_gone(&network_object(ns, "one"), PATIENCE).expect("gone");
+    kube.wait_gone(&network_object(ns, "one"), PATIENCE)
+        .expect("gone");
 }
 
 #[test]
@@ -83,7 +110,9 @@ fn networks_by_their_fully_qualified_names() {
         Namespace::create(kube, "project").expect("a namespace"),
     );
     let (ns, other) = (home.name(), project.name());
-    let fq = |name: &str| format!(r#"{{"domain": "default-domain", "project": "{other}", "name": "{name}"}}"#);
+    let fq = |name: &str| {
+        format!(r#"{{"domain": "default-domain", "project": "{other}", "name": "{name}"}}"#)
+    };
     let list = format!("[{}, {}]", fq("x"), fq("y"));
     let python = format!("{{'domain': 'default-domain', 'project': '{other}', 'name': 'x'}}");
     let spec = |cidr: &str| json!({"subnets": {"v4": {"cidr": cidr}}});
@@ -115,7 +144,11 @@ fn networks_by_their_fully_qualified_names() {
     assert!(pings(kube, &pods[0], &format!("-I net1 {one}")));
     assert!(pings(kube, &pods[2], &format!("-I eth1 {one}")));
     // A NAD that refers makes no network of its own.
-    assert!(kube.get(&network_object(ns, "by-nad")).expect("asked").is_none());
+    assert!(
+        kube.get(&network_object(ns, "by-nad"))
+            .expect("asked")
+            .is_none()
+    );
     event(kube, &home.pod("wrong"), "FailedAttach", &["z", other]);
 }
 
@@ -124,12 +157,18 @@ fn typographic_quotes_are_read_and_said() {
     let kube = Kube::shared().expect("a lab");
     let namespace = Namespace::create(kube, "quotes").expect("a namespace");
     let ns = namespace.name();
-    let config = "{ \u{201c}cniVersion\u{201d}: \u{201c}0.3.0\u{201d}, \"type\": \"contrail-k8s-cni\" }";
+    let config =
+        "{ \u{201c}cniVersion\u{201d}: \u{201c}0.3.0\u{201d}, \"type\": \"contrail-k8s-cni\" }";
     let bridge = "{\u{201c}type\u{201d}: \u{201c}bridge\u{201d}, \"cniVersion\": \"0.3.1\", \"bridge\": \"quotes0\"}";
     apply(
         kube,
         &[
-            nad(ns, "curly", &[("opencontrail.org/cidr", "['10.59.0.0/24']")], config),
+            nad(
+                ns,
+                "curly",
+                &[("opencontrail.org/cidr", "['10.59.0.0/24']")],
+                config,
+            ),
             nad(ns, "curly-bridge", &[], bridge),
             pod(ns, "p", "n1", &[(NETWORKS, "curly,curly-bridge")]),
         ],
@@ -138,7 +177,12 @@ fn typographic_quotes_are_read_and_said() {
     assert!(pings(kube, &namespace.pod("p"), "-I net1 10.59.0.254"));
     said(kube, &namespace.pod("p"), "ip link show net2");
     for name in ["curly", "curly-bridge"] {
-        event(kube, &nad_object(ns, name), "ConfigWarning", &["typographic quotes"]);
+        event(
+            kube,
+            &nad_object(ns, name),
+            "ConfigWarning",
+            &["typographic quotes"],
+        );
     }
     gone(kube, &[&namespace.pod("p")]);
     let removed = kube.on_node("n1", &["ip", "link", "del", "quotes0"]);
@@ -154,6 +198,11 @@ fn a_network_of_somebody_else_is_not_taken_for_the_nads() {
     apply(kube, &[network(ns, "same", spec)]);
     apply(kube, &[contrail_nad(ns, "same", "10.64.0.0/24", &[])]);
     apply(kube, &[pod(ns, "p", "n1", &[(NETWORKS, "same")])]);
-    event(kube, &nad_object(ns, "same"), "NameTaken", &["refers to nothing"]);
+    event(
+        kube,
+        &nad_object(ns, "same"),
+        "NameTaken",
+        &["refers to nothing"],
+    );
     event(kube, &namespace.pod("p"), "FailedAttach", &["same"]);
 }

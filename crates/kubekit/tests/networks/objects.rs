@@ -9,7 +9,12 @@ use serde_json::{Value, json};
 
 fn nad_definition() -> Object {
     let name = "network-attachment-definitions.k8s.cni.cncf.io";
-    Object::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", name)
+    Object::new(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "",
+        name,
+    )
 }
 
 #[test]
@@ -54,7 +59,10 @@ fn the_nad_is_defined_and_a_controller_that_starts_leaves_it_as_it_is() {
     let after = after.expect("asked").expect("is defined");
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
     assert_eq!(after["spec"], before["spec"]);
-    assert_eq!(after["metadata"]["annotations"]["example.com/foreign"], "yes");
+    assert_eq!(
+        after["metadata"]["annotations"]["example.com/foreign"],
+        "yes"
+    );
 }
 
 #[test]
@@ -62,8 +70,14 @@ fn what_cannot_be_is_refused_when_it_is_applied() {
     let kube = Kube::shared().expect("a lab");
     let namespace = Namespace::create(kube, "valid").expect("a namespace");
     let refused = [
-        (json!({"subnets": {"a": {"cidr": "10.1.0.1/16"}}}), "without host bits"),
-        (json!({"subnets": {"a": {"cidr": "ten"}}}), "without host bits"),
+        (
+            json!({"subnets": {"a": {"cidr": "10.1.0.1/16"}}}),
+            "without host bits",
+        ),
+        (
+            json!({"subnets": {"a": {"cidr": "ten"}}}),
+            "without host bits",
+        ),
         (
             json!({"subnets": {"a": {"cidr": "10.1.0.0/16", "gateway": "10.2.0.1"}}}),
             "gateway must be an address of cidr",
@@ -72,7 +86,10 @@ fn what_cannot_be_is_refused_when_it_is_applied() {
             json!({"subnets": {"a": {"cidr": "10.1.0.0/16", "exclude": ["10.3.0.0/24"]}}}),
             "inside cidr",
         ),
-        (json!({"provider": "carrier-pigeon"}), "provider is not known"),
+        (
+            json!({"provider": "carrier-pigeon"}),
+            "provider is not known",
+        ),
         (
             json!({"routes": [{"dst": "10.0.0.0/8", "gw": "fd00::1"}]}),
             "family of dst",
@@ -85,7 +102,10 @@ fn what_cannot_be_is_refused_when_it_is_applied() {
         (json!({"mtu": 1}), "mtu"),
         (json!({"blockSize": {"ipv4": 33}}), "33"),
         (json!({"colour": "blue"}), "colour"),
-        (json!({"subnets": {"a": {"cidr": "10.1.0.0/16", "dns": "no"}}}), "dns"),
+        (
+            json!({"subnets": {"a": {"cidr": "10.1.0.0/16", "dns": "no"}}}),
+            "dns",
+        ),
     ];
     for (spec, why) in refused {
         let text = network(namespace.name(), "bad", spec.clone()).to_string();
@@ -99,16 +119,28 @@ fn what_cannot_be_is_refused_when_it_is_applied() {
     apply(kube, &[network(namespace.name(), "good", good)]);
     let object = network_object(namespace.name(), "good");
     for (patch, why) in [
-        (json!({"spec": {"provider": "routed"}}), "provider cannot be changed"),
-        (json!({"spec": {"blockSize": {"ipv4": 27}}}), "blockSize cannot be changed"),
-        (json!({"spec": {"blockSize": null}}), "blockSize cannot be changed"),
+        (
+            json!({"spec": {"provider": "routed"}}),
+            "provider cannot be changed",
+        ),
+        (
+            json!({"spec": {"blockSize": {"ipv4": 27}}}),
+            "blockSize cannot be changed",
+        ),
+        (
+            json!({"spec": {"blockSize": null}}),
+            "blockSize cannot be changed",
+        ),
     ] {
         let error = kube.lab().api().merge(&object, &patch).expect_err(why);
         assert!(format!("{error:#}").contains(why), "{error:#}");
     }
     let columns = kube.kubectl(&["get", "-n", namespace.name(), "networks"], "");
     let columns = columns.expect("runs").text().expect("succeeds");
-    assert!(columns.contains("PROVIDER") && columns.contains("PHASE"), "{columns}");
+    assert!(
+        columns.contains("PROVIDER") && columns.contains("PHASE"),
+        "{columns}"
+    );
 }
 
 #[test]
@@ -133,7 +165,10 @@ fn a_network_in_use_waits_and_says_who_uses_it() {
     let vni = active["status"]["vni"].as_u64().expect("a VNI");
     assert!((4096..1 << 24).contains(&vni), "{vni}");
     assert_eq!(active["status"]["usage"]["blocks"], 2);
-    let uid = active["metadata"]["uid"].as_str().expect("a UID").to_owned();
+    let uid = active["metadata"]["uid"]
+        .as_str()
+        .expect("a UID")
+        .to_owned();
 
     kube.delete(&blue).expect("deleted");
     let ends = |net: &Value| net["status"]["phase"] == "Terminating" && has_condition(net, "InUse");
@@ -154,7 +189,9 @@ fn a_network_in_use_waits_and_says_who_uses_it() {
 }
 
 fn blocks_of(kube: &Kube, uid: &str) -> usize {
-    let blocks = kube.list("plexus.dev/v1alpha1", "Block", "").expect("Blocks");
+    let blocks = kube
+        .list("plexus.dev/v1alpha1", "Block", "")
+        .expect("Blocks");
     let of = |block: &&Value| block["spec"]["network"]["uid"] == uid;
     blocks.iter().filter(of).count()
 }
@@ -186,10 +223,12 @@ fn subnets_that_would_collide_are_reported_and_wait() {
             network(ns, "apart", spec("overlay", "10.62.0.0/16")),
         ],
     );
-    let conflict = |net: &Value| {
-        net["status"]["phase"] == "Pending" && has_condition(net, "SubnetConflict")
-    };
-    for (name, rival) in [("second", "10.62.0.0/16 of Network"), ("services", "ServiceCIDR")] {
+    let conflict =
+        |net: &Value| net["status"]["phase"] == "Pending" && has_condition(net, "SubnetConflict");
+    for (name, rival) in [
+        ("second", "10.62.0.0/16 of Network"),
+        ("services", "ServiceCIDR"),
+    ] {
         let object = network_object(ns, name);
         let waits = kube.wait_for(&object, PATIENCE, &conflict).expect("waits");
         let said = waits["status"]["conditions"].to_string();
@@ -198,7 +237,12 @@ fn subnets_that_would_collide_are_reported_and_wait() {
     let apart = kube.wait_for(&network_object(ns, "apart"), PATIENCE, &active);
     assert!(!has_condition(&apart.expect("Active"), "SubnetConflict"));
     apply(kube, &[pod(ns, "p", "n1", &[(PLEXUS, "second")])]);
-    event(kube, &namespace.pod("p"), "FailedAttach", &["second", "overlaps"]);
+    event(
+        kube,
+        &namespace.pod("p"),
+        "FailedAttach",
+        &["second", "overlaps"],
+    );
 
     // The first goes, the second's turn has come, and so has the pod's that waited for it.
     gone(kube, &[&user]);

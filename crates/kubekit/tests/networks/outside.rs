@@ -1,6 +1,6 @@
 //! What leaves the cluster: with SNAT under the node's address, without it nothing.
 
-use crate::common::{DEFAULT_GW, NETWORKS, apply, contrail_nad, pod, ready, said};
+use crate::common::{DEFAULT_GW, NETWORKS, address, apply, contrail_nad, pod, ready, said};
 use plexus_kubekit::{Cluster, Kube, Namespace, Object};
 use std::collections::BTreeSet;
 
@@ -19,7 +19,12 @@ fn with_snat_pods_leave_under_the_nodes_address_and_without_nothing_does() {
     apply(
         kube,
         &[
-            contrail_nad(ns, "snat", &both(52), &[(SNAT, "True"), (FORWARDING, "False")]),
+            contrail_nad(
+                ns,
+                "snat",
+                &both(52),
+                &[(SNAT, "True"), (FORWARDING, "False")],
+            ),
             contrail_nad(ns, "plain", &both(53), &[(SNAT, "False")]),
             contrail_nad(ns, "twin", &both(52), &[(SNAT, "True")]),
             pod(ns, "snat1", "n1", &asks("snat")),
@@ -32,14 +37,15 @@ fn with_snat_pods_leave_under_the_nodes_address_and_without_nothing_does() {
     let pods = ["snat1", "snat2", "twin1", "plain1", "plain2"].map(|name| namespace.pod(name));
     ready(kube, &pods.iter().collect::<Vec<_>>());
 
+    let control = [false, true].map(|v6| address(kube, &pods[3], "eth0", v6));
     let arrived = std::thread::scope(|scope| {
         let listener = scope.spawn(|| listen(kube));
         for _ in 0..3 {
             for pod in &pods {
-                send(kube, pod, &pod.name, "");
+                send(kube, pod, &pod.name, &[String::new(), String::new()]);
             }
             // Through eth0 the same pod does reach the outside: the listener hears what there is.
-            send(kube, &pods[3], "control", "eth0");
+            send(kube, &pods[3], "control", &control);
         }
         listener.join().expect("listened")
     });
@@ -83,16 +89,15 @@ fn listen(kube: &Kube) -> BTreeSet<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Sends a word to the outside, both families, by the default route or by a link.
-fn send(kube: &Kube, pod: &Object, word: &str, link: &str) {
+/// Sends a word to the outside, both families, from these addresses if there are any.
+fn send(kube: &Kube, pod: &Object, word: &str, from: &[String; 2]) {
     let python = format!(
         "import socket\n\
-         for family, to in [(socket.AF_INET, \"{}\"), (socket.AF_INET6, \"{}\")]:\n\
+         for family, to, own in [(socket.AF_INET, \"{}\", \"{}\"), (socket.AF_INET6, \"{}\", \"{}\")]:\n\
          \x20   s = socket.socket(family, socket.SOCK_DGRAM)\n\
-         \x20   link = b\"{link}\"\n\
-         \x20   if link: s.setsockopt(socket.SOL_SOCKET, 25, link)\n\
+         \x20   if own: s.bind((own, 0))\n\
          \x20   s.sendto(b\"{word}\", (to, {PORT}))\n",
-        OUTSIDE[0], OUTSIDE[1]
+        OUTSIDE[0], from[0], OUTSIDE[1], from[1]
     );
     said(kube, pod, &format!("python3 -c '{python}'"));
 }

@@ -36,19 +36,40 @@ fn macvlan_and_bridge_with_their_own_configurations() {
             nad(ns, "br", &[], bridge),
             pod(ns, "a", "n1", &[(NETWORKS, "mac-low,br")]),
             pod(ns, "b", "n2", &[(NETWORKS, "mac-high")]),
-            pod(ns, "c", "n1", &[(NETWORKS, r#"[{"name": "br", "interface": "lan",
-                "mac": "02:00:00:00:71:07", "ips": ["10.71.0.77/24"]}]"#)]),
+            pod(
+                ns,
+                "c",
+                "n1",
+                &[(
+                    NETWORKS,
+                    r#"[{"name": "br", "interface": "lan",
+                "mac": "02:00:00:00:71:07", "ips": ["10.71.0.77/24"]}]"#,
+                )],
+            ),
         ],
     );
     let [a, b, c] = ["a", "b", "c"].map(|name| namespace.pod(name));
     ready(kube, &[&a, &b, &c]);
     let kinds = said(kube, &a, "ip -d link show net1; ip -d link show net2");
-    assert!(kinds.contains("macvlan mode bridge") && kinds.contains("veth"), "{kinds}");
+    assert!(
+        kinds.contains("macvlan mode bridge") && kinds.contains("veth"),
+        "{kinds}"
+    );
     assert_eq!(address(kube, &b, "net1", false), "10.70.0.20");
-    assert!(pings(kube, &a, "-I net1 10.70.0.20"), "across nodes, on the wire");
+    assert!(
+        pings(kube, &a, "-I net1 10.70.0.20"),
+        "across nodes, on the wire"
+    );
     assert_eq!(address(kube, &c, "lan", false), "10.71.0.77");
-    let link = said(kube, &c, "ip link show lan; sysctl net.ipv4.conf.lan.arp_filter");
-    assert!(link.contains("02:00:00:00:71:07") && link.contains("= 1"), "{link}");
+    let link = said(
+        kube,
+        &c,
+        "ip link show lan; sysctl net.ipv4.conf.lan.arp_filter",
+    );
+    assert!(
+        link.contains("02:00:00:00:71:07") && link.contains("= 1"),
+        "{link}"
+    );
     assert_eq!(who(kube, &a, "10.71.0.77"), "c");
     assert!(pings(kube, &a, &address(kube, &c, "lan", true)));
     let leases = "find /var/lib/cni/networks -name '10.7[01].0.*' | wc -l";
@@ -66,7 +87,8 @@ fn plugins_that_are_not_understood_are_executed() {
     let _clean = Afterwards {
         cluster: kube,
         node: "n1",
-        script: "rm -f /opt/cni/bin/e2e-witness /run/e2e-witness.log; ip link del e2eexe0".to_owned(),
+        script: "rm -f /opt/cni/bin/e2e-witness /run/e2e-witness.log; ip link del e2eexe0"
+            .to_owned(),
     };
     // A plugin that nobody has heard of, which says that it was called.
     let witness = r#"printf '#!/bin/sh\necho "$CNI_COMMAND $CNI_IFNAME" >>/run/e2e-witness.log\nexec /opt/cni/bin/dummy\n' >/opt/cni/bin/e2e-witness
@@ -89,17 +111,28 @@ fn plugins_that_are_not_understood_are_executed() {
             nad(ns, "unknown", &[], unknown),
             nad(ns, "ptp", &[], &ptp),
             nad(ns, "chain", &[], chain),
-            nad(ns, "nowhere", &[], r#"{"cniVersion": "0.4.0", "type": "e2e-not-there"}"#),
+            nad(
+                ns,
+                "nowhere",
+                &[],
+                r#"{"cniVersion": "0.4.0", "type": "e2e-not-there"}"#,
+            ),
             pod(ns, "a", "n1", &[(NETWORKS, asks)]),
             pod(ns, "b", "n1", &[(NETWORKS, "nowhere")]),
         ],
     );
     let a = namespace.pod("a");
     ready(kube, &[&a]);
-    let names: Vec<String> = interfaces(kube, &a).into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = interfaces(kube, &a)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
     assert_eq!(names, ["eth0", "odd0", "net2", "net3"]);
     assert_eq!(address(kube, &a, "odd0", false), "10.73.0.5");
-    assert_eq!(on(kube, "n1", "cat /run/e2e-witness.log").trim(), "ADD odd0");
+    assert_eq!(
+        on(kube, "n1", "cat /run/e2e-witness.log").trim(),
+        "ADD odd0"
+    );
     let ptp_address = address(kube, &a, "net2", false);
     assert!(ptp_address.starts_with("10.72.0."), "{ptp_address}");
     on(kube, "n1", &format!("ping -c1 -W2 {ptp_address}"));
@@ -107,13 +140,32 @@ fn plugins_that_are_not_understood_are_executed() {
     let script = "exec 3<>/dev/tcp/192.168.77.1/34701; printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3; tail -n1 <&3";
     let served = kube.on_node("n2", &["bash", "-c", script]).expect("runs");
     assert_eq!(served.text().expect("served").trim(), "a");
-    event(kube, &namespace.pod("b"), "FailedAttach", &["nowhere", "e2e-not-there"]);
+    event(
+        kube,
+        &namespace.pod("b"),
+        "FailedAttach",
+        &["nowhere", "e2e-not-there"],
+    );
 
     gone(kube, &[&a]);
-    assert_eq!(on(kube, "n1", "cat /run/e2e-witness.log").trim(), "ADD odd0\nDEL odd0");
-    assert_eq!(on(kube, "n1", "find /var/lib/cni/networks -name '10.7[24].0.*' | wc -l").trim(), "0");
+    assert_eq!(
+        on(kube, "n1", "cat /run/e2e-witness.log").trim(),
+        "ADD odd0\nDEL odd0"
+    );
+    assert_eq!(
+        on(
+            kube,
+            "n1",
+            "find /var/lib/cni/networks -name '10.7[24].0.*' | wc -l"
+        )
+        .trim(),
+        "0"
+    );
     holds("the port is closed", PATIENCE, || {
-        !kube.on_node("n2", &["bash", "-c", script]).expect("runs").ok()
+        !kube
+            .on_node("n2", &["bash", "-c", script])
+            .expect("runs")
+            .ok()
     });
 }
 
@@ -141,11 +193,23 @@ fn a_nad_without_a_configuration_is_looked_for_on_the_node() {
         r#"{{"cniVersion": "0.3.1", "name": "{name}", "type": "bridge", "bridge": "e2edsk0", "ipam":
            {{"type": "host-local", "subnet": "10.75.0.0/24"}}}}"#
     );
-    on(kube, "n1", &format!("cat >/etc/cni/net.d/80-{name}.conf <<'EOF'\n{config}\nEOF\n"));
+    on(
+        kube,
+        "n1",
+        &format!("cat >/etc/cni/net.d/80-{name}.conf <<'EOF'\n{config}\nEOF\n"),
+    );
     ready(kube, &[&a]);
     assert!(address(kube, &a, "net1", false).starts_with("10.75.0."));
     // Gone again, the pod and its deletion do not need it.
     on(kube, "n1", &format!("rm /etc/cni/net.d/80-{name}.conf"));
     gone(kube, &[&a]);
-    assert_eq!(on(kube, "n1", "find /var/lib/cni/networks -name '10.75.0.*' | wc -l").trim(), "0");
+    assert_eq!(
+        on(
+            kube,
+            "n1",
+            "find /var/lib/cni/networks -name '10.75.0.*' | wc -l"
+        )
+        .trim(),
+        "0"
+    );
 }

@@ -84,34 +84,34 @@ fn script(own: u8, other: u8) -> String {
         r#"set -e
 mkdir -p {DIR}
 for name in routed overlay router; do : > {DIR}/$name; unshare --net={DIR}/$name true; done
-in() {{ name=$1; shift; nsenter --net={DIR}/$name "$@"; }}
-in router sysctl -qw net.ipv4.ip_forward=1
-ip link add hand0 mtu 1500 type veth peer name eth0 mtu 1500
-ip link set eth0 netns {DIR}/routed
+at() {{ name=$1; shift; nsenter --net={DIR}/$name "$@"; }}
+at router sysctl -qw net.ipv4.ip_forward=1
+ip link add hand0 mtu 1500 type veth peer name hand0p mtu 1500
+ip link set hand0p netns {DIR}/routed name eth0
 ip addr add 169.254.77.77/32 dev hand0
 ip link set hand0 up
 ip route add 10.180.{own}.2 dev hand0
 ip route add 10.180.{other}.0/24 via 192.168.77.{other}
-in routed ip addr add 10.180.{own}.2/32 dev eth0
-in routed ip link set eth0 up
-in routed ip route add 169.254.77.77 dev eth0
-in routed ip route add default via 169.254.77.77
+at routed ip addr add 10.180.{own}.2/32 dev eth0
+at routed ip link set eth0 up
+at routed ip route add 169.254.77.77 dev eth0
+at routed ip route add default via 169.254.77.77
 ip link add handvx address {own_mac} mtu 1450 type vxlan id 77 local 192.168.77.{own} dstport 4790 nolearning ttl auto
 ip link set handvx netns {DIR}/router
-ip link add hand1 mtu 1450 type veth peer name eth0 mtu 1450
-ip link set eth0 netns {DIR}/overlay
+ip link add hand1 mtu 1450 type veth peer name hand1p mtu 1450
+ip link set hand1p netns {DIR}/overlay name eth0
 ip link set hand1 netns {DIR}/router
-in router ip link set handvx up
-in router ip addr add 169.254.77.78/32 dev hand1
-in router ip link set hand1 up
-in router ip route add 10.181.{own}.2 dev hand1
-in router ip route add 10.181.{other}.0/24 via 192.168.77.{other} dev handvx onlink
-in router ip neigh add 192.168.77.{other} lladdr {other_mac} dev handvx nud permanent
-in router bridge fdb add {other_mac} dev handvx dst 192.168.77.{other} self permanent
-in overlay ip addr add 10.181.{own}.2/32 dev eth0
-in overlay ip link set eth0 up
-in overlay ip route add 169.254.77.78 dev eth0
-in overlay ip route add default via 169.254.77.78
+at router ip link set handvx up
+at router ip addr add 169.254.77.78/32 dev hand1
+at router ip link set hand1 up
+at router ip route add 10.181.{own}.2 dev hand1
+at router ip route add 10.181.{other}.0/24 via 192.168.77.{other} dev handvx onlink
+at router ip neigh add 192.168.77.{other} lladdr {other_mac} dev handvx nud permanent
+at router bridge fdb add {other_mac} dev handvx dst 192.168.77.{other} self permanent
+at overlay ip addr add 10.181.{own}.2/32 dev eth0
+at overlay ip link set eth0 up
+at overlay ip route add 169.254.77.78 dev eth0
+at overlay ip route add default via 169.254.77.78
 "#
     )
 }

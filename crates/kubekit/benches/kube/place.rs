@@ -59,9 +59,11 @@ impl Place {
         let kubelet = Part::Kubelet(NODE.to_owned());
         lab.stop(&kubelet)?;
         let done = work();
-        self.remove_pods()?;
+        // Whatever happened: the kubelet comes back, and finds none of the pods.
+        let removed = self.remove_pods();
         lab.start(&kubelet)?;
         lab.wait_nodes(&[NODE])?;
+        removed?;
         done
     }
 

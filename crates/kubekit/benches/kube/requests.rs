@@ -7,7 +7,7 @@ use crate::place::{NODE, Place};
 use crate::report::{Report, Row};
 use anyhow::{Context, Result};
 use plexus_kubekit::{Part, Spec};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,11 +16,12 @@ const PODS: usize = 10;
 /// What is written behind the answer is written by then.
 const PAUSE: Duration = Duration::from_secs(4);
 
-const POLICY: &str = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], \
-                      rules: [{level: Metadata, users: [\
-                      'system:serviceaccount:plexus-system:plexus-agent', \
-                      'system:serviceaccount:kube-system:multus', \
-                      'system:serviceaccount:kube-system:whereabouts']}, {level: None}]}";
+/// Whose requests are counted.
+const ACCOUNTS: [&str; 3] = [
+    "system:serviceaccount:plexus-system:plexus-agent",
+    "system:serviceaccount:kube-system:multus",
+    "system:serviceaccount:kube-system:whereabouts",
+];
 
 pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
     let log = begin(place)?;
@@ -94,7 +95,11 @@ fn begin(place: &Place) -> Result<PathBuf> {
     let lab = place.kube.lab();
     let state = lab.layout().state();
     let (policy, log) = (state.join("audit-policy.yaml"), state.join("audit.log"));
-    std::fs::write(&policy, POLICY)
+    let text = json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata", "users": ACCOUNTS}, {"level": "None"}],
+    });
+    std::fs::write(&policy, text.to_string())
         .with_context(|| format!("cannot write {}", policy.display()))?;
     let mut spec: Spec = lab.spec()?;
     let flags = [

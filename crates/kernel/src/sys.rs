@@ -112,6 +112,13 @@ pub(crate) fn unshare_network() -> io::Result<()> {
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.map_err(io::Error::from)
 }
 
+/// Gives the calling process a copy of its mount namespace for itself. It must have one thread.
+pub(crate) fn unshare_mounts() -> io::Result<()> {
+    // SAFETY: only CLONE_NEWNS is asked for: the descriptor table and memory stay shared, which
+    // is what the I/O-safety rule of `unshare` is about.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }.map_err(io::Error::from)
+}
+
 /// Sends a whole Ethernet frame out of a link through a packet socket.
 pub(crate) fn send_frame(fd: impl AsFd, link: u32, frame: &[u8]) -> io::Result<()> {
     // SAFETY: sockaddr_ll is plain integers, for which all zeroes is a valid value.

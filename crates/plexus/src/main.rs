@@ -32,7 +32,13 @@ enum Verb {
 
 fn main() -> std::process::ExitCode {
     if let Some((root, plugin)) = in_root() {
-        let error = delegate::enter_root_and_exec(&root, &plugin);
+        let error = match plexus_kernel::own_proc(&root) {
+            Ok(()) => delegate::enter_root_and_exec(&root, &plugin),
+            Err(error) => {
+                let text = format!("cannot mount /proc for it in {}: {error}", root.display());
+                std::io::Error::other(text)
+            }
+        };
         eprintln!("{}", delegate::complaint(&error));
         return std::process::ExitCode::from(delegate::NOT_EXECUTED);
     }

@@ -20,7 +20,7 @@ use asked::Asked;
 use error::within;
 use ipnet::IpNet;
 use lookup::{Found, Lookup};
-use plexus_api::cni::{Body, Code, Error, How, Ipam, Network, Runtime};
+use plexus_api::cni::{Body, Code, Error, How, Ipam, Network, Provider, Runtime};
 use plexus_api::objects::NetworkSpec;
 use plexus_api::pod::{DEFAULT_NETWORK, MAX_NETWORKS};
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,8 @@ pub struct NetworkObject {
     pub spec: NetworkSpec,
     /// `overlay`: its number, once it has one.
     pub vni: Option<u32>,
+    /// The UID of the NAD that it was made from, if it was.
+    pub made_from: Option<String>,
     /// Why no new pod may use it, if so: Pending, Failed, Terminating.
     pub unusable: Option<String>,
 }
@@ -209,15 +211,24 @@ impl All {
 }
 
 impl All {
-    /// A pod that is on one routed network more than once answers by the interface that was asked:
-    /// the other one may not send from its address.
+    /// A pod answers by the interface that was asked, since another one may not send from its address:
+    /// if it is on one routed network more than once, and on networks of the fabric, which nodes and
+    /// other networks reach.
     fn answer_where_asked(&mut self) {
         let uuids: Vec<&str> = self.references.iter().map(|r| r.uuid.as_str()).collect();
-        for (network, reference) in self.networks.iter_mut().zip(&self.references) {
+        for (index, (network, reference)) in
+            self.networks.iter_mut().zip(&self.references).enumerate()
+        {
             let same = uuids.iter().filter(|uuid| **uuid == reference.uuid);
             network.source_routing |= is_routed(network) && same.count() > 1;
+            network.source_routing |= index > 0 && is_of_fabric(network);
         }
     }
+}
+
+/// Whether its addresses are known to the nodes.
+fn is_of_fabric(network: &Network) -> bool {
+    matches!(&network.how, How::Native(native) if matches!(native.provider, Provider::Routed(_)))
 }
 
 /// Whether the network is natively routed: then a pod's source addresses may be checked.

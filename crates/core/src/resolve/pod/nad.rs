@@ -1,9 +1,9 @@
 //! The network of a NetworkAttachmentDefinition.
 
-use super::NadObject;
 use super::error::{invalid, missing};
 use super::lookup::{Found, Lookup, network_name, without_default_route};
-use plexus_api::cni::{Error, FqName, Network};
+use super::{NadObject, NetworkObject};
+use plexus_api::cni::{Code, Error, FqName, Network};
 use plexus_api::nad::{self, Contrail};
 use plexus_api::pod::NetworkSelection;
 use serde_json::{Map, Value};
@@ -62,7 +62,8 @@ impl Lookup<'_> {
             None => self
                 .objects
                 .network(&nad.namespace, &nad.name)
-                .ok_or_else(|| no_namesake(nad))?,
+                .ok_or_else(|| no_namesake(nad))
+                .and_then(|object| check_made_from(&object, nad).map(|()| object))?,
         };
         let found = self.of_object(&object, selection)?;
         Ok(Found {
@@ -127,6 +128,25 @@ fn told(nad: &NadObject, warnings: Vec<String>) -> Vec<String> {
     let shown = shown(nad);
     let each = warnings.into_iter();
     each.map(|warning| format!("{shown}: {warning}")).collect()
+}
+
+/// A NAD that describes a network means the one that was made from it, and no other of its name.
+fn check_made_from(object: &NetworkObject, nad: &NadObject) -> Result<(), Error> {
+    let describes = nad.annotations.contains_key(nad::CIDR);
+    if !describes || object.made_from.as_deref() == Some(&nad.uid) {
+        return Ok(());
+    }
+    let what = shown(nad);
+    Err(Error::new(
+        Code::InvalidConfig,
+        format!(
+            "{what} describes a network by {}, but the Network {}/{} was not made from it",
+            nad::CIDR,
+            object.namespace,
+            object.name
+        ),
+        "rename one of them, or name the Network in plexus.dev/networks",
+    ))
 }
 
 fn no_namesake(nad: &NadObject) -> Error {

@@ -4,7 +4,10 @@ use super::asked::{self, Asked, Target};
 use super::error::{invalid, missing, within};
 use super::lookup::{Found, Lookup, without_default_route};
 use super::nad::{Means, means};
-use super::{NadObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_routed, subnets};
+use super::{
+    NadObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_of_fabric, is_routed,
+    subnets,
+};
 use plexus_api::cni::{Body, Code, Error, FqName, Runtime};
 use plexus_api::pod::{self, NETWORKS, NetworkSelection};
 use plexus_types::IfName;
@@ -60,7 +63,7 @@ pub fn named_network(
     let same = elements.iter().filter(|element| {
         (&element.namespace, &element.name) == (&asked.selection.namespace, &asked.selection.name)
     });
-    network.source_routing |= is_routed(&network) && same.count() > 1;
+    network.source_routing |= (is_routed(&network) && same.count() > 1) || is_of_fabric(&network);
     Ok(PodNetworks {
         body: Body::One(network),
         references: vec![reference],

@@ -191,10 +191,20 @@ impl Cluster {
             .await
     }
 
-    /// The pods that are bound to a Node's name, asked for now.
-    pub(crate) async fn pods_on(&self, node: &str) -> Result<Vec<PartialObjectMeta<Pod>>, Failure> {
+    /// The pods that are bound to a Node's name, asked for now. `networked`: only those with a
+    /// network of their own.
+    pub(crate) async fn pods_on(
+        &self,
+        node: &str,
+        networked: bool,
+    ) -> Result<Vec<PartialObjectMeta<Pod>>, Failure> {
         let api: Api<PartialObjectMeta<Pod>> = Api::all(self.client.clone());
-        let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let own = if networked {
+            ",spec.hostNetwork=false"
+        } else {
+            ""
+        };
+        let params = ListParams::default().fields(&format!("spec.nodeName={node}{own}"));
         let found = api.list(&params);
         Ok(self
             .answer("list the pods of", format!("Node {node}"), found)

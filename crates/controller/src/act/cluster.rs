@@ -13,7 +13,7 @@ use crate::world::Name;
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use plexus_api::objects::{Condition, Network, NetworkSpec, Subnet};
+use plexus_api::objects::{AllowedNamespaces, Condition, From, Network, NetworkSpec, Subnet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -114,6 +114,11 @@ fn default_spec(cidrs: &[IpNet]) -> NetworkSpec {
         subnets: subnets.collect(),
         snat: true,
         source_check: true,
+        // Pods have it as their first interface; nobody attaches to it by name.
+        allowed_namespaces: Some(AllowedNamespaces {
+            from: From::Same,
+            selector: None,
+        }),
         ..NetworkSpec::default()
     }
 }
@@ -191,6 +196,12 @@ mod tests {
                 .unwrap()
                 .contains("(10.1.0.0/16)")
         );
+    }
+
+    #[test]
+    fn nobody_attaches_to_the_default_network_by_name() {
+        let allowed = default_spec(&["10.0.0.0/16".parse().unwrap()]).allowed_namespaces;
+        assert_eq!(allowed.map(|allowed| allowed.from), Some(From::Same));
     }
 
     #[test]

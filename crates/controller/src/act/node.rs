@@ -3,7 +3,7 @@
 
 use crate::act::network::AT_A_TIME;
 use crate::api::Failure;
-use crate::decide::gone::{Bound, is_abandoned, may_return};
+use crate::decide::gone::{is_abandoned, may_return};
 use crate::engine::Engine;
 use crate::queue::Key;
 use crate::world::{Identity, Name, Owned, Record};
@@ -40,16 +40,10 @@ impl Engine {
             .unwrap_or_default();
         let successor = there.map(|node| Identity::of(&node.metadata).created);
         let successor = successor.as_deref();
-        let bound: Vec<Bound> = self
-            .cluster
-            .pods_on(node)
-            .await?
-            .iter()
-            .map(|pod| Bound {
-                uid: pod.uid().unwrap_or_default(),
-                created: Identity::of(&pod.metadata).created,
-            })
-            .collect();
+        // Pods in the host's own network have no address of a block; on a Node that is there, those
+        // of DaemonSets stay for ever.
+        let bound = self.cluster.pods_on(node, successor.is_some()).await?;
+        let bound: Vec<String> = bound.iter().filter_map(ResourceExt::uid).collect();
 
         let mut rest = self
             .release_records(node, &left.records, &bound, successor)
@@ -64,18 +58,21 @@ impl Engine {
         for gone in gone {
             let known = self.gone.gone(gone, now);
             let grace = self.options.node_grace;
-            if may_return(known, grace, &bound, successor) {
-                let blocks = left
-                    .blocks
-                    .iter()
-                    .filter(|(_, block)| block.node_uid == *gone);
-                self.return_blocks(node, gone, blocks.collect()).await?;
+            let (free, held): (Vec<_>, Vec<_>) = left
+                .blocks
+                .iter()
+                .filter(|(_, block)| block.node_uid == *gone)
+                .partition(|(_, block)| {
+                    let replaced = successor.is_some();
+                    may_return(known, grace, bound.len(), block.allocated, replaced)
+                });
+            if !free.is_empty() {
+                self.return_blocks(node, gone, free).await?;
+            }
+            if held.is_empty() {
+                self.gone.forget(gone);
             } else {
-                rest = rest.min(
-                    grace
-                        .saturating_sub(known)
-                        .clamp(Duration::from_millis(200), PERIOD),
-                );
+                rest = rest.min(again_after(known, grace, successor.is_some()));
             }
         }
         if rest < Duration::MAX {
@@ -123,7 +120,7 @@ impl Engine {
         &mut self,
         node: &str,
         records: &[(Name, Record)],
-        bound: &[Bound],
+        bound: &[String],
         successor: Option<&str>,
     ) -> Result<Duration, Failure> {
         let abandoned: Vec<&(Name, Record)> = records
@@ -179,8 +176,14 @@ impl Engine {
         self.metrics
             .blocks_returned
             .fetch_add(returned as u64, Relaxed);
-        results.into_iter().collect::<Result<(), Failure>>()?;
-        self.gone.forget(uid);
-        Ok(())
+        results.into_iter().collect()
+    }
+}
+
+/// When to look again at blocks that may not return yet.
+fn again_after(known: Duration, grace: Duration, replaced: bool) -> Duration {
+    match grace.saturating_sub(known) {
+        Duration::ZERO if replaced => PERIOD_REPLACED,
+        rest => rest.clamp(Duration::from_millis(200), PERIOD),
     }
 }

@@ -23,53 +23,34 @@ impl GoneClock {
     }
 }
 
-/// What we know of the pods that are bound to a Node's name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Bound {
-    /// The pod's UID.
-    pub(crate) uid: String,
-    /// When it was created, RFC 3339.
-    pub(crate) created: String,
-}
-
-/// Whether a pod may still run on the machine that the gone Node was: it was created before the
-/// Node's successor, if there is one.
-pub(crate) fn may_be_there(pod: &Bound, successor: Option<&str>) -> bool {
-    successor.is_none_or(|created| pod.created.as_str() <= created)
-}
-
-/// Whether the blocks of a Node that is gone may return.
+/// Whether a block of a Node that is gone may return. `bound`: pods that are bound to the Node's
+/// name, whenever they were made. `replaced`: another Node has that name; it may be the same machine,
+/// which registered again while its pods ran on, so that what its owner last said counts too.
 pub(crate) fn may_return(
     known: Duration,
     grace: Duration,
-    bound: &[Bound],
-    successor: Option<&str>,
+    bound: usize,
+    allocated: u64,
+    replaced: bool,
 ) -> bool {
-    known >= grace && !bound.iter().any(|pod| may_be_there(pod, successor))
+    known >= grace && bound == 0 && !(replaced && allocated > 0)
 }
 
 /// Whether the record of a pod on a Node that is gone has nobody left to remove it: its pod is no
-/// longer there either. `made` is when the record was created.
+/// longer there either. `made` is when the record was created, `bound` the UIDs of the pods there.
 pub(crate) fn is_abandoned(
     pod_uid: &str,
     made: &str,
-    bound: &[Bound],
+    bound: &[String],
     successor: Option<&str>,
 ) -> bool {
     let of_successor = successor.is_some_and(|created| made > created);
-    !of_successor && !bound.iter().any(|pod| pod.uid == pod_uid)
+    !of_successor && !bound.iter().any(|bound| bound == pod_uid)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn pod(uid: &str, created: &str) -> Bound {
-        Bound {
-            uid: uid.to_owned(),
-            created: created.to_owned(),
-        }
-    }
 
     const GRACE: Duration = Duration::from_secs(60);
 
@@ -85,46 +66,30 @@ mod tests {
 
     #[test]
     fn blocks_return_after_the_grace_when_no_pod_is_bound() {
-        assert!(may_return(GRACE, GRACE, &[], None));
-        assert!(!may_return(
-            GRACE - Duration::from_millis(1),
-            GRACE,
-            &[],
-            None
-        ));
-        assert!(!may_return(
-            GRACE * 10,
-            GRACE,
-            &[pod("p", "2026-01-01T00:00:00Z")],
-            None
-        ));
+        assert!(may_return(GRACE, GRACE, 0, 0, false));
+        // Its owner is no more: what it said last means nothing.
+        assert!(may_return(GRACE, GRACE, 0, 7, false));
+        let early = GRACE - Duration::from_millis(1);
+        assert!(!may_return(early, GRACE, 0, 0, false));
+        assert!(!may_return(GRACE * 10, GRACE, 1, 0, false));
     }
 
     #[test]
-    fn pods_of_a_successor_do_not_hold_what_the_predecessor_had() {
-        let successor = Some("2026-01-02T00:00:00Z");
-        let (before, after) = (
-            pod("p", "2026-01-01T00:00:00Z"),
-            pod("q", "2026-01-03T00:00:00Z"),
-        );
-        assert!(may_return(
-            GRACE,
-            GRACE,
-            std::slice::from_ref(&after),
-            successor
-        ));
-        assert!(!may_return(GRACE, GRACE, &[before, after], successor));
+    fn a_machine_that_registered_again_keeps_what_its_pods_use() {
+        assert!(may_return(GRACE, GRACE, 0, 0, true));
+        assert!(!may_return(GRACE * 10, GRACE, 1, 0, true));
+        assert!(!may_return(GRACE * 10, GRACE, 0, 1, true));
     }
 
     #[test]
     fn a_record_is_abandoned_when_node_and_pod_are_gone() {
         let made = "2026-01-01T00:00:00Z";
         assert!(is_abandoned("p", made, &[], None));
-        assert!(!is_abandoned("p", made, &[pod("p", made)], None));
+        assert!(!is_abandoned("p", made, &["p".to_owned()], None));
         assert!(is_abandoned(
             "p",
             made,
-            &[pod("q", made)],
+            &["q".to_owned()],
             Some("2026-01-02T00:00:00Z")
         ));
         // Made by the successor's agent: that one removes it.

@@ -218,6 +218,15 @@ impl Setting {
         .await
     }
 
+    /// One in the host's own network, as many DaemonSets have them.
+    pub(crate) async fn host_pod(&self, name: &str, node: &Node) -> Pod {
+        self.create(json!({
+            "metadata": {"name": name},
+            "spec": {"nodeName": node.name_any(), "hostNetwork": true, "containers": [{"name": "c", "image": "c"}]}
+        }))
+        .await
+    }
+
     pub(crate) async fn kill_pod(&self, pod: &Pod) {
         let now = DeleteParams::default().grace_period(0);
         self.api::<Pod>()
@@ -291,6 +300,12 @@ impl Setting {
             .create(&PostParams::default(), &from(object))
             .await
             .unwrap();
+        self.set_allocated(&block, allocated).await
+    }
+
+    /// What a block's owner says of it.
+    pub(crate) async fn set_allocated(&self, block: &Block, allocated: u64) -> Block {
+        let api: Api<Block> = Api::all(self.client.clone());
         let status = json!({"status": {"allocated": allocated}});
         api.patch_status(
             &block.name_any(),

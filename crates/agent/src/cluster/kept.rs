@@ -205,6 +205,10 @@ pub(super) fn trim(meta: &mut ObjectMeta, labels: bool) {
         resource_version: meta.resource_version.take(),
         deletion_timestamp: meta.deletion_timestamp.take(),
         finalizers: meta.finalizers.take(),
+        owner_references: meta.owner_references.take().map(|mut owners| {
+            owners.retain(|owner| owner.kind == NAD);
+            owners
+        }),
         ..ObjectMeta::default()
     };
 }
@@ -230,9 +234,11 @@ fn unusable(meta: &ObjectMeta, status: &NetworkStatus) -> Option<String> {
     })
 }
 
+const NAD: &str = "NetworkAttachmentDefinition";
+
 fn made_from(meta: &ObjectMeta) -> Option<String> {
     let mut owners = meta.owner_references.iter().flatten();
-    let nad = owners.find(|owner| owner.kind == "NetworkAttachmentDefinition");
+    let nad = owners.find(|owner| owner.kind == NAD);
     nad.map(|owner| owner.uid.clone())
 }
 
@@ -356,6 +362,20 @@ mod tests {
         assert!(!seen.is(Some("other")));
         assert_eq!(seen.network_status, Some(digest("[]")));
         assert_eq!(seen.meta.facts.annotations.len(), 1);
+    }
+
+    #[test]
+    fn of_which_nad_a_network_was_made_is_kept() {
+        let owner = |kind: &str, uid: &str| json!({"apiVersion": "v1", "kind": kind, "name": "n", "uid": uid});
+        let owners = [
+            owner("Other", "a"),
+            owner("NetworkAttachmentDefinition", "b"),
+        ];
+        let mut made: NetworkWire =
+            wire(json!({"metadata": {"name": "n", "ownerReferences": owners}, "spec": {}}));
+        trim(&mut made.metadata, false);
+        let kept: NetworkWire = wire(serde_json::to_value(&made).unwrap());
+        assert_eq!(network(&kept).made_from.as_deref(), Some("b"));
     }
 
     #[test]

@@ -82,8 +82,32 @@ pub(super) struct Claims {
 struct Going {
     subnet: IpNet,
     containing: Option<IpAddr>,
-    answer: Mutex<Option<Answer>>,
-    answered: Condvar,
+    outcome: Mutex<Outcome>,
+    ended: Condvar,
+}
+
+#[derive(Clone)]
+enum Outcome {
+    Open,
+    Answered(Answer),
+    /// Whoever ran it did not come back with an answer.
+    Abandoned,
+}
+
+/// Ends a claim when whoever runs it goes, also without an answer: nobody may wait for it then.
+struct Turn<'a> {
+    claims: &'a Claims,
+    key: &'a (String, Family),
+    going: Arc<Going>,
+    outcome: Outcome,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.claims.lock().remove(self.key);
+        *self.going.outcome() = std::mem::replace(&mut self.outcome, Outcome::Abandoned);
+        self.going.ended.notify_all();
+    }
 }
 
 impl Claims {
@@ -105,17 +129,21 @@ impl Claims {
             }
             let (going, first) = self.join(&key, wanted);
             if first {
+                let mut turn = Turn {
+                    claims: self,
+                    key: &key,
+                    going,
+                    outcome: Outcome::Abandoned,
+                };
                 let answer = run();
-                self.lock().remove(&key);
-                *going.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer.clone());
-                going.answered.notify_all();
+                turn.outcome = Outcome::Answered(answer.clone());
                 return answer;
             }
             let left = end.saturating_duration_since(Instant::now());
             match going.wait(left) {
-                None => return Err(late(wanted)),
-                Some(answer) if going.is_for(wanted) => return answer,
-                Some(_) => {}
+                Outcome::Open => return Err(late(wanted)),
+                Outcome::Answered(answer) if going.is_for(wanted) => return answer,
+                Outcome::Answered(_) | Outcome::Abandoned => {}
             }
         }
     }
@@ -128,8 +156,8 @@ impl Claims {
         let going = Arc::new(Going {
             subnet: wanted.subnet.cidr,
             containing: wanted.containing,
-            answer: Mutex::new(None),
-            answered: Condvar::new(),
+            outcome: Mutex::new(Outcome::Open),
+            ended: Condvar::new(),
         });
         all.insert(key.clone(), Arc::clone(&going));
         (going, true)
@@ -145,12 +173,14 @@ impl Going {
         self.subnet == wanted.subnet.cidr && self.containing == wanted.containing
     }
 
-    fn wait(&self, patience: Duration) -> Option<Answer> {
-        let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self
-            .answered
-            .wait_timeout_while(answer, patience, |answer| answer.is_none());
+    fn wait(&self, patience: Duration) -> Outcome {
+        let open = |outcome: &mut Outcome| matches!(outcome, Outcome::Open);
+        let waited = self.ended.wait_timeout_while(self.outcome(), patience, open);
         waited.unwrap_or_else(PoisonError::into_inner).0.clone()
+    }
+
+    fn outcome(&self) -> std::sync::MutexGuard<'_, Outcome> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -336,6 +366,32 @@ mod tests {
             || Err(ClaimError::NoNode("n1".into())),
         );
         assert!(matches!(failed, Err(ClaimError::NoNode(_))));
+        assert!(claims.lock().is_empty());
+    }
+
+    #[test]
+    fn a_claim_that_dies_is_over_and_those_who_waited_claim_for_themselves() {
+        let claims = Claims::default();
+        let block: IpNet = "10.0.0.0/26".parse().unwrap();
+        let want = || wanted("10.0.0.0/16", None);
+        std::thread::scope(|scope| {
+            let dies = scope.spawn(|| {
+                claims.share(
+                    &want(),
+                    || None,
+                    || {
+                        std::thread::sleep(Duration::from_millis(150));
+                        panic!("on purpose")
+                    },
+                )
+            });
+            std::thread::sleep(Duration::from_millis(50));
+            let start = Instant::now();
+            let other = claims.share(&want(), || None, || Ok(block));
+            assert_eq!(other.unwrap(), block);
+            assert!(start.elapsed() < PATIENCE / 2);
+            assert!(dies.join().is_err());
+        });
         assert!(claims.lock().is_empty());
     }
 

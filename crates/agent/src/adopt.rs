@@ -2,6 +2,7 @@
 //! are and their addresses reserved; a DEL or GC removes them like any other.
 
 use crate::failure;
+use crate::ipam::Addresses;
 use crate::journal::{Body, NativeRecord, Record};
 use crate::verbs::Agent;
 use plexus_api::cni::Error;
@@ -12,8 +13,8 @@ use plexus_core::plan::{
     RULE_PRIORITY, Rule,
 };
 use plexus_kernel::observe::{self, What};
-use plexus_kernel::{Netns, Socket, scan};
-use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName};
+use plexus_kernel::{Netns, NodeSide, Socket, scan};
+use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName, RouterName};
 use std::collections::BTreeMap;
 
 type Key = (ContainerId, IfName);
@@ -60,7 +61,7 @@ impl Agent {
         let natives = links
             .iter()
             .enumerate()
-            .map(|(index, link)| link.native(index))
+            .map(|(index, link)| link.native(index, &self.addresses))
             .collect();
         let record = Record {
             network: first.network.clone(),
@@ -79,13 +80,14 @@ impl Agent {
                     group: first.link.group,
                     links: links
                         .iter()
-                        .filter_map(|link| link.planned(&container))
+                        .filter_map(|link| link.planned(&container, &self.node))
                         .collect(),
                     host_ports: Vec::new(),
                 },
                 node: Vec::new(),
                 delegates: Vec::new(),
                 references: Vec::new(),
+                standalone: false,
                 api_uid: None,
             },
             container,
@@ -152,7 +154,7 @@ impl Found {
         ))
     }
 
-    fn native(&self, index: usize) -> NativeRecord {
+    fn native(&self, index: usize, addresses: &Addresses) -> NativeRecord {
         let pool = PoolKey::from_word(&self.alias.pool, &self.network);
         let ips = self.alias.addresses.iter();
         let assigned = Assigned {
@@ -168,11 +170,11 @@ impl Found {
             .as_ref()
             .filter(|key| key.ipam == "host-local")
             .map(|key| crate::journal::HostLocalLease {
-                directory: crate::ipam::host_local::directory(key.data_dir.as_ref(), &key.network),
+                directory: addresses.directory(key.data_dir.as_ref(), &key.network),
                 ifname: self.ifname.clone(),
             });
         let pool = pool
-            .filter(|key| key.ipam == "plexus")
+            .filter(|key| ["plexus", "blocks"].contains(&key.ipam.as_str()))
             .map(|key| key.to_string());
         NativeRecord {
             index,
@@ -184,8 +186,15 @@ impl Found {
         }
     }
 
+    /// The router of its network, where there is one: an overlay's other end is in there.
+    fn router(&self, node: &NodeSide) -> Option<RouterName> {
+        let pool = PoolKey::from_word(&self.alias.pool, &self.network)?;
+        let router = RouterName::of(&pool.data_dir);
+        (pool.ipam == "blocks" && node.router(&router).is_ok()).then_some(router)
+    }
+
     /// Enough of a plan to remove it.
-    fn planned(&self, container: &ContainerId) -> Option<Link> {
+    fn planned(&self, container: &ContainerId, node: &NodeSide) -> Option<Link> {
         let kind = match self.link.kind.as_str() {
             "macvlan" => LinkKind::Macvlan {
                 parent: Parent {
@@ -208,7 +217,7 @@ impl Found {
                 mac: derived_mac(container.as_str(), self.cookie, &self.ifname, "host"),
                 mtu: None,
                 alias: self.link.alias.clone().unwrap_or_default(),
-                router: None,
+                router: self.router(node),
                 bridge: None,
                 hairpin: false,
                 source_check: false,

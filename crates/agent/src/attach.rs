@@ -157,6 +157,7 @@ impl Agent {
         cookie: NetnsCookie,
     ) -> Result<Adding<'a>, Error> {
         let (container, ifname) = call.key()?;
+        let written = conf;
         let conf = front.map_or(conf, |front| &front.conf);
         conf.body.check_names(&ifname)?;
         let resolved = resolve(conf, &ifname)?;
@@ -193,6 +194,7 @@ impl Agent {
             plan: plan::pod_plan(&place, Vec::new()),
             node: Vec::new(),
             delegates: Vec::new(),
+            standalone: matches!(written.body, ConfBody::Pod),
             references: front.map_or_else(Vec::new, |front| front.references.clone()),
             api_uid: front.and_then(|front| front.api_uid.clone()),
         };
@@ -338,14 +340,20 @@ impl Adding<'_> {
     }
 
     fn distribute(&mut self, reservation: &Reservation<'_>) {
-        let natives = self
+        let mut natives = reservation.natives.clone();
+        let items = self
             .items
             .iter_mut()
-            .filter(|i| matches!(i.resolved, Resolved::Native(_)));
-        for (item, native) in natives.zip(&reservation.natives) {
-            item.assigned = native.assigned.clone();
+            .filter_map(|item| match &item.resolved {
+                Resolved::Native(wanted) => Some((wanted, &mut item.assigned)),
+                Resolved::Delegate(_) => None,
+            });
+        for ((wanted, assigned), native) in items.zip(&mut natives) {
+            assigned.clone_from(&native.assigned);
+            // What the record tells others is what the answer says.
+            native.assigned.dns = plan::dns(&wanted.native, &assigned.dns).clone();
         }
-        self.record.body.natives = reservation.natives.clone();
+        self.record.body.natives = natives;
     }
 
     /// Runs of native attachments, which are made together, and delegates, each by itself.

@@ -127,7 +127,7 @@ impl Adding<'_> {
         if let Some(because) = &delegate.chain.because {
             tracing::warn!(network = %delegate.network, key = because, "a key is not understood: the plugin is executed, and handed its keys as they are");
         }
-        let runtime = self.conf.runtime.raw.clone();
+        let runtime = self.runtime_of(index).clone();
         for step in 0..delegate.chain.plugins.len() {
             if step > 0 {
                 self.journal_step(|record| record.begun = step + 1)?;

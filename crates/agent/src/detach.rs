@@ -5,7 +5,8 @@
 use crate::call::Call;
 use crate::delegate;
 use crate::failure;
-use crate::ipam::host_local::{self, Locked};
+use crate::ipam::Addresses;
+use crate::ipam::host_local::Locked;
 use crate::journal::{Record, Stored};
 use crate::provider;
 use crate::sandbox::{self, Sandbox};
@@ -160,7 +161,7 @@ impl Agent {
             if let Err(error) = delegate::del_from_request(&self.runner, call, network, result) {
                 // Whoever is still there keeps its address.
                 problems.push(error.to_string());
-            } else if let Err(error) = release_files(call, network) {
+            } else if let Err(error) = release_files(&self.addresses, call, network) {
                 problems.push(error.to_string());
             }
         }
@@ -190,13 +191,17 @@ impl Agent {
 }
 
 /// Frees what host-local's files keep for the network's interface.
-fn release_files(call: &Call<'_>, network: &RemainsNetwork) -> Result<(), Error> {
+fn release_files(
+    addresses: &Addresses,
+    call: &Call<'_>,
+    network: &RemainsNetwork,
+) -> Result<(), Error> {
     let (Some(name), Some(data_dir)) = (&network.name, &network.data_dir) else {
         return Ok(());
     };
     let (container, ifname) = (call.container()?, call.ifname()?);
     let ifname = network.interface.as_ref().unwrap_or(ifname);
-    let directory = host_local::directory(data_dir, name);
+    let directory = addresses.directory(data_dir, name);
     let released = Locked::open_existing(&directory).and_then(|locked| match locked {
         Some(locked) => locked.release_all(container, ifname),
         None => Ok(()),

@@ -88,6 +88,7 @@ impl Agent {
         let Some(cluster) = self.cluster.get() else {
             return Ok(());
         };
+        let _alone = self.weaving.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = cluster.fabric();
         let blocks = seen.overlay.get(&router.uid).cloned().unwrap_or_default();
         let here = &self.options.node;
@@ -119,6 +120,7 @@ impl Agent {
         if there.is_empty() {
             return;
         }
+        let _alone = self.routers.write().unwrap_or_else(PoisonError::into_inner);
         let networks = cluster.networks();
         let mut wanted: BTreeSet<RouterName> = networks
             .iter()

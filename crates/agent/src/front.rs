@@ -14,6 +14,7 @@ use plexus_api::cni::{
 use plexus_core::resolve::{
     ANNOTATIONS, Objects, PodFacts, PodNetworks, Reference, Settings, named_network, pod_networks,
 };
+use plexus_types::NetworkName;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -215,7 +216,8 @@ fn own_network(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<(Network, R
         blocks,
         routes: Vec::new(),
     };
-    own(kubernetes, ipam, None)
+    let name = CLUSTER_DEFAULT.parse().map_err(|_| not_synced())?;
+    own(kubernetes, name, ipam, None)
 }
 
 /// Blocks of the Network `cluster-default`, routed.
@@ -232,11 +234,14 @@ fn own_blocks(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<(Network, Re
         )
     })?;
     let ipam = plexus_core::resolve::block_ipam(&object, cluster)?;
-    own(kubernetes, ipam, object.spec.mtu)
+    // The name that the object has for everyone, so that there is one pool of its addresses.
+    let name = plexus_core::resolve::name_of(&object)?;
+    own(kubernetes, name, ipam, object.spec.mtu)
 }
 
 fn own(
     kubernetes: &Kubernetes,
+    name: NetworkName,
     ipam: BlockIpam,
     mtu: Option<u32>,
 ) -> Result<(Network, Reference), Error> {
@@ -258,7 +263,6 @@ fn own(
         mtu,
         dns: Default::default(),
     };
-    let name = CLUSTER_DEFAULT.parse().map_err(|_| not_synced())?;
     let network = Network {
         name,
         interface: None,

@@ -175,6 +175,7 @@ mod tests {
             node: Vec::new(),
             delegates: delegates.iter().enumerate().map(delegate).collect(),
             references: Vec::new(),
+            standalone: false,
             api_uid: None,
         };
         let record = Record {

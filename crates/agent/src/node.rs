@@ -32,6 +32,9 @@ impl Agent {
                 let kept = journal.keep(network, &self.boot, plan);
                 kept.map_err(|e| failure::journal(&e))?;
             }
+            // The intent is journaled: whoever removes routers sees it, or is done by now.
+            let _routers = (!plan.routers.is_empty())
+                .then(|| self.routers.read().unwrap_or_else(PoisonError::into_inner));
             if let Err(error) = node::ensure(plan, &self.node) {
                 if !known {
                     // What the network really keeps is what the next agent must restore.

@@ -12,6 +12,7 @@ use plexus_core::resolve::Objects;
 use plexus_types::{ContainerId, Family, IfName};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::SeqCst;
 
 impl Agent {
     /// A call's attachments are there and its answer is delivered.
@@ -63,6 +64,9 @@ impl Hooks for Agent {
     }
 
     fn usage(&self) -> Option<Vec<BlockUse>> {
+        if !self.ready.load(SeqCst) {
+            return None;
+        }
         let cluster = self.cluster.get()?;
         let held = self.addresses.held_of_blocks();
         let each = cluster.networks().into_iter().flat_map(|network| {
@@ -89,7 +93,7 @@ fn attached(stored: &[Stored]) -> Vec<Attached> {
         let key = (pod, record.container.to_string());
         let (all, standalone) = reports.entry(key).or_default();
         all.extend(views(one));
-        *standalone |= is_standalone(record);
+        *standalone |= record.body.standalone;
     }
     let finish = |((pod, sandbox), (mut all, standalone)): (_, (Vec<View>, bool))| {
         all.sort_by_key(|view| view.reference.index);
@@ -101,13 +105,6 @@ fn attached(stored: &[Stored]) -> Vec<Attached> {
         }
     };
     reports.into_iter().map(finish).collect()
-}
-
-/// Whether we, and not a delegating plugin, are responsible for `network-status`: then the call made
-/// the first interface too.
-fn is_standalone(record: &Record) -> bool {
-    let first = record.body.references.first();
-    first.is_some_and(|reference| reference.index == 0 && reference.source.is_empty())
 }
 
 fn status(view: &View) -> AttachmentStatus {

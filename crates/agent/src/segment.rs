@@ -45,7 +45,7 @@ impl Adding<'_> {
     }
 
     /// What a delegate is told of the runtime's wishes.
-    fn runtime_of(&self, index: usize) -> &Map<String, Value> {
+    pub(crate) fn runtime_of(&self, index: usize) -> &Map<String, Value> {
         let network = self.conf.body.networks().get(index);
         let own = network.and_then(|network| network.runtime.as_ref());
         own.unwrap_or(&self.conf.runtime.raw)

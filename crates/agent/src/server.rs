@@ -198,10 +198,7 @@ impl Server {
         }
         match undelivered {
             Some(undo) if delivery == http::Delivery::Lost => self.agent.undo_undelivered(&undo),
-            Some(made) => {
-                drop(held);
-                return self.agent.report_attached(&made);
-            }
+            Some(made) => self.agent.report_attached(&made),
             None => {}
         }
         drop(held);

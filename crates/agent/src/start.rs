@@ -25,13 +25,15 @@ use plexus_cni::delegate::{self, Runner};
 use plexus_kernel::{BootIdError, Features, NetnsError, NodeSide, Signals};
 use plexus_types::NetnsCookie;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Duration;
 
 /// How long a plugin that an earlier agent started may go on before it is killed.
 const STRAY_GRACE: Duration = Duration::from_secs(5);
+/// How often a port that is another's is tried again.
+const QUERIES_AGAIN: Duration = Duration::from_secs(10);
 /// How long requests in the house may take when the agent is asked to stop.
-const DRAIN: Duration = Duration::from_secs(10);
+const DRAIN: Duration = Duration::from_secs(4);
 
 /// Why an agent does not start.
 #[derive(Debug, thiserror::Error)]
@@ -136,7 +138,7 @@ fn assemble(options: Options) -> Result<Agent, StartError> {
         node,
         features,
         journal,
-        addresses: Addresses::default(),
+        addresses: Addresses::new(options.host_root.clone()),
         admission: Admission::new(options.queue),
         runner: Runner::new(delegates),
         kept: Kept::default(),
@@ -149,6 +151,8 @@ fn assemble(options: Options) -> Result<Agent, StartError> {
             conflist::NAME,
         ),
         conflist: Conflist::of(&options),
+        routers: RwLock::default(),
+        weaving: Mutex::default(),
         bell: Bell::default(),
         removed: Mutex::default(),
         unsettled: Mutex::default(),
@@ -183,12 +187,30 @@ fn join_cluster(agent: &Arc<Agent>) -> Result<(), StartError> {
 }
 
 fn answer_queries(agent: &Arc<Agent>) -> Result<(), StartError> {
-    if let Some(address) = agent.options.query_address {
-        let agent = Arc::clone(agent);
-        let answer: tcp::Answer = Arc::new(move |path, query| agent.query(path, query));
-        tcp::serve(address, &answer)?;
+    let Some(address) = agent.options.query_address else {
+        return Ok(());
+    };
+    let agent = Arc::clone(agent);
+    let answer: tcp::Answer = Arc::new(move |path, query| agent.query(path, query));
+    match tcp::serve(address, &answer) {
+        // Whoever has the port must not keep pods from being attached.
+        Err(error @ QueryListenError::Bind(..)) => {
+            tracing::error!(
+                error = failure::chain(&error),
+                "queries are answered on the socket only; the port is tried again"
+            );
+            std::thread::Builder::new()
+                .name("query".to_owned())
+                .spawn(move || {
+                    while tcp::serve(address, &answer).is_err() {
+                        std::thread::sleep(QUERIES_AGAIN);
+                    }
+                })
+                .map_err(StartError::Process)?;
+            Ok(())
+        }
+        served => Ok(served.map(drop)?),
     }
-    Ok(())
 }
 
 fn restore(agent: &Agent) {

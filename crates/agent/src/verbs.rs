@@ -23,7 +23,7 @@ use plexus_kernel::{Features, NodeSide};
 use plexus_types::{ContainerId, IfName, NetnsCookie};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 /// How long an operation waits for another one on the same container.
@@ -61,6 +61,10 @@ pub(crate) struct Agent {
     pub(crate) other_cni: OtherCni,
     /// Our configuration in the runtime's directory, where we are the cluster's CNI.
     pub(crate) conflist: Option<Conflist>,
+    /// Routers are made by ADDs and removed by the fabric: never at the same time.
+    pub(crate) routers: RwLock<()>,
+    /// What is known of other nodes is looked at and made true by one thread at a time.
+    pub(crate) weaving: Mutex<()>,
     /// Rung when routes to other nodes may have changed.
     pub(crate) bell: Bell,
     /// Removed, but the journal could not be told: it is told later.

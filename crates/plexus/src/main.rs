@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod ask;
 mod config;
 mod controller;
 mod kubernetes;
@@ -28,6 +29,8 @@ enum Verb {
     Agent(Box<agent::Flags>),
     /// Serve a cluster: networks, their phases, and what nodes that are gone have left behind.
     Controller(Box<controller::Flags>),
+    /// Ask the agent of this node: readiness, attachments, metrics.
+    Ask(ask::Flags),
 }
 
 fn main() -> std::process::ExitCode {
@@ -56,6 +59,7 @@ fn main() -> std::process::ExitCode {
     let done = match command {
         Verb::Agent(flags) => agent::run(*flags),
         Verb::Controller(flags) => controller::run(*flags),
+        Verb::Ask(flags) => ask::run(&flags),
     };
     match done {
         Ok(()) => std::process::ExitCode::SUCCESS,

@@ -16,12 +16,13 @@ use crate::journal::{HostLocalLease, NativeRecord, Record, owner_of};
 use host_local::{DirectoryError, Locked};
 use ipnet::IpNet;
 use plexus_api::cni::{Code, Error, HostLocal, Ipam, Static};
+use plexus_cni::delegate::seen_from_here;
 use plexus_core::attachment::{Assigned, AssignedIp, Wanted};
 use plexus_core::ipam::{AllocateError, PoolKey, Pools, host_local as order};
-use plexus_types::{ContainerId, IfName};
+use plexus_types::{ContainerId, IfName, NetworkName};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The IPAM type of pools that are blocks.
@@ -31,6 +32,8 @@ const BLOCKS: &str = "blocks";
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     pools: Mutex<Pools>,
+    /// In a container: where the host's files are.
+    root: Option<PathBuf>,
 }
 
 /// Why there are no addresses.
@@ -76,6 +79,19 @@ pub(crate) struct Reservation<'a> {
 }
 
 impl Addresses {
+    /// None given out yet. `root` is where the host's files are, for an agent in a container.
+    pub(crate) fn new(root: Option<PathBuf>) -> Self {
+        Self {
+            root,
+            ..Self::default()
+        }
+    }
+
+    /// host-local's directory of a network, as we see it.
+    pub(crate) fn directory(&self, data_dir: &Path, network: &NetworkName) -> PathBuf {
+        host_local::directory(&host_path(self.root.as_deref(), data_dir), network)
+    }
+
     /// Chooses addresses for all attachments, or for none.
     pub(crate) fn choose<'a>(
         &'a self,
@@ -89,7 +105,7 @@ impl Addresses {
             cni_ifname,
             natives: Vec::with_capacity(wanted.len()),
             taken: Vec::new(),
-            locked: lock_directories(wanted)?,
+            locked: self.lock_directories(wanted)?,
             to_write: Vec::new(),
             kept: false,
         };
@@ -108,6 +124,19 @@ impl Addresses {
             })?;
         }
         Ok(reservation)
+    }
+
+    fn lock_directories(&self, wanted: &[Wanted]) -> Result<BTreeMap<PathBuf, Locked>, Error> {
+        let directories = wanted
+            .iter()
+            .filter_map(|one| match &one.native.ipam {
+                Some(Ipam::HostLocal(section)) => {
+                    Some(self.directory(&section.data_dir, &one.network))
+                }
+                _ => None,
+            })
+            .collect();
+        host_local::lock_all(directories).map_err(|error| unusable(&error))
     }
 
     /// What the journal says is taken, at start.
@@ -242,7 +271,7 @@ impl Reservation<'_> {
                 (assigned, Some(text), None)
             }
             Some(Ipam::HostLocal(section)) => {
-                let directory = host_local::directory(&section.data_dir, &wanted.network);
+                let directory = self.addresses.directory(&section.data_dir, &wanted.network);
                 let assigned = self.choose_host_local(wanted, section, &directory)?;
                 let lease = HostLocalLease {
                     directory,
@@ -298,7 +327,7 @@ impl Reservation<'_> {
                 .push((directory.clone(), address, set, wanted.ifname.clone()));
         }
         let dns = match &section.resolv_conf {
-            Some(path) => resolv::read(path)?,
+            Some(path) => resolv::read(&host_path(self.addresses.root.as_deref(), path))?,
             None => Default::default(),
         };
         Ok(Assigned {
@@ -322,6 +351,19 @@ impl Drop for Reservation<'_> {
 
 const DIRECTORY: &str = "check that the ipam's dataDir is on a writable disk with free space";
 
+/// A path of the host as we see it; what is not there yet is made where it would be on the host.
+fn host_path(root: Option<&Path>, path: &Path) -> PathBuf {
+    let Some(root) = root else {
+        return path.to_owned();
+    };
+    let mut above = path.ancestors();
+    let there = above.find_map(|dir| Some((dir, seen_from_here(Some(root), dir).ok()?)));
+    match there.and_then(|(dir, seen)| Some(seen.join(path.strip_prefix(dir).ok()?))) {
+        Some(seen) => seen,
+        None => root.join(path.strip_prefix("/").unwrap_or(path)),
+    }
+}
+
 fn needs_block(error: AllocateError) -> NotChosen {
     match &error {
         AllocateError::NeedsBlock {
@@ -336,19 +378,6 @@ fn needs_block(error: AllocateError) -> NotChosen {
         }),
         _ => NotChosen::Refused(error.into()),
     }
-}
-
-fn lock_directories(wanted: &[Wanted]) -> Result<BTreeMap<PathBuf, Locked>, Error> {
-    let directories = wanted
-        .iter()
-        .filter_map(|one| match &one.native.ipam {
-            Some(Ipam::HostLocal(section)) => {
-                Some(host_local::directory(&section.data_dir, &one.network))
-            }
-            _ => None,
-        })
-        .collect();
-    host_local::lock_all(directories).map_err(|error| unusable(&error))
 }
 
 fn unusable(error: &DirectoryError) -> Error {

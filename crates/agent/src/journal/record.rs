@@ -97,6 +97,9 @@ pub(crate) struct Body {
     /// Where each attachment came from, by its index; empty for an inline configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<Reference>,
+    /// The pod's first interface is among them: we, and no delegating plugin, say what it has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub standalone: bool,
     /// What the cluster calls the pod: the API's UID where the runtime's is another (static pods).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_uid: Option<String>,

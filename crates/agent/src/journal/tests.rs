@@ -69,6 +69,7 @@ fn record(container: &str, address: &str) -> Record {
             node: Vec::new(),
             delegates: Vec::new(),
             references: Vec::new(),
+            standalone: false,
             api_uid: None,
         },
     }

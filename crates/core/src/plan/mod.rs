@@ -27,7 +27,7 @@ pub use node::node_plan;
 pub use observed::{
     Observed, ObservedAddress, ObservedLink, ObservedNeighbour, ObservedRoute, ObservedRule,
 };
-pub use outcome::{Seen, outcome};
+pub use outcome::{Seen, dns, outcome};
 pub use route::source_table;
 pub use text::{node_text, pod_text};
 

@@ -3,7 +3,7 @@
 use super::{Link, LinkKind, effective};
 use crate::attachment::{Assigned, DefaultRoute, Wanted};
 use ipnet::IpNet;
-use plexus_api::cni::{Interface, Ip, Outcome, Provider};
+use plexus_api::cni::{Dns, Interface, Ip, Native, Outcome, Provider};
 use plexus_types::Mac;
 
 /// What only the kernel knows.
@@ -49,18 +49,21 @@ pub fn outcome(
         gateway: ip.gateway,
         interface: Some(position),
     });
-    // The reference macvlan drops what the IPAM says about DNS, the reference bridge does not.
-    let configured = &wanted.native.dns;
-    let only_configured = matches!(wanted.native.provider, Provider::Macvlan(_));
-    let dns = if only_configured || !configured.is_empty() {
-        configured
-    } else {
-        &now.dns
-    };
     Outcome {
         interfaces,
         ips: ips.collect(),
-        dns: dns.clone(),
+        dns: dns(&wanted.native, &now.dns).clone(),
         routes: now.routes,
+    }
+}
+
+/// What an attachment says about DNS, given what its addresses brought. The reference macvlan drops
+/// that, the reference bridge does not.
+pub fn dns<'a>(native: &'a Native, brought: &'a Dns) -> &'a Dns {
+    let only_configured = matches!(native.provider, Provider::Macvlan(_));
+    if only_configured || !native.dns.is_empty() {
+        &native.dns
+    } else {
+        brought
     }
 }

@@ -9,7 +9,7 @@ mod pod;
 pub use default::{Brings, Candidate, choose_default};
 pub use pod::{
     ANNOTATIONS, NadObject, NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings,
-    block_ipam, named_network, pod_networks,
+    block_ipam, name_of, named_network, pod_networks,
 };
 
 use crate::attachment::Wanted;

@@ -13,7 +13,7 @@ mod named;
 mod object;
 
 pub use named::named_network;
-pub use object::block_ipam;
+pub use object::{block_ipam, name_of};
 pub use plexus_api::pod::ANNOTATIONS;
 
 use asked::Asked;

@@ -26,7 +26,7 @@ impl Lookup<'_> {
             blocks: self.objects.blocks(&object.uid),
             not_masq: self.settings.cluster_cidrs.clone(),
         };
-        let name = network_name(&[&object.namespace, &object.name])?;
+        let name = name_of(object)?;
         let asked = without_default_route(selection);
         let network = Network::from_spec(&name, &object.spec, &facts, &asked)?;
         let uuid = object.spec.uuid.as_ref().unwrap_or(&object.uid);
@@ -75,6 +75,11 @@ impl Lookup<'_> {
             "use another network, or change spec.allowedNamespaces of this one",
         ))
     }
+}
+
+/// What a `Network` is called where CNI has one name: in pools, marks and files.
+pub fn name_of(object: &NetworkObject) -> Result<plexus_types::NetworkName, Error> {
+    network_name(&[&object.namespace, &object.name])
 }
 
 /// The subnets of a network, and what of them is this node's.

@@ -32,7 +32,11 @@ pub(super) const NETWORK: [Rule; 4] = [
 ];
 
 /// Of a subnet.
-pub(super) const SUBNET: [Rule; 3] = [
+pub(super) const SUBNET: [Rule; 4] = [
+    Rule {
+        rule: "self.cidr == oldSelf.cidr",
+        message: "the cidr of a subnet cannot be changed, as addresses of it may be in use: add another subnet",
+    },
     Rule {
         rule: "isCIDR(self.cidr) && cidr(self.cidr) == cidr(self.cidr).masked()",
         message: "cidr must be a prefix without host bits, such as 10.1.0.0/16",

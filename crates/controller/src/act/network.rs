@@ -19,7 +19,7 @@ use tokio::time::Instant;
 /// How long a deleted network must have been without users before it goes: a record is written
 /// just after its pod has started.
 const SETTLE: Duration = Duration::from_secs(1);
-/// … and how long at most if the owners of its blocks still count addresses in use.
+/// … and if owners of its blocks that are gone counted addresses in use.
 const SETTLE_USED: Duration = Duration::from_secs(10);
 /// How many requests are under way at a time.
 pub(super) const AT_A_TIME: usize = 8;
@@ -51,13 +51,13 @@ impl Engine {
             net = self.write_status(name, &net, first).await?;
         }
         let case = self.case(name, &net);
-        let users = case.users.count;
+        let in_use = case.users.count > 0 || case.held.addresses > 0;
         let status = network::status(&case, &net.status, &now());
         if status != net.status {
             net = self.write_status(name, &net, status).await?;
         }
         if net.id.deleting {
-            return self.end(name, &net, users).await;
+            return self.end(name, &net, in_use).await;
         }
         self.idle.forget(&net.id.uid);
         Ok(())
@@ -120,8 +120,8 @@ impl Engine {
     }
 
     /// Lets a deleted network go once nobody uses it.
-    async fn end(&mut self, name: &Name, net: &Net, users: usize) -> Result<(), Failure> {
-        if users > 0 {
+    async fn end(&mut self, name: &Name, net: &Net, in_use: bool) -> Result<(), Failure> {
+        if in_use {
             self.idle.forget(&net.id.uid);
             return Ok(());
         }
@@ -161,7 +161,6 @@ impl Engine {
                 Some(spec) if spec.provider_name() == "overlay" => self.number(net),
                 _ => Number::None,
             },
-            standing: self.world.standing(net),
             rivals: self.world.rivals(name, net, ignore_pods),
             // A record with an identity that an older network has is that network's.
             users: if namesake.is_some() {
@@ -169,6 +168,7 @@ impl Engine {
             } else {
                 self.world.users(net.uuid())
             },
+            held: self.world.held(&net.id.uid),
             usage: valid.map(|spec| {
                 let blocks = self.world.blocks_of(&net.id.uid);
                 usage::usage(spec, blocks.map(|(_, block)| block.allocated))

@@ -50,14 +50,17 @@ pub(crate) struct Rival {
     pub(crate) precedes: bool,
 }
 
-/// Whether `rival` comes before `me`; none: it is no network, and was always there.
-pub(crate) fn precedes(rival: Option<&Standing>, me: &Standing) -> bool {
-    rival.is_none_or(|rival| rival < me)
+/// Whether `rival` comes before `me`; none: it is no network, and was always there. Each with
+/// whether its nodes have blocks of the addresses in question: who alone has, has them, whatever else
+/// somebody has been edited to want.
+pub(crate) fn precedes(rival: Option<(&Standing, bool)>, me: (&Standing, bool)) -> bool {
+    rival.is_none_or(|(rival, has)| if has == me.1 { rival < me.0 } else { has })
 }
 
-/// Whether a network must wait for its rivals. One that pods use already never does.
-pub(crate) fn must_wait(me: &Standing, rivals: &[Rival]) -> bool {
-    me.unsettled && rivals.iter().any(|rival| rival.precedes)
+/// Whether a network must wait for its rivals: no new pod uses it meanwhile. Those that it has run
+/// on, with their blocks and routes.
+pub(crate) fn must_wait(rivals: &[Rival]) -> bool {
+    rivals.iter().any(|rival| rival.precedes)
 }
 
 /// How many rivals a message names.
@@ -99,23 +102,34 @@ mod tests {
     }
 
     #[test]
-    fn the_younger_waits_but_never_one_that_pods_use() {
+    fn the_younger_waits_and_who_is_used_comes_first() {
         let old = standing(false, "2026-01-01T00:00:00Z", "b");
         let young = standing(false, "2026-01-02T00:00:00Z", "a");
-        assert!(precedes(Some(&old), &young));
-        assert!(!precedes(Some(&young), &old));
+        assert!(precedes(Some((&old, false)), (&young, false)));
+        assert!(!precedes(Some((&young, false)), (&old, false)));
         let used = standing(true, "2026-01-03T00:00:00Z", "c");
-        assert!(precedes(Some(&used), &old));
-        assert!(must_wait(&young, &[rival(true)]));
-        assert!(!must_wait(&young, &[rival(false)]));
-        assert!(!must_wait(&used, &[rival(true)]));
+        assert!(precedes(Some((&used, false)), (&old, false)));
+        assert!(must_wait(&[rival(false), rival(true)]));
+        assert!(!must_wait(&[rival(false)]));
+    }
+
+    #[test]
+    fn of_two_in_use_the_one_with_blocks_there_has_the_addresses() {
+        let old = standing(true, "2026-01-01T00:00:00Z", "b");
+        let young = standing(true, "2026-01-02T00:00:00Z", "a");
+        // The older was edited to want what the younger has.
+        assert!(precedes(Some((&young, true)), (&old, false)));
+        assert!(!precedes(Some((&old, false)), (&young, true)));
+        assert!(precedes(Some((&old, true)), (&young, true)));
+        // What is no network was there before anybody.
+        assert!(precedes(None, (&old, true)));
     }
 
     #[test]
     fn of_the_same_second_the_uid_decides_and_exactly_one_waits() {
         let (a, b) = (standing(false, "t", "a"), standing(false, "t", "b"));
-        assert!(precedes(Some(&a), &b) != precedes(Some(&b), &a));
-        assert!(precedes(None, &a));
+        let waits = |rival, me| precedes(Some((rival, false)), (me, false));
+        assert!(waits(&a, &b) != waits(&b, &a));
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub(crate) struct Following {
     pub(crate) spec: Option<NetworkSpec>,
     /// What stays although the NAD says otherwise; empty if nothing does.
     pub(crate) stays: Vec<String>,
-    /// It cannot be changed but made anew: the provider is another.
+    /// It cannot be changed but made anew: the provider or the addresses of a subnet are others.
     pub(crate) anew: bool,
 }
 
@@ -99,8 +99,13 @@ pub(crate) struct Following {
 pub(crate) fn follow(now: &NetworkSpec, wish: &NetworkSpec, in_use: bool) -> Following {
     let mut next = now.clone();
     let mut stays = Vec::new();
-    let anew = now.provider_name() != wish.provider_name();
-    if !anew {
+    let other_provider = now.provider_name() != wish.provider_name();
+    let readdressed = now.subnets.iter().any(|(key, subnet)| {
+        let wish = wish.subnets.get(key);
+        wish.is_some_and(|wish| wish.cidr != subnet.cidr)
+    });
+    let anew = !in_use && (other_provider || readdressed);
+    if !other_provider {
         next.snat = wish.snat;
     } else if in_use {
         stays.push(format!("provider stays {}", now.provider_name()));
@@ -131,8 +136,8 @@ pub(crate) fn follow(now: &NetworkSpec, wish: &NetworkSpec, in_use: bool) -> Fol
         ));
     }
     Following {
-        spec: (next != *now).then_some(next).filter(|_| !anew || in_use),
-        anew: anew && !in_use,
+        spec: (next != *now).then_some(next).filter(|_| !anew),
+        anew,
         stays,
     }
 }

@@ -1,8 +1,8 @@
 //! The status of a Network: its phase, and the conditions that say why.
 
 use super::conditions::Conditions;
-use super::conflict::{self, Rival, Standing};
-use super::usage::Users;
+use super::conflict::{self, Rival};
+use super::usage::{Held, Users};
 use plexus_api::objects::{NetworkSpec, NetworkStatus, Phase, Usage};
 
 /// What there is to know about a Network.
@@ -13,9 +13,9 @@ pub(crate) struct Case<'a> {
     /// The spec, or why it cannot be read.
     pub(crate) spec: Result<&'a NetworkSpec, &'a str>,
     pub(crate) number: Number,
-    pub(crate) standing: Standing,
     pub(crate) rivals: Vec<Rival>,
     pub(crate) users: Users,
+    pub(crate) held: Held,
     pub(crate) usage: Option<Usage>,
     /// Another, older network with the same `spec.uuid`.
     pub(crate) namesake: Option<String>,
@@ -46,9 +46,12 @@ pub(crate) enum Nad {
     Differs(String),
 }
 
-/// Whether pods use it already, so that nothing may take it away from them.
+/// Whether pods use it already, so that nobody else may have its addresses: also while it must wait,
+/// or goes.
 pub(crate) fn is_settled(status: &NetworkStatus, users: usize, blocks: usize) -> bool {
-    status.phase == Some(Phase::Active) && (users > 0 || blocks > 0)
+    use Phase::{Active, Pending, Terminating};
+    let phase = matches!(status.phase, Some(Active | Pending | Terminating));
+    phase && (users > 0 || blocks > 0)
 }
 
 /// All that is wrong with a spec by itself; none if it can be made.
@@ -79,6 +82,8 @@ pub(crate) fn status(case: &Case<'_>, before: &NetworkStatus, now: &str) -> Netw
     }
     if case.deleting && case.users.count > 0 {
         conditions.set("InUse", true, "PodsAttached", case.users.describe());
+    } else if case.deleting && case.held.addresses > 0 {
+        conditions.set("InUse", true, "AddressesHeld", case.held.describe());
     } else {
         conditions.over("InUse", "NoPods", "no pod uses it");
     }
@@ -110,8 +115,9 @@ pub(crate) fn status(case: &Case<'_>, before: &NetworkStatus, now: &str) -> Netw
 
 fn verdict(case: &Case<'_>) -> (Phase, &'static str, String) {
     if case.deleting {
-        let message = match case.users.count {
-            0 => "deleted; no pod uses it any more".to_owned(),
+        let message = match (case.users.count, case.held.addresses) {
+            (0, 0) => "deleted; no pod uses it any more".to_owned(),
+            (0, _) => format!("deleted, but {}", case.held.describe()),
             _ => format!("deleted, but still {}", case.users.describe()),
         };
         return (Phase::Terminating, "Terminating", message);
@@ -143,9 +149,9 @@ fn verdict(case: &Case<'_>) -> (Phase, &'static str, String) {
         }
         Number::None | Number::Own(_) => {}
     }
-    if conflict::must_wait(&case.standing, &case.rivals) {
+    if conflict::must_wait(&case.rivals) {
         let message = format!(
-            "{}: waits until that is gone",
+            "{}: no new pod can use it until that is gone",
             conflict::describe(&case.rivals)
         );
         return (Phase::Pending, "SubnetConflict", message);

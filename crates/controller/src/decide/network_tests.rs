@@ -17,13 +17,9 @@ fn case(spec: Result<&NetworkSpec, &'static str>) -> Case<'static> {
         deleting: false,
         spec,
         number: Number::Own(5000),
-        standing: Standing {
-            unsettled: true,
-            created: "t".into(),
-            uid: "u".into(),
-        },
         rivals: Vec::new(),
         users: Users::default(),
+        held: Held::default(),
         usage: None,
         namesake: None,
         nad: Nad::None,
@@ -123,17 +119,45 @@ fn both_say_that_they_overlap_and_the_younger_waits() {
 }
 
 #[test]
-fn one_that_pods_use_is_never_taken_away() {
-    let active = NetworkStatus {
-        phase: Some(Phase::Active),
+fn one_that_pods_use_keeps_its_addresses_but_takes_no_new_pods_in_a_conflict() {
+    let in_phase = |phase| NetworkStatus {
+        phase: Some(phase),
         ..NetworkStatus::default()
     };
+    let active = in_phase(Phase::Active);
     assert!(is_settled(&active, 1, 0) && is_settled(&active, 0, 1) && !is_settled(&active, 0, 0));
+    assert!(is_settled(&in_phase(Phase::Pending), 0, 1));
+    assert!(is_settled(&in_phase(Phase::Terminating), 1, 0));
+    assert!(!is_settled(&in_phase(Phase::Failed), 1, 1));
     assert!(!is_settled(&NetworkStatus::default(), 1, 1));
     let mut used = case(Ok(&overlay()));
-    used.standing.unsettled = false;
-    used.rivals = vec![rival(true)];
-    assert_eq!(status(&used, &active, "t").phase, Some(Phase::Active));
+    used.rivals = vec![Rival {
+        whose: Whose::Services("kubernetes".into()),
+        ..rival(true)
+    }];
+    let waits = status(&used, &active, "t");
+    assert_eq!(
+        (waits.phase, ready(&waits).1),
+        (Some(Phase::Pending), "SubnetConflict")
+    );
+    assert!(
+        ready(&waits).2.contains("no new pod can use it"),
+        "{waits:?}"
+    );
+}
+
+#[test]
+fn addresses_that_nodes_hold_are_use_too() {
+    let mut case = case(Ok(&overlay()));
+    case.deleting = true;
+    case.held = Held::of([("n1", 2)].into_iter());
+    let held = status(&case, &NetworkStatus::default(), "t");
+    let (holds, message) = condition(&held, "InUse").unwrap();
+    assert_eq!(
+        (holds, message),
+        ("True", "2 addresses are in use by blocks of n1")
+    );
+    assert!(ready(&held).2.contains("n1"), "{held:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use plexus_api::objects::{NetworkSpec, Usage};
 use plexus_core::ipam::Pool;
+use std::collections::BTreeSet;
 
 /// From what the owners of its blocks say.
 pub(crate) fn usage(spec: &NetworkSpec, allocated: impl Iterator<Item = u64>) -> Usage {
@@ -48,6 +49,47 @@ impl Users {
     }
 }
 
+/// Addresses that the nodes that are there say are in use, whether or not a record is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Held {
+    /// How many.
+    pub(crate) addresses: u64,
+    /// On which nodes.
+    pub(crate) nodes: BTreeSet<String>,
+}
+
+impl Held {
+    /// From the node of each block, and what that says.
+    pub(crate) fn of<'a>(blocks: impl Iterator<Item = (&'a str, u64)>) -> Self {
+        let mut held = Held::default();
+        for (node, allocated) in blocks.filter(|(_, allocated)| *allocated > 0) {
+            held.addresses = held.addresses.saturating_add(allocated);
+            held.nodes.insert(node.to_owned());
+        }
+        held
+    }
+
+    /// For people.
+    pub(crate) fn describe(&self) -> String {
+        let named: Vec<&str> = self
+            .nodes
+            .iter()
+            .take(Users::NAMED)
+            .map(String::as_str)
+            .collect();
+        let more = self.nodes.len().saturating_sub(named.len());
+        let mut text = format!(
+            "{} addresses are in use by blocks of {}",
+            self.addresses,
+            named.join(", ")
+        );
+        if more > 0 {
+            text += &format!(" and {more} more nodes");
+        }
+        text
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +110,17 @@ mod tests {
         .unwrap();
         let usage = super::usage(&spec, [u64::MAX, u64::MAX].into_iter());
         assert_eq!((usage.allocated, usage.capacity), (MOST, MOST));
+    }
+
+    #[test]
+    fn held_addresses_are_summed_by_node() {
+        let held = Held::of([("n2", 3), ("n1", 1), ("n2", u64::MAX), ("n3", 0)].into_iter());
+        assert_eq!(held.addresses, u64::MAX);
+        assert!(held.describe().ends_with("by blocks of n1, n2"));
+        let names: Vec<String> = (0..20).map(|i| format!("n{i:02}")).collect();
+        let many = Held::of(names.iter().map(|name| (name.as_str(), 1)));
+        assert!(many.describe().ends_with("n09 and 10 more nodes"));
+        assert_eq!(Held::of([("n1", 0)].into_iter()), Held::default());
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(crate) use views::{
 use crate::decide::conflict::{Rival, Standing, Whose, precedes};
 use crate::decide::network::is_settled;
 use crate::decide::prefixes::Prefixes;
-use crate::decide::usage::Users;
+use crate::decide::usage::{Held, Users};
 use crate::queue::Key;
 use ipnet::IpNet;
 use kube::runtime::watcher::Event;
@@ -206,16 +206,20 @@ impl World {
         let mut rivals = Vec::new();
         for ours in routed(net) {
             for (theirs, whose) in self.prefixes.overlapping(ours) {
+                let common = if ours.contains(&theirs) { theirs } else { ours };
                 let other = match &whose {
                     Whose::Network(other) if other == name => continue,
                     Whose::Pods(_) if ignore_pods => continue,
-                    Whose::Network(other) => {
-                        self.networks.get(other).map(|other| self.standing(other))
-                    }
+                    Whose::Network(other) => self
+                        .networks
+                        .get(other)
+                        .map(|other| (self.standing(other), self.has_blocks_in(other, common))),
                     _ => None,
                 };
+                let other = other.as_ref().map(|(standing, has)| (standing, *has));
+                let has = other.is_some() && self.has_blocks_in(net, common);
                 rivals.push(Rival {
-                    precedes: precedes(other.as_ref(), &me),
+                    precedes: precedes(other, (&me, has)),
                     nets: (ours, theirs),
                     whose,
                 });
@@ -224,6 +228,21 @@ impl World {
         rivals.sort();
         rivals.dedup();
         rivals
+    }
+}
+
+impl World {
+    fn has_blocks_in(&self, net: &Net, within: IpNet) -> bool {
+        let overlaps = |cidr: IpNet| within.contains(&cidr) || cidr.contains(&within);
+        self.blocks_of(&net.id.uid)
+            .any(|(_, block)| block.cidr.is_some_and(overlaps))
+    }
+
+    /// What the nodes that are there say of a network's blocks.
+    pub(crate) fn held(&self, uid: &str) -> Held {
+        let there = |node: &str| self.nodes.get(&Name::new("", node)).is_some();
+        let blocks = self.blocks_of(uid).filter(|(_, block)| there(&block.node));
+        Held::of(blocks.map(|(_, block)| (block.node.as_str(), block.allocated)))
     }
 }
 

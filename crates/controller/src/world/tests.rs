@@ -103,12 +103,12 @@ fn routed_networks_collide_with_each_other_nodes_and_services_overlays_with_nobo
     let rivals = |world: &World, name: &str| {
         let name = Name::new("t", name);
         let net = world.networks.get(&name).unwrap();
-        (world.rivals(&name, net, false), world.standing(net))
+        world.rivals(&name, net, false)
     };
-    let (young, standing) = rivals(&world, "young");
+    let young = rivals(&world, "young");
     assert_eq!(young.len(), 2);
-    assert!(must_wait(&standing, &young));
-    assert!(rivals(&world, "apart").0.is_empty());
+    assert!(must_wait(&young));
+    assert!(rivals(&world, "apart").is_empty());
 
     // Only the node is in the older one's way; and nothing is once it is gone.
     let work = world.feed(News::Node(Event::Delete(node(
@@ -117,8 +117,8 @@ fn routed_networks_collide_with_each_other_nodes_and_services_overlays_with_nobo
         "10.1.2.7",
     ))));
     assert!(has(&work, &network("old")));
-    let (old, standing) = rivals(&world, "old");
-    assert!(!must_wait(&standing, &old) && old.len() == 1);
+    let old = rivals(&world, "old");
+    assert!(!must_wait(&old) && old.len() == 1);
 
     let services = Services {
         id: id("s", "t"),
@@ -137,6 +137,58 @@ fn routed_networks_collide_with_each_other_nodes_and_services_overlays_with_nobo
         "10.1.0.0/16",
     ))));
     assert!(has(&work, &network("young")) && has(&work, &Key::Orphans("uid-old".into())));
+}
+
+#[test]
+fn who_has_blocks_of_the_addresses_does_not_wait_for_one_that_was_edited_to_want_them() {
+    let mut world = World::default();
+    let active = |(name, mut net): (Name, Net)| {
+        net.status.phase = Some(Phase::Active);
+        (name, net)
+    };
+    let old = active(net("old", "t1", "routed", "10.9.0.0/16"));
+    let young = active(net("young", "t2", "routed", "10.0.0.0/24"));
+    let (mut elsewhere, here) = (block("b1", "n1", "uid-old"), block("b2", "n1", "uid-young"));
+    elsewhere.1.cidr = "10.9.0.0/26".parse().ok();
+    for network in [&old, &young] {
+        world.feed(News::Network(Event::Apply(network.clone())));
+    }
+    world.feed(News::Block(Event::Apply(elsewhere)));
+    world.feed(News::Block(Event::Apply(here)));
+    let waits = |world: &World, name: &str| {
+        let name = Name::new("t", name);
+        must_wait(&world.rivals(&name, world.networks.get(&name).unwrap(), false))
+    };
+    assert!(!waits(&world, "old") && !waits(&world, "young"));
+
+    let mut edited = old.clone();
+    if let Ok(spec) = &mut edited.1.spec {
+        let more = serde_json::from_value(json!({"cidr": "10.0.0.0/16"})).unwrap();
+        spec.subnets.insert("b".into(), more);
+    }
+    let work = world.feed(News::Network(Event::Apply(edited.clone())));
+    assert!(has(&work, &network("old")) && has(&work, &network("young")));
+    assert!(waits(&world, "old") && !waits(&world, "young"));
+    // That it waits gives nobody the addresses that its pods have.
+    edited.1.status.phase = Some(Phase::Pending);
+    world.feed(News::Network(Event::Apply(edited)));
+    world.feed(News::Network(Event::Apply(net(
+        "third",
+        "t0",
+        "routed",
+        "10.9.0.0/24",
+    ))));
+    assert!(waits(&world, "old") && waits(&world, "third") && !waits(&world, "young"));
+}
+
+#[test]
+fn addresses_are_held_by_nodes_that_are_there() {
+    let mut world = World::default();
+    world.feed(News::Block(Event::Apply(block("b1", "n1", "uid-x"))));
+    assert_eq!(world.held("uid-x").addresses, 0);
+    let (name, machine) = node("n1", "10.244.0.0/24", "192.0.2.1");
+    world.feed(News::Node(Event::Apply((name, machine))));
+    assert_eq!(world.held("uid-x").addresses, 1);
 }
 
 #[test]

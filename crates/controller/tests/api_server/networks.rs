@@ -1,6 +1,7 @@
 //! Phases, numbers, conflicts, usage and the end of networks.
 
 use crate::setting::{condition, until, with_setting};
+use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use plexus_api::objects::{Network, Phase};
 use serde_json::json;
@@ -167,7 +168,18 @@ fn a_network_in_use_terminates_says_by_whom_and_goes_with_its_blocks() {
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert!(setting.has_block(&block).await);
 
+        // The record is gone; the node still says that an address is in use.
         setting.release(&record).await;
+        let status = setting
+            .until_status("blue", |s| {
+                condition(s, "InUse").is_some_and(|c| c.1 == "AddressesHeld")
+            })
+            .await;
+        let (_, _, message) = condition(&status, "InUse").unwrap();
+        assert!(message.contains(&node.name_any()), "{message}");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(setting.has_block(&block).await);
+        setting.set_allocated(&block, 0).await;
         until("the network is gone", async || {
             setting
                 .api::<Network>()
@@ -181,6 +193,43 @@ fn a_network_in_use_terminates_says_by_whom_and_goes_with_its_blocks() {
             !setting.has_block(&block).await
         })
         .await;
+    });
+}
+
+#[test]
+fn a_network_in_use_that_is_edited_into_a_conflict_takes_no_new_pods() {
+    with_setting("edited", async |setting| {
+        let _running = setting.controller();
+        let network = setting
+            .network(
+                "plain",
+                json!({"provider": "routed", "subnets": {"a": {"cidr": "10.203.0.0/24"}}}),
+            )
+            .await;
+        setting.until_phase("plain", Phase::Active).await;
+        let node = setting.node("n1", None).await;
+        let block = setting.block(&network, &node, "10.203.0.0/26", 1).await;
+        let api = setting.api::<Network>();
+        let edit = async |subnets: serde_json::Value| {
+            let patch = json!({"spec": {"subnets": subnets}});
+            api.patch("plain", &PatchParams::default(), &Patch::Merge(&patch))
+                .await
+        };
+        let error = edit(json!({"a": {"cidr": "10.96.5.0/24"}})).await;
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("cidr of a subnet cannot be changed"),
+            "{error}"
+        );
+        edit(json!({"b": {"cidr": "10.96.5.0/24"}})).await.unwrap();
+        let status = setting.until_phase("plain", Phase::Pending).await;
+        let (holds, reason, message) = condition(&status, "Ready").unwrap();
+        assert_eq!((holds, reason), ("False", "SubnetConflict"));
+        assert!(message.contains("ServiceCIDR"), "{message}");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(setting.has_block(&block).await);
+        edit(json!({"b": null})).await.unwrap();
+        setting.until_phase("plain", Phase::Active).await;
     });
 }
 

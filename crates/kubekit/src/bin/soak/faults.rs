@@ -13,6 +13,8 @@ const SYSTEM: &str = "plexus-system";
 /// Agents that are killed in an hour, and the other victims.
 const AGENTS: u32 = 60;
 const OTHERS: u32 = 40;
+/// Between two of a kind.
+const LEAST: Duration = Duration::from_secs(15);
 
 pub(crate) struct Faults {
     kube: &'static Kube,
@@ -38,7 +40,7 @@ impl Faults {
     }
 
     /// Kills what is due, and brings back what has been dead for long enough. A run that is shorter than
-    /// an hour kills as often in its time.
+    /// an hour kills faster, within reason.
     pub(crate) fn step(&mut self, length: Duration, summary: &mut Summary) -> Result<()> {
         let now = Instant::now();
         let (due, waiting) = self.dead.drain(..).partition(|(_, back)| *back <= now);
@@ -47,14 +49,14 @@ impl Faults {
         due.iter().try_for_each(|(part, _)| self.revive(part))?;
         let hour = length.min(Duration::from_secs(3600));
         if now >= self.next_agent {
-            self.next_agent = now + hour / AGENTS;
+            self.next_agent = now + (hour / AGENTS).max(LEAST);
             let node = self.rng.pick(&self.nodes).cloned().unwrap_or_default();
             if self.kill_pod("agent", Some(&node)).is_ok() {
                 summary.kill("agent");
             }
         }
         if now >= self.next_other {
-            self.next_other = now + hour / OTHERS;
+            self.next_other = now + (hour / OTHERS).max(LEAST);
             self.kill_other(summary)?;
         }
         Ok(())
@@ -69,10 +71,13 @@ impl Faults {
         lab.wait_api()?;
         for node in &self.nodes {
             lab.ensure(&Part::Containerd(node.clone()))?;
-            lab.ensure(&Part::Kubelet(node.clone()))?;
+            // Again and again: one that finds no containerd yet ends.
+            wait::until(&format!("{node} ready"), Duration::from_secs(180), || {
+                lab.ensure(&Part::Kubelet(node.clone()))?;
+                let seen = self.kube.get(&Object::new("v1", "Node", "", node))?;
+                Ok(seen.filter(is_ready))
+            })?;
         }
-        let names: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
-        lab.wait_nodes(&names)?;
         wait::until("Plexus's pods ready", Duration::from_secs(180), || {
             let pods = self.kube.list("v1", "Pod", SYSTEM)?;
             let enough = pods.len() > self.nodes.len();

@@ -1,17 +1,43 @@
 //! What is known of the cluster, in memory. Owns the objects and whether they are as the API has
 //! them; never waits, never asks.
 
-use super::kept::{BlockSeen, NodeSeen, PodSeen, RecordSeen};
+use super::kept::{self, BlockSeen, NodeSeen, PodSeen, RecordSeen};
 use super::report::{CLUSTER_NETWORK, Fabric, NodeFacts};
+use kube::api::ObjectMeta;
 use plexus_core::fabric::{FabricNode, OwnedBlock};
 use plexus_core::resolve::{NadObject, NetworkObject};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
+
+/// How many of those that went are remembered: more than there can be answers under way.
+const MOST_GONE: usize = 1024;
+
+/// Which of all objects that ever had its name one is, and how new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// Digest of its UID.
+    uid: u64,
+    /// Grows with every change, until the server is restored from a backup.
+    version: Option<u64>,
+}
+
+impl Origin {
+    pub(super) fn of(meta: &ObjectMeta) -> Self {
+        let version = meta.resource_version.as_deref();
+        Self {
+            uid: kept::digest(meta.uid.as_deref().unwrap_or_default()),
+            version: version.and_then(|version| version.parse().ok()),
+        }
+    }
+}
 
 /// Objects of one kind by `namespace/name`, or by name.
 pub(super) struct Store<T> {
     pub(super) objects: BTreeMap<String, Arc<T>>,
+    origins: BTreeMap<String, Origin>,
+    /// UIDs of those that went last.
+    gone: VecDeque<u64>,
     /// They were listed by this process: nothing is missing but what is newer than the list.
     pub(super) listed: bool,
     /// And they are being watched.
@@ -22,6 +48,8 @@ impl<T> Default for Store<T> {
     fn default() -> Self {
         Self {
             objects: BTreeMap::new(),
+            origins: BTreeMap::new(),
+            gone: VecDeque::new(),
             listed: false,
             live: false,
         }
@@ -31,6 +59,48 @@ impl<T> Default for Store<T> {
 impl<T> Store<T> {
     pub(super) fn get(&self, key: &str) -> Option<Arc<T>> {
         self.objects.get(key).cloned()
+    }
+
+    pub(super) fn put(&mut self, key: &str, object: Arc<T>) {
+        self.objects.insert(key.to_owned(), object);
+    }
+
+    /// List and watch bring an object as it is now, whatever was known of it.
+    pub(super) fn comes(&mut self, key: &str, origin: Origin) {
+        let before = self.origins.insert(key.to_owned(), origin);
+        if let Some(before) = before.filter(|before| before.uid != origin.uid) {
+            self.bury(before);
+        }
+        self.gone.retain(|uid| *uid != origin.uid);
+    }
+
+    pub(super) fn remove(&mut self, key: &str) {
+        self.objects.remove(key);
+        if let Some(origin) = self.origins.remove(key) {
+            self.bury(origin);
+        }
+    }
+
+    /// Whether an answer to a request is older than what list and watch have said since: of an
+    /// object that is gone, or of one that changed again.
+    pub(super) fn is_outdated(&self, key: &str, answer: Origin) -> bool {
+        let newer = self.origins.get(key).is_some_and(|known| {
+            known.uid == answer.uid && answer.version.is_some() && answer.version < known.version
+        });
+        newer || self.gone.contains(&answer.uid)
+    }
+
+    /// Whether the name is another object's by now.
+    pub(super) fn is_another(&self, key: &str, origin: Origin) -> bool {
+        let known = self.origins.get(key);
+        known.is_some_and(|known| known.uid != origin.uid)
+    }
+
+    fn bury(&mut self, origin: Origin) {
+        if self.gone.len() >= MOST_GONE {
+            self.gone.pop_front();
+        }
+        self.gone.push_back(origin.uid);
     }
 }
 
@@ -143,4 +213,59 @@ impl State {
 /// How objects in namespaces are found.
 pub(super) fn key(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(uid: &str, version: &str) -> Origin {
+        Origin::of(&ObjectMeta {
+            uid: Some(uid.to_owned()),
+            resource_version: Some(version.to_owned()),
+            ..ObjectMeta::default()
+        })
+    }
+
+    fn store(uid: &str, version: &str) -> Store<u8> {
+        let mut store = Store::default();
+        store.comes("a", origin(uid, version));
+        store.put("a", Arc::new(1));
+        store
+    }
+
+    #[test]
+    fn a_late_answer_does_not_bring_back_what_was_deleted() {
+        let mut store = store("u1", "10");
+        assert!(!store.is_outdated("a", origin("u1", "11")));
+        store.remove("a");
+        assert!(store.get("a").is_none());
+        assert!(store.is_outdated("a", origin("u1", "11")));
+        // Another one of that name is not it, and the watch may always say otherwise.
+        assert!(!store.is_outdated("a", origin("u2", "12")));
+        store.comes("a", origin("u1", "3"));
+        assert!(!store.is_outdated("a", origin("u1", "4")));
+    }
+
+    #[test]
+    fn a_late_answer_undoes_no_newer_change() {
+        let store = store("u1", "100");
+        assert!(store.is_outdated("a", origin("u1", "99")));
+        assert!(!store.is_outdated("a", origin("u1", "100")));
+        assert!(!store.is_outdated("a", origin("u1", "opaque")));
+        assert!(store.is_another("a", origin("u2", "1")));
+        assert!(!store.is_another("a", origin("u1", "1")));
+        assert!(!store.is_another("b", origin("u1", "1")));
+    }
+
+    #[test]
+    fn one_that_was_replaced_is_gone_and_the_graves_are_bounded() {
+        let mut store = store("u1", "1");
+        store.comes("a", origin("u2", "2"));
+        assert!(store.is_outdated("a", origin("u1", "3")));
+        for number in 0..2 * MOST_GONE {
+            store.comes("b", origin(&number.to_string(), "1"));
+        }
+        assert_eq!(store.gone.len(), MOST_GONE);
+    }
 }

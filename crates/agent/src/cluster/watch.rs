@@ -3,6 +3,8 @@
 
 use super::kinds::{Kind, key_of};
 use super::shared::{Shared, said};
+use super::state::Origin;
+use kube::Resource;
 use kube::runtime::watcher::{Error, Event};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,9 +42,19 @@ pub(super) async fn follow<K: Kind>(shared: Arc<Shared>) {
     }
 }
 
-/// Takes an object that came otherwise, as the watch will bring it.
+/// Takes an object that an answer brought, as the watch will bring it; not if the watch has said
+/// something newer, that it is gone for example.
 pub(super) fn take<K: Kind>(shared: &Shared, wire: K::Wire) {
+    let origin = Origin::of(wire.meta());
+    let outdated = K::store(&shared.state()).is_outdated(&key_of::<K>(&wire), origin);
+    if !outdated {
+        apply::<K>(shared, wire);
+    }
+}
+
+fn apply<K: Kind>(shared: &Shared, wire: K::Wire) {
     let key = key_of::<K>(&wire);
+    K::store_mut(&mut shared.state_mut()).comes(&key, Origin::of(wire.meta()));
     let after = read::<K>(wire);
     if change::<K>(shared, &key, after) {
         shared.notify(K::notices());
@@ -58,17 +70,29 @@ pub(super) fn forget<K: Kind>(shared: &Shared, key: &str) {
 
 /// Fills the memory from the disk.
 pub(super) fn load<K: Kind>(shared: &Shared) {
-    let mut found = BTreeMap::new();
-    for (key, body) in shared.disk.rows(K::NAME) {
-        let kept = serde_json::from_str::<K::Wire>(&body).ok();
-        if let Some(kept) = kept.and_then(|wire| K::keep(&wire)) {
-            found.insert(key, Arc::new(kept));
+    let rows = shared.disk.rows(K::NAME);
+    let mut state = shared.state_mut();
+    let store = K::store_mut(&mut state);
+    for (key, body) in rows {
+        let wire = serde_json::from_str::<K::Wire>(&body).ok();
+        if let Some((wire, kept)) = wire.and_then(|wire| K::keep(&wire).map(|kept| (wire, kept))) {
+            store.comes(&key, Origin::of(wire.meta()));
+            store.put(&key, Arc::new(kept));
         }
     }
-    K::store_mut(&mut shared.state_mut()).objects = found;
 }
 
-type Fresh<K> = BTreeMap<String, Option<(<K as Kind>::Kept, String)>>;
+/// One is deleted; not the one that has its name now.
+fn deleted<K: Kind>(shared: &Shared, wire: &K::Wire) {
+    let key = key_of::<K>(wire);
+    let another = K::store(&shared.state()).is_another(&key, Origin::of(wire.meta()));
+    if !another {
+        forget::<K>(shared, &key);
+    }
+}
+
+/// What was listed; none: as it was.
+type Fresh<K> = BTreeMap<String, (Origin, Option<(<K as Kind>::Kept, String)>)>;
 
 /// Until there is trouble; none: the list took too long.
 async fn once<K: Kind>(shared: &Shared, pause: &mut Duration) -> Option<Error> {
@@ -83,19 +107,19 @@ async fn once<K: Kind>(shared: &Shared, pause: &mut Duration) -> Option<Error> {
         match event? {
             Ok(Event::Init) => fresh = Some(BTreeMap::new()),
             Ok(Event::InitApply(wire)) => {
-                let key = key_of::<K>(&wire);
+                let (key, origin) = (key_of::<K>(&wire), Origin::of(wire.meta()));
                 if let (Some(fresh), Some(kept)) = (&mut fresh, read::<K>(wire)) {
                     let known = K::store(&shared.state()).get(&key);
                     let same = known.is_some_and(|known| *known == kept.0);
-                    fresh.insert(key, (!same).then_some(kept));
+                    fresh.insert(key, (origin, (!same).then_some(kept)));
                 }
             }
             Ok(Event::InitDone) => {
                 *pause = SHORTEST;
                 replace::<K>(shared, fresh.take().unwrap_or_default());
             }
-            Ok(Event::Apply(wire)) => take::<K>(shared, wire),
-            Ok(Event::Delete(wire)) => forget::<K>(shared, &key_of::<K>(&wire)),
+            Ok(Event::Apply(wire)) => apply::<K>(shared, wire),
+            Ok(Event::Delete(wire)) => deleted::<K>(shared, &wire),
             Err(error) => return Some(error),
         }
     }
@@ -133,11 +157,11 @@ fn change<K: Kind>(shared: &Shared, key: &str, after: Option<(K::Kept, String)>)
     };
     {
         let mut state = shared.state_mut();
-        let objects = &mut K::store_mut(&mut state).objects;
+        let store = K::store_mut(&mut state);
         match &after {
-            Some(after) => objects.insert(key.to_owned(), Arc::clone(after)),
-            None => objects.remove(key),
-        };
+            Some(after) => store.put(key, Arc::clone(after)),
+            None => store.remove(key),
+        }
     }
     if K::ON_DISK {
         shared.disk.put(K::NAME, key, body);
@@ -146,7 +170,7 @@ fn change<K: Kind>(shared: &Shared, key: &str, after: Option<(K::Kept, String)>)
     true
 }
 
-/// What was listed is all there is. None: as it was.
+/// What was listed is all there is.
 fn replace<K: Kind>(shared: &Shared, fresh: Fresh<K>) {
     let gone: Vec<String> = {
         let state = shared.state();
@@ -158,7 +182,8 @@ fn replace<K: Kind>(shared: &Shared, fresh: Fresh<K>) {
     for key in gone {
         changed |= change::<K>(shared, &key, None);
     }
-    for (key, kept) in fresh {
+    for (key, (origin, kept)) in fresh {
+        K::store_mut(&mut shared.state_mut()).comes(&key, origin);
         if let Some(kept) = kept {
             changed |= change::<K>(shared, &key, Some(kept));
         }

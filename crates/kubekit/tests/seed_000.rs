@@ -47,7 +47,7 @@ const PODS: [(&str, &str, &[(&str, &str)]); 8] = [
         &[("net1", "net-a"), ("net2", "net-b")],
     ),
     ("my-namespace", "snat-pod", &[("net1", "snat-network")]),
-    ("default", "extns-pod", &[("net1", "k8s-extns-pod-network")]),
+    ("default", "extns-pod", &[("net1", "extns-network")]),
     (
         "default",
         "extns-pod-contrail",

@@ -27,7 +27,7 @@ fn a_failure_fails_the_pod_with_an_event_and_leaves_nothing() {
         on(kube, "n1", &script);
     };
     plugin(
-        r#"test $CNI_COMMAND = DEL && exit 0; test $CNI_COMMAND = VERSION && exec /opt/cni/bin/dummy; echo "{\"cniVersion\": \"0.4.0\", \"code\": 107, \"msg\": \"e2e says no\"}"; exit 1"#,
+        r#"test $CNI_COMMAND = DEL && exit 0; test $CNI_COMMAND = VERSION && exec /opt/cni/bin/macvlan; echo "{\"cniVersion\": \"0.4.0\", \"code\": 107, \"msg\": \"e2e says no\"}"; exit 1"#,
     );
     let bridge = r#"{"cniVersion": "0.3.1", "type": "bridge", "bridge": "e2efai0",
         "ipam": {"type": "host-local", "subnet": "10.105.0.0/24"}}"#;
@@ -78,9 +78,9 @@ fn a_failure_fails_the_pod_with_an_event_and_leaves_nothing() {
     nothing_is_left(kube, ns);
 
     // It is not the pod's fault: once the plugin agrees, it starts.
-    plugin("exec /opt/cni/bin/dummy");
+    plugin("exec /opt/cni/bin/macvlan");
     let fails = namespace.pod("fails");
-    let allowed = r#"{"cniVersion": "0.4.0", "type": "e2e-refuses", "ipam": {"type": "static", "addresses": [{"address": "10.106.0.5/24"}]}}"#;
+    let allowed = r#"{"cniVersion": "0.4.0", "type": "e2e-refuses", "master": "eth2", "ipam": {"type": "static", "addresses": [{"address": "10.106.0.5/24"}]}}"#;
     apply(kube, &[nad(ns, "refuses", &[], allowed)]);
     ready(kube, &[&fails]);
     let blue = kube

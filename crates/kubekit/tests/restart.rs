@@ -7,7 +7,7 @@ mod common;
 mod disturb;
 
 use disturb::churn::Churn;
-use disturb::{agents, kill_plexus, play, pod_of_three, three_networks, uid_of, wait_agent};
+use disturb::{Away, agents, kill_plexus, play, pod_of_three, three_networks, uid_of, wait_agent};
 use plexus_kubekit::cluster::PATIENCE;
 use plexus_kubekit::{Cluster, Kube, Namespace, Object, wait};
 use serde_json::{Value, json};
@@ -132,9 +132,9 @@ fn the_conflist_stays(kube: &Kube) {
         kube.on_node(node, &["test", "-s", CONFLIST])
             .is_ok_and(|o| o.ok())
     };
-    disturb::send_agent_away(kube, "n2");
+    let away = Away::send(kube, "n2");
     assert!(there("n2"), "the agent took its conflist along");
-    disturb::let_agent_return(kube, "n2");
+    drop(away);
     kube.on_node("n2", &["rm", CONFLIST]).expect("runs");
     common::holds("the conflist is back", PATIENCE, || there("n2"));
 }

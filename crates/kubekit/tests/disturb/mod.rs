@@ -172,23 +172,36 @@ pub(crate) fn wait_agent(kube: &Kube, node: &str) {
     });
 }
 
-/// Takes the agent away from a node, and keeps it away.
-pub(crate) fn send_agent_away(kube: &Kube, node: &str) {
-    let rule = json!({"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [node]});
-    let terms = json!({"nodeSelectorTerms": [{"matchExpressions": [rule]}]});
-    let affinity =
-        json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}});
-    set_affinity(kube, affinity);
-    common::holds("the agent gone", PATIENCE, || {
-        agent_pods(kube, node).is_empty()
-    });
+/// A node without an agent, as long as this lives.
+pub(crate) struct Away<'a> {
+    kube: &'a Kube,
+    node: &'a str,
 }
 
-/// Lets it return.
-pub(crate) fn let_agent_return(kube: &Kube, node: &str) {
-    set_affinity(kube, Value::Null);
-    kube.wait_rolled_out(&agents()).expect("rolled out");
-    wait_agent(kube, node);
+impl<'a> Away<'a> {
+    pub(crate) fn send(kube: &'a Kube, node: &'a str) -> Self {
+        let rule = json!({"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [node]});
+        let terms = json!({"nodeSelectorTerms": [{"matchExpressions": [rule]}]});
+        set_affinity(
+            kube,
+            json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}),
+        );
+        let away = Self { kube, node };
+        common::holds("the agent gone", PATIENCE, || {
+            agent_pods(kube, node).is_empty()
+        });
+        away
+    }
+}
+
+impl Drop for Away<'_> {
+    fn drop(&mut self) {
+        set_affinity(self.kube, Value::Null);
+        if !std::thread::panicking() {
+            self.kube.wait_rolled_out(&agents()).expect("rolled out");
+            wait_agent(self.kube, self.node);
+        }
+    }
 }
 
 fn set_affinity(kube: &Kube, affinity: Value) {

@@ -1,0 +1,216 @@
+//! A pod is deleted and nothing of it stays, whoever was away at the time; what comes after it under
+//! the same name never meets it.
+#![cfg(feature = "e2e")]
+#![allow(clippy::expect_used, reason = "a test that cannot go on ends")]
+
+mod common;
+mod disturb;
+
+use disturb::{Away, play, pod_of_three, record_of, three_networks, uid_of, wait_agent};
+use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::{Cluster, Kube, Namespace, Object, Part};
+use serde_json::{Value, json};
+
+#[test]
+fn deletions() {
+    play(&[
+        ("everybody is there", everybody_is_there),
+        ("the agent is away", no_agent),
+        ("the kubelet is away", no_kubelet),
+        ("a StatefulSet here and elsewhere", stateful),
+        ("the power was off", no_power),
+        ("the Node is removed", no_node),
+    ]);
+}
+
+fn everybody_is_there(kube: &Kube) {
+    let namespace = Namespace::create(kube, "deleted").expect("a namespace");
+    three_networks(kube, namespace.name());
+    let (pod, record) = start(kube, &namespace, "p", "n1");
+    kube.delete(&pod).expect("deleted");
+    kube.wait_gone(&pod, PATIENCE).expect("gone");
+    kube.wait_gone(&record, PATIENCE).expect("gone");
+}
+
+/// The shim queues what nobody does, so that the pod can go; its record waits.
+fn no_agent(kube: &Kube) {
+    let namespace = Namespace::create(kube, "agentless").expect("a namespace");
+    three_networks(kube, namespace.name());
+    let (pod, record) = start(kube, &namespace, "p", "n2");
+    let away = Away::send(kube, "n2");
+    kube.delete(&pod).expect("deleted");
+    kube.wait_gone(&pod, PATIENCE).expect("gone");
+    let left = kube.get(&record).expect("asked");
+    drop(away);
+    assert!(left.is_some(), "nobody could know that it is gone");
+    kube.wait_gone(&record, PATIENCE).expect("gone");
+}
+
+/// The pod is gone from the API while it still runs: its record stays until it really ends. Its
+/// successor on the same node wants the same address.
+fn no_kubelet(kube: &Kube) {
+    let namespace = Namespace::create(kube, "headless").expect("a namespace");
+    three_networks(kube, namespace.name());
+    let kubelet = Part::Kubelet("n1".to_owned());
+    let (pod, record) = start_static(kube, &namespace, "n1");
+    kube.lab().kill(&kubelet).expect("killed");
+    kube.lab().api().delete(&pod, Some(0)).expect("deleted");
+    kube.wait_gone(&pod, PATIENCE).expect("gone");
+    let (successor, _) = apply_static(kube, &namespace, "n1");
+    let left = kube.get(&record).expect("asked");
+    kube.lab().start(&kubelet).expect("started");
+    assert!(left.is_some(), "its sandbox still runs");
+    kube.wait_gone(&record, PATIENCE).expect("gone");
+    disturb::wait_ready(kube, &successor, PATIENCE * 2);
+    assert_eq!(common::address(kube, &successor, "net1", false), STATIC);
+}
+
+fn stateful(kube: &Kube) {
+    let namespace = Namespace::create(kube, "stateful").expect("a namespace");
+    three_networks(kube, namespace.name());
+    let mut template = pod_of_three(namespace.name(), "x", "n1");
+    let meta =
+        json!({"labels": {"app": "web"}, "annotations": template["metadata"]["annotations"]});
+    let mut spec = template["spec"].take();
+    spec.as_object_mut().expect("a spec").remove("nodeName");
+    spec["nodeSelector"] = json!({"kubernetes.io/hostname": "n1"});
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "web", "namespace": namespace.name()},
+        "spec": {"replicas": 1, "serviceName": "web", "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": meta, "spec": spec}},
+    });
+    common::apply(kube, &[set]);
+    let pod = namespace.pod("web-0");
+    let object = Object::new("apps/v1", "StatefulSet", namespace.name(), "web");
+    let mut seen = Vec::new();
+    for node in ["n1", "n1", "n2", "n1"] {
+        let selector = json!({"kubernetes.io/hostname": node});
+        let patch = json!({"spec": {"template": {"spec": {"nodeSelector": selector}}}});
+        kube.lab().api().merge(&object, &patch).expect("patched");
+        if !seen.is_empty() {
+            kube.delete(&pod).expect("deleted");
+        }
+        let ready = kube.wait_for(&pod, PATIENCE, &|pod| {
+            let new = pod["metadata"]["uid"]
+                .as_str()
+                .is_some_and(|uid| !seen.contains(&uid.to_owned()));
+            new && pod["spec"]["nodeName"] == node && plexus_kubekit::cluster::is_ready(pod)
+        });
+        let ready = ready.expect("ready");
+        assert_eq!(common::attachments(kube, &pod).len(), 4);
+        for before in &seen {
+            kube.wait_gone(&record_of(namespace.name(), before), PATIENCE)
+                .expect("gone");
+        }
+        seen.push(ready["metadata"]["uid"].as_str().expect("a UID").to_owned());
+    }
+    // Its own controller would make it again.
+    common::gone(kube, &[&object, &pod]);
+}
+
+/// The node confirms when it is back: nothing that it had is left.
+fn no_power(kube: &Kube) {
+    let namespace = Namespace::create(kube, "dark").expect("a namespace");
+    three_networks(kube, namespace.name());
+    let (pod, record) = start(kube, &namespace, "p", "n2");
+    let (stays, _) = start(kube, &namespace, "stays", "n2");
+    kube.lab().power_off("n2").expect("off");
+    kube.lab().api().delete(&pod, Some(0)).expect("deleted");
+    kube.wait_gone(&pod, PATIENCE).expect("gone");
+    let left = kube.get(&record).expect("asked");
+    kube.lab().power_on("n2").expect("on");
+    assert!(left.is_some(), "nobody has confirmed it");
+    wait_agent(kube, "n2");
+    kube.wait_gone(&record, PATIENCE).expect("gone");
+    // Its kernel state went with the power; it gets all of it anew.
+    disturb::wait_ready(kube, &stays, PATIENCE * 2);
+    assert_eq!(common::attachments(kube, &stays).len(), 4);
+}
+
+/// A static address stays with the pod that had it as long as its node may come back.
+fn no_node(kube: &Kube) {
+    let namespace = Namespace::create(kube, "removed").expect("a namespace");
+    three_networks(kube, namespace.name());
+    let (pod, record) = start_static(kube, &namespace, "n2");
+    let node = kube
+        .get(&Object::new("v1", "Node", "", "n2"))
+        .expect("asked")
+        .expect("is there");
+    let blocks = || -> Vec<Value> {
+        let all = kube
+            .list("plexus.dev/v1alpha1", "Block", "")
+            .expect("blocks");
+        let own = |block: &Value| block["spec"]["nodeUID"] == node["metadata"]["uid"];
+        all.into_iter().filter(own).collect()
+    };
+    assert!(!blocks().is_empty());
+    kube.lab().power_off("n2").expect("off");
+    kube.lab().api().delete(&pod, Some(0)).expect("deleted");
+    kube.wait_gone(&pod, PATIENCE).expect("gone");
+    let (elsewhere, _) = apply_static(kube, &namespace, "n1");
+    common::event(kube, &elsewhere, "FailedAttach", &[STATIC, "n2"]);
+    assert!(kube.get(&record).expect("asked").is_some());
+
+    kube.delete(&Object::new("v1", "Node", "", "n2"))
+        .expect("deleted");
+    force_away(kube, "n2");
+    kube.wait_gone(&record, PATIENCE).expect("gone");
+    common::holds("the blocks return", PATIENCE, || blocks().is_empty());
+    let got = disturb::wait_ready(kube, &elsewhere, PATIENCE * 2);
+    assert_eq!(got["spec"]["nodeName"], "n1");
+    assert_eq!(common::address(kube, &elsewhere, "net1", false), STATIC);
+
+    kube.lab().power_on("n2").expect("on");
+    kube.lab().wait_nodes(&["n2"]).expect("ready");
+    wait_agent(kube, "n2");
+    let (again, _) = start(kube, &namespace, "again", "n2");
+    assert_eq!(common::attachments(kube, &again).len(), 4);
+}
+
+const STATIC: &str = "10.1.7.7";
+
+/// A pod on all three networks, ready, and its record.
+fn start(kube: &Kube, namespace: &Namespace<'_>, name: &str, node: &str) -> (Object, Object) {
+    common::apply(kube, &[pod_of_three(namespace.name(), name, node)]);
+    ready(kube, &namespace.pod(name))
+}
+
+fn start_static(kube: &Kube, namespace: &Namespace<'_>, node: &str) -> (Object, Object) {
+    let (pod, _) = apply_static(kube, namespace, node);
+    let (pod, record) = ready(kube, &pod);
+    assert_eq!(common::address(kube, &pod, "net1", false), STATIC);
+    (pod, record)
+}
+
+/// A pod of always the same name that wants always the same address.
+fn apply_static(kube: &Kube, namespace: &Namespace<'_>, node: &str) -> (Object, String) {
+    let asked = json!([{"name": "blue", "ips": [STATIC]}]).to_string();
+    let annotations = [(common::PLEXUS, asked.as_str())];
+    common::apply(
+        kube,
+        &[common::pod(namespace.name(), "static", node, &annotations)],
+    );
+    let pod = namespace.pod("static");
+    let uid = uid_of(kube, &pod);
+    (pod, uid)
+}
+
+fn ready(kube: &Kube, pod: &Object) -> (Object, Object) {
+    common::ready(kube, &[pod]);
+    common::attachments(kube, pod);
+    let uid = uid_of(kube, pod);
+    (pod.clone(), record_of(&pod.namespace, &uid))
+}
+
+/// Deletes the pods that are bound to a Node that is gone: the collector of the cluster would take
+/// its time.
+fn force_away(kube: &Kube, node: &str) {
+    for pod in kube.list("v1", "Pod", "").expect("pods") {
+        if pod["spec"]["nodeName"] == node {
+            let text = |key: &str| pod["metadata"][key].as_str().unwrap_or_default().to_owned();
+            let pod = Object::pod(&text("namespace"), &text("name"));
+            kube.lab().api().delete(&pod, Some(0)).expect("deleted");
+        }
+    }
+}

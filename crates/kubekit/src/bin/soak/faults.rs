@@ -47,6 +47,8 @@ impl Faults {
         self.dead = waiting;
         let due: Vec<(Part, Instant)> = due;
         due.iter().try_for_each(|(part, _)| self.revive(part))?;
+        // It gives up by itself when the API server's memory went back a little.
+        self.kube.lab().ensure(&Part::Scheduler)?;
         let hour = length.min(Duration::from_secs(3600));
         if now >= self.next_agent {
             self.next_agent = now + (hour / AGENTS).max(LEAST);
@@ -69,6 +71,7 @@ impl Faults {
         let lab = self.kube.lab();
         lab.ensure(&Part::ApiServer)?;
         lab.wait_api()?;
+        self.ensure_controllers()?;
         for node in &self.nodes {
             lab.ensure(&Part::Containerd(node.clone()))?;
             // Again and again: one that finds no containerd yet ends.
@@ -119,11 +122,23 @@ impl Faults {
     fn revive(&self, part: &Part) -> Result<()> {
         let lab = self.kube.lab();
         lab.ensure(part)?;
-        if let Part::Containerd(node) = part {
-            std::thread::sleep(Duration::from_millis(500));
-            lab.ensure(&Part::Kubelet(node.clone()))?;
+        match part {
+            Part::Containerd(node) => {
+                std::thread::sleep(Duration::from_millis(500));
+                lab.ensure(&Part::Kubelet(node.clone()))
+            }
+            Part::ApiServer => {
+                lab.wait_api()?;
+                self.ensure_controllers()
+            }
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// They end if the API server is away for too long; elsewhere a kubelet would start them again.
+    fn ensure_controllers(&self) -> Result<()> {
+        self.kube.lab().ensure(&Part::ControllerManager)?;
+        self.kube.lab().ensure(&Part::Scheduler)
     }
 
     /// SIGKILL to the process, then the pod is deleted: the kubelet would wait longer and longer before it

@@ -11,7 +11,7 @@ use crate::journal::{Record, Stored};
 use crate::provider;
 use crate::sandbox::{self, Sandbox};
 use crate::verbs::Agent;
-use plexus_api::cni::{Code, Error, RemainsNetwork};
+use plexus_api::cni::{Body, Code, Error, RemainsNetwork};
 use plexus_kernel::{Netns, pod};
 use plexus_types::{ContainerId, IfName};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,13 @@ impl Agent {
             Err(_) => return self.detach_without_journal(call).map_err(at),
         };
         match stored {
+            Ok(Some(Stored { record, .. })) if is_another(call, &record) => {
+                tracing::info!(
+                    interface = %record.ifname, network = %record.network,
+                    "a DEL of another network leaves the interface alone"
+                );
+                Ok(())
+            }
             Ok(Some(Stored { record, .. })) => self
                 .undo_at(&record, call.netns().map(PathBuf::as_path))
                 .map_err(at),
@@ -188,6 +195,15 @@ impl Agent {
         .map(drop)
         .map_err(|error| failure::failed(&error, "repeat the DEL"))
     }
+}
+
+/// Whether a delegating plugin means another attachment, one that was refused because its interface was
+/// taken. Only of those who name a network of the cluster: they remember what they called, whereas a runtime whose
+/// configuration was renamed sends the new name.
+fn is_another(call: &Call<'_>, record: &Record) -> bool {
+    call.conf().is_ok_and(|conf| {
+        matches!(conf.body, Body::Named(_)) && conf.name != record.network && !record.body.adopted
+    })
 }
 
 /// Frees what host-local's files keep for the network's interface.

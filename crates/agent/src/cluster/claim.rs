@@ -175,7 +175,9 @@ impl Going {
 
     fn wait(&self, patience: Duration) -> Outcome {
         let open = |outcome: &mut Outcome| matches!(outcome, Outcome::Open);
-        let waited = self.ended.wait_timeout_while(self.outcome(), patience, open);
+        let waited = self
+            .ended
+            .wait_timeout_while(self.outcome(), patience, open);
         waited.unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 

@@ -1,5 +1,6 @@
 //! What is kept of an object, and how it is made of what the API sends. Pure.
 
+use super::lenient;
 use super::report::PodMeta;
 use super::wire::{BlockWire, NadWire, NetworkWire, NodeWire, PodWire, RecordWire};
 use ipnet::IpNet;
@@ -58,6 +59,8 @@ pub(super) struct NodeSeen {
 pub(super) struct BlockSeen {
     pub(super) spec: BlockSpec,
     pub(super) allocated: u64,
+    /// The newest version of it cannot be read; this is an earlier one.
+    pub(super) unreadable: bool,
 }
 
 /// A record of a pod of this node.
@@ -112,25 +115,26 @@ pub(super) fn node(wire: &NodeWire) -> NodeSeen {
     }
 }
 
-/// A network whose spec cannot be read is there, but of no use.
-pub(super) fn network(wire: &NetworkWire) -> NetworkObject {
-    let status: NetworkStatus = serde_json::from_value(wire.status.clone()).unwrap_or_default();
-    let (spec, unreadable) = match serde_json::from_value::<NetworkSpec>(wire.spec.clone()) {
-        Ok(spec) => (spec, None),
-        Err(error) => (
-            NetworkSpec::default(),
-            Some(format!("its spec cannot be read: {error}")),
-        ),
-    };
-    NetworkObject {
-        namespace: text(wire.metadata.namespace.as_ref()),
-        name: text(wire.metadata.name.as_ref()),
-        uid: text(wire.metadata.uid.as_ref()),
-        spec,
-        vni: status.vni,
-        made_from: made_from(&wire.metadata),
-        unusable: unreadable.or_else(|| unusable(&wire.metadata, &status)),
-    }
+/// None if its spec cannot be read.
+pub(super) fn network(wire: &NetworkWire) -> Option<NetworkObject> {
+    let spec = network_spec(wire).ok()?;
+    let status = network_status(&wire.status);
+    Some(network_with(wire, spec, &status, None))
+}
+
+/// A network whose spec cannot be read is there: what it has stays as it was `before`, and no new pod
+/// may use it.
+pub(super) fn unreadable_network(
+    wire: &NetworkWire,
+    before: Option<&NetworkObject>,
+) -> NetworkObject {
+    let same = before.filter(|before| wire.metadata.uid.as_deref() == Some(before.uid.as_str()));
+    let spec = same.map(|before| before.spec.clone()).unwrap_or_default();
+    let mut status = network_status(&wire.status);
+    status.vni = status.vni.or(same.and_then(|before| before.vni));
+    let why = network_spec(wire).err().map(|error| error.to_string());
+    let why = format!("its spec cannot be read: {}", why.unwrap_or_default());
+    network_with(wire, spec, &status, Some(why))
 }
 
 pub(super) fn nad(wire: &NadWire) -> NadObject {
@@ -152,14 +156,32 @@ pub(super) fn nad(wire: &NadWire) -> NadObject {
     }
 }
 
-/// None if it cannot be read: then it is nobody's that we know.
+/// None if it cannot be read.
 pub(super) fn block(wire: &BlockWire) -> Option<BlockSeen> {
-    let mut spec: BlockSpec = serde_json::from_value(wire.spec.clone()).ok()?;
+    let (spec, dropped) = lenient::block(&wire.spec);
+    let mut spec: BlockSpec = serde_json::from_value(spec).ok()?;
+    if !dropped.is_empty() {
+        tracing::debug!(
+            ?dropped,
+            block = wire.metadata.name,
+            "fields that this version does not know"
+        );
+    }
     spec.cidr = spec.cidr.trunc();
     let status: BlockStatus = serde_json::from_value(wire.status.clone()).unwrap_or_default();
     Some(BlockSeen {
         spec,
         allocated: status.allocated,
+        unreadable: false,
+    })
+}
+
+/// A block that cannot be read is whose it was, and nothing is issued from it; one that never could
+/// is nobody's that we know.
+pub(super) fn unreadable_block(before: Option<&BlockSeen>) -> Option<BlockSeen> {
+    before.map(|before| BlockSeen {
+        unreadable: true,
+        ..before.clone()
     })
 }
 
@@ -213,6 +235,47 @@ pub(super) fn trim(meta: &mut ObjectMeta, labels: bool) {
     };
 }
 
+fn network_with(
+    wire: &NetworkWire,
+    spec: NetworkSpec,
+    status: &NetworkStatus,
+    unreadable: Option<String>,
+) -> NetworkObject {
+    NetworkObject {
+        namespace: text(wire.metadata.namespace.as_ref()),
+        name: text(wire.metadata.name.as_ref()),
+        uid: text(wire.metadata.uid.as_ref()),
+        spec,
+        vni: status.vni,
+        made_from: made_from(&wire.metadata),
+        unusable: unreadable.or_else(|| unusable(&wire.metadata, status)),
+    }
+}
+
+fn network_spec(wire: &NetworkWire) -> serde_json::Result<NetworkSpec> {
+    let (spec, dropped) = lenient::network(&wire.spec);
+    let spec = serde_json::from_value(spec)?;
+    if !dropped.is_empty() {
+        tracing::warn!(
+            network = wire.metadata.name,
+            fields = dropped.join(", "),
+            "has fields that this version does not know: ignored; is the agent older than the definitions?"
+        );
+    }
+    Ok(spec)
+}
+
+/// Of a status with a phase or condition that is not known, the number still counts: tunnels have it.
+fn network_status(status: &Value) -> NetworkStatus {
+    serde_json::from_value(status.clone()).unwrap_or_else(|_| {
+        let vni = status.get("vni").and_then(Value::as_u64);
+        NetworkStatus {
+            vni: vni.and_then(|vni| u32::try_from(vni).ok()),
+            ..NetworkStatus::default()
+        }
+    })
+}
+
 fn unusable(meta: &ObjectMeta, status: &NetworkStatus) -> Option<String> {
     let phase = match status.phase {
         _ if meta.deletion_timestamp.is_some() => TERMINATING,
@@ -260,14 +323,14 @@ mod tests {
         for spec in [
             json!({"subnets": {"a": {"cidr": "not one"}}}),
             json!({"subnets": ["a"]}),
-            json!({"unheardOf": 1}),
+            json!({"mtu": "many"}),
             json!("text"),
         ] {
             let meta = json!({"name": "blue", "namespace": "a", "uid": "u"});
             let status = json!({"phase": "Active"});
-            let seen = network(&wire(
-                json!({"metadata": meta, "spec": spec, "status": status}),
-            ));
+            let read = wire(json!({"metadata": meta, "spec": spec, "status": status}));
+            assert_eq!(network(&read), None);
+            let seen = unreadable_network(&read, None);
             assert_eq!((seen.name.as_str(), seen.uid.as_str()), ("blue", "u"));
             assert!(
                 seen.unusable
@@ -276,8 +339,46 @@ mod tests {
             );
         }
         // Not even a body.
-        let bare = network(&wire(json!({"metadata": {"name": "bare"}})));
+        let bare = unreadable_network(&wire(json!({"metadata": {"name": "bare"}})), None);
         assert!(bare.unusable.is_some());
+    }
+
+    #[test]
+    fn what_a_newer_version_writes_takes_nothing_down() {
+        let meta = json!({"name": "blue", "namespace": "a", "uid": "u"});
+        let seen = |spec: Value, status: Value| {
+            network(&wire(
+                json!({"metadata": meta, "spec": spec, "status": status}),
+            ))
+        };
+        let active = json!({"phase": "Active", "vni": 5000, "later": 1});
+        let plain = json!({"provider": "routed", "subnets": {"a": {"cidr": "10.1.0.0/16"}}});
+        let before = seen(plain.clone(), active.clone()).unwrap();
+        assert_eq!(before.unusable, None);
+        let mut newer = plain.clone();
+        newer["later"] = json!({"x": 1});
+        newer["subnets"]["a"]["later"] = json!(true);
+        assert_eq!(seen(newer, active.clone()).as_ref(), Some(&before));
+        // A phase that is not known: no new pods, and the same tunnels.
+        let paused = seen(plain, json!({"phase": "Paused", "vni": 5000})).unwrap();
+        assert_eq!((paused.vni, paused.unusable.is_some()), (Some(5000), true));
+
+        let odd = wire(json!({"metadata": meta, "spec": {"subnets": 3}, "status": {}}));
+        let after = unreadable_network(&odd, Some(&before));
+        assert_eq!((&after.spec, after.vni), (&before.spec, before.vni));
+        assert!(after.unusable.unwrap().starts_with("its spec cannot"));
+        // Another one of that name has nothing of it.
+        let other = wire(json!({"metadata": {"name": "blue", "uid": "v"}, "spec": {"subnets": 3}}));
+        let after = unreadable_network(&other, Some(&before));
+        assert_eq!((after.spec, after.vni), (NetworkSpec::default(), None));
+
+        let spec = json!({"network": {"namespace": "a", "name": "blue", "uid": "u"}, "later": 1,
+            "cidr": "10.1.0.64/26", "node": "n2", "nodeUID": "x"});
+        let kept = block(&wire(json!({"metadata": {"name": "x"}, "spec": spec}))).unwrap();
+        assert_eq!((kept.spec.node.as_str(), kept.unreadable), ("n2", false));
+        let after = unreadable_block(Some(&kept)).unwrap();
+        assert_eq!((after.spec, after.unreadable), (kept.spec, true));
+        assert_eq!(unreadable_block(None), None);
     }
 
     #[test]
@@ -288,6 +389,7 @@ mod tests {
             network(&wire(
                 json!({"metadata": meta, "spec": {}, "status": status}),
             ))
+            .unwrap()
             .unusable
         };
         assert_eq!(with(json!({"phase": "Active"}), false), None);
@@ -375,7 +477,7 @@ mod tests {
             wire(json!({"metadata": {"name": "n", "ownerReferences": owners}, "spec": {}}));
         trim(&mut made.metadata, false);
         let kept: NetworkWire = wire(serde_json::to_value(&made).unwrap());
-        assert_eq!(network(&kept).made_from.as_deref(), Some("b"));
+        assert_eq!(network(&kept).unwrap().made_from.as_deref(), Some("b"));
     }
 
     #[test]

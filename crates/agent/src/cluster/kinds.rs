@@ -53,6 +53,11 @@ pub(super) trait Kind: Send + Sync + 'static {
     fn stream(client: &Client, node: &str) -> Stream<Self::Wire>;
     /// None if it cannot be read.
     fn keep(wire: &Self::Wire) -> Option<Self::Kept>;
+    /// What is kept of one that cannot be read, given what was; none: nothing.
+    fn keep_unreadable(wire: &Self::Wire, before: Option<&Self::Kept>) -> Option<Self::Kept> {
+        let _ = (wire, before);
+        None
+    }
     fn store(state: &State) -> &Store<Self::Kept>;
     fn store_mut(state: &mut State) -> &mut Store<Self::Kept>;
     /// One object is another now. Called without the state's lock.
@@ -141,7 +146,13 @@ impl Kind for Networks {
         watcher::watcher(Api::all(client.clone()), config()).boxed()
     }
     fn keep(wire: &NetworkWire) -> Option<NetworkObject> {
-        Some(kept::network(wire))
+        kept::network(wire)
+    }
+    fn keep_unreadable(
+        wire: &NetworkWire,
+        before: Option<&NetworkObject>,
+    ) -> Option<NetworkObject> {
+        Some(kept::unreadable_network(wire, before))
     }
     fn store(state: &State) -> &Store<NetworkObject> {
         &state.networks
@@ -211,6 +222,9 @@ impl Kind for Blocks {
     }
     fn keep(wire: &BlockWire) -> Option<BlockSeen> {
         kept::block(wire)
+    }
+    fn keep_unreadable(_: &BlockWire, before: Option<&BlockSeen>) -> Option<BlockSeen> {
+        kept::unreadable_block(before)
     }
     fn store(state: &State) -> &Store<BlockSeen> {
         &state.blocks

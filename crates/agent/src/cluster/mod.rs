@@ -13,6 +13,7 @@ mod error;
 mod events;
 mod kept;
 mod kinds;
+mod lenient;
 mod records;
 mod report;
 mod resync;

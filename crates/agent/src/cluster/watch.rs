@@ -55,7 +55,8 @@ pub(super) fn take<K: Kind>(shared: &Shared, wire: K::Wire) {
 fn apply<K: Kind>(shared: &Shared, wire: K::Wire) {
     let key = key_of::<K>(&wire);
     K::store_mut(&mut shared.state_mut()).comes(&key, Origin::of(wire.meta()));
-    let after = read::<K>(wire);
+    let before = K::store(&shared.state()).get(&key);
+    let after = read::<K>(wire, before.as_deref());
     if change::<K>(shared, &key, after) {
         shared.notify(K::notices());
     }
@@ -74,8 +75,10 @@ pub(super) fn load<K: Kind>(shared: &Shared) {
     let mut state = shared.state_mut();
     let store = K::store_mut(&mut state);
     for (key, body) in rows {
-        let wire = serde_json::from_str::<K::Wire>(&body).ok();
-        if let Some((wire, kept)) = wire.and_then(|wire| K::keep(&wire).map(|kept| (wire, kept))) {
+        let Ok(wire) = serde_json::from_str::<K::Wire>(&body) else {
+            continue;
+        };
+        if let Some(kept) = K::keep(&wire).or_else(|| K::keep_unreadable(&wire, None)) {
             store.comes(&key, Origin::of(wire.meta()));
             store.put(&key, Arc::new(kept));
         }
@@ -91,8 +94,11 @@ fn deleted<K: Kind>(shared: &Shared, wire: &K::Wire) {
     }
 }
 
+/// What is kept of an object, and its row on disk; none: the row stays.
+type Read<K> = (<K as Kind>::Kept, Option<String>);
+
 /// What was listed; none: as it was.
-type Fresh<K> = BTreeMap<String, (Origin, Option<(<K as Kind>::Kept, String)>)>;
+type Fresh<K> = BTreeMap<String, (Origin, Option<Read<K>>)>;
 
 /// Until there is trouble; none: the list took too long.
 async fn once<K: Kind>(shared: &Shared, pause: &mut Duration) -> Option<Error> {
@@ -108,8 +114,9 @@ async fn once<K: Kind>(shared: &Shared, pause: &mut Duration) -> Option<Error> {
             Ok(Event::Init) => fresh = Some(BTreeMap::new()),
             Ok(Event::InitApply(wire)) => {
                 let (key, origin) = (key_of::<K>(&wire), Origin::of(wire.meta()));
-                if let (Some(fresh), Some(kept)) = (&mut fresh, read::<K>(wire)) {
-                    let known = K::store(&shared.state()).get(&key);
+                let known = K::store(&shared.state()).get(&key);
+                let read = read::<K>(wire, known.as_deref());
+                if let (Some(fresh), Some(kept)) = (&mut fresh, read) {
                     let same = known.is_some_and(|known| *known == kept.0);
                     fresh.insert(key, (origin, (!same).then_some(kept)));
                 }
@@ -125,23 +132,29 @@ async fn once<K: Kind>(shared: &Shared, pause: &mut Duration) -> Option<Error> {
     }
 }
 
-fn read<K: Kind>(mut wire: K::Wire) -> Option<(K::Kept, String)> {
+/// One that cannot be read leaves what is known of it, on disk too.
+fn read<K: Kind>(mut wire: K::Wire, before: Option<&K::Kept>) -> Option<Read<K>> {
     K::trim(&mut wire);
-    let Some(kept) = K::keep(&wire) else {
+    let readable = K::keep(&wire);
+    let keeps_row = readable.is_none() && before.is_some();
+    if readable.is_none() {
         let object = key_of::<K>(&wire);
-        tracing::warn!(kind = K::NAME, object, "cannot be read: ignored");
-        return None;
-    };
-    let body = if K::ON_DISK {
-        serde_json::to_string(&wire).ok()?
-    } else {
-        String::new()
+        tracing::warn!(
+            kind = K::NAME,
+            object,
+            "cannot be read: of no use to new pods"
+        );
+    }
+    let kept = readable.or_else(|| K::keep_unreadable(&wire, before))?;
+    let body = match K::ON_DISK && !keeps_row {
+        true => Some(serde_json::to_string(&wire).ok()?),
+        false => None,
     };
     Some((kept, body))
 }
 
 /// Whether anything changed.
-fn change<K: Kind>(shared: &Shared, key: &str, after: Option<(K::Kept, String)>) -> bool {
+fn change<K: Kind>(shared: &Shared, key: &str, after: Option<Read<K>>) -> bool {
     let before = K::store(&shared.state()).get(key);
     let same = match (&before, &after) {
         (Some(before), Some((after, _))) => **before == *after,
@@ -152,7 +165,7 @@ fn change<K: Kind>(shared: &Shared, key: &str, after: Option<(K::Kept, String)>)
         return false;
     }
     let (after, body) = match after {
-        Some((after, body)) => (Some(Arc::new(after)), Some(body)),
+        Some((after, body)) => (Some(Arc::new(after)), body),
         None => (None, None),
     };
     {
@@ -163,7 +176,7 @@ fn change<K: Kind>(shared: &Shared, key: &str, after: Option<(K::Kept, String)>)
             None => store.remove(key),
         }
     }
-    if K::ON_DISK {
+    if K::ON_DISK && (body.is_some() || after.is_none()) {
         shared.disk.put(K::NAME, key, body);
     }
     K::changed(shared, key, before.as_ref(), after.as_ref());

@@ -116,9 +116,12 @@ pub fn start_daemons(lab: &Lab, default: &str) -> Result<()> {
         let own = format!("MULTUS_NODE_NAME={name}");
         let argv = ["env", &host, &port, &own, &program, "-config", &config];
         process::start(layout, &process, Start::Guided, &lab.inside(&name, &argv)?)?;
-        let socket = layout.node(&name).join("fs/run/multus/multus.sock");
+        // Written after it listens.
+        let written = layout
+            .node(&name)
+            .join(format!("fs{unused}/00-multus.conf"));
         wait::until(&process, Duration::from_secs(30), || {
-            Ok(socket.exists().then_some(()))
+            Ok(written.exists().then_some(()))
         })
         .with_context(|| process::tail(&layout.log(&process)))?;
     }

@@ -51,7 +51,6 @@ pub(crate) fn check(place: &Place, networks: &Networks, left: &Object, right: &O
         .text()
         .expect("ADD again");
     assert_eq!(text, repeated, "the same answer");
-    call(place, left, "CHECK", "again", "network-b");
     assert!(common::pings(kube, left, &format!("-I again {to}")), "{to}");
     let namespaces = common::attachments(kube, left);
     let own = namespaces

@@ -2,16 +2,17 @@
 //! and what its side of the agent asks back.
 
 use crate::call::Call;
-use crate::cluster::{Attached, BlockUse, Change, Hooks, PodName};
+use crate::cluster::{Attached, BlockUse, Change, Hooks, Journaled, PodName};
 use crate::journal::{Record, State, Stored};
 use crate::verbs::Agent;
 use crate::view::{View, views};
+use ipnet::IpNet;
 use plexus_api::cni::Error;
 use plexus_api::objects::{AttachmentState, AttachmentStatus, NetworkRef};
-use plexus_core::resolve::Objects;
 use plexus_types::{ContainerId, Family, IfName};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering::SeqCst;
 
 impl Agent {
@@ -59,8 +60,13 @@ impl Hooks for Agent {
         self.bell.ring();
     }
 
-    fn pods(&self) -> Option<Vec<Attached>> {
-        Some(attached(&self.journal().ok()?.all().ok()?))
+    fn pods(&self) -> Option<Journaled> {
+        let stored = self.journal().ok()?.all().ok()?;
+        let uids = stored.iter().filter_map(|one| one.record.pod_uid.clone());
+        Some(Journaled {
+            uids: uids.collect(),
+            done: attached(&stored),
+        })
     }
 
     fn usage(&self) -> Option<Vec<BlockUse>> {
@@ -69,17 +75,24 @@ impl Hooks for Agent {
         }
         let cluster = self.cluster.get()?;
         let held = self.addresses.held_of_blocks();
-        let each = cluster.networks().into_iter().flat_map(|network| {
-            let uid = network.uid.clone();
-            let held = held.get(&uid).cloned().unwrap_or_default();
-            cluster.blocks(&uid).into_iter().map(move |cidr| BlockUse {
-                network_uid: uid.clone(),
-                cidr,
-                allocated: held.iter().filter(|held| cidr.contains(*held)).count() as u64,
-            })
+        let each = cluster.own_blocks().into_iter();
+        let each = each.map(|(network_uid, cidr)| BlockUse {
+            allocated: held_in(&held, &network_uid, cidr),
+            network_uid,
+            cidr,
         });
         Some(each.collect())
     }
+
+    fn in_use(&self, network_uid: &str, cidr: IpNet) -> Option<bool> {
+        let ready = self.ready.load(SeqCst);
+        ready.then(|| held_in(&self.addresses.held_of_blocks(), network_uid, cidr) > 0)
+    }
+}
+
+fn held_in(held: &BTreeMap<String, Vec<IpAddr>>, network_uid: &str, cidr: IpNet) -> u64 {
+    let of_network = held.get(network_uid).into_iter().flatten();
+    of_network.filter(|held| cidr.contains(*held)).count() as u64
 }
 
 /// One report a pod and sandbox, of what is done.
@@ -181,4 +194,20 @@ fn pod_of_call(call: &Call<'_>) -> Option<PodName> {
         name: call.args.pod_name.clone()?,
         uid: call.args.pod_uid.clone()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_as_full_as_the_addresses_that_pods_hold_in_it() {
+        let addresses = ["10.1.0.65", "10.1.0.66", "10.1.0.1", "fd00::1"];
+        let addresses = addresses.map(|text| text.parse().unwrap()).to_vec();
+        let held = BTreeMap::from([("gone-from-the-api".to_owned(), addresses)]);
+        let count = |uid: &str, cidr: &str| held_in(&held, uid, cidr.parse().unwrap());
+        assert_eq!(count("gone-from-the-api", "10.1.0.64/26"), 2);
+        assert_eq!(count("gone-from-the-api", "10.1.0.128/26"), 0);
+        assert_eq!(count("another", "10.1.0.64/26"), 0);
+    }
 }

@@ -2,13 +2,14 @@
 //! somebody else made after the API was restored from a backup.
 //!
 //! One that vanished from the API while it is in use is made again; one that is another node's now
-//! is lost, and nothing is issued from it.
+//! is lost. Nothing is issued from one that the API does not say is this very Node's.
 
 use super::disk::Disk;
 use super::kept::{self, BlockSeen};
 use super::kinds::Blocks;
-use super::report::{BlockUse, Change, LostBlock, Subject};
+use super::report::{Change, LostBlock, Subject};
 use super::shared::{MANAGER, Shared, code, said};
+use super::state::State;
 use super::watch;
 use super::wire::BlockWire;
 use ipnet::IpNet;
@@ -17,7 +18,7 @@ use kube::core::Request;
 use kube::{Api, Resource};
 use plexus_api::objects::{BlockSpec, NETWORK_LABEL, NODE_LABEL};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -42,6 +43,8 @@ pub(super) struct OwnBlocks {
 struct Known {
     own: BTreeMap<String, BlockSpec>,
     claimed: BTreeMap<String, Instant>,
+    /// Since when we know that the API does not have it and nobody uses it.
+    unused: BTreeMap<String, Instant>,
     lost: BTreeMap<String, LostBlock>,
 }
 
@@ -67,15 +70,36 @@ impl OwnBlocks {
         }
     }
 
-    /// Those of a network from which addresses may be issued.
-    pub(super) fn of(&self, network_uid: &str) -> Vec<IpNet> {
+    /// Those of a network from which addresses may be issued: the API, or with the API away the
+    /// disk, says that they belong to this node and to no earlier Node of its name. One that is
+    /// missing there may be another's any moment.
+    pub(super) fn of(&self, state: &State, node: &str, network_uid: &str) -> Vec<IpNet> {
+        let Some(here) = state.nodes.get(node) else {
+            return Vec::new();
+        };
+        let issues = |name: &String| {
+            let there = state.blocks.objects.get(name);
+            there.is_some_and(|block| {
+                block.spec.node == node && block.spec.node_uid == here.uid && !block.unreadable
+            })
+        };
         let known = self.known();
         let own = known.own.iter();
         own.filter(|(name, spec)| {
-            spec.network.uuid == network_uid && !known.lost.contains_key(*name)
+            spec.network.uuid == network_uid && !known.lost.contains_key(*name) && issues(name)
         })
         .map(|(_, spec)| spec.cidr)
         .collect()
+    }
+
+    /// All that are or were ours, whoever has them in the API, by their network's UID.
+    pub(super) fn all(&self, state: &State, node: &str) -> BTreeSet<(String, IpNet)> {
+        let there = state.blocks.objects.values().map(|block| &block.spec);
+        let there = there.filter(|spec| spec.node == node);
+        let known = self.known();
+        let all = known.own.values().chain(there);
+        all.map(|spec| (spec.network.uuid.clone(), spec.cidr))
+            .collect()
     }
 
     pub(super) fn lost(&self) -> Vec<LostBlock> {
@@ -155,6 +179,7 @@ impl OwnBlocks {
         known.own.remove(name);
         known.lost.remove(name);
         known.claimed.remove(name);
+        known.unused.remove(name);
         shared.disk.put(OWN, name, None);
     }
 
@@ -256,7 +281,6 @@ async fn restore(shared: &Shared) -> bool {
         return false;
     };
     shared.blocks.adopt(shared);
-    let usage = shared.hooks.usage();
     let own: Vec<_> = {
         let known = shared.blocks.known();
         let kept = known.own.iter();
@@ -268,62 +292,89 @@ async fn restore(shared: &Shared) -> bool {
         let there = shared.state().blocks.get(&name);
         let result = match there {
             Some(block) if block.spec.node != spec.node => {
-                shared.blocks.lose(shared, &name, &block.spec);
-                Ok(())
+                theirs(shared, &name, &spec, &block.spec);
+                Ok(true)
             }
-            // Of an earlier Node object of this name, perhaps: blocks cannot be changed. The controller
-            // removes it once nobody is left here, or it is made anew when it is missing.
-            Some(_) => Ok(()),
-            None => missing(shared, &name, &spec, &uid, usage.as_deref()).await,
+            // Of an earlier Node object of this name, perhaps: blocks cannot be changed, and nothing
+            // is issued from it. The controller removes it once nobody is left here, or it is made
+            // anew when it is missing.
+            Some(_) => {
+                shared.blocks.known().unused.remove(&name);
+                Ok(true)
+            }
+            None => missing(shared, &name, &spec, &uid).await,
         };
-        if let Err(error) = result {
-            tracing::warn!(block = name, error = said(&error), "cannot restore a block");
-            done = false;
+        match result {
+            Ok(settled) => done &= settled,
+            Err(error) => {
+                tracing::warn!(block = name, error = said(&error), "cannot restore a block");
+                done = false;
+            }
         }
     }
     done
 }
 
-/// A block of ours is not in the API.
+/// A block of ours is another node's in the API.
+fn theirs(shared: &Shared, name: &str, spec: &BlockSpec, theirs: &BlockSpec) {
+    if is_used(shared, name, spec) {
+        shared.blocks.lose(shared, name, theirs);
+    } else {
+        tracing::info!(block = name, cidr = %spec.cidr, owner = theirs.node, "a block that nobody here uses is another node's: forgotten");
+        shared.blocks.drop(shared, name);
+    }
+}
+
+/// A block of ours is not in the API. Whether it is settled.
 async fn missing(
     shared: &Shared,
     name: &str,
     spec: &BlockSpec,
     node_uid: &str,
-    usage: Option<&[BlockUse]>,
-) -> kube::Result<()> {
+) -> kube::Result<bool> {
     let network = shared.state().network_by_uid(&spec.network.uuid);
-    let young = shared.blocks.known().claimed.get(name).copied();
-    let in_use = young.is_some_and(|at| at.elapsed() < YOUNG) || is_used(spec, usage);
-    match network {
-        Some(_) if in_use => {
-            let again = BlockSpec {
-                node_uid: node_uid.to_owned(),
-                ..spec.clone()
-            };
-            match create(shared, &again).await? {
-                Created::Ours => {
-                    tracing::warn!(block = name, cidr = %spec.cidr, "a block was missing in the API: it is there again");
-                    shared.blocks.add(shared, name, &again);
-                    shared.blocks.touched();
-                }
-                Created::Theirs(_) => {
-                    let theirs = shared.state().blocks.get(name);
-                    if let Some(theirs) = theirs {
-                        shared.blocks.lose(shared, name, &theirs.spec);
-                    }
-                }
+    if !is_used(shared, name, spec) {
+        return Ok(forget_later(shared, name, spec));
+    }
+    shared.blocks.known().unused.remove(name);
+    if network.is_none() {
+        tracing::warn!(block = name, cidr = %spec.cidr, "pods use a block of a network that is no longer in the API");
+        return Ok(true);
+    }
+    let again = BlockSpec {
+        node_uid: node_uid.to_owned(),
+        ..spec.clone()
+    };
+    match create(shared, &again).await? {
+        Created::Ours => {
+            tracing::warn!(block = name, cidr = %spec.cidr, "a block was missing in the API: it is there again");
+            shared.blocks.add(shared, name, &again);
+            shared.blocks.touched();
+        }
+        Created::Theirs(_) => {
+            let found = shared.state().blocks.get(name);
+            if let Some(found) = found.filter(|found| found.spec.node != spec.node) {
+                shared.blocks.lose(shared, name, &found.spec);
             }
         }
-        None if in_use => {
-            tracing::warn!(block = name, cidr = %spec.cidr, "pods use a block of a network that is no longer in the API");
-        }
-        _ => {
-            tracing::info!(block = name, cidr = %spec.cidr, "a block that nobody uses is gone from the API: forgotten");
-            shared.blocks.drop(shared, name);
-        }
     }
-    Ok(())
+    Ok(true)
+}
+
+/// Forgets a block that stayed unused for a while after nothing was issued from it any more: an ADD
+/// that had chosen it before has its address by then. Whether it is forgotten.
+fn forget_later(shared: &Shared, name: &str, spec: &BlockSpec) -> bool {
+    let since = {
+        let mut known = shared.blocks.known();
+        let since = known.unused.entry(name.to_owned());
+        *since.or_insert_with(Instant::now)
+    };
+    let over = since.elapsed() >= YOUNG;
+    if over {
+        tracing::info!(block = name, cidr = %spec.cidr, "a block that nobody uses is gone from the API: forgotten");
+        shared.blocks.drop(shared, name);
+    }
+    over
 }
 
 /// Whether everything was written.
@@ -363,10 +414,13 @@ async fn write_usage(shared: &Shared) -> bool {
     done
 }
 
-/// Not knowing counts as use.
-fn is_used(spec: &BlockSpec, usage: Option<&[BlockUse]>) -> bool {
-    let Some(usage) = usage else { return true };
-    usage.iter().any(|used| {
-        used.network_uid == spec.network.uuid && used.cidr == spec.cidr && used.allocated > 0
-    })
+/// As it is now; not knowing counts as use.
+fn is_used(shared: &Shared, name: &str, spec: &BlockSpec) -> bool {
+    let claimed = shared.blocks.known().claimed.get(name).copied();
+    let young = claimed.is_some_and(|at| at.elapsed() < YOUNG);
+    young || shared.hooks.in_use(&spec.network.uuid, spec.cidr) != Some(false)
 }
+
+#[cfg(test)]
+#[path = "blocks_tests.rs"]
+mod tests;

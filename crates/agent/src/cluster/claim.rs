@@ -236,20 +236,15 @@ pub(super) fn late(wanted: &Wanted) -> ClaimError {
     }
 }
 
-/// All blocks of the network, with their owners; our own count too.
+/// All blocks of the network, with their owners; our own count too. One of ours that is missing in
+/// the API does not: to claim it is to make it again.
 fn known(shared: &Shared, wanted: &Wanted) -> BTreeMap<IpNet, String> {
     let state = shared.state();
     let blocks = state.blocks.objects.values();
     let of_it = blocks.filter(|block| block.spec.network.uuid == wanted.network.uuid);
-    let mut taken: BTreeMap<IpNet, String> = of_it
+    of_it
         .map(|block| (block.spec.cidr, block.spec.node.clone()))
-        .collect();
-    for own in shared.blocks.of(&wanted.network.uuid) {
-        taken
-            .entry(own)
-            .or_insert_with(|| shared.options.node.clone());
-    }
-    taken
+        .collect()
 }
 
 fn none_free(wanted: &Wanted, taken: &BTreeMap<IpNet, String>, tried: usize) -> ClaimError {

@@ -31,8 +31,8 @@ pub(crate) use claim::ClaimRequest;
 pub use error::ClusterError;
 pub(crate) use error::{AskError, ClaimError};
 pub(crate) use report::{
-    Attached, BlockUse, Change, ClusterOptions, Fabric, Hooks, LostBlock, NodeFacts, PodMeta,
-    PodName, Subject,
+    Attached, BlockUse, Change, ClusterOptions, Fabric, Hooks, Journaled, LostBlock, NodeFacts,
+    PodMeta, PodName, Subject,
 };
 
 use claim::{Claims, Wanted};
@@ -41,7 +41,7 @@ use kube::Api;
 use plexus_core::resolve::{NadObject, NetworkObject, Objects};
 use shared::Shared;
 use start::Side;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::PodWire;
@@ -124,7 +124,7 @@ impl Cluster {
     pub(crate) fn claim(&self, request: ClaimRequest<'_>) -> Result<IpNet, ClaimError> {
         let wanted = Wanted::of(&request);
         let ours = || {
-            let own = self.shared.blocks.of(&request.network.uid);
+            let own = self.blocks(&request.network.uid);
             wanted.among(&own, request.have)
         };
         self.claims.share(&wanted, ours, || {
@@ -150,11 +150,17 @@ impl Cluster {
 
     /// Blocks from which nothing may be issued any more. [`blocks`](Objects::blocks) leaves them out.
     #[cfg_attr(
-        not(test),
+        not(all(test, feature = "e2e")),
         expect(dead_code, reason = "asked by tests; the log and Events tell it")
     )]
     pub(crate) fn lost_blocks(&self) -> Vec<LostBlock> {
         self.shared.blocks.lost()
+    }
+
+    /// Blocks that are or were this node's, by their network's UID: pods may hold addresses of any.
+    pub(crate) fn own_blocks(&self) -> BTreeSet<(String, IpNet)> {
+        let shared = &self.shared;
+        shared.blocks.all(&shared.state(), &shared.options.node)
     }
 
     /// All networks, for reconciliation.
@@ -203,7 +209,8 @@ impl Objects for Cluster {
     }
 
     fn blocks(&self, network_uid: &str) -> Vec<IpNet> {
-        self.shared.blocks.of(network_uid)
+        let shared = &self.shared;
+        shared.blocks.of(&shared.state(), &shared.options.node, network_uid)
     }
 
     fn on_disk(&self, name: &str) -> Option<String> {

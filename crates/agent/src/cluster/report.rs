@@ -5,7 +5,7 @@ use ipnet::IpNet;
 use plexus_api::objects::AttachmentStatus;
 use plexus_core::fabric::{FabricNode, OwnedBlock};
 use plexus_core::resolve::{NadObject, NetworkObject, PodFacts};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -86,6 +86,16 @@ pub(crate) struct Attached {
     pub(crate) attachments: Vec<AttachmentStatus>,
     /// The annotation `network-status`; none: somebody else writes it.
     pub(crate) network_status: Option<serde_json::Value>,
+}
+
+/// What the journal has of this node's pods.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Journaled {
+    /// Those whose attachments are done.
+    pub(crate) done: Vec<Attached>,
+    /// UIDs, as CNI has them, of all pods that it has anything of: also what is being made, and what
+    /// could not be removed yet.
+    pub(crate) uids: BTreeSet<String>,
 }
 
 /// How many addresses of a block are in use.
@@ -174,9 +184,13 @@ impl Subject {
 pub(crate) trait Hooks: Send + Sync {
     /// Something changed; only a notice, whoever acts on it does so elsewhere.
     fn changed(&self, what: Change);
-    /// All pods whose attachments are done, from the journal. None if it cannot be read: then
-    /// nothing is concluded from a pod's absence.
-    fn pods(&self) -> Option<Vec<Attached>>;
-    /// How full this node's blocks are, also those that are no longer in the API. None if unknown.
+    /// All pods of the journal. None if it cannot be read: then nothing is concluded from a pod's
+    /// absence.
+    fn pods(&self) -> Option<Journaled>;
+    /// How full this node's blocks are, also those that are no longer in the API or that another
+    /// node has there. None if unknown: then any may be in use.
     fn usage(&self) -> Option<Vec<BlockUse>>;
+    /// Whether pods hold addresses of a network (by its UID) in that block. None if unknown: then it
+    /// counts as used.
+    fn in_use(&self, network_uid: &str, cidr: IpNet) -> Option<bool>;
 }

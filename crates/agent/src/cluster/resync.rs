@@ -3,7 +3,7 @@
 //! the journal nor alive are released.
 
 use super::kept::{self, RecordSeen};
-use super::report::Attached;
+use super::report::{Attached, Journaled};
 use super::shared::Shared;
 use super::state::{State, key};
 use super::write::is_as_it_should;
@@ -35,14 +35,14 @@ fn compare(shared: &Shared) {
         return;
     }
     shared.records.before_journal();
-    let Some(pods) = shared.hooks.pods() else {
+    let Some(journaled) = shared.hooks.pods() else {
         shared.records.journal(Vec::new(), |_| false);
         return;
     };
     // Records are judged after the journal was read: whatever it has was attached before.
-    let release = strays(&shared.state(), &pods);
+    let release = strays(&shared.state(), &journaled);
     let differ = |report: &Attached| differs(&shared.state(), report);
-    shared.records.journal(pods, differ);
+    shared.records.journal(journaled.done, differ);
     for (namespace, uid) in release {
         tracing::info!(namespace, uid, "a record without a pod is released");
         shared.records.release(&namespace, &uid);
@@ -68,15 +68,18 @@ fn differs(state: &State, report: &Attached) -> bool {
     !record_fits || !annotation_fits
 }
 
-/// Records of pods that the journal does not have and that do not live here.
-fn strays(state: &State, pods: &[Attached]) -> Vec<(String, String)> {
-    let mut kept: BTreeSet<&str> = pods.iter().map(|report| report.pod.uid.as_str()).collect();
+/// Records of pods of which the journal has nothing, not even what could not be removed yet, and
+/// that do not live here.
+fn strays(state: &State, journaled: &Journaled) -> Vec<(String, String)> {
+    let done = journaled.done.iter().map(|report| report.pod.uid.as_str());
+    let mut kept: BTreeSet<&str> = journaled.uids.iter().map(String::as_str).collect();
+    kept.extend(done);
     for pod in state.pods.objects.values() {
-        let journaled = pod
+        let is_journaled = pod
             .config_hash
             .as_deref()
             .is_some_and(|uid| kept.contains(uid));
-        if !pod.ended || journaled {
+        if !pod.ended || is_journaled {
             kept.insert(pod.meta.api_uid.as_str());
         }
     }
@@ -85,4 +88,43 @@ fn strays(state: &State, pods: &[Attached]) -> Vec<(String, String)> {
     strays
         .map(|record| (record.namespace.clone(), record.uid.clone()))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(state: &mut State, uid: &str) {
+        let seen = RecordSeen {
+            namespace: "a".to_owned(),
+            uid: uid.to_owned(),
+            finalizer: Some(0),
+            status: 0,
+        };
+        state.records.put(&key("a", uid), Arc::new(seen));
+    }
+
+    fn pod(state: &mut State, name: &str, uid: &str, hash: Option<&str>) {
+        let wire = serde_json::json!({
+            "metadata": {"namespace": "a", "name": name, "uid": uid,
+                "annotations": hash.map(|hash| serde_json::json!({kept::CONFIG_HASH: hash}))},
+            "status": {"phase": "Failed"},
+        });
+        let seen = kept::pod(&serde_json::from_value(wire).unwrap());
+        state.pods.put(&key("a", name), Arc::new(seen));
+    }
+
+    #[test]
+    fn a_record_stays_while_the_journal_has_anything_of_its_pod() {
+        let mut state = State::default();
+        for uid in ["removal-fails", "mirror", "gone"] {
+            record(&mut state, uid);
+        }
+        pod(&mut state, "static", "mirror", Some("0123"));
+        pod(&mut state, "over", "gone", None);
+        let mut journaled = Journaled::default();
+        journaled.uids = ["removal-fails", "0123"].map(str::to_owned).into();
+        let gone = ("a".to_owned(), "gone".to_owned());
+        assert_eq!(strays(&state, &journaled), [gone]);
+    }
 }

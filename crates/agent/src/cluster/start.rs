@@ -81,8 +81,8 @@ pub(super) fn start(
 fn serve(runtime: &Runtime, shared: &Arc<Shared>, stopped: oneshot::Receiver<()>) {
     // Who is attached must be known before the first change is judged.
     shared.records.before_journal();
-    let pods = shared.hooks.pods().unwrap_or_default();
-    shared.records.journal(pods, |_| false);
+    let journaled = shared.hooks.pods().unwrap_or_default();
+    shared.records.journal(journaled.done, |_| false);
     runtime.spawn(follow::<Networks>(Arc::clone(shared)));
     runtime.spawn(follow::<Nads>(Arc::clone(shared)));
     runtime.spawn(follow::<Nodes>(Arc::clone(shared)));

@@ -10,8 +10,9 @@ mod events;
 mod records;
 mod relay;
 
-use super::{Attached, BlockUse, Change, Cluster, ClusterOptions, Hooks, PodName};
+use super::{Attached, BlockUse, Change, Cluster, ClusterOptions, Hooks, Journaled, PodName};
 use admin::Admin;
+use ipnet::IpNet;
 use plexus_api::objects::{AttachmentState, AttachmentStatus, NetworkRef};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -30,8 +31,15 @@ impl Hooks for Fake {
     fn changed(&self, _: Change) {
         self.changes.fetch_add(1, SeqCst);
     }
-    fn pods(&self) -> Option<Vec<Attached>> {
-        Some(self.pods.lock().unwrap().clone())
+    fn pods(&self) -> Option<Journaled> {
+        let done = self.pods.lock().unwrap().clone();
+        let uids = done.iter().map(|report| report.pod.uid.clone()).collect();
+        Some(Journaled { done, uids })
+    }
+    fn in_use(&self, network_uid: &str, cidr: IpNet) -> Option<bool> {
+        let usage = self.usage.lock().unwrap();
+        let of = |one: &&BlockUse| one.network_uid == network_uid && one.cidr == cidr;
+        Some(usage.iter().filter(of).any(|one| one.allocated > 0))
     }
     fn usage(&self) -> Option<Vec<BlockUse>> {
         Some(self.usage.lock().unwrap().clone())

@@ -1,0 +1,240 @@
+//! Which blocks are issued from, and which are forgotten. The API server is one that never answers.
+
+use super::*;
+use crate::cluster::kept::{BlockSeen, NodeSeen};
+use crate::cluster::report::{BlockUse, ClusterOptions, Hooks, Journaled};
+use plexus_api::objects::NetworkRef;
+use std::path::PathBuf;
+
+/// What an agent would answer of its addresses.
+#[derive(Default)]
+struct Fake(Mutex<Option<bool>>);
+
+impl Hooks for Fake {
+    fn changed(&self, _: Change) {}
+    fn pods(&self) -> Option<Journaled> {
+        None
+    }
+    fn usage(&self) -> Option<Vec<BlockUse>> {
+        None
+    }
+    fn in_use(&self, _: &str, _: IpNet) -> Option<bool> {
+        *self.0.lock().unwrap()
+    }
+}
+
+/// Node `n1` whose Node object has the UID `now`.
+struct Place {
+    runtime: tokio::runtime::Runtime,
+    shared: Shared,
+    hooks: Arc<Fake>,
+    directory: PathBuf,
+}
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let name = format!("plexus-own-blocks-{}-{name}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        // What a test that was killed has left.
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
+        let hooks = Arc::new(Fake::default());
+        let shared = shared(&runtime, &directory, &hooks);
+        let node = NodeSeen {
+            uid: "now".to_owned(),
+            pod_cidrs: Vec::new(),
+            addresses: Vec::new(),
+        };
+        {
+            let mut state = shared.state_mut();
+            state.nodes.put("n1", Arc::new(node));
+            state.nodes.live = true;
+            state.blocks.live = true;
+            state.networks.live = true;
+        }
+        Self {
+            runtime,
+            shared,
+            hooks,
+            directory,
+        }
+    }
+
+    fn own(&self, spec: &BlockSpec) {
+        self.shared.blocks.add(&self.shared, &name(spec), spec);
+    }
+
+    fn issued(&self) -> Vec<String> {
+        let of = self.shared.blocks.of(&self.shared.state(), "n1", "u");
+        of.iter().map(ToString::to_string).collect()
+    }
+
+    fn there(&self, spec: &BlockSpec) {
+        let block = seen(spec, false);
+        let mut state = self.shared.state_mut();
+        state.blocks.put(&name(spec), Arc::new(block));
+    }
+
+    fn restore(&self) -> bool {
+        self.runtime.block_on(restore(&self.shared))
+    }
+
+    fn is_own(&self, spec: &BlockSpec) -> bool {
+        self.shared.blocks.known().own.contains_key(&name(spec))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What is left is in the directory for what is temporary.
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn shared(runtime: &tokio::runtime::Runtime, directory: &PathBuf, hooks: &Arc<Fake>) -> Shared {
+    let _inside = runtime.enter();
+    let nobody = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    let options = ClusterOptions {
+        kubeconfig: None,
+        node: "n1".to_owned(),
+        state_dir: directory.clone(),
+        cni_conf_dir: directory.clone(),
+        host_root: None,
+        pod_cidrs: false,
+        node_addresses: Vec::new(),
+    };
+    let hooks: Arc<dyn Hooks> = Arc::clone(hooks) as Arc<dyn Hooks>;
+    Shared::new(options, kube::Client::try_from(nobody).unwrap(), hooks)
+}
+
+fn spec(cidr: &str, node: &str, node_uid: &str) -> BlockSpec {
+    BlockSpec {
+        network: NetworkRef {
+            namespace: "a".to_owned(),
+            name: "blue".to_owned(),
+            uuid: "u".to_owned(),
+        },
+        cidr: cidr.parse().unwrap(),
+        node: node.to_owned(),
+        node_uid: node_uid.to_owned(),
+    }
+}
+
+fn name(spec: &BlockSpec) -> String {
+    BlockSpec::name(&spec.network.uuid, &spec.cidr)
+}
+
+fn seen(spec: &BlockSpec, unreadable: bool) -> BlockSeen {
+    BlockSeen {
+        spec: spec.clone(),
+        allocated: 0,
+        unreadable,
+    }
+}
+
+#[test]
+fn only_what_the_api_says_is_this_very_nodes_is_issued_from() {
+    let place = Place::new("of");
+    let mine = spec("10.0.0.0/26", "n1", "now");
+    let older = spec("10.0.0.64/26", "n1", "before");
+    let taken = spec("10.0.0.128/26", "n1", "now");
+    let missing = spec("10.0.0.192/26", "n1", "now");
+    let odd = spec("10.0.1.0/26", "n1", "now");
+    for one in [&mine, &older, &taken, &missing, &odd] {
+        place.own(one);
+    }
+    place.there(&mine);
+    place.there(&older);
+    place.there(&spec("10.0.0.128/26", "n2", "other"));
+    let unreadable = Arc::new(seen(&odd, true));
+    place.shared.state_mut().blocks.put(&name(&odd), unreadable);
+    assert_eq!(place.issued(), ["10.0.0.0/26"]);
+    // All of them may have addresses in use.
+    let all = place.shared.blocks.all(&place.shared.state(), "n1");
+    assert_eq!(all.len(), 5);
+    // Its Node is registered anew: none is this one's.
+    let node = NodeSeen {
+        uid: "later".to_owned(),
+        pod_cidrs: Vec::new(),
+        addresses: Vec::new(),
+    };
+    place.shared.state_mut().nodes.put("n1", Arc::new(node));
+    assert!(place.issued().is_empty());
+}
+
+#[test]
+fn a_lost_block_is_lost_after_a_restart_too_before_the_api_answers() {
+    let place = Place::new("lost");
+    let mine = spec("10.0.0.0/26", "n1", "now");
+    place.own(&mine);
+    let object = |spec: &BlockSpec| {
+        let meta = json!({"name": name(spec), "uid": spec.node});
+        Some(json!({"metadata": meta, "spec": spec}).to_string())
+    };
+    let node = json!({"metadata": {"name": "n1", "uid": "now"}});
+    let again = |block: &BlockSpec| {
+        let disk = &place.shared.disk;
+        disk.put("node", "n1", Some(node.to_string()));
+        disk.put("block", &name(block), object(block));
+        disk.flush();
+        let shared = shared(&place.runtime, &place.directory, &place.hooks);
+        shared.blocks.of(&shared.state(), "n1", "u")
+    };
+    assert_eq!(again(&mine), [mine.cidr]);
+    assert!(again(&spec("10.0.0.0/26", "n2", "other")).is_empty());
+    assert!(again(&spec("10.0.0.0/26", "n1", "before")).is_empty());
+}
+
+#[test]
+fn a_block_that_vanished_is_forgotten_only_when_it_surely_is_not_used() {
+    let place = Place::new("vanished");
+    let mine = spec("10.0.0.0/26", "n1", "before");
+    place.own(&mine);
+    let network = json!({"metadata": {"namespace": "a", "name": "blue", "uid": "u"}, "spec": {}});
+    let network = kept::network(&serde_json::from_value(network).unwrap()).unwrap();
+    let networks = |put: bool| {
+        let mut state = place.shared.state_mut();
+        match put {
+            true => state.networks.put("a/blue", Arc::new(network.clone())),
+            false => state.networks.remove("a/blue"),
+        }
+    };
+    // Nobody knows yet, or it is used: it must be made again, and that fails here.
+    networks(true);
+    for known in [None, Some(true)] {
+        *place.hooks.0.lock().unwrap() = known;
+        assert!(!place.restore());
+        assert!(place.is_own(&mine));
+    }
+    // Nor is it forgotten without its network.
+    networks(false);
+    assert!(place.restore() && place.is_own(&mine));
+    // Not used: but an ADD may be about to take an address.
+    *place.hooks.0.lock().unwrap() = Some(false);
+    assert!(!place.restore() && place.is_own(&mine));
+    let long_ago = Instant::now().checked_sub(YOUNG).unwrap();
+    let since = |at: Instant| place.shared.blocks.known().unused.insert(name(&mine), at);
+    since(long_ago);
+    *place.hooks.0.lock().unwrap() = Some(true);
+    assert!(place.restore() && place.is_own(&mine));
+    *place.hooks.0.lock().unwrap() = Some(false);
+    assert!(!place.restore() && place.is_own(&mine));
+    since(long_ago);
+    assert!(place.restore() && !place.is_own(&mine));
+}
+
+#[test]
+fn a_block_of_another_node_is_lost_while_it_is_used_here() {
+    let place = Place::new("theirs");
+    let mine = spec("10.0.0.0/26", "n1", "now");
+    place.own(&mine);
+    place.there(&spec("10.0.0.0/26", "n2", "other"));
+    // Not knowing is use.
+    assert!(place.restore() && place.is_own(&mine));
+    assert_eq!(place.shared.blocks.lost()[0].owner, "n2");
+    *place.hooks.0.lock().unwrap() = Some(false);
+    assert!(place.restore() && !place.is_own(&mine));
+    assert!(place.shared.blocks.lost().is_empty());
+}

@@ -267,3 +267,30 @@ impl Drop for Afterwards<'_> {
         }
     }
 }
+
+/// Pods that must be gone before what they need is, however the test ends. Declare it after what takes
+/// that away.
+pub struct PodsFirst<'a> {
+    pub cluster: &'a dyn Cluster,
+    pub pods: Vec<Object>,
+}
+
+impl Drop for PodsFirst<'_> {
+    fn drop(&mut self) {
+        let uid = |pod: &Object| {
+            let seen = self.cluster.get(pod).ok()??;
+            Some(seen["metadata"]["uid"].as_str()?.to_owned())
+        };
+        for pod in &self.pods {
+            let Some(uid) = uid(pod) else {
+                continue;
+            };
+            let (version, kind) = ("plexus.dev/v1alpha1", "PodAttachments");
+            let record = Object::new(version, kind, &pod.namespace, &uid);
+            let deleted = self.cluster.delete(pod);
+            if let Err(error) = deleted.and_then(|()| self.cluster.wait_gone(&record, PATIENCE)) {
+                eprintln!("{pod} stays: {error:#}");
+            }
+        }
+    }
+}

@@ -1,8 +1,8 @@
 //! Any failure fails the pod, says which network and why, and leaves nothing.
 
 use crate::common::{
-    Afterwards, NETWORKS, apply, contrail_nad, event, holds, messages, nad, network_object, on,
-    pod, ready,
+    Afterwards, NETWORKS, PodsFirst, apply, contrail_nad, event, holds, messages, nad,
+    network_object, on, pod, ready,
 };
 use crate::traces::{allocated, journal, uid};
 use plexus_kubekit::cluster::PATIENCE;
@@ -17,6 +17,10 @@ fn a_failure_fails_the_pod_with_an_event_and_leaves_nothing() {
         cluster: kube,
         node: "n1",
         script: "rm -f /opt/cni/bin/e2e-refuses; ip link del e2efai0".to_owned(),
+    };
+    let _first = PodsFirst {
+        cluster: kube,
+        pods: vec![namespace.pod("fails")],
     };
     // The last network's plugin refuses, when all the others are made.
     let plugin = |body: &str| {

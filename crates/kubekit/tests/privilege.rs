@@ -78,7 +78,7 @@ async fn records(stage: &Stage) {
     let record = |node: &str| -> DynamicObject {
         let record = json!({
             "apiVersion": "plexus.dev/v1alpha1", "kind": "PodAttachments",
-            "metadata": {"name": "5b0c2b54-0000-4000-8000-00000000000a"},
+            "metadata": {"name": "5b0c2b54-0000-4000-8000-00000000000a", "labels": {"plexus.dev/node": node}},
             "spec": {"pod": {"name": "p", "uid": "5b0c2b54-0000-4000-8000-00000000000a"}, "node": node},
         });
         serde_json::from_value(record).unwrap()
@@ -129,14 +129,19 @@ async fn records(stage: &Stage) {
         .unwrap();
 }
 
+const NETWORK: &str = "5b0c2b54-0000-4000-8000-00000000000b";
+
 /// Blocks: claimed for oneself only. Nothing is stored.
 async fn blocks(stage: &Stage) {
     let block = |node: &str| -> DynamicObject {
         let block = json!({
             "apiVersion": "plexus.dev/v1alpha1", "kind": "Block",
-            "metadata": {"name": format!("{}-c0000200-28", stage.namespace)},
+            "metadata": {
+                "name": format!("{NETWORK}-c0000200-28"),
+                "labels": {"plexus.dev/node": node, "plexus.dev/network": NETWORK},
+            },
             "spec": {
-                "network": {"namespace": stage.namespace, "name": "x", "uid": "5b0c2b54-0000-4000-8000-00000000000b"},
+                "network": {"namespace": stage.namespace, "name": "x", "uid": NETWORK},
                 "cidr": "192.0.2.0/28", "node": node, "nodeUID": "5b0c2b54-0000-4000-8000-00000000000c",
             },
         });

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod admission;
 mod election;
 mod nads;
 mod networks;

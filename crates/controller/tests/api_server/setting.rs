@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -77,11 +77,7 @@ pub(crate) fn with_setting<F: Future<Output = ()>>(name: &str, test: impl FnOnce
 
 impl Setting {
     async fn new(name: &str, kubeconfig: PathBuf) -> Self {
-        let read = kube::config::Kubeconfig::read_from(&kubeconfig).unwrap();
-        let config = kube::Config::from_custom_kubeconfig(read, &Default::default())
-            .await
-            .unwrap();
-        let client = Client::try_from(config).unwrap();
+        let client = Client::try_from(config(&kubeconfig).await).unwrap();
         let namespace = format!("test-{name}-{:x}", std::process::id());
         let setting = Setting {
             client,
@@ -102,6 +98,11 @@ impl Setting {
         let api: Api<Namespace> = Api::all(setting.client.clone());
         api.create(&PostParams::default(), &space).await.unwrap();
         setting
+    }
+
+    /// How the API server is reached, with every right.
+    pub(crate) async fn config(&self) -> kube::Config {
+        config(&self.kubeconfig).await
     }
 
     /// As the controller of this namespace.
@@ -388,6 +389,13 @@ impl Setting {
             .unwrap()
             .items
     }
+}
+
+async fn config(kubeconfig: &Path) -> kube::Config {
+    let read = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
+    kube::Config::from_custom_kubeconfig(read, &Default::default())
+        .await
+        .unwrap()
 }
 
 /// Waits for something to be so.

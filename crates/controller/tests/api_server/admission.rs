@@ -1,0 +1,189 @@
+//! What the admission policies of `deploy/parts` let the agent of a node write. The agent's identity
+//! is borrowed (impersonation), so that no agent and no token is needed. Nothing is stored but Events.
+
+use crate::setting::{Setting, from, until, with_setting};
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{
+    Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
+use kube::{Client, ResourceExt};
+use plexus_api::objects::{Block, BlockSpec, PodAttachments};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+const RECORD: &str = "5b0c2b54-0000-4000-8000-00000000000a";
+
+#[test]
+fn agents_write_their_own_records_under_their_own_names() {
+    with_setting("admission", async |setting| {
+        let agent = agent_of(&setting, "n1").await;
+        let dry = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        let blocks: Api<Block> = Api::all(agent.clone());
+        let create = async |object: Value| refusal(blocks.create(&dry, &from(object)).await);
+        until("the policies are in force", async || {
+            create(block("x", "n1", "u1", "10.1.0.64/26"))
+                .await
+                .contains("its name must be")
+        })
+        .await;
+        for cidr in [
+            "10.1.0.64/26",
+            "255.0.15.240/28",
+            "::/8",
+            "fd00:0:0:7::40/122",
+            "fd00:1:2:3:4:5:6:40/122",
+            "fd00:1::/64",
+        ] {
+            let name = BlockSpec::name("u1", &cidr.parse().unwrap());
+            assert_eq!(create(block(&name, "n1", "u1", cidr)).await, "");
+            let wrong = block(&name, "n2", "u1", cidr);
+            assert!(create(wrong).await.contains("plexus.dev/node must be"));
+            let wrong = block(&name, "n1", "u2", cidr);
+            assert!(create(wrong).await.contains("plexus.dev/network must be"));
+            let wrong = block(&format!("{name}0"), "n1", "u1", cidr);
+            assert!(create(wrong).await.contains("its name must be"));
+        }
+        let records: Api<PodAttachments> = Api::namespaced(agent, &setting.namespace);
+        let create = async |object: Value| refusal(records.create(&dry, &from(object)).await);
+        let labels =
+            |node: &str, pod: &str| json!({"plexus.dev/node": node, "plexus.dev/pod": pod});
+        assert_eq!(create(record(RECORD, labels("n1", "p"))).await, "");
+        let short = json!({"plexus.dev/node": "n1"});
+        assert_eq!(create(record(RECORD, short.clone())).await, "");
+        for (wrong, why) in [
+            (record("other", short), "its name must be"),
+            (record(RECORD, labels("n2", "p")), "plexus.dev/node must be"),
+            (record(RECORD, json!({})), "plexus.dev/node must be"),
+            (record(RECORD, labels("n1", "q")), "plexus.dev/pod must be"),
+        ] {
+            let said = create(wrong).await;
+            assert!(said.contains(why), "{said}");
+        }
+    });
+}
+
+#[test]
+fn agents_write_their_own_events() {
+    with_setting("admission-events", async |setting| {
+        let agent = agent_of(&setting, "n1").await;
+        let events: Api<Event> = Api::namespaced(agent, &setting.namespace);
+        let post = PostParams::default();
+        until("the policies are in force", async || {
+            let foreign = event(&setting, "f", "kubelet", "n1");
+            let dry = PostParams {
+                dry_run: true,
+                ..PostParams::default()
+            };
+            refusal(events.create(&dry, &from(foreign)).await).contains("only Events of")
+        })
+        .await;
+        let said = |result| refusal::<Event>(result);
+        let own = event(&setting, "own", "plexus-agent", "n1");
+        assert_eq!(said(events.create(&post, &from(own)).await), "");
+        let elsewhere = event(&setting, "e", "plexus-agent", "n2");
+        assert!(said(events.create(&post, &from(elsewhere)).await).contains("\"n1\""));
+
+        for (name, component, host) in
+            [("kubelets", "kubelet", "n1"), ("n2s", "plexus-agent", "n2")]
+        {
+            let _: Event = setting.create(event(&setting, name, component, host)).await;
+        }
+        let patch = |name: &'static str, patch: Value| {
+            let events = events.clone();
+            async move {
+                refusal(
+                    events
+                        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+                        .await,
+                )
+            }
+        };
+        let count = json!({"count": 2});
+        assert_eq!(patch("own", count.clone()).await, "");
+        for name in ["kubelets", "n2s"] {
+            assert!(patch(name, count.clone()).await.contains("forbidden"));
+        }
+        // Nor by making another's its own on the way.
+        let taken = event(&setting, "kubelets", "plexus-agent", "n1");
+        let said = patch("kubelets", taken).await;
+        assert!(said.contains("made itself"), "{said}");
+    });
+}
+
+/// The agent of a node, with the rights and the limits that the manifest gives it.
+async fn agent_of(setting: &Setting, node: &str) -> Client {
+    for part in [
+        include_str!("../../../../deploy/parts/10-agent-rbac.yaml"),
+        include_str!("../../../../deploy/parts/20-admission.yaml"),
+    ] {
+        for document in serde_yaml_ng::Deserializer::from_str(part) {
+            let object = DynamicObject::deserialize(document).unwrap();
+            let types = object.types.as_ref().unwrap();
+            if types.kind == "ServiceAccount" {
+                continue;
+            }
+            let kind = ApiResource::from_gvk(&GroupVersionKind::try_from(types).unwrap());
+            let api: Api<DynamicObject> = Api::all_with(setting.client.clone(), &kind);
+            let params = PatchParams::apply("plexus-test").force();
+            api.patch(&object.name_any(), &params, &Patch::Apply(&object))
+                .await
+                .unwrap();
+        }
+    }
+    let mut config = setting.config().await;
+    for (header, value) in [
+        (
+            "impersonate-user",
+            "system:serviceaccount:plexus-system:plexus-agent",
+        ),
+        (
+            "impersonate-extra-authentication.kubernetes.io%2fnode-name",
+            node,
+        ),
+    ] {
+        config
+            .headers
+            .push((header.parse().unwrap(), value.parse().unwrap()));
+    }
+    Client::try_from(config).unwrap()
+}
+
+fn block(name: &str, node: &str, network: &str, cidr: &str) -> Value {
+    json!({
+        "apiVersion": "plexus.dev/v1alpha1", "kind": "Block",
+        "metadata": {"name": name, "labels": {"plexus.dev/node": node, "plexus.dev/network": network}},
+        "spec": {
+            "network": {"namespace": "a", "name": "b", "uid": "u1"},
+            "cidr": cidr, "node": "n1", "nodeUID": "x",
+        },
+    })
+}
+
+fn record(name: &str, labels: Value) -> Value {
+    json!({
+        "apiVersion": "plexus.dev/v1alpha1", "kind": "PodAttachments",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"pod": {"name": "p", "uid": RECORD}, "node": "n1"},
+    })
+}
+
+fn event(setting: &Setting, name: &str, component: &str, host: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": setting.namespace},
+        "involvedObject": {"kind": "Pod", "namespace": setting.namespace, "name": "p"},
+        "reason": "Test", "message": "m", "type": "Warning", "count": 1,
+        "source": {"component": component, "host": host},
+        "reportingComponent": component, "reportingInstance": host,
+    })
+}
+
+/// Why it was refused; empty if it was not.
+fn refusal<T>(result: kube::Result<T>) -> String {
+    result
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default()
+}

@@ -75,12 +75,15 @@ impl Place {
         }
     }
 
-    /// Everything on a node that attachments leave their traces in: links, routers, addresses of the
-    /// reference plugins, results that Multus keeps.
+    /// Everything on a node that attachments leave their traces in: links, those in routers too (a
+    /// router with its tunnel stays as long as its network), addresses of the reference plugins, results that
+    /// Multus keeps.
     pub(crate) fn traces(&self, node: &str) -> BTreeSet<String> {
         let script = "ip -o link | cut -d: -f2 | cut -d@ -f1 | grep -vx ' cni0'; \
-             find /run/plexus/routers /var/lib/cni/networks /var/lib/cni/multus -mindepth 1 \
-             ! -name 'last_reserved_ip*' ! -name lock ! -path '*/bridge' 2>/dev/null; true";
+             for router in /run/plexus/routers/*; do \
+                 [ ! -e $router ] || nsenter --net=$router ip -o -d link | grep -v -e vxlan -e LOOPBACK; done; \
+             find /var/lib/cni/networks /var/lib/cni/multus -type f \
+             ! -name 'last_reserved_ip*' ! -name lock 2>/dev/null; true";
         let text = self.on(node, script);
         text.lines().map(|line| line.trim().to_owned()).collect()
     }

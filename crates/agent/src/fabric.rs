@@ -75,6 +75,16 @@ impl Agent {
                 "cannot set routes to other nodes' blocks"
             ),
         }
+        let others = seen.nodes.iter().filter(|n| n.name != self.options.node);
+        let peers: Vec<_> = others.flat_map(|node| node.addresses.clone()).collect();
+        match plexus_kernel::nft::guard::set_peers(&self.node, &peers) {
+            Ok(0) => {}
+            Ok(changes) => tracing::info!(changes, "nodes that tunnels lead to"),
+            Err(error) => tracing::error!(
+                error = failure::chain(&error),
+                "cannot say which nodes tunnels lead to"
+            ),
+        }
         for router in self.routers() {
             if let Err(error) = self.connect(&router) {
                 tracing::error!(router = %router.name, %error, "cannot connect a router");

@@ -48,6 +48,10 @@ pub(crate) fn create(link: &Link, errno: i32) -> String {
     }
 }
 
+/// The likely cause when the way to a pod's address exists already.
+pub(crate) const TAKEN: &str = "that address leads to another interface already: another pod has it, or \
+     somebody else's route; remove that, or ask for another address";
+
 /// The likely cause when anything else was refused.
 pub(crate) fn general(errno: i32) -> String {
     match errno {

@@ -5,7 +5,8 @@ use crate::procfs::Procfs;
 use crate::router::{RouterError, pin};
 use crate::{NetlinkError, Netns, NetnsError, Socket};
 use plexus_types::{NetnsCookie, RouterName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -27,6 +28,8 @@ pub struct NodeSide {
     pub(crate) procfs: Procfs,
     /// Held while the firewall is read and changed.
     pub(crate) firewall: Mutex<()>,
+    /// The other nodes, once they were told.
+    pub(crate) peers: Mutex<Option<BTreeSet<IpAddr>>>,
 }
 
 /// A namespace that host ends live in: the node's, or a router's.
@@ -68,6 +71,7 @@ impl NodeSide {
             packets: OnceLock::new(),
             procfs: Procfs::default(),
             firewall: Mutex::default(),
+            peers: Mutex::default(),
         }
     }
 

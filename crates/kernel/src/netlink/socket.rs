@@ -48,6 +48,12 @@ impl<M> Request<M> {
         }
     }
 
+    /// The same, but refused if it is there already.
+    pub(crate) fn exclusive(mut self) -> Self {
+        self.flags |= NLM_F_CREATE | NLM_F_EXCL;
+        self
+    }
+
     /// The same, but what is there already is replaced.
     pub(crate) fn replacing(mut self) -> Self {
         self.flags = (self.flags & !NLM_F_EXCL) | NLM_F_CREATE | NLM_F_REPLACE;

@@ -179,6 +179,12 @@ pub(crate) fn lookup(set: &str, map: bool) -> Attributes {
     }
 }
 
+/// Goes on if the register is not in a set.
+pub(crate) fn missing_in(set: &str) -> Attributes {
+    const INVERTED: u32 = 1;
+    lookup(set, false).number(5, INVERTED)
+}
+
 /// Changes the destination to the address in the first register and the port in the second.
 pub(crate) fn dnat(family: u8, port_register: u32) -> Attributes {
     const DNAT: u32 = 1;

@@ -9,15 +9,26 @@
 //!   iifname "px*" udp dport 4789 drop }
 //! chain input   { type filter hook input priority filter;
 //!   iifname "px*" udp dport 4789 drop }
+//! chain tunnels { type filter hook input priority filter;
+//!   udp dport 4789 ip saddr != @peers4 drop … }
+//! chain through { type filter hook forward priority filter; the same }
 //! ```
 //!
-//! Which links are checked is told by their group, so that no pod needs a rule of its own.
+//! Which links are checked is told by their group, so that no pod needs a rule of its own. The last
+//! two are there where routers are: pods of other CNIs have links of any name, and would otherwise
+//! write into networks that are not theirs, from here or, under this node's address, on another.
+//! Until the first [`set_peers`] nobody is a peer. What the sets have outlives the agent.
 
-use super::NftError;
 use super::chain::{Chain, Hook, Wanted, commit, differing, fill};
-use super::encode::{Attributes, Meta, cmp, destination_port, fib_source_present, meta, verdict};
-use crate::{NodeSide, Socket};
+use super::encode::{
+    Attributes, Meta, cmp, destination_port, fib_source_present, meta, missing_in, payload, verdict,
+};
+use super::{NftError, peers};
+use crate::{NetlinkError, NodeSide, Socket};
 use plexus_core::fabric::VXLAN_PORT;
+use plexus_types::Family;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::PoisonError;
 
 /// Group of the host ends whose sources are checked.
@@ -25,8 +36,43 @@ pub(crate) const CHECKED: u32 = 0x2000_5080;
 /// Group of the node's ends of the links to routers.
 pub(crate) const ROUTER: u32 = 0x2000_5081;
 
-/// Makes sure that the rules are there; says what was changed.
+/// Makes the nodes that tunnels are spoken to by exactly these: all others' addresses on the
+/// underlay. Gives the number of addresses that were changed.
+pub fn set_peers(node: &NodeSide, peers: &[IpAddr]) -> Result<usize, NftError> {
+    let wanted: BTreeSet<IpAddr> = peers.iter().map(IpAddr::to_canonical).collect();
+    let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
+    let changed = node.inside(|| {
+        let mut socket = Socket::netfilter().map_err(NftError::List)?;
+        peers::write(&mut socket, &wanted).map_err(NftError::Change)
+    })??;
+    *node.peers.lock().unwrap_or_else(PoisonError::into_inner) = Some(wanted);
+    Ok(changed)
+}
+
+/// Makes sure that the rules are there that every node needs; says what was changed.
 pub(crate) fn ensure(node: &NodeSide) -> Result<Vec<String>, NftError> {
+    ensure_chains(node, || chains().into(), |_| Ok(()))
+}
+
+/// … and those of a node with routers.
+pub(crate) fn ensure_for_routers(node: &NodeSide) -> Result<Vec<String>, NftError> {
+    // Should somebody have removed the table, those that were told last come back with it.
+    let fill_sets = |socket: &mut Socket| -> Result<(), NetlinkError> {
+        let known = node.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some(known) => peers::write(socket, known).map(drop),
+            None => commit(socket, peers::create()),
+        }
+    };
+    let all = || chains().into_iter().chain(tunnels()).collect();
+    ensure_chains(node, all, fill_sets)
+}
+
+fn ensure_chains(
+    node: &NodeSide,
+    chains: impl Fn() -> Vec<Chain>,
+    before: impl FnOnce(&mut Socket) -> Result<(), NetlinkError>,
+) -> Result<Vec<String>, NftError> {
     node.inside(|| {
         let mut socket = Socket::netfilter().map_err(NftError::List)?;
         let due = |socket: &mut Socket| differing(socket, &chains()).map_err(NftError::List);
@@ -35,6 +81,7 @@ pub(crate) fn ensure(node: &NodeSide) -> Result<Vec<String>, NftError> {
         }
         let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
         let due = due(&mut socket)?;
+        before(&mut socket).map_err(NftError::Change)?;
         let changes = chains().into_iter().filter(|c| due.contains(&c.name));
         commit(&mut socket, changes.flat_map(fill)).map_err(NftError::Change)?;
         Ok(due.iter().map(|c| format!("fill chain {c}")).collect())
@@ -51,19 +98,61 @@ pub(crate) fn drop_foreign_source() -> [(&'static str, Attributes); 3] {
 }
 
 /// `udp dport 4789 drop`
-pub(crate) fn drop_tunnels() -> [(&'static str, Attributes); 5] {
+pub(crate) fn drop_tunnels() -> impl Iterator<Item = (&'static str, Attributes)> {
+    to_tunnels()
+        .into_iter()
+        .chain([("immediate", verdict(false))])
+}
+
+/// `udp dport 4789`
+fn to_tunnels() -> [(&'static str, Attributes); 4] {
     [
         ("meta", meta(Meta::L4Proto, 1)),
         ("cmp", cmp(true, &[libc::IPPROTO_UDP as u8])),
         ("payload", destination_port(1)),
         ("cmp", cmp(true, &VXLAN_PORT.to_be_bytes())),
-        ("immediate", verdict(false)),
     ]
 }
 
 /// Matches links whose name begins like that of a host end.
 pub(crate) fn from_host_ends() -> [(&'static str, Attributes); 2] {
     [("meta", meta(Meta::IifName, 1)), ("cmp", cmp(true, b"px"))]
+}
+
+fn tunnels() -> [Chain; 2] {
+    let chain = |name, hook| Chain {
+        name,
+        kind: "filter",
+        hook,
+        priority: 0,
+        rules: Family::ALL.map(from_strangers).into(),
+    };
+    [
+        chain("tunnels", Hook::Input),
+        chain("through", Hook::Forward),
+    ]
+}
+
+/// `udp dport 4789 ip saddr != @peers4 drop`
+fn from_strangers(family: Family) -> Wanted {
+    let (protocol, source) = match family {
+        Family::V4 => (libc::NFPROTO_IPV4, payload(12, 4)),
+        Family::V6 => (libc::NFPROTO_IPV6, payload(8, 16)),
+    };
+    let of_family = [
+        ("meta", meta(Meta::NfProto, 1)),
+        ("cmp", cmp(true, &[protocol as u8])),
+    ];
+    let stranger = [
+        ("payload", source),
+        ("lookup", missing_in(peers::set(family))),
+        ("immediate", verdict(false)),
+    ];
+    let rule = of_family.into_iter().chain(to_tunnels()).chain(stranger);
+    Wanted::new(
+        format!("plexus: only nodes speak to tunnels ({family})"),
+        rule,
+    )
 }
 
 fn chains() -> [Chain; 3] {

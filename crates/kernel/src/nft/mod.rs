@@ -13,9 +13,10 @@
 
 pub(crate) mod chain;
 pub(crate) mod encode;
-pub(crate) mod guard;
+pub mod guard;
 pub mod host_ports;
 mod masquerade;
+mod peers;
 
 pub(crate) use masquerade::probe;
 pub use masquerade::{NftError, ensure, list, remove};

@@ -279,7 +279,9 @@ impl Job<'_> {
                     .iter()
                     .map(|n| neighbour::add(name, link.index, n)),
             );
-            requests.extend(end.routes.iter().map(|r| route::add(name, link.index, r)));
+            // A second way to an address would win over the first: whose it is would lose it.
+            let routes = end.routes.iter();
+            requests.extend(routes.map(|r| route::add(name, link.index, r).exclusive()));
             ends.push((end, link));
         }
         if ends.iter().any(|(end, _)| !end.settings.is_empty()) {
@@ -293,6 +295,11 @@ impl Job<'_> {
         socket
             .batch(effect!("netlink.node-ends"), &requests)
             .map_err(|source| match refusal(&source) {
+                Some((what, _)) if source.errno() == Some(libc::EEXIST) => ApplyError::Node {
+                    what,
+                    hint: hint::TAKEN.into(),
+                    source,
+                },
                 Some((what, hint)) => ApplyError::Node { what, hint, source },
                 None => self.netlink(source),
             })?;

@@ -3,9 +3,10 @@
 use crate::lab::{Pod, ifname, net, plan, routed};
 use plexus_core::fabric::{Remote, vtep_mac};
 use plexus_core::plan::{LinkKind, NodePlan, PodPlan, Router, diff_host_ends, diff_pod};
-use plexus_kernel::{Netns, NodeSide, node, pod, router};
+use plexus_kernel::{Netns, NodeSide, nft, node, pod, router};
 use plexus_testkit::NetNs;
 use plexus_types::RouterName;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,6 +24,7 @@ pub(crate) struct FabricNode {
     pub(crate) ns: NetNs,
     pub(crate) side: NodeSide,
     pub(crate) address: &'static str,
+    pub(crate) addresses: [IpAddr; 2],
     pub(crate) dir: PathBuf,
 }
 
@@ -46,7 +48,17 @@ impl Fabric {
             .enumerate()
             .map(|(i, (v4, v6))| FabricNode::new(&prefix, i, &outside, v4, v6))
             .collect();
-        Self { outside, nodes }
+        let fabric = Self { outside, nodes };
+        for node in &fabric.nodes {
+            nft::guard::set_peers(&node.side, &fabric.peers(node)).unwrap();
+        }
+        fabric
+    }
+
+    /// The addresses of the other nodes.
+    pub(crate) fn peers(&self, of: &FabricNode) -> Vec<IpAddr> {
+        let others = self.nodes.iter().filter(|node| node.name != of.name);
+        others.flat_map(|node| node.addresses).collect()
     }
 
     /// Makes a router of the network on every node, each knowing the others' blocks.
@@ -79,6 +91,7 @@ impl FabricNode {
             ns,
             side,
             address: v4,
+            addresses: [v4, v6].map(|address| address.parse().unwrap()),
             dir,
         }
     }

@@ -13,6 +13,7 @@ mod announce;
 mod block_routes;
 mod bridge;
 mod fabric_lab;
+mod guard;
 mod host_ports;
 mod lab;
 mod macvlan;

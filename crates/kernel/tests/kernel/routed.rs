@@ -127,3 +127,33 @@ fn a_checked_pod_sends_from_its_own_addresses_only() {
     pod::restore_node(&checked, &lab.side).unwrap();
     assert_eq!(lies(&liar), [false, false]);
 }
+
+#[test]
+fn an_address_that_another_pod_has_is_refused_and_stays_there() {
+    let lab = Lab::new();
+    let forward = NodePlan {
+        settings: forwarding(),
+        ..NodePlan::default()
+    };
+    node::ensure(&forward, &lab.side).unwrap();
+    let (owner, thief) = (lab.pod("owner"), lab.pod("thief"));
+    for address in ["10.7.0.2/32", "fd00:7::2/128"] {
+        let first = plan(1, vec![routed("c1", "eth0", &[address])]);
+        lab.apply(&first, &owner);
+        let second = plan(2, vec![routed("c2", "eth0", &[address])]);
+        let error = pod::apply(&second, &thief.netns, &lab.side).unwrap_err();
+        let said = error.to_string();
+        assert!(
+            said.contains(address) && said.contains("another pod has it"),
+            "{said}"
+        );
+        pod::remove(&second, Some(&thief.netns), &lab.side).unwrap();
+        let (plain, _) = address.split_once('/').unwrap();
+        assert!(lab.node.ns().pings(plain), "{plain} does not answer");
+        // What is there is no obstacle to putting it right.
+        pod::restore_node(&first, &lab.side).unwrap();
+        pod::restore_node(&first, &lab.side).unwrap();
+        assert!(lab.node.ns().pings(plain), "{plain} does not answer");
+        pod::remove(&first, Some(&owner.netns), &lab.side).unwrap();
+    }
+}

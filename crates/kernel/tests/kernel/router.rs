@@ -234,6 +234,7 @@ fn ensured_twice_and_changed_in_place() {
     router.local = "192.0.2.21".parse().unwrap();
     assert_eq!(first.ensure(&router).len(), 1);
     assert_eq!(first.ensure(&router), Vec::<String>::new());
+    plexus_kernel::nft::guard::set_peers(&second.side, &[router.local]).unwrap();
     assert!(one.ns.pings("10.7.1.2"));
     // What somebody took away is put back.
     first.in_router(

@@ -4,7 +4,7 @@ use super::*;
 use crate::cluster::kept::{BlockSeen, NodeSeen};
 use crate::cluster::report::{BlockUse, ClusterOptions, Hooks, Journaled};
 use plexus_api::objects::NetworkRef;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What an agent would answer of its addresses.
 #[derive(Default)]
@@ -93,14 +93,14 @@ impl Drop for Place {
     }
 }
 
-fn shared(runtime: &tokio::runtime::Runtime, directory: &PathBuf, hooks: &Arc<Fake>) -> Shared {
+fn shared(runtime: &tokio::runtime::Runtime, directory: &Path, hooks: &Arc<Fake>) -> Shared {
     let _inside = runtime.enter();
     let nobody = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
     let options = ClusterOptions {
         kubeconfig: None,
         node: "n1".to_owned(),
-        state_dir: directory.clone(),
-        cni_conf_dir: directory.clone(),
+        state_dir: directory.to_owned(),
+        cni_conf_dir: directory.to_owned(),
         host_root: None,
         pod_cidrs: false,
         node_addresses: Vec::new(),

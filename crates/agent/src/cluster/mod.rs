@@ -24,7 +24,8 @@ mod watch;
 mod wire;
 mod write;
 
-#[cfg(all(test, feature = "e2e"))]
+#[cfg(test)]
+#[cfg(feature = "e2e")]
 mod tests;
 
 pub(crate) use claim::ClaimRequest;

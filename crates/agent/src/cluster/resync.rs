@@ -122,8 +122,10 @@ mod tests {
         }
         pod(&mut state, "static", "mirror", Some("0123"));
         pod(&mut state, "over", "gone", None);
-        let mut journaled = Journaled::default();
-        journaled.uids = ["removal-fails", "0123"].map(str::to_owned).into();
+        let journaled = Journaled {
+            done: Vec::new(),
+            uids: ["removal-fails", "0123"].map(str::to_owned).into(),
+        };
         let gone = ("a".to_owned(), "gone".to_owned());
         assert_eq!(strays(&state, &journaled), [gone]);
     }

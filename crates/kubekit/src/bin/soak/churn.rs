@@ -1,7 +1,7 @@
 //! Pods that come and go: single ones with random networks on random nodes, and a StatefulSet whose pods are
 //! deleted under the same name, or which is deleted as a whole and made again.
 
-use crate::networks::{NADS, OBJECTS};
+use crate::networks::{DELEGATED, NADS, OBJECTS};
 use crate::rng::Rng;
 use crate::summary::Summary;
 use anyhow::Result;
@@ -112,9 +112,14 @@ impl<'a> Churn<'a> {
         } else {
             "plexus.dev/networks"
         };
-        let chosen: Vec<&str> = (0..count)
-            .filter_map(|_| self.rng.pick(names).copied())
-            .collect();
+        let mut chosen: Vec<&str> = Vec::new();
+        for _ in 0..count {
+            let name = self.rng.pick(names).copied().unwrap_or_default();
+            // `ptp` itself cannot be twice in a pod: its routes to the gateway would collide.
+            if name != DELEGATED || !chosen.contains(&name) {
+                chosen.push(name);
+            }
+        }
         let annotations = match chosen.join(",") {
             none if none.is_empty() => json!({}),
             list => json!({key: list}),

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How a pod names each, in `k8s.v1.cni.cncf.io/networks` or in `plexus.dev/networks`.
-pub(crate) const NADS: [&str; 5] = ["local1", "local2", "bridge", "delegated", "contrail"];
+pub(crate) const NADS: [&str; 5] = ["local1", "local2", "bridge", DELEGATED, "contrail"];
+/// The one that a reference plugin makes.
+pub(crate) const DELEGATED: &str = "delegated";
 pub(crate) const OBJECTS: [&str; 3] = ["overlay1", "overlay2", "blocks"];
 
 /// Makes all of them, and waits until they are active.
@@ -46,7 +48,7 @@ fn nads(namespace: &str) -> Vec<Value> {
             json!({"cniVersion": "1.0.0", "type": "bridge", "bridge": "soak0", "ipam": host_local(3)}),
         ),
         nad(
-            "delegated",
+            DELEGATED,
             json!({}),
             json!({"cniVersion": "1.0.0", "type": "ptp", "ipam": host_local(4)}),
         ),

@@ -63,7 +63,9 @@ pub fn named_network(
     let same = elements.iter().filter(|element| {
         (&element.namespace, &element.name) == (&asked.selection.namespace, &asked.selection.name)
     });
-    network.source_routing |= (is_routed(&network) && same.count() > 1) || is_of_fabric(&network);
+    // Without a list nobody knows whether the same network comes once more.
+    let maybe_twice = at.is_none() || same.count() > 1;
+    network.source_routing |= (is_routed(&network) && maybe_twice) || is_of_fabric(&network);
     Ok(PodNetworks {
         body: Body::One(network),
         references: vec![reference],

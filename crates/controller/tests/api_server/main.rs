@@ -2,7 +2,7 @@
 //! `PLEXUS_TEST_KUBECONFIG`. Our CRDs are applied; namespaces and Nodes of these tests are removed.
 //! Nodes and pods are only objects here: nothing runs, and no other controller is needed.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod admission;
 mod election;

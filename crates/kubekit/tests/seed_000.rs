@@ -20,7 +20,14 @@ use std::path::Path;
 const DEFINITION: &str = "CustomResourceDefinition";
 
 /// Interfaces after eth0, with their networks, as the examples' README says.
-const PODS: [(&str, &str, &[(&str, &str)]); 8] = [
+/// Namespace, name, and each interface with its network.
+type Expected = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
+const PODS: [Expected; 8] = [
     (
         "my-namespace",
         "my-pod",

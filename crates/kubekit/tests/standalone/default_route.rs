@@ -10,12 +10,7 @@ use serde_json::Value;
 const SNAT: (&str, &str) = ("opencontrail.org/ip_fabric_snat", "True");
 
 /// Name, annotations, and the interfaces that have the default routes.
-type Case = (
-    &'static str,
-    &'static [(&'static str, &'static str)],
-    &'static str,
-    &'static str,
-);
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
 
 #[test]
 fn the_default_route_is_the_firsts_or_the_chosens() {
@@ -25,7 +20,7 @@ fn the_default_route_is_the_firsts_or_the_chosens() {
     let npwg = r#"[{"name": "blue"}, {"name": "blue", "default-route": ["10.95.0.254", "fd00:95::ffff:ffff:ffff:fffe"]}]"#;
     let twice = r#"[{"name": "blue", "default-route": ["10.95.0.254"]}, {"name": "blue", "default-route": ["10.95.0.254"]}]"#;
     // Name, annotations, and where IPv4 and IPv6 of the outside go.
-    let cases: [Case; 6] = [
+    let cases: [Case<'_>; 6] = [
         ("plain", &[(NETWORKS, "blue")], "eth0", "eth0"),
         (
             "by-network",

@@ -558,6 +558,15 @@ fn a_call_for_one_network() {
     let nothing = Runtime::default();
     let alone = call(json!({}), "red", "eth1", None, &nothing).unwrap();
     assert_eq!(names(&alone), ["0/1 default/red -"]);
+    // Nobody knows whether it comes twice; where there is a list, it says so.
+    let by_source = |networks: &PodNetworks| networks.body.networks()[0].source_routing;
+    assert!(by_source(&alone));
+    for (list, twice) in [("team-a/blue", false), ("team-a/blue,team-a/blue", true)] {
+        assert_eq!(
+            by_source(&under_multus(list, "blue", "net1").unwrap()),
+            twice
+        );
+    }
     assert!(matches!(alone.body, Body::One(_)));
     let fq = FqName {
         project: "k8s-team-a".to_owned(),

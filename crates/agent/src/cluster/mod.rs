@@ -211,7 +211,9 @@ impl Objects for Cluster {
 
     fn blocks(&self, network_uid: &str) -> Vec<IpNet> {
         let shared = &self.shared;
-        shared.blocks.of(&shared.state(), &shared.options.node, network_uid)
+        shared
+            .blocks
+            .of(&shared.state(), &shared.options.node, network_uid)
     }
 
     fn on_disk(&self, name: &str) -> Option<String> {

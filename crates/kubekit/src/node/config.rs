@@ -102,6 +102,8 @@ fn kubelet(layout: &Layout, node: &str) -> Value {
         "kubeAPIQPS": 100,
         "kubeAPIBurst": 200,
         "serializeImagePulls": false,
+        // Images come from archives, not from a registry: one that is collected would be gone for good.
+        "imageGCHighThresholdPercent": 100,
         // Agents are killed on purpose: they need not wait minutes to come back.
         "crashLoopBackOff": {"maxContainerRestartPeriod": "2s"},
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},

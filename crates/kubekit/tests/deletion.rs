@@ -24,7 +24,7 @@ fn deletions() {
 }
 
 fn everybody_is_there(kube: &Kube) {
-    let namespace = Namespace::create(kube, "deleted").expect("a namespace");
+    let namespace = disturb::namespace(kube, "deleted");
     three_networks(kube, namespace.name());
     let (pod, record) = start(kube, &namespace, "p", "n1");
     kube.delete(&pod).expect("deleted");
@@ -34,7 +34,7 @@ fn everybody_is_there(kube: &Kube) {
 
 /// The shim queues what nobody does, so that the pod can go; its record waits.
 fn no_agent(kube: &Kube) {
-    let namespace = Namespace::create(kube, "agentless").expect("a namespace");
+    let namespace = disturb::namespace(kube, "agentless");
     three_networks(kube, namespace.name());
     let (pod, record) = start(kube, &namespace, "p", "n2");
     let away = Away::send(kube, "n2");
@@ -49,7 +49,7 @@ fn no_agent(kube: &Kube) {
 /// The pod is gone from the API while it still runs: its record stays until it really ends. Its
 /// successor on the same node wants the same address.
 fn no_kubelet(kube: &Kube) {
-    let namespace = Namespace::create(kube, "headless").expect("a namespace");
+    let namespace = disturb::namespace(kube, "headless");
     three_networks(kube, namespace.name());
     let kubelet = Part::Kubelet("n1".to_owned());
     let (pod, record) = start_static(kube, &namespace, "n1");
@@ -66,7 +66,7 @@ fn no_kubelet(kube: &Kube) {
 }
 
 fn stateful(kube: &Kube) {
-    let namespace = Namespace::create(kube, "stateful").expect("a namespace");
+    let namespace = disturb::namespace(kube, "stateful");
     three_networks(kube, namespace.name());
     let mut template = pod_of_three(namespace.name(), "x", "n1");
     let meta =
@@ -111,7 +111,7 @@ fn stateful(kube: &Kube) {
 
 /// The node confirms when it is back: nothing that it had is left.
 fn no_power(kube: &Kube) {
-    let namespace = Namespace::create(kube, "dark").expect("a namespace");
+    let namespace = disturb::namespace(kube, "dark");
     three_networks(kube, namespace.name());
     let (pod, record) = start(kube, &namespace, "p", "n2");
     let (stays, _) = start(kube, &namespace, "stays", "n2");
@@ -130,7 +130,7 @@ fn no_power(kube: &Kube) {
 
 /// A static address stays with the pod that had it as long as its node may come back.
 fn no_node(kube: &Kube) {
-    let namespace = Namespace::create(kube, "removed").expect("a namespace");
+    let namespace = disturb::namespace(kube, "removed");
     three_networks(kube, namespace.name());
     let (pod, record) = start_static(kube, &namespace, "n2");
     let node = kube

@@ -9,7 +9,7 @@ mod disturb;
 use disturb::churn::Churn;
 use disturb::{Away, agents, kill_plexus, play, pod_of_three, three_networks, uid_of, wait_agent};
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Kube, Namespace, Object, wait};
+use plexus_kubekit::{Cluster, Kube, Object, wait};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn restarts() {
 }
 
 fn ten_restarts(kube: &Kube) {
-    let namespace = Namespace::create(kube, "restart").expect("a namespace");
+    let namespace = disturb::namespace(kube, "restart");
     three_networks(kube, namespace.name());
     let nodes = kube.nodes().expect("nodes");
     let standing: Vec<Object> = nodes.iter().map(|node| namespace.pod(node)).collect();
@@ -61,7 +61,7 @@ fn ten_restarts(kube: &Kube) {
 }
 
 fn a_rolling_update(kube: &Kube) {
-    let namespace = Namespace::create(kube, "rolling").expect("a namespace");
+    let namespace = disturb::namespace(kube, "rolling");
     three_networks(kube, namespace.name());
     let churn = Churn::new(kube, namespace.name(), usize::MAX, 0);
     let pods = churn.during(|churn| {
@@ -84,7 +84,7 @@ fn a_rolling_update(kube: &Kube) {
 
 /// A NAD becomes a network as soon as the controller is back, and its pod waits for that.
 fn no_controller(kube: &Kube) {
-    let namespace = Namespace::create(kube, "late").expect("a namespace");
+    let namespace = disturb::namespace(kube, "late");
     for node in kube.nodes().expect("nodes") {
         kill_plexus(kube, &node, "controller");
     }

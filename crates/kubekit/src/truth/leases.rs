@@ -33,9 +33,12 @@ pub(super) fn compare(world: &World, name: &str, node: &Node, said: &mut dyn FnM
 
 /// What only the whole cluster can tell.
 pub(super) fn compare_all(world: &World, said: &mut dyn FnMut(String)) {
+    // host-local's ranges are each node's own.
+    let shared = divided(world);
+    let shared = |one: &&Attachment| shared.contains(&one.uuid) || one.uuid == "cluster-default";
     let mut owners: BTreeMap<(&str, IpAddr), Vec<String>> = BTreeMap::new();
     for (name, node) in &world.nodes {
-        for one in node.journal.iter().filter(|one| !one.uuid.is_empty()) {
+        for one in node.journal.iter().filter(shared) {
             for ip in &one.ips {
                 let owner = format!("{} {} on {name}", one.pod, one.interface);
                 owners.entry((&one.uuid, *ip)).or_default().push(owner);
@@ -124,11 +127,7 @@ fn blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) 
         }
         covered.entry(uid).or_default().extend(held);
     }
-    let divided: BTreeSet<String> = world
-        .blocks
-        .iter()
-        .map(|block| string(&block["spec"]["network"]["uid"]))
-        .collect();
+    let divided = divided(world);
     for one in node
         .journal
         .iter()
@@ -143,6 +142,14 @@ fn blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) 
             }
         }
     }
+}
+
+/// The networks that are divided into blocks, by UID.
+fn divided(world: &World) -> BTreeSet<String> {
+    let blocks = world.blocks.iter();
+    blocks
+        .map(|block| string(&block["spec"]["network"]["uid"]))
+        .collect()
 }
 
 fn held(node: &Node, which: impl Fn(&Attachment) -> bool, subnet: &str) -> BTreeSet<IpAddr> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// No pod needs longer, whatever was killed.
 const READY: Duration = Duration::from_secs(120);
-const AT_A_TIME: usize = 4;
+const AT_A_TIME: usize = 6;
 
 /// A churn that is going on.
 pub(crate) struct Churn<'a> {

@@ -13,7 +13,7 @@ use crate::common;
 use plexus_kubekit::cluster::{PATIENCE, is_ready};
 use plexus_kubekit::layout::Layout;
 use plexus_kubekit::spec::{Binaries, Cni};
-use plexus_kubekit::{Cluster, Kube, Lab, Object, Spec, truth, wait};
+use plexus_kubekit::{Cluster, Kube, Lab, Namespace, Object, Part, Spec, truth, wait};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -42,6 +42,7 @@ pub(crate) fn play(scenes: &[Scene]) {
             truth::check(&home.kube, SETTLED).expect("all tell the same story");
         });
         let ended = std::panic::catch_unwind(run).is_ok();
+        revive(&home.kube);
         let seconds = started.elapsed().as_secs_f32();
         eprintln!(
             "scene {name}: {} in {seconds:.1} s",
@@ -52,6 +53,20 @@ pub(crate) fn play(scenes: &[Scene]) {
         }
     }
     assert!(failed.is_empty(), "failed: {failed:?}");
+}
+
+/// A scene that failed may have left something dead: the next one need not fail too.
+fn revive(kube: &Kube) {
+    let mut parts = vec![Part::Etcd, Part::ApiServer];
+    for node in kube.nodes().expect("nodes") {
+        parts.push(Part::Containerd(node.clone()));
+        parts.push(Part::Kubelet(node));
+    }
+    for part in &parts {
+        if let Err(error) = kube.lab().ensure(part) {
+            eprintln!("{part} stays dead: {error:#}");
+        }
+    }
 }
 
 struct Home {
@@ -103,6 +118,18 @@ impl Drop for Home {
             eprintln!("the lab {PREFIX} stays: {error:#}");
         }
     }
+}
+
+/// A namespace in which pods can be made: after an API server's return that takes a while.
+pub(crate) fn namespace<'a>(kube: &'a Kube, base: &str) -> Namespace<'a> {
+    let made = wait::until("a namespace", SETTLED, || {
+        Namespace::create(kube, base).map(Some)
+    });
+    let made = made.expect("a namespace");
+    let account = Object::new("v1", "ServiceAccount", made.name(), "default");
+    let there = kube.wait_for(&account, SETTLED, &|_| true);
+    there.expect("a service account");
+    made
 }
 
 /// Networks of three kinds in a namespace: `blue` (overlay), `red` (routed, both families), `lan`

@@ -22,7 +22,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 /// The largest request body that is sent or queued: a configuration and its environment.
-pub const MAX_BODY: usize = 2 << 20;
+pub const MAX_BODY: usize = 3 << 20;
 /// Where the agent listens unless something says otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/plexus/agent.sock";
 

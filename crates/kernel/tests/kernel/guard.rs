@@ -67,8 +67,9 @@ fn pods_of_other_cnis_do_not_write_into_networks() {
     let mut peers = fabric.peers(first);
     peers.push(STRANGER.parse().unwrap());
     assert_eq!(set_peers(&first.side, &peers).unwrap(), 1);
-    assert!(reaches(first, &here, "10.7.0.2"));
-    assert!(reaches(second, &there, "10.7.1.2"));
+    // One packet may be late on a busy machine; none at all is the fault.
+    assert!((0..5).any(|_| reaches(first, &here, "10.7.0.2")));
+    assert!((0..5).any(|_| reaches(second, &there, "10.7.1.2")));
 }
 
 #[test]

@@ -171,9 +171,12 @@ fn wrong_mounts(kube: &Kube) {
     wait_agent(kube, "n1");
 }
 
-/// What the pod really has, and in which sandbox.
+/// What the pod really has, and in which sandbox. Not the state of a link, which the kernel tells
+/// a moment late.
 fn real(kube: &Kube, pod: &Object) -> String {
-    let shown = common::said(kube, pod, "ip -br link; ip -br addr; ip route; ip -6 route");
+    let script = "ip -br link | awk '{print $1, $3, $4}'; ip -br addr | awk '{$2 = \"\"; print}'; \
+                  ip route; ip -6 route";
+    let shown = common::said(kube, pod, script);
     let sandbox = kube.sandbox(pod).expect("a sandbox");
     format!("{} {sandbox}\n{shown}", uid_of(kube, pod))
 }

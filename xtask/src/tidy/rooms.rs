@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["cni", "kernel", "core", "api", "types", "faults"],
     ),
     ("controller", &["core", "api", "types"]),
+    ("embedded", &["types"]),
     (
         "plexus",
         &[

@@ -4,3 +4,5 @@
 //! ```text
 //!   request ──► http ──► verbs ──► patch, schema (pure) ──► store ──► watch ──► every watcher
 //! ```
+
+pub mod status;

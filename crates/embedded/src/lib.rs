@@ -5,4 +5,6 @@
 //!   request ──► http ──► verbs ──► patch, schema (pure) ──► store ──► watch ──► every watcher
 //! ```
 
+pub mod patch;
+pub mod schema;
 pub mod status;

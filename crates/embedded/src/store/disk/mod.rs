@@ -1,0 +1,249 @@
+//! The file: one row per version of an object, newest last, as long as somebody may ask for it.
+//!
+//! ```text
+//!   revisions(version, resource, key, written, object)   object NULL: it was deleted
+//!   resources(id, name, floor)    changes up to `floor` are forgotten: only current rows are left
+//!   starts(first, last)           versions between `last` and `first` were never given out
+//!   counter(version)              the newest version; it never goes back
+//! ```
+//! A commit is flushed (WAL, `synchronous=FULL`). One server per file: the lock is held while it is
+//! open. Rows of kinds that this server does not have are left alone.
+
+mod format;
+mod load;
+
+use super::StoreError;
+use super::key::Table;
+use super::log::{Change, Entry};
+use super::memory::{Forgotten, Memory};
+use crate::kinds::Kind;
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Beyond this (the year 3084) a clock is not believed.
+const LAST_BELIEVABLE: u64 = 1 << 45;
+
+/// Versions that were never given out, because the counter was set forward at a start. Whoever
+/// names one has it from another store, or from a state of this one that was lost.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gaps(Vec<(u64, u64)>);
+
+impl Gaps {
+    pub(super) fn have(&self, version: u64) -> bool {
+        let inside = |(last, first): &(u64, u64)| *last < version && version < *first;
+        self.0.iter().any(inside)
+    }
+}
+
+/// The open file.
+pub(super) struct Disk {
+    path: PathBuf,
+    connection: Connection,
+    /// What each table's rows say of themselves.
+    resources: Vec<i64>,
+    forgotten: Forgotten,
+    doubt: Option<Doubt>,
+}
+
+/// After a commit that failed: what may be in the file nevertheless.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    /// The newest version that was answered.
+    known: u64,
+    /// The file has to be opened again.
+    reopen: bool,
+}
+
+impl Disk {
+    /// Opens the file, makes it if it is not there, and reads everything.
+    pub(super) fn open(
+        path: &Path,
+        kinds: &[Arc<Kind>],
+        now: u64,
+    ) -> Result<(Self, Memory), StoreError> {
+        let connection = format::connect(path)?;
+        format::check(path, &connection)?;
+        let opened = |source| StoreError::Open {
+            path: path.to_owned(),
+            source,
+        };
+        let mut disk = Self {
+            path: path.to_owned(),
+            connection,
+            resources: Vec::new(),
+            forgotten: Forgotten::default(),
+            doubt: None,
+        };
+        let start = disk.begin(now).map_err(opened)?;
+        let floors = disk.register(kinds, start).map_err(opened)?;
+        let mut memory = Memory::new(&floors, disk.gaps().map_err(opened)?);
+        disk.load(kinds, &mut memory)?;
+        memory.set_version(start.max(memory.version()));
+        Ok((disk, memory))
+    }
+
+    /// Writes changes in one flushed commit: all or none. `known` is the newest version before them.
+    ///
+    /// # Errors
+    /// What the disk says; nothing was written.
+    pub(super) fn commit(
+        &mut self,
+        made: &[(Table, Arc<Entry>)],
+        known: u64,
+    ) -> Result<(), rusqlite::Error> {
+        let version = made.last().map_or(known, |(_, entry)| entry.version());
+        let done = self.repair().and_then(|()| self.transact(made, version));
+        match &done {
+            Ok(()) => self.forgotten = Forgotten::default(),
+            Err(error) => {
+                let reopen = !is_full(error) || self.doubt.is_some_and(|doubt| doubt.reopen);
+                self.doubt = Some(Doubt { known, reopen });
+            }
+        }
+        done
+    }
+
+    /// What can be removed from the file with the next commit.
+    pub(super) fn forgotten(&mut self) -> &mut Forgotten {
+        &mut self.forgotten
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn transact(
+        &mut self,
+        made: &[(Table, Arc<Entry>)],
+        version: u64,
+    ) -> Result<(), rusqlite::Error> {
+        let transaction = self.connection.transaction()?;
+        {
+            let mut insert = transaction.prepare_cached(
+                "INSERT INTO revisions (version, resource, key, written, object)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?;
+            for (table, entry) in made {
+                let object = &entry.object;
+                let body = (entry.change != Change::Deleted).then_some(&object.body[..]);
+                let resource = self.resources.get(table.index());
+                let key = object.key.text();
+                let row = params![signed(object.version), resource, key, object.written, body];
+                let _ = insert.execute(row)?;
+            }
+            let mut remove =
+                transaction.prepare_cached("DELETE FROM revisions WHERE version = ?1")?;
+            for row in &self.forgotten.rows {
+                let _ = remove.execute([signed(*row)])?;
+            }
+            let mut floor =
+                transaction.prepare_cached("UPDATE resources SET floor = ?2 WHERE id = ?1")?;
+            for (table, version) in &self.forgotten.floors {
+                let resource = self.resources.get(table.index());
+                let _ = floor.execute(params![resource, signed(*version)])?;
+            }
+            let _ = transaction
+                .prepare_cached("UPDATE counter SET version = ?1")?
+                .execute([signed(version)])?;
+        }
+        transaction.commit()
+    }
+
+    /// After a commit that failed: removes what may have reached the file after all.
+    fn repair(&mut self) -> Result<(), rusqlite::Error> {
+        let Some(doubt) = self.doubt else {
+            return Ok(());
+        };
+        if doubt.reopen {
+            // A file is closed before it is opened: it has but one lock.
+            self.connection = Connection::open_in_memory()?;
+            self.connection = format::open(&self.path)?;
+        }
+        if !self.connection.is_autocommit() {
+            self.connection.execute_batch("ROLLBACK")?;
+        }
+        let removed = self.connection.execute(
+            "DELETE FROM revisions WHERE version > ?1",
+            [signed(doubt.known)],
+        )?;
+        if removed > 0 {
+            tracing::warn!(removed, "removed what was written but never answered");
+        }
+        self.doubt = None;
+        Ok(())
+    }
+
+    /// Sets the counter forward to the clock, and remembers what is skipped.
+    fn begin(&mut self, now: u64) -> Result<u64, rusqlite::Error> {
+        let transaction = self.connection.transaction()?;
+        let last: Option<i64> = transaction
+            .query_row("SELECT version FROM counter", [], |row| row.get(0))
+            .optional()?;
+        let newest: i64 = transaction.query_row(
+            "SELECT coalesce(max(version), 0) FROM revisions",
+            [],
+            |row| row.get(0),
+        )?;
+        let last = unsigned(last.unwrap_or(0)).max(unsigned(newest));
+        let believed = if now < LAST_BELIEVABLE { now } else { 0 };
+        let start = last.max(believed).max(2);
+        if start > last {
+            let gap = params![signed(start), signed(last)];
+            let _ = transaction.execute("INSERT INTO starts (first, last) VALUES (?1, ?2)", gap)?;
+        }
+        let _ = transaction.execute(
+            "INSERT INTO counter (id, version) VALUES (1, ?1)
+             ON CONFLICT (id) DO UPDATE SET version = ?1",
+            [signed(start)],
+        )?;
+        transaction.commit()?;
+        Ok(start)
+    }
+
+    /// Numbers the kinds that are new; gives the floor of each.
+    fn register(&mut self, kinds: &[Arc<Kind>], start: u64) -> Result<Vec<u64>, rusqlite::Error> {
+        let transaction = self.connection.transaction()?;
+        let mut floors = Vec::new();
+        for kind in kinds {
+            let name = kind.group_resource();
+            let _ = transaction.execute(
+                "INSERT INTO resources (name, floor) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
+                params![name, signed(start)],
+            )?;
+            let (id, floor): (i64, i64) = transaction.query_row(
+                "SELECT id, floor FROM resources WHERE name = ?1",
+                [name],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )?;
+            self.resources.push(id);
+            floors.push(unsigned(floor));
+        }
+        transaction.commit()?;
+        Ok(floors)
+    }
+
+    fn gaps(&self) -> Result<Gaps, rusqlite::Error> {
+        let mut starts = self
+            .connection
+            .prepare("SELECT last, first FROM starts ORDER BY first")?;
+        let rows = starts.query_map([], |row| {
+            Ok((unsigned(row.get(0)?), unsigned(row.get(1)?)))
+        })?;
+        rows.collect::<Result<_, _>>().map(Gaps)
+    }
+}
+
+/// Whether there is no room; SQLite then has undone everything.
+pub(super) fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+}
+
+/// Versions are far below the sign.
+fn signed(version: u64) -> i64 {
+    i64::try_from(version).unwrap_or(i64::MAX)
+}
+
+fn unsigned(version: i64) -> u64 {
+    u64::try_from(version).unwrap_or(0)
+}

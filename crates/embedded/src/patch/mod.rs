@@ -1,13 +1,35 @@
-//! Patches.
+//! The four kinds of patches. Take an object and a patch as JSON, give the object as it will be, or why not.
+//! Pure; what a patch may change, and what the result must be, is for others to say.
+//!
+//! | content type | function | for |
+//! |---|---|---|
+//! | `application/merge-patch+json` | [`merge`] | everything |
+//! | `application/json-patch+json` | [`json`] | everything |
+//! | `application/strategic-merge-patch+json` | [`strategic`] | core kinds |
+//! | `application/apply-patch+yaml` | [`apply::apply`] | everything |
+//!
+//! Which lists are merged by key, and by which, is a kind's [`Shape`].
 
 pub mod apply;
+mod json;
 mod merge;
 mod shape;
+mod strategic;
 
+#[cfg(test)]
+mod json_tests;
+#[cfg(test)]
+mod merge_tests;
+#[cfg(test)]
+mod shape_tests;
+#[cfg(test)]
+mod strategic_tests;
+
+pub use json::json;
 pub use merge::merge;
 pub use shape::Shape;
+pub use strategic::strategic;
 
-use serde_json::Value;
 use thiserror::Error;
 
 /// Why a patch was not done.
@@ -22,17 +44,4 @@ pub enum PatchError {
     /// More operations than are allowed: 413, `RequestEntityTooLarge`.
     #[error("{0}")]
     TooLarge(String),
-}
-
-/// A JSON patch (RFC 6902): all operations or none.
-pub fn json(target: &mut Value, operations: &Value) -> Result<(), PatchError> {
-    let _ = (target, operations);
-    Ok(())
-}
-
-/// A strategic merge patch, for core kinds.
-pub fn strategic(shape: &Shape, target: &mut Value, patch: &Value) -> Result<(), PatchError> {
-    let _ = shape;
-    merge(target, patch);
-    Ok(())
 }

@@ -1,9 +1,53 @@
-//! Server-side apply, and who owns which field.
+//! Server-side apply, and who owns which field. Takes the object as it is and what is applied, gives the object as
+//! it will be, with `metadata.managedFields` in the form that the real server writes. Pure: the time is an
+//! argument.
+//!
+//! ```text
+//!   live, applied ──► merged ──► without what this manager said before and nobody says now ──► changes
+//!        changes ∩ what others own ──► conflicts, or, by force, theirs no longer
+//!   before, after (any other write) ──► changes ──► whoever wrote owns them, nobody else does
+//! ```
+//!
+//! A field is a leaf, an item of a list that has an identity, or an entry of a map. A list without list type
+//! is one leaf. Who applies owns what they say; what defaults add belongs to nobody; an empty list of items
+//! owns nothing, an empty map owns itself.
+//!
+//! The version of an entry is kept but not converted: a kind here has one version, and the two views of
+//! Events have no field of different meaning under one name.
+
+mod compare;
+mod fields;
+mod last_applied;
+mod managers;
+mod merged;
+mod remove;
+mod said;
+mod step;
+
+#[cfg(test)]
+mod fields_tests;
+#[cfg(test)]
+mod merged_tests;
+#[cfg(test)]
+mod sequences;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod vectors;
 
 use super::Shape;
 use crate::status::Cause;
-use serde_json::Value;
+pub(crate) use compare::same;
+
+use compare::Changes;
+use fields::Fields;
+use managers::{Manager, Managers, Operation, Owned};
+use serde_json::{Map, Value};
+use step::Step;
 use thiserror::Error;
+
+/// Who owns what was there before anybody applied.
+const BEFORE: &str = "before-first-apply";
 
 /// Who writes, as what, when.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +67,9 @@ pub struct Writer<'a> {
 /// Why an apply was not done.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ApplyError {
-    /// Others own what it would change: 409, see [`crate::status::Refused::apply_conflict`]. A cause has
+    /// Others own what it would change: 409, `Conflict`, with the message of [`conflict_message`]. A cause has
     /// the message `conflict with "other"`, and the field `.spec.size`.
-    #[error("{} conflicts", .0.len())]
+    #[error("{}", conflict_message(.0))]
     Conflicts(Vec<Cause>),
     /// 400, `BadRequest`.
     #[error("{0}")]
@@ -36,9 +80,12 @@ pub enum ApplyError {
 }
 
 /// What becomes of `live` (`None`: it is to be created) when `applied` is applied, with
-/// `metadata.managedFields`. Order for the caller: decode, check name and version, prune `applied`,
-/// [`apply()`], defaults, validation, [`keep_times`], and no write at all if nothing changed. Fields
-/// that the subresource does not have are taken from `live`, whatever `applied` says.
+/// `metadata.managedFields`.
+///
+/// Order for the caller: decode, check name and version, `apply`, defaults, validation, [`keep_times`], and no
+/// write at all if nothing changed. `applied` must not be pruned before: an unknown field is an
+/// error here. Fields that the subresource does not have are taken from `live`, whatever
+/// `applied` says. A `resourceVersion` in `applied` comes out as said, to be compared with that of `live`.
 pub fn apply(
     shape: &Shape,
     live: Option<&Value>,
@@ -46,21 +93,342 @@ pub fn apply(
     writer: &Writer<'_>,
     force: bool,
 ) -> Result<Value, ApplyError> {
-    let _ = (shape, writer, force);
-    let mut new = live.cloned().unwrap_or(Value::Null);
-    super::merge(&mut new, applied);
-    Ok(new)
+    check(shape, applied)?;
+    let mut managers = live.map(Managers::of).unwrap_or_default();
+    let live = live.map(unmanaged).unwrap_or_else(empty);
+    if managers.owned.is_empty() {
+        let before = Writer {
+            manager: BEFORE,
+            ..*writer
+        };
+        took_over(shape, &empty(), &live, &before, &mut managers);
+    }
+    let (mut object, managers) = match applying(shape, &live, applied, writer, force, &managers) {
+        Ok(done) => done,
+        Err(conflicts) => {
+            let left = conflicts_left(shape, &live, writer, conflicts);
+            if !left.is_empty() {
+                return Err(ApplyError::Conflicts(causes(left)));
+            }
+            applying(shape, &live, applied, writer, true, &managers)
+                .map_err(|conflicts| ApplyError::Conflicts(causes(conflicts)))?
+        }
+    };
+    if writer.manager == last_applied::KUBECTL {
+        last_applied::renew(&mut object, applied);
+    }
+    set_managers(&mut object, &managers);
+    Ok(object)
 }
 
 /// A write that is no apply (create: `before` is `None`; PUT, or any other patch) has made `after`:
-/// moves the ownership of what it changed to the writer, in `after`'s `metadata.managedFields`. Call it when
-/// `after` has its defaults and what the subresource may not change is as before.
+/// moves the ownership of what it changed to the writer, in `after`'s `metadata.managedFields`.
+///
+/// Call it when `after` has its defaults and what the subresource may not change is as before. `managedFields`
+/// that `after` brings are taken as they are (`kubectl` writes them when it moves an object to server-side
+/// apply), an empty list or `[{}]` forgets all owners, and none at all keeps those of `before`.
 pub fn update(shape: &Shape, before: Option<&Value>, after: &mut Value, writer: &Writer<'_>) {
-    let _ = (shape, before, after, writer);
+    let mut managers = known_managers(before, after, writer);
+    let object = unmanaged(after);
+    // An object that has no owners stays without until somebody applies.
+    if !managers.owned.is_empty() || before.is_none() {
+        let old = before.map(unmanaged).unwrap_or_else(empty);
+        took_over(shape, &old, &object, writer, &mut managers);
+        managers.cap();
+    }
+    *after = object;
+    set_managers(after, &managers);
 }
 
 /// If nothing but times in `managedFields` differs, `after` becomes `before`: a write that changes
 /// nothing is none. The last step before a write.
 pub fn keep_times(before: &Value, after: &mut Value) {
-    let _ = (before, after);
+    let timeless = |object: &Value| {
+        let mut managers = Managers::of(object);
+        for owned in managers.owned.values_mut() {
+            owned.time = None;
+        }
+        managers
+    };
+    if timeless(before) == timeless(after) && unmanaged(before) == unmanaged(after) {
+        after.clone_from(before);
+    }
+}
+
+/// The sentence for a person.
+pub fn conflict_message(causes: &[Cause]) -> String {
+    if let [one] = causes {
+        return format!(
+            "Apply failed with 1 conflict: {}: {}",
+            one.message, one.field
+        );
+    }
+    let mut message = format!("Apply failed with {} conflicts: ", causes.len());
+    let mut lines = Vec::new();
+    let mut last = "";
+    for cause in causes {
+        if cause.message != last {
+            last = &cause.message;
+            lines.push(format!(
+                "{}:",
+                last.replacen("conflict with", "conflicts with", 1)
+            ));
+        }
+        lines.push(format!("- {}", cause.field));
+    }
+    message.push_str(&lines.join("\n"));
+    message
+}
+
+fn check(shape: &Shape, applied: &Value) -> Result<(), ApplyError> {
+    let metadata = applied.get("metadata");
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    if metadata.is_some_and(|metadata| metadata.get("managedFields").is_some_and(|m| !m.is_null()))
+    {
+        let why = "metadata.managedFields must be nil";
+        return Err(ApplyError::Malformed(why.to_owned()));
+    }
+    let problems = said::problems(shape, applied);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let said = match problems.as_slice() {
+        [one] => one.clone(),
+        many => format!("errors:\n  {}", many.join("\n  ")),
+    };
+    Err(ApplyError::Untyped(format!(
+        "failed to create typed patch object ({}/{}; {}, Kind={}): {said}",
+        text(metadata.and_then(|metadata| metadata.get("namespace"))),
+        text(metadata.and_then(|metadata| metadata.get("name"))),
+        text(applied.get("apiVersion")),
+        text(applied.get("kind")),
+    )))
+}
+
+type Conflicts = Vec<(Manager, Vec<Step>)>;
+
+/// The new object without `managedFields`, and its owners.
+fn applying(
+    shape: &Shape,
+    live: &Value,
+    applied: &Value,
+    writer: &Writer<'_>,
+    force: bool,
+    managers: &Managers,
+) -> Result<(Value, Managers), Conflicts> {
+    let mut managers = managers.clone();
+    let me = writer.id(Operation::Apply);
+    let merged = merged::merged(shape, live, applied);
+    let last = managers.owned.get(&me).cloned();
+    let said = Owned {
+        fields: said::fields(shape, applied).only(|name| writer.writes(name)),
+        api_version: writer.api_version.to_owned(),
+        time: last.as_ref().and_then(|last| last.time.clone()),
+    };
+    let _ = managers.owned.insert(me.clone(), said);
+    let new = match &last {
+        Some(last) => pruned(shape, &merged, &managers.all(), &last.fields),
+        None => merged,
+    };
+    let new = writer.keep_rest(live, new);
+    let changes = Changes::between(shape, live, &new).only(|name| writer.writes(name));
+    let conflicts = managers.conflicts(&me, &changes);
+    if !force && !conflicts.is_empty() {
+        return Err(conflicts);
+    }
+    managers.release(Some(&me), &changes);
+    if let Some(mine) = managers.owned.get_mut(&me) {
+        mine.fields = mine.fields.difference(&nobodys());
+        if !same(live, &new) {
+            mine.time = Some(writer.now.to_owned());
+        }
+        if mine.fields.is_empty() {
+            let _ = managers.owned.remove(&me);
+        }
+    }
+    Ok((new, managers))
+}
+
+/// Without what a manager said the last time and nobody says now. What nobody owned, and what others own,
+/// stays, and so do the containers that it needs.
+fn pruned(shape: &Shape, merged: &Value, owned: &Fields, last: &Fields) -> Value {
+    let last = last.with_named(shape);
+    let whole = |value: &Value| said::fields(shape, value).with_named(shape);
+    let all = whole(merged);
+    let rest = remove::without(shape, merged, &last);
+    let kept = whole(&rest).union(&owned.with_named(shape));
+    let rest = remove::without(shape, merged, &all.difference(&kept));
+    let gone = all.difference(&whole(&rest)).intersection(&last);
+    remove::without(shape, merged, &gone)
+}
+
+/// Ownership after a plain write.
+fn took_over(
+    shape: &Shape,
+    before: &Value,
+    after: &Value,
+    writer: &Writer<'_>,
+    managers: &mut Managers,
+) {
+    let changes = Changes::between(shape, before, after).only(|name| writer.writes(name));
+    managers.release(None, &changes);
+    let fields = changes
+        .modified
+        .union(&changes.added)
+        .difference(&nobodys());
+    if fields.is_empty() {
+        return;
+    }
+    let owned = managers
+        .owned
+        .entry(writer.id(Operation::Update))
+        .or_insert_with(|| Owned {
+            fields: Fields::default(),
+            api_version: writer.api_version.to_owned(),
+            time: None,
+        });
+    owned.fields = owned.fields.union(&fields);
+    owned.time = Some(writer.now.to_owned());
+}
+
+fn known_managers(before: Option<&Value>, after: &Value, writer: &Writer<'_>) -> Managers {
+    let kept = || before.map(Managers::of).unwrap_or_default();
+    if !writer.subresource.is_empty() {
+        return kept();
+    }
+    match after.pointer("/metadata/managedFields") {
+        Some(Value::Array(entries)) if is_reset(entries) => Managers::default(),
+        Some(entries) => Managers::parse(entries)
+            .filter(|given| !given.owned.is_empty())
+            .unwrap_or_else(kept),
+        None => kept(),
+    }
+}
+
+fn is_reset(entries: &[Value]) -> bool {
+    match entries {
+        [] => true,
+        [one] => one.as_object().is_some_and(Map::is_empty),
+        _ => false,
+    }
+}
+
+/// What the server sets: nobody owns it.
+fn nobodys() -> Fields {
+    const METADATA: [&str; 9] = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ];
+    let leaf = |fields: &mut Fields, name: &str| {
+        fields.add(Step::Field(name.to_owned()), true, Fields::default());
+    };
+    let mut metadata = Fields::default();
+    for name in METADATA {
+        leaf(&mut metadata, name);
+    }
+    let mut nobodys = Fields::default();
+    nobodys.add(Step::Field("metadata".to_owned()), true, metadata);
+    leaf(&mut nobodys, "apiVersion");
+    leaf(&mut nobodys, "kind");
+    nobodys
+}
+
+/// Conflicts of kubectl with what it had applied before there was server-side apply are none, if they
+/// are all.
+fn conflicts_left(
+    shape: &Shape,
+    live: &Value,
+    writer: &Writer<'_>,
+    mut conflicts: Conflicts,
+) -> Conflicts {
+    if writer.manager == last_applied::KUBECTL
+        && let Some(allowed) = last_applied::allowed(shape, live, writer.api_version)
+    {
+        conflicts.retain(|(_, path)| !allowed.has_path(path));
+    }
+    conflicts
+}
+
+fn causes(conflicts: Conflicts) -> Vec<Cause> {
+    conflicts
+        .into_iter()
+        .map(|(manager, path)| Cause {
+            reason: "FieldManagerConflict",
+            message: format!("conflict with {manager}"),
+            field: path.iter().map(Step::to_string).collect(),
+        })
+        .collect()
+}
+
+fn empty() -> Value {
+    Value::Object(Map::new())
+}
+
+fn unmanaged(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        let _ = metadata.remove("managedFields");
+    }
+    object
+}
+
+fn set_managers(object: &mut Value, managers: &Managers) {
+    if managers.owned.is_empty() {
+        return;
+    }
+    let Value::Object(object) = object else {
+        return;
+    };
+    let metadata = object.entry("metadata").or_insert_with(empty);
+    if metadata.is_null() {
+        *metadata = empty();
+    }
+    if let Value::Object(metadata) = metadata {
+        let _ = metadata.insert("managedFields".to_owned(), managers.wire());
+    }
+}
+
+impl Writer<'_> {
+    fn id(&self, operation: Operation) -> Manager {
+        let name = if self.manager.is_empty() {
+            "unknown"
+        } else {
+            self.manager
+        };
+        Manager {
+            name: name.to_owned(),
+            operation,
+            api_version: match operation {
+                Operation::Apply => String::new(),
+                Operation::Update => self.api_version.to_owned(),
+            },
+            subresource: self.subresource.to_owned(),
+        }
+    }
+
+    /// Whether this write can change that member of the object.
+    fn writes(&self, member: &str) -> bool {
+        match self.subresource {
+            "" => !self.status_apart || member != "status",
+            subresource => member == subresource,
+        }
+    }
+
+    /// What this write cannot change, from the object as it is.
+    fn keep_rest(&self, live: &Value, new: Value) -> Value {
+        let (Value::Object(live), Value::Object(mut new)) = (live, new) else {
+            return live.clone();
+        };
+        new.retain(|member, _| self.writes(member));
+        let rest = live.iter().filter(|(member, _)| !self.writes(member));
+        new.extend(rest.map(|(member, value)| (member.clone(), value.clone())));
+        Value::Object(new)
+    }
 }

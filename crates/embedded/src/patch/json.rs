@@ -1,0 +1,193 @@
+//! JSON patches (RFC 6902), as the real server reads them: what is absent is null to a `test`, `replace` makes a
+//! member that is not there, and an index may count from the end.
+
+use super::PatchError;
+use super::apply::same;
+use serde_json::Value;
+
+/// More operations than this are refused.
+const MOST: usize = 10_000;
+
+/// Copies must not make an object larger than any request could: a patch could double it at every step.
+const LARGEST: usize = 4 * 1024 * 1024;
+
+/// A JSON patch: all operations or none.
+pub fn json(target: &mut Value, operations: &Value) -> Result<(), PatchError> {
+    let Value::Array(operations) = operations else {
+        return Err(malformed("a JSON patch must be an array of operations"));
+    };
+    if operations.len() > MOST {
+        return Err(PatchError::TooLarge(format!(
+            "The allowed maximum operations in a JSON patch is {MOST}, got {}",
+            operations.len()
+        )));
+    }
+    let mut result = target.clone();
+    let mut copied = 0;
+    for operation in operations {
+        apply(&mut result, operation, &mut copied)?;
+    }
+    *target = result;
+    Ok(())
+}
+
+fn apply(target: &mut Value, operation: &Value, copied: &mut usize) -> Result<(), PatchError> {
+    let text = |name: &str| operation.get(name).and_then(Value::as_str);
+    let Some(op) = text("op") else {
+        return Err(malformed("an operation of a JSON patch must have an op"));
+    };
+    let Some(path) = text("path") else {
+        return Err(fails(op, "", "it has no path"));
+    };
+    let from = || text("from").ok_or_else(|| fails(op, path, "it has no from"));
+    // A value that is not given is null.
+    let value = || operation.get("value").cloned().unwrap_or_default();
+    match op {
+        "add" => add(target, op, path, value()),
+        "replace" => replace(target, op, path, value()),
+        "remove" => remove(target, op, path).map(drop),
+        "move" => {
+            let moved = remove(target, op, from()?)?;
+            add(target, op, path, moved)
+        }
+        "copy" => {
+            let value = get(target, op, from()?)?;
+            *copied += value.to_string().len();
+            if *copied > LARGEST {
+                return Err(fails(op, path, "copies are too large"));
+            }
+            add(target, op, path, value)
+        }
+        "test" => {
+            if same(&get(target, op, path)?, &value()) {
+                return Ok(());
+            }
+            Err(PatchError::DoesNotApply(format!(
+                "testing value {path} failed: test failed"
+            )))
+        }
+        other => Err(PatchError::DoesNotApply(format!(
+            "unexpected kind of operation: {other}"
+        ))),
+    }
+}
+
+/// The value at a path; null if it is not there, but its parent is.
+fn get(target: &mut Value, op: &str, path: &str) -> Result<Value, PatchError> {
+    if path.is_empty() {
+        return Ok(target.clone());
+    }
+    let (parent, key) = parent(target, op, path)?;
+    match parent {
+        Value::Object(members) => Ok(members.get(&key).cloned().unwrap_or_default()),
+        Value::Array(items) => {
+            let index = index(&key, items.len(), op, path)?;
+            Ok(items.get(index).cloned().unwrap_or_default())
+        }
+        _ => Err(missing(op, path)),
+    }
+}
+
+fn add(target: &mut Value, op: &str, path: &str, value: Value) -> Result<(), PatchError> {
+    let (parent, key) = parent(target, op, path)?;
+    match parent {
+        Value::Object(members) => {
+            let _ = members.insert(key, value);
+        }
+        Value::Array(items) if key == "-" => items.push(value),
+        Value::Array(items) => {
+            let index = index(&key, items.len() + 1, op, path)?;
+            items.insert(index, value);
+        }
+        _ => return Err(missing(op, path)),
+    }
+    Ok(())
+}
+
+fn replace(target: &mut Value, op: &str, path: &str, value: Value) -> Result<(), PatchError> {
+    if path.is_empty() {
+        *target = value;
+        return Ok(());
+    }
+    let (parent, key) = parent(target, op, path)?;
+    match parent {
+        Value::Object(members) => {
+            let _ = members.insert(key, value);
+        }
+        Value::Array(items) => {
+            let index = index(&key, items.len(), op, path)?;
+            items[index] = value;
+        }
+        _ => return Err(missing(op, path)),
+    }
+    Ok(())
+}
+
+fn remove(target: &mut Value, op: &str, path: &str) -> Result<Value, PatchError> {
+    let (parent, key) = parent(target, op, path)?;
+    match parent {
+        Value::Object(members) => members.remove(&key).ok_or_else(|| missing(op, path)),
+        Value::Array(items) => {
+            let index = index(&key, items.len(), op, path)?;
+            Ok(items.remove(index))
+        }
+        _ => Err(missing(op, path)),
+    }
+}
+
+/// What holds the last part of a path, and that part.
+fn parent<'a>(
+    target: &'a mut Value,
+    op: &str,
+    path: &str,
+) -> Result<(&'a mut Value, String), PatchError> {
+    let mut parts: Vec<String> = path
+        .split('/')
+        .skip(1)
+        .map(|part| part.replace("~1", "/").replace("~0", "~"))
+        .collect();
+    let Some(last) = parts.pop() else {
+        return Err(missing(op, path));
+    };
+    let mut here = target;
+    for part in parts {
+        here = match here {
+            Value::Object(members) => members.get_mut(&part),
+            Value::Array(items) => {
+                let index = index(&part, items.len(), op, path)?;
+                items.get_mut(index)
+            }
+            _ => None,
+        }
+        .ok_or_else(|| missing(op, path))?;
+    }
+    Ok((here, last))
+}
+
+/// A place in a list of that many; negative ones count from its end.
+fn index(key: &str, count: usize, op: &str, path: &str) -> Result<usize, PatchError> {
+    let Ok(number) = key.parse::<i64>() else {
+        return Err(fails(op, path, &format!("{key:?} is no index of a list")));
+    };
+    let place = match usize::try_from(number) {
+        Ok(place) => Some(place),
+        Err(_) => usize::try_from(number.unsigned_abs())
+            .ok()
+            .and_then(|back| count.checked_sub(back)),
+    };
+    place
+        .filter(|place| *place < count)
+        .ok_or_else(|| fails(op, path, &format!("there is no index {key}")))
+}
+
+fn missing(op: &str, path: &str) -> PatchError {
+    fails(op, path, "doc is missing path: missing value")
+}
+
+fn fails(op: &str, path: &str, why: &str) -> PatchError {
+    PatchError::DoesNotApply(format!("{op} operation does not apply: {path}: {why}"))
+}
+
+fn malformed(why: &str) -> PatchError {
+    PatchError::Malformed(why.to_owned())
+}

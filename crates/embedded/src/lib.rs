@@ -5,6 +5,19 @@
 //!   request ──► http ──► verbs ──► patch, schema (pure) ──► store ──► watch ──► every watcher
 //! ```
 
+pub mod alias;
+pub mod crds;
+pub mod discovery;
+pub mod events;
+pub mod kinds;
+pub mod pages;
 pub mod patch;
+pub mod reviews;
 pub mod schema;
+pub mod selectors;
 pub mod status;
+pub mod table;
+pub mod version;
+
+mod clock;
+mod store;

@@ -1,0 +1,89 @@
+//! One store, several forms: how an object of one kind is stored as another, and shown again.
+
+use crate::alias::Alias;
+use crate::events;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// How a kind's objects are stored as those of another.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// Group of the kind that is stored.
+    pub group: String,
+    /// Its version.
+    pub version: String,
+    /// Its plural.
+    pub plural: String,
+    how: How,
+}
+
+#[derive(Clone, Debug)]
+enum How {
+    /// `events.k8s.io` over the core's events.
+    Events,
+    /// Another version of the same kind: only `apiVersion` differs.
+    Version { shown: String, stored: String },
+    /// Another name for the same thing.
+    Alias(Arc<Alias>),
+}
+
+impl View {
+    pub(super) fn events() -> Self {
+        Self {
+            group: String::new(),
+            version: "v1".to_owned(),
+            plural: "events".to_owned(),
+            how: How::Events,
+        }
+    }
+
+    pub(super) fn version(group: &str, plural: &str, shown: &str, stored: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            version: stored.to_owned(),
+            plural: plural.to_owned(),
+            how: How::Version {
+                shown: format!("{group}/{shown}"),
+                stored: format!("{group}/{stored}"),
+            },
+        }
+    }
+
+    pub(crate) fn alias(alias: Alias) -> Self {
+        let (group, version, plural) = alias.stored_as();
+        Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            plural: plural.to_owned(),
+            how: How::Alias(Arc::new(alias)),
+        }
+    }
+
+    /// As it is stored.
+    #[must_use]
+    pub fn inward(&self, object: &Value) -> Value {
+        match &self.how {
+            How::Events => events::to_core(object),
+            How::Version { stored, .. } => with_version(object, stored),
+            How::Alias(alias) => alias.inward(object),
+        }
+    }
+
+    /// As this kind shows it.
+    #[must_use]
+    pub fn outward(&self, stored: &Value) -> Value {
+        match &self.how {
+            How::Events => events::from_core(stored),
+            How::Version { shown, .. } => with_version(stored, shown),
+            How::Alias(alias) => alias.outward(stored),
+        }
+    }
+}
+
+fn with_version(object: &Value, version: &str) -> Value {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("apiVersion".to_owned(), version.into());
+    }
+    object
+}

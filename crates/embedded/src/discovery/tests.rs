@@ -1,3 +1,5 @@
+//! Discovery in both forms, as clients read it.
+
 use super::{AGGREGATED, Discovery, preference};
 use crate::kinds::Kinds;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! The core kinds, typed by `k8s-openapi`: a table.
 
-use super::typed::{RoundTrip, round_trip};
+use super::typed::Type;
 use super::view::View;
 use super::{Kind, Storage};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Node, Pod};
 use k8s_openapi::api::events::v1::Event as EventsEvent;
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceClaimTemplate};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::schemars::JsonSchema;
 use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -107,7 +108,7 @@ struct Builder {
 
 fn of<T>(singular: &str) -> Builder
 where
-    T: Resource + Metadata + DeserializeOwned + Serialize + 'static,
+    T: Resource + Metadata + DeserializeOwned + Serialize + JsonSchema + 'static,
     T::Scope: 'static,
 {
     Builder {
@@ -129,7 +130,7 @@ where
             columns: Vec::new(),
             selectable: Vec::new(),
             storage: Storage::Own,
-            typed: Some(round_trip::<T> as RoundTrip),
+            typed: Some(Type::of::<T>()),
         },
     }
 }

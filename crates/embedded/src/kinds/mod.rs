@@ -20,6 +20,7 @@ pub use view::View;
 
 use crate::schema::Schema;
 use crate::status::Cause;
+use k8s_openapi::schemars::SchemaGenerator;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -88,7 +89,7 @@ pub struct Kind {
     pub selectable: Vec<String>,
     /// Where its objects are.
     pub storage: Storage,
-    typed: Option<typed::RoundTrip>,
+    typed: Option<typed::Type>,
 }
 
 const ALL_VERBS: &[&str] = &[
@@ -128,6 +129,18 @@ impl Kind {
         match self.storage {
             Storage::Answered => ONLY_CREATE,
             Storage::Own | Storage::View(_) => ALL_VERBS,
+        }
+    }
+
+    /// The name of the schema of its type.
+    pub(crate) fn type_name(&self) -> Option<String> {
+        self.typed.map(|typed| (typed.name)())
+    }
+
+    /// Adds the schema of its type, if it has one, and of all that this refers to.
+    pub(crate) fn describe(&self, generator: &mut SchemaGenerator) {
+        if let Some(typed) = self.typed {
+            (typed.describe)(generator);
         }
     }
 

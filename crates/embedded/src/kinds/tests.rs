@@ -1,3 +1,5 @@
+//! The registry, definitions, types, defaults and required fields.
+
 use super::{Kind, Kinds, Storage};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -3,17 +3,40 @@
 
 use super::Kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Through a type and back.
-pub(super) type RoundTrip = fn(&Value) -> Result<Value, String>;
+type RoundTrip = fn(&Value) -> Result<Value, String>;
+
+/// What a type of `k8s-openapi` can do for us.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Type {
+    through: RoundTrip,
+    /// The name of its schema.
+    pub(super) name: fn() -> String,
+    /// Adds its schema to those of a document.
+    pub(super) describe: fn(&mut SchemaGenerator),
+}
+
+impl Type {
+    pub(super) fn of<T: DeserializeOwned + Serialize + JsonSchema>() -> Self {
+        Self {
+            through: round_trip::<T>,
+            name: || T::schema_name().into_owned(),
+            describe: |generator| {
+                generator.subschema_for::<T>();
+            },
+        }
+    }
+}
 
 /// Probes that the search for the culprit may make.
 const PROBES: usize = 4096;
 
-pub(super) fn round_trip<T: DeserializeOwned + Serialize>(object: &Value) -> Result<Value, String> {
+fn round_trip<T: DeserializeOwned + Serialize>(object: &Value) -> Result<Value, String> {
     let typed = T::deserialize(object).map_err(|error| error.to_string())?;
     serde_json::to_value(&typed).map_err(|error| error.to_string())
 }
@@ -30,7 +53,9 @@ pub(super) fn settled(kind: &Kind, object: &Value) -> Result<(Value, Vec<String>
     if !object.is_object() {
         return Err(refuse("not an object"));
     }
-    let through = kind.typed.unwrap_or(metadata_alone);
+    let through = kind
+        .typed
+        .map_or(metadata_alone as RoundTrip, |typed| typed.through);
     let typed =
         through(object).map_err(|error| refuse(&at_its_place(through, object).unwrap_or(error)))?;
     let mut unknown = Vec::new();

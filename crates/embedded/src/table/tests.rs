@@ -1,3 +1,5 @@
+//! Rows as people see them.
+
 use super::{Form, Include, event, list, object};
 use crate::kinds::{Kind, Kinds};
 use serde_json::{Value, json};

@@ -1,0 +1,131 @@
+//! A message as JSON, by the table of its fields. What the table does not have is skipped.
+
+use super::tables::{Of, Table};
+use super::wire::{Fields, Found, text};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Map, Value};
+
+pub(super) fn read(table: Table, message: &[u8]) -> Result<Map<String, Value>, String> {
+    let mut object = Map::new();
+    let mut fields = Fields::of(message);
+    while let Some((number, found)) = fields.next()? {
+        let known = table.iter().find(|(known, ..)| *known == number);
+        if let Some((_, name, of)) = known {
+            put(&mut object, name, *of, found).map_err(|error| format!("{name}: {error}"))?;
+        }
+    }
+    Ok(object)
+}
+
+fn put(
+    object: &mut Map<String, Value>,
+    name: &str,
+    of: Of,
+    found: Found<'_>,
+) -> Result<(), String> {
+    let bytes = match (of, found) {
+        (Of::Count, Found::Number(0)) => return Ok(()),
+        (Of::Number | Of::Count, Found::Number(number)) => {
+            // Negative numbers stand there as their two's complement.
+            object.insert(name.to_owned(), number.cast_signed().into());
+            return Ok(());
+        }
+        (Of::Flag, Found::Number(number)) => {
+            object.insert(name.to_owned(), (number != 0).into());
+            return Ok(());
+        }
+        (Of::Number | Of::Count | Of::Flag, _) | (_, Found::Number(_) | Found::Fixed) => {
+            return Err("it has another wire type".to_owned());
+        }
+        (_, Found::Bytes(bytes)) => bytes,
+    };
+    let value = match of {
+        Of::Text if bytes.is_empty() => return Ok(()),
+        Of::Text => text(bytes)?.into(),
+        Of::Time => match time(bytes)? {
+            Some(time) => time,
+            None => return Ok(()),
+        },
+        Of::Json => json(bytes)?,
+        Of::One(table) => Value::Object(read(table, bytes)?),
+        Of::Many(table) => {
+            return append(object, name, Value::Object(read(table, bytes)?));
+        }
+        Of::Texts => return append(object, name, text(bytes)?.into()),
+        Of::TextMap => return entry(object, name, bytes, |bytes| Ok(text(bytes)?.into())),
+        Of::BytesMap => {
+            return entry(object, name, bytes, |bytes| {
+                Ok(STANDARD.encode(bytes).into())
+            });
+        }
+        Of::Number | Of::Count | Of::Flag => return Ok(()),
+    };
+    object.insert(name.to_owned(), value);
+    Ok(())
+}
+
+fn append(object: &mut Map<String, Value>, name: &str, value: Value) -> Result<(), String> {
+    match object
+        .entry(name)
+        .or_insert_with(|| Value::Array(Vec::new()))
+    {
+        Value::Array(items) => items.push(value),
+        _ => return Err("it is no list".to_owned()),
+    }
+    Ok(())
+}
+
+/// An entry of a map is a message of key and value.
+fn entry(
+    object: &mut Map<String, Value>,
+    name: &str,
+    bytes: &[u8],
+    value_of: impl Fn(&[u8]) -> Result<Value, String>,
+) -> Result<(), String> {
+    let (mut key, mut value): (&str, &[u8]) = ("", &[]);
+    let mut fields = Fields::of(bytes);
+    while let Some((number, found)) = fields.next()? {
+        match (number, found) {
+            (1, Found::Bytes(bytes)) => key = text(bytes)?,
+            (2, Found::Bytes(bytes)) => value = bytes,
+            _ => {}
+        }
+    }
+    let value = value_of(value)?;
+    match object
+        .entry(name)
+        .or_insert_with(|| Value::Object(Map::new()))
+    {
+        Value::Object(entries) => entries.insert(key.to_owned(), value),
+        _ => return Err("it is no map".to_owned()),
+    };
+    Ok(())
+}
+
+/// Seconds and nanoseconds since 1970; only the seconds are written.
+fn time(bytes: &[u8]) -> Result<Option<Value>, String> {
+    let mut seconds = 0;
+    let mut fields = Fields::of(bytes);
+    while let Some((number, found)) = fields.next()? {
+        if let (1, Found::Number(number)) = (number, found) {
+            seconds = number.cast_signed();
+        }
+    }
+    if seconds == 0 {
+        return Ok(None);
+    }
+    let time = Timestamp::from_second(seconds).map_err(|error| error.to_string())?;
+    Ok(Some(time.to_string().into()))
+}
+
+fn json(bytes: &[u8]) -> Result<Value, String> {
+    let mut fields = Fields::of(bytes);
+    while let Some((number, found)) = fields.next()? {
+        if let (1, Found::Bytes(text)) = (number, found) {
+            return serde_json::from_slice(text).map_err(|error| error.to_string());
+        }
+    }
+    Ok(Value::Object(Map::new()))
+}

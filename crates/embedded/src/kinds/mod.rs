@@ -13,6 +13,8 @@ mod typed;
 mod view;
 
 #[cfg(test)]
+mod definitions_tests;
+#[cfg(test)]
 mod tests;
 
 pub use registry::Kinds;

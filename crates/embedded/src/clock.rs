@@ -16,17 +16,17 @@ pub(crate) fn milliseconds() -> u64 {
 
 /// `2025-11-16T03:49:30Z`.
 pub(crate) fn rfc3339(seconds: i64) -> String {
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = date(days);
+    let (year, month, day) = date(seconds);
+    let rest = seconds.rem_euclid(86_400);
     let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Year, month and day of a number of days since 1970. Years begin in March here, so that the day
-/// that some have more is their last.
-fn date(days: i64) -> (i64, i64, i64) {
+/// Year, month and day of seconds since 1970. Years begin in March here, so that the day that some
+/// have more is their last.
+pub(crate) fn date(seconds: i64) -> (i64, u8, u8) {
     const PER_400_YEARS: i64 = 146_097;
-    let since_march_0 = days + 719_468;
+    let since_march_0 = seconds.div_euclid(86_400) + 719_468;
     let era = since_march_0.div_euclid(PER_400_YEARS);
     let day_of_era = since_march_0.rem_euclid(PER_400_YEARS);
     let leap_days = day_of_era / 1460 - day_of_era / 36_524 + day_of_era / 146_096;
@@ -40,7 +40,8 @@ fn date(days: i64) -> (i64, i64, i64) {
         month_from_march - 9
     };
     let year = era * 400 + year_of_era + i64::from(month <= 2);
-    (year, month, day)
+    let small = |value: i64| u8::try_from(value).unwrap_or(1);
+    (year, small(month), small(day))
 }
 
 #[cfg(test)]

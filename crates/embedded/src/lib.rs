@@ -22,4 +22,22 @@ pub mod table;
 pub mod version;
 
 mod clock;
+mod collect;
+mod http;
+mod options;
+mod random;
+mod seed;
+mod server;
+mod stop;
 mod store;
+mod tls;
+mod validator;
+mod verbs;
+mod watch;
+
+pub use http::Limits;
+pub use options::Options;
+pub use server::{Server, StartError};
+pub use store::StoreError;
+pub use tls::TlsError;
+pub use validator::{Anything, Validator};

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::kinds::Kind;
+use crate::patch::apply;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -143,14 +144,7 @@ impl Refused {
 
     /// Other managers own what an apply would change; each cause names one field.
     pub fn apply_conflict(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
-        let plural = if causes.len() == 1 { "" } else { "s" };
-        let mut message = format!("Apply failed with {} conflict{plural}: ", causes.len());
-        let said: Vec<String> = causes
-            .iter()
-            .map(|cause| format!("{}: {}", cause.message, cause.field))
-            .collect();
-        message.push_str(&said.join("\n"));
-        Self::new(409, "Conflict", message)
+        Self::new(409, "Conflict", apply::conflict_message(causes))
             .about(kind, name)
             .because(causes)
     }
@@ -259,9 +253,9 @@ impl Refused {
     /// Adds causes, as `details.causes`.
     #[must_use]
     pub fn because(mut self, causes: &[Cause]) -> Self {
-        let causes = causes.iter().map(|cause| {
-            json!({"reason": cause.reason, "message": cause.message, "field": cause.field})
-        });
+        let causes = causes.iter().map(
+            |cause| json!({"reason": cause.reason, "message": cause.message, "field": cause.field}),
+        );
         let _ = self
             .details
             .insert("causes".to_owned(), causes.collect::<Value>());

@@ -21,6 +21,8 @@ pub(crate) struct Changes {
     latest: BTreeMap<(Table, Key), usize>,
     version: u64,
     now: i64,
+    /// Nothing of what is done now will be: objects keep the version that they have.
+    dry: bool,
 }
 
 impl Changes {
@@ -32,6 +34,7 @@ impl Changes {
             latest: BTreeMap::new(),
             version,
             now,
+            dry: false,
         }
     }
 
@@ -65,7 +68,11 @@ impl Changes {
         let kind = self.kind(table)?;
         let before = self.get(table, key);
         let version = self.version + 1;
-        let body = dressed(&mut object, version)?;
+        let said = match (self.dry, &before) {
+            (false, _) => Some(version),
+            (true, before) => before.as_ref().map(|before| before.version),
+        };
+        let body = dressed(&mut object, said)?;
         let stored = Stored::new(&kind, key.clone(), version, self.now, &object, body);
         let stored = Arc::new(stored);
         let change = if before.is_some() {
@@ -80,19 +87,32 @@ impl Changes {
     /// Removes an object; gives it as it was last, with the version of its end.
     ///
     /// # Errors
-    /// It cannot be read.
-    pub(crate) fn remove(
+    /// It is not there.
+    pub(crate) fn remove(&mut self, table: Table, key: &Key) -> Result<Arc<Stored>, Refused> {
+        let before = self.get(table, key);
+        let before = before.ok_or_else(|| Refused::internal("nothing to remove"))?;
+        self.remove_as(table, key, before.value()?)
+    }
+
+    /// Removes an object whose last state was never written: the change that made it so ends it.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub(crate) fn remove_as(
         &mut self,
         table: Table,
         key: &Key,
-    ) -> Result<Option<Arc<Stored>>, Refused> {
+        mut last: Value,
+    ) -> Result<Arc<Stored>, Refused> {
         let kind = self.kind(table)?;
-        let Some(before) = self.get(table, key) else {
-            return Ok(None);
-        };
-        let last = Arc::new(ended(&kind, &before, self.version + 1, self.now)?);
+        let before = self.get(table, key);
+        let before = before.ok_or_else(|| Refused::internal("nothing to remove"))?;
+        let version = self.version + 1;
+        let body = dressed(&mut last, Some(version))?;
+        let last = Stored::new(&kind, key.clone(), version, self.now, &last, body);
+        let last = Arc::new(last);
         self.note(table, Change::Deleted, Arc::clone(&last), Some(before));
-        Ok(Some(last))
+        Ok(last)
     }
 
     /// All objects of a table that are in a namespace.
@@ -106,10 +126,12 @@ impl Changes {
             .into_iter()
             .filter(|object| !self.latest.contains_key(&(table, object.key.clone())))
             .collect();
-        let made = self.latest.values().filter_map(|index| self.made.get(*index));
-        let made = made.filter(|(of, entry)| {
-            *of == table && entry.object.key.namespace() == namespace
-        });
+        let made = self
+            .latest
+            .values()
+            .filter_map(|index| self.made.get(*index));
+        let made =
+            made.filter(|(of, entry)| *of == table && entry.object.key.namespace() == namespace);
         found.extend(made.filter_map(|(_, entry)| current(entry)));
         found
     }
@@ -118,8 +140,7 @@ impl Changes {
     pub(crate) fn owned_by(&self, uid: u128) -> Vec<(Table, Arc<Stored>)> {
         let committed = self.shared.read().owned_by(uid);
         let made = self.latest.keys().cloned();
-        let places: BTreeSet<(Table, Key)> =
-            committed.into_iter().chain(made).collect();
+        let places: BTreeSet<(Table, Key)> = committed.into_iter().chain(made).collect();
         let found = places.into_iter().filter_map(|(table, key)| {
             let object = self.get(table, &key)?;
             object.owners.contains(&uid).then_some((table, object))
@@ -127,31 +148,34 @@ impl Changes {
         found.collect()
     }
 
-    /// Whether an object of this identity is there.
-    pub(crate) fn has_uid(&self, uid: u128) -> bool {
+    /// The object of this identity.
+    pub(crate) fn by_uid(&self, uid: u128) -> Option<(Table, Arc<Stored>)> {
         let made = self.made.iter().find(|(_, entry)| entry.object.uid == uid);
         let made = made.map(|(table, entry)| (*table, entry.object.key.clone()));
-        let place = made.or_else(|| self.shared.read().by_uid(uid));
-        let object = place.and_then(|(table, key)| self.get(table, &key));
-        object.is_some_and(|object| object.uid == uid)
+        let (table, key) = made.or_else(|| self.shared.read().by_uid(uid))?;
+        let object = self.get(table, &key).filter(|object| object.uid == uid)?;
+        Some((table, object))
     }
 
     /// Does work that leaves nothing behind, whatever it says: what would be.
     pub(crate) fn without_trace<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let mark = self.made.len();
+        self.dry = true;
         let answer = work(self);
+        self.dry = false;
         self.undo(mark);
         answer
     }
 
     /// Does work; if it refuses, or fails, it has done nothing.
-    pub(super) fn attempt<T>(
+    pub(crate) fn attempt<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, Refused>,
     ) -> Result<T, Refused> {
         let mark = self.made.len();
         let answer = catch_unwind(AssertUnwindSafe(|| work(self)))
             .unwrap_or_else(|_| Err(Refused::internal("a write ended in a panic")));
+        self.dry = false;
         if answer.is_err() {
             self.undo(mark);
         }
@@ -209,14 +233,22 @@ pub(super) fn ended(
     now: i64,
 ) -> Result<Stored, Refused> {
     let mut object = before.value()?;
-    let body = dressed(&mut object, version)?;
+    let body = dressed(&mut object, Some(version))?;
     let key = before.key.clone();
     Ok(Stored::new(kind, key, version, now, &object, body))
 }
 
 /// Sets the version; gives the bytes.
-fn dressed(object: &mut Value, version: u64) -> Result<Bytes, Refused> {
-    object["metadata"]["resourceVersion"] = Value::String(version.to_string());
+fn dressed(object: &mut Value, version: Option<u64>) -> Result<Bytes, Refused> {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        match version {
+            Some(version) => {
+                let version = Value::String(version.to_string());
+                drop(metadata.insert("resourceVersion".to_owned(), version));
+            }
+            None => drop(metadata.remove("resourceVersion")),
+        }
+    }
     let body = serde_json::to_vec(object).map_err(Refused::internal)?;
     Ok(Bytes::from(body.into_boxed_slice()))
 }

@@ -37,7 +37,9 @@ impl Key {
     }
 
     pub(crate) fn namespace(&self) -> &str {
-        self.0.split_once('/').map_or("", |(namespace, _)| namespace)
+        self.0
+            .split_once('/')
+            .map_or("", |(namespace, _)| namespace)
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -82,7 +82,9 @@ impl Log {
 
     /// Changes after a version that is not below the floor.
     pub(super) fn after(&self, version: u64) -> impl DoubleEndedIterator<Item = &Arc<Entry>> {
-        let first = self.entries.partition_point(|entry| entry.version() <= version);
+        let first = self
+            .entries
+            .partition_point(|entry| entry.version() <= version);
         self.entries.range(first..)
     }
 }

@@ -68,12 +68,21 @@ impl Memory {
     }
 
     pub(super) fn owned_by(&self, uid: u128) -> Vec<(Table, Key)> {
-        self.owned.get(&uid).into_iter().flatten().cloned().collect()
+        self.owned
+            .get(&uid)
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect()
     }
 
     pub(super) fn list(&self, table: Table, part: Part<'_>) -> Vec<Arc<Stored>> {
         let objects = self.held(table).map(|held| range(&held.objects, part));
-        objects.into_iter().flatten().map(|(_, object)| Arc::clone(object)).collect()
+        objects
+            .into_iter()
+            .flatten()
+            .map(|(_, object)| Arc::clone(object))
+            .collect()
     }
 
     pub(super) fn list_at(
@@ -200,13 +209,18 @@ fn range<'a>(
         (None, Some(first)) => Bound::Included(first.as_str()),
         (None, None) => Bound::Unbounded,
     };
-    let inside = move |key: &Key| part.namespace.is_none_or(|wanted| key.namespace() == wanted);
+    let inside = move |key: &Key| {
+        part.namespace
+            .is_none_or(|wanted| key.namespace() == wanted)
+    };
     objects
         .range::<str, _>((start, Bound::Unbounded))
         .take_while(move |(key, _)| inside(key))
 }
 
 fn holds(part: Part<'_>, key: &Key) -> bool {
-    let inside = part.namespace.is_none_or(|wanted| key.namespace() == wanted);
+    let inside = part
+        .namespace
+        .is_none_or(|wanted| key.namespace() == wanted);
     inside && part.after.is_none_or(|after| key.text() > after)
 }

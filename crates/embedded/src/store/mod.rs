@@ -26,7 +26,7 @@ mod tests;
 pub(crate) use changes::Changes;
 pub(crate) use key::{Key, Table};
 pub(crate) use log::{Change, Entry};
-pub(crate) use object::Stored;
+pub(crate) use object::{Stored, parse_uid};
 
 use crate::kinds::{Kind, Kinds, Storage};
 use crate::status::Refused;
@@ -158,6 +158,11 @@ impl Store {
         self.shared.kinds.iter().position(same).map(Table::new)
     }
 
+    /// The kind of a table.
+    pub(crate) fn kind(&self, table: Table) -> Option<&Arc<Kind>> {
+        self.shared.kind(table)
+    }
+
     /// All tables and their kinds.
     pub(crate) fn tables(&self) -> impl Iterator<Item = (Table, &Arc<Kind>)> {
         let tables = self.shared.kinds.iter().enumerate();
@@ -218,11 +223,6 @@ impl Store {
     /// Tells when anything has changed.
     pub(crate) fn follow_all(&self) -> watch::Receiver<u64> {
         self.shared.version.subscribe()
-    }
-
-    /// The object that has this identity.
-    pub(crate) fn by_uid(&self, uid: u128) -> Option<(Table, Key)> {
-        self.shared.read().by_uid(uid)
     }
 
     /// Those that name it as an owner.

@@ -93,7 +93,9 @@ pub(crate) fn parse_uid(text: &str) -> Option<u128> {
     if digits.len() != 32 {
         return None;
     }
-    u128::from_str_radix(&digits, 16).ok().filter(|uid| *uid != 0)
+    u128::from_str_radix(&digits, 16)
+        .ok()
+        .filter(|uid| *uid != 0)
 }
 
 fn owners(metadata: &Value) -> Box<[u128]> {
@@ -104,7 +106,8 @@ fn owners(metadata: &Value) -> Box<[u128]> {
 
 fn labels(metadata: &Value) -> Box<[(Box<str>, Box<str>)]> {
     let labels = metadata["labels"].as_object();
-    let pair = |(key, value): (&String, &Value)| Some((key.as_str().into(), value.as_str()?.into()));
+    let pair =
+        |(key, value): (&String, &Value)| Some((key.as_str().into(), value.as_str()?.into()));
     labels.into_iter().flatten().filter_map(pair).collect()
 }
 

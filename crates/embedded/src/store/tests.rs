@@ -49,7 +49,7 @@ fn put(store: &Store, table: Table, name: &str, content: &str) -> u64 {
 fn remove(store: &Store, table: Table, name: &str) -> u64 {
     let key = Key::new("default", name);
     let removed = store.write(move |changes| changes.remove(table, &key));
-    wait(removed).unwrap().unwrap().version
+    wait(removed).unwrap().version
 }
 
 fn map(name: &str, content: &str) -> Value {
@@ -58,7 +58,10 @@ fn map(name: &str, content: &str) -> Value {
 
 fn names(objects: &[Arc<super::Stored>]) -> Vec<String> {
     let text = |object: &Arc<super::Stored>| {
-        let content = object.value().unwrap()["data"]["a"].as_str().unwrap().to_owned();
+        let content = object.value().unwrap()["data"]["a"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         format!("{}={content}", object.key.name())
     };
     objects.iter().map(text).collect()
@@ -72,7 +75,10 @@ fn versions_grow_by_one_and_are_in_the_objects() {
     assert_eq!(put(&store, maps, "a", "1"), 1001);
     assert_eq!(put(&store, maps, "b", "1"), 1002);
     let object = store.get(maps, &Key::new("default", "a")).unwrap();
-    assert_eq!(object.value().unwrap()["metadata"]["resourceVersion"], "1001");
+    assert_eq!(
+        object.value().unwrap()["metadata"]["resourceVersion"],
+        "1001"
+    );
     assert_eq!(store.version(), 1002);
 }
 
@@ -109,7 +115,10 @@ fn versions_that_were_skipped_at_a_start_are_not_known() {
     let (store, maps) = place.open(5000);
     assert_eq!(store.version(), 5000);
     assert!(store.changes(maps, last, 10).unwrap().0.is_empty());
-    assert!(store.changes(maps, 3000, 10).is_err(), "of a state that was lost");
+    assert!(
+        store.changes(maps, 3000, 10).is_err(),
+        "of a state that was lost"
+    );
     assert!(store.changes(maps, 5000, 10).is_ok());
     assert!(store.changes(maps, 5001, 10).is_err(), "not yet");
     assert!(store.changes(maps, 1, 10).is_err(), "before everything");
@@ -134,7 +143,10 @@ fn a_table_can_be_seen_as_it_was() {
         namespace: Some("default"),
         after: Some("default/b"),
     };
-    assert_eq!(names(&store.list_at(maps, part, then).unwrap()), ["d=1", "e=1"]);
+    assert_eq!(
+        names(&store.list_at(maps, part, then).unwrap()),
+        ["d=1", "e=1"]
+    );
     let (is, _) = store.list(maps, part);
     assert_eq!(names(&is), ["d=4"]);
 }
@@ -143,7 +155,13 @@ fn a_table_can_be_seen_as_it_was() {
 fn namespaces_are_apart_though_one_begins_like_another() {
     let place = Place::new("apart");
     let (store, maps) = place.open(1000);
-    for (namespace, name) in [("a", "x"), ("a-b", "x"), ("a.b", "x"), ("aa", "x"), ("a", "y")] {
+    for (namespace, name) in [
+        ("a", "x"),
+        ("a-b", "x"),
+        ("a.b", "x"),
+        ("aa", "x"),
+        ("a", "y"),
+    ] {
         let key = Key::new(namespace, name);
         let object = json!({"metadata": {}, "data": {"a": namespace}});
         wait(store.write(move |changes| changes.put(maps, &key, object))).unwrap();
@@ -175,9 +193,7 @@ fn whoever_refuses_has_done_nothing() {
     assert_eq!(store.version(), 1000);
     assert_eq!(put(&store, maps, "b", "1"), 1001);
     let dry = store.write(move |changes| {
-        changes.without_trace(|changes| {
-            changes.put(maps, &Key::new("default", "c"), map("c", "1"))
-        })
+        changes.without_trace(|changes| changes.put(maps, &Key::new("default", "c"), map("c", "1")))
     });
     assert_eq!(wait(dry).unwrap().version, 1002);
     assert_eq!(store.version(), 1001);
@@ -203,7 +219,10 @@ fn old_changes_are_forgotten_in_memory_and_on_disk() {
     assert!(rows < 30, "{rows} rows are left");
     let (store, maps) = place.open(1000);
     assert_eq!(names(&store.list(maps, Part::default()).0), ["a=small"]);
-    assert!(store.changes(maps, 1001, 10).is_err(), "also after a restart");
+    assert!(
+        store.changes(maps, 1001, 10).is_err(),
+        "also after a restart"
+    );
     assert_eq!(store.version(), last);
 }
 

@@ -79,8 +79,7 @@ impl Revision {
                 let value = serde_json::from_slice(&body)
                     .map_err(|error| format!("version {}: {error}", self.version))?;
                 let body = Bytes::from(body.into_boxed_slice());
-                let object =
-                    Stored::new(kind, self.key, self.version, self.written, &value, body);
+                let object = Stored::new(kind, self.key, self.version, self.written, &value, body);
                 let change = if before.is_some() {
                     Change::Modified
                 } else {
@@ -90,7 +89,10 @@ impl Revision {
             }
             (None, Some(before)) => {
                 let object = ended(kind, before, self.version, self.written);
-                (Change::Deleted, object.map_err(|refused| refused.to_string())?)
+                (
+                    Change::Deleted,
+                    object.map_err(|refused| refused.to_string())?,
+                )
             }
             // The end of an object that is forgotten already: nobody can ask for it.
             (None, None) => return Ok(()),

@@ -227,9 +227,8 @@ impl Disk {
         let mut starts = self
             .connection
             .prepare("SELECT last, first FROM starts ORDER BY first")?;
-        let rows = starts.query_map([], |row| {
-            Ok((unsigned(row.get(0)?), unsigned(row.get(1)?)))
-        })?;
+        let rows =
+            starts.query_map([], |row| Ok((unsigned(row.get(0)?), unsigned(row.get(1)?))))?;
         rows.collect::<Result<_, _>>().map(Gaps)
     }
 }

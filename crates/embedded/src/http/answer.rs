@@ -1,0 +1,240 @@
+//! What is sent back: a code, headers, and bytes that are there, that are put together while they
+//! are sent, or that come as things happen.
+
+use crate::pages::Page;
+use crate::status::Refused;
+use crate::store::Stored;
+use hyper::Response;
+use hyper::body::{Bytes, Frame, SizeHint};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, VARY, WARNING};
+use serde_json::Value;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// How much of a list is put together at a time.
+const PIECE: usize = 64 << 10;
+/// More warnings than these are not sent.
+const WARNINGS: usize = 16;
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    code: u16,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Body,
+}
+
+impl Answer {
+    /// JSON that is there.
+    pub(crate) fn bytes(code: u16, body: Bytes) -> Self {
+        Self {
+            code,
+            headers: vec![(CONTENT_TYPE, JSON)],
+            body: Body::Whole(Some(body)),
+        }
+    }
+
+    /// A value.
+    pub(crate) fn json(code: u16, value: &Value) -> Self {
+        Self::bytes(code, Bytes::from(value.to_string()))
+    }
+
+    /// Objects of a list, between the two parts of the list itself.
+    pub(crate) fn list(head: String, items: Vec<Arc<Stored>>, tail: &'static str) -> Self {
+        Self {
+            code: 200,
+            headers: vec![(CONTENT_TYPE, JSON)],
+            body: Body::List(List::new(head, items, tail)),
+        }
+    }
+
+    /// What comes through a channel, until that is closed.
+    pub(crate) fn stream(pieces: mpsc::Receiver<Bytes>) -> Self {
+        Self {
+            code: 200,
+            headers: vec![(CONTENT_TYPE, JSON)],
+            body: Body::Stream(pieces),
+        }
+    }
+
+    /// A document, or that the peer has it.
+    pub(crate) fn page(page: &Page, known: Option<&str>) -> Self {
+        let is_known = page.is(known);
+        let body = if is_known {
+            Bytes::new()
+        } else {
+            Bytes::from_owner(Arc::clone(&page.body))
+        };
+        let caching = if page.immutable {
+            "public, immutable, max-age=31536000"
+        } else {
+            "public"
+        };
+        let mut headers = vec![
+            (CONTENT_TYPE, HeaderValue::from_static(page.content_type)),
+            (CACHE_CONTROL, HeaderValue::from_static(caching)),
+            (VARY, HeaderValue::from_static("Accept")),
+        ];
+        if let Ok(tag) = HeaderValue::from_str(&page.etag) {
+            headers.push((ETAG, tag));
+        }
+        Self {
+            code: if is_known { 304 } else { 200 },
+            headers,
+            body: Body::Whole(Some(body)),
+        }
+    }
+
+    /// A word for whoever asks whether we are well.
+    pub(crate) fn text(code: u16, text: &'static str) -> Self {
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        Self {
+            code,
+            headers: vec![(CONTENT_TYPE, plain)],
+            body: Body::Whole(Some(Bytes::from_static(text.as_bytes()))),
+        }
+    }
+
+    /// With another content type.
+    #[must_use]
+    pub(crate) fn with_type(mut self, content_type: &'static str) -> Self {
+        self.headers.retain(|(name, _)| *name != CONTENT_TYPE);
+        let value = HeaderValue::from_static(content_type);
+        self.headers.push((CONTENT_TYPE, value));
+        self
+    }
+
+    /// With what the client's user should read.
+    #[must_use]
+    pub(crate) fn warned(mut self, warnings: &[String]) -> Self {
+        for warning in warnings.iter().take(WARNINGS) {
+            let text: String = warning.chars().filter(|c| !c.is_control()).collect();
+            let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+            if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
+                self.headers.push((WARNING, value));
+            }
+        }
+        self
+    }
+
+    pub(crate) fn code(&self) -> u16 {
+        self.code
+    }
+
+    pub(super) fn response(self) -> Response<Body> {
+        let mut response = Response::new(self.body);
+        *response.status_mut() = hyper::StatusCode::from_u16(self.code)
+            .unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        for (name, value) in self.headers {
+            let _ = headers.append(name, value);
+        }
+        if !headers.contains_key(CACHE_CONTROL) {
+            let private = HeaderValue::from_static("no-cache, private");
+            let _ = headers.insert(CACHE_CONTROL, private);
+        }
+        response
+    }
+}
+
+impl From<Refused> for Answer {
+    fn from(refused: Refused) -> Self {
+        Self::json(refused.code(), &refused.status())
+    }
+}
+
+/// The bytes of an answer.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// There.
+    Whole(Option<Bytes>),
+    /// Put together while it is sent.
+    List(List),
+    /// Coming.
+    Stream(mpsc::Receiver<Bytes>),
+}
+
+/// A list that is being sent.
+#[derive(Debug)]
+pub(crate) struct List {
+    head: String,
+    items: std::vec::IntoIter<Arc<Stored>>,
+    tail: &'static str,
+    first: bool,
+    left: u64,
+}
+
+impl List {
+    fn new(head: String, items: Vec<Arc<Stored>>, tail: &'static str) -> Self {
+        let bodies: usize = items.iter().map(|item| item.body.len()).sum();
+        let commas = items.len().saturating_sub(1);
+        let left = (head.len() + bodies + commas + tail.len()) as u64;
+        Self {
+            head,
+            items: items.into_iter(),
+            tail,
+            first: true,
+            left,
+        }
+    }
+
+    fn piece(&mut self) -> Option<Bytes> {
+        if self.left == 0 {
+            return None;
+        }
+        let mut piece = Vec::with_capacity(PIECE.min(usize::try_from(self.left).unwrap_or(PIECE)));
+        piece.append(&mut std::mem::take(&mut self.head).into_bytes());
+        while piece.len() < PIECE {
+            let Some(item) = self.items.next() else {
+                piece.extend_from_slice(self.tail.as_bytes());
+                self.tail = "";
+                break;
+            };
+            if !std::mem::take(&mut self.first) {
+                piece.push(b',');
+            }
+            piece.extend_from_slice(&item.body);
+        }
+        self.left = self.left.saturating_sub(piece.len() as u64);
+        Some(Bytes::from(piece))
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = match &mut *self {
+            Self::Whole(bytes) => Poll::Ready(bytes.take()),
+            Self::List(list) => Poll::Ready(list.piece()),
+            Self::Stream(pieces) => pieces.poll_recv(context),
+        };
+        next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
+            Self::List(list) => list.left == 0,
+            Self::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Self::List(list) => SizeHint::with_exact(list.left),
+            Self::Stream(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! From the bytes of a body to a value. Sees fields that are there twice, which a plain reader would
+//! silently take the last of.
+
+use crate::protobuf::{self, Unreadable};
+use crate::status::Refused;
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use std::fmt;
+
+/// More repeated fields than these are not listed.
+const REPEATED: usize = 32;
+
+/// A body that has been read.
+#[derive(Debug, Default)]
+pub(crate) struct Decoded {
+    pub(crate) value: Value,
+    /// The places of fields that are there more than once.
+    pub(crate) repeated: Vec<String>,
+}
+
+/// Reads a body by its media type; none is JSON.
+///
+/// # Errors
+/// The type is not understood, or the body is not of it.
+pub(crate) fn decode(media: Option<&str>, body: &[u8]) -> Result<Decoded, Refused> {
+    match media {
+        None | Some("application/json") => json(body),
+        Some("application/yaml" | "application/apply-patch+yaml") => {
+            json(body).or_else(|_| yaml(body))
+        }
+        Some("application/vnd.kubernetes.protobuf") => {
+            let value = protobuf::decode(body).map_err(|error| match error {
+                Unreadable::Kind { .. } => Refused::unsupported_media(error.to_string()),
+                Unreadable::Malformed(_) => Refused::bad_request(error.to_string()),
+            })?;
+            Ok(Decoded {
+                value,
+                repeated: Vec::new(),
+            })
+        }
+        Some(_) => Err(Refused::unsupported_media(
+            "the body of the request was in an unknown format - accepted media types include: \
+             application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        )),
+    }
+}
+
+fn json(body: &[u8]) -> Result<Decoded, Refused> {
+    let mut decoded = Decoded::default();
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let place = Place {
+        path: &mut String::new(),
+        repeated: &mut decoded.repeated,
+    };
+    let read = place.deserialize(&mut reader).and_then(|value| {
+        reader.end()?;
+        Ok(value)
+    });
+    let wrong = |error| format!("the body of the request is not valid JSON: {error}");
+    decoded.value = read.map_err(|error| Refused::bad_request(wrong(error)))?;
+    Ok(decoded)
+}
+
+fn yaml(body: &[u8]) -> Result<Decoded, Refused> {
+    let wrong = |error| format!("error decoding YAML: {error}");
+    let value =
+        serde_yaml_ng::from_slice(body).map_err(|error| Refused::bad_request(wrong(error)))?;
+    Ok(Decoded {
+        value,
+        repeated: Vec::new(),
+    })
+}
+
+/// Where the reader is.
+struct Place<'a> {
+    path: &'a mut String,
+    repeated: &'a mut Vec<String>,
+}
+
+impl Place<'_> {
+    /// Reads what is one step further down.
+    fn below<T>(&mut self, step: &str, read: impl FnOnce(Place<'_>) -> T) -> T {
+        let length = self.path.len();
+        self.path.push_str(step);
+        let value = read(Place {
+            path: self.path,
+            repeated: self.repeated,
+        });
+        self.path.truncate(length);
+        value
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Place<'_> {
+    type Value = Value;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Place<'_> {
+    type Value = Value;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("any JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut reader: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        loop {
+            let step = format!("[{}]", items.len());
+            let item = self.below(&step, |place| reader.next_element_seed(place))?;
+            match item {
+                Some(item) => items.push(item),
+                None => return Ok(Value::Array(items)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut reader: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(name) = reader.next_key::<String>()? {
+            let dot = if self.path.is_empty() { "" } else { "." };
+            let step = format!("{dot}{name}");
+            let value = self.below(&step, |place| reader.next_value_seed(place))?;
+            if fields.insert(name, value).is_some() && self.repeated.len() < REPEATED {
+                self.repeated.push(format!("{}{step}", self.path));
+            }
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode;
+    use serde_json::json;
+
+    #[test]
+    fn a_field_that_is_there_twice_is_seen() {
+        let body = br#"{"a": 1, "spec": {"x": [{"y": 1, "y": 2}], "z": 1, "z": {"q": null}}}"#;
+        let decoded = decode(None, body).unwrap();
+        let value = json!({"a": 1, "spec": {"x": [{"y": 2}], "z": {"q": null}}});
+        assert_eq!(decoded.value, value);
+        assert_eq!(decoded.repeated, ["spec.x[0].y", "spec.z"]);
+    }
+
+    #[test]
+    fn what_is_applied_may_be_yaml() {
+        let body = b"kind: A\nspec:\n- x: 1\n";
+        let decoded = decode(Some("application/apply-patch+yaml"), body).unwrap();
+        assert_eq!(decoded.value, json!({"kind": "A", "spec": [{"x": 1}]}));
+        assert_eq!(decode(None, body).unwrap_err().code(), 400);
+        assert_eq!(decode(Some("text/html"), body).unwrap_err().code(), 415);
+    }
+
+    #[test]
+    fn hostile_bodies_are_refused() {
+        let deep = "[".repeat(100_000);
+        let bomb = "a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\n\
+                    c: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c]\n\
+                    e: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e]\n\
+                    g: &g [*f,*f,*f,*f,*f,*f,*f,*f]\nh: [*g,*g,*g,*g,*g,*g,*g,*g]\n";
+        for body in [
+            &b"\xff\xfe"[..],
+            b"{",
+            b"{}x",
+            b"",
+            deep.as_bytes(),
+            bomb.as_bytes(),
+        ] {
+            for media in [
+                "application/json",
+                "application/apply-patch+yaml",
+                "application/vnd.kubernetes.protobuf",
+            ] {
+                let empty_yaml = body.is_empty() && media.contains("yaml");
+                let decoded = decode(Some(media), body);
+                assert!(decoded.is_err() || empty_yaml, "{media} {}", body.len());
+            }
+        }
+    }
+}

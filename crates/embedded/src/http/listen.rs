@@ -1,0 +1,183 @@
+//! Listeners and connections: who may connect, how many at a time, how they end.
+
+use super::patient::Patient;
+use super::serve::{Front, handle};
+use crate::reviews::User;
+use crate::stop::Stop;
+use crate::tls;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+/// How long requests may go on when the server ends.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// A connection that cannot be accepted (no descriptors left) is tried again after this.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// What is listened on.
+pub(crate) struct Listening {
+    pub(crate) tcp: Vec<TcpListener>,
+    pub(crate) tls: TlsAcceptor,
+    pub(crate) unix: Option<UnixListener>,
+}
+
+/// Serves until told to stop, and then until all connections are gone.
+pub(crate) async fn listen(listening: Listening, front: Arc<Front>, stop: Stop) {
+    let slots = Arc::new(Semaphore::new(front.limits.connections));
+    let door = Arc::new(Door { front, slots, stop });
+    let Listening { tcp, tls, unix } = listening;
+    let unix = async {
+        if let Some(unix) = unix {
+            accept(
+                &door,
+                || async { Ok(unix.accept().await?.0) },
+                |door, stream| door.unix(stream),
+            )
+            .await;
+        }
+    };
+    let mut all = JoinSet::new();
+    for listener in tcp {
+        let (door, tls) = (Arc::clone(&door), tls.clone());
+        let _ = all.spawn(async move {
+            accept(
+                &door,
+                || async { Ok(listener.accept().await?.0) },
+                |door, stream| door.tcp(stream, tls.clone()),
+            )
+            .await;
+        });
+    }
+    unix.await;
+    door.stop.said().await;
+    while all.join_next().await.is_some() {}
+    let all = u32::try_from(door.front.limits.connections).unwrap_or(u32::MAX);
+    let _ = timeout(2 * FAREWELL, door.slots.acquire_many(all)).await;
+}
+
+/// What every connection needs.
+struct Door {
+    front: Arc<Front>,
+    slots: Arc<Semaphore>,
+    stop: Stop,
+}
+
+/// Takes connections until told to stop; each is a task of its own.
+async fn accept<S, A, F>(door: &Arc<Door>, next: impl Fn() -> A, serve: impl Fn(Arc<Door>, S) -> F)
+where
+    A: Future<Output = std::io::Result<S>>,
+    F: Future<Output = ()> + Send + 'static,
+{
+    loop {
+        let accepted = tokio::select! {
+            accepted = next() => accepted,
+            () = door.stop.said() => return,
+        };
+        let stream = match accepted {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(AGAIN).await;
+                continue;
+            }
+        };
+        let Ok(slot) = Arc::clone(&door.slots).try_acquire_owned() else {
+            tracing::warn!("too many connections: one is closed");
+            continue;
+        };
+        let served = serve(Arc::clone(door), stream);
+        let _ = tokio::spawn(async move {
+            served.await;
+            drop(slot);
+        });
+    }
+}
+
+impl Door {
+    async fn tcp(self: Arc<Self>, stream: TcpStream, tls: TlsAcceptor) {
+        let _ = stream.set_nodelay(true);
+        let limits = &self.front.limits;
+        let stream = Patient::new(stream, limits.stalled);
+        let stream = match timeout(limits.handshake, tls.accept(stream)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a TLS handshake failed");
+                return;
+            }
+            Err(_) => {
+                tracing::debug!("a TLS handshake took too long");
+                return;
+            }
+        };
+        let certificates = stream.get_ref().1.peer_certificates();
+        let user = certificates.and_then(|chain| tls::user(chain.first()?));
+        self.serve(stream, user.map(Arc::new)).await;
+    }
+
+    async fn unix(self: Arc<Self>, stream: UnixStream) {
+        let uid = stream.peer_cred().map(|peer| peer.uid());
+        let user = match uid {
+            Ok(uid) if uid == 0 || uid == self.front.own_uid => User {
+                name: format!("unix:{uid}"),
+                groups: vec![
+                    "system:masters".to_owned(),
+                    "system:authenticated".to_owned(),
+                ],
+                uid: uid.to_string(),
+            },
+            Ok(uid) => {
+                tracing::warn!(uid, "somebody else on the socket is sent away");
+                return self.serve(stream, None).await;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot see who is on the socket");
+                return;
+            }
+        };
+        let stream = Patient::new(stream, self.front.limits.stalled);
+        self.serve(stream, Some(Arc::new(user))).await;
+    }
+
+    async fn serve<S>(self: Arc<Self>, stream: S, user: Option<Arc<User>>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let limits = &self.front.limits;
+        let idle = match user {
+            Some(_) => limits.idle,
+            None => limits.idle_stranger,
+        };
+        let front = Arc::clone(&self.front);
+        let service = service_fn(move |request| {
+            let (front, user) = (Arc::clone(&front), user.clone());
+            async move { Ok::<_, Infallible>(handle(&front, user, request).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(idle)
+            .max_buf_size(limits.head)
+            .max_headers(64)
+            .half_close(false)
+            .serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.stop.said() => {
+                connection.as_mut().graceful_shutdown();
+                timeout(FAREWELL, connection).await.unwrap_or(Ok(()))
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection ended");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! A connection that is given up when its peer takes nothing for too long.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+/// Passes everything on; a write that makes no progress for `patience` fails.
+pub(super) struct Patient<S> {
+    inner: S,
+    patience: Duration,
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    pub(super) fn new(inner: S, patience: Duration) -> Self {
+        Self {
+            inner,
+            patience,
+            waiting: None,
+        }
+    }
+
+    /// Progress ends the wait, none begins it, and too much of it is an error.
+    fn judge<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.waiting = None;
+            return written;
+        }
+        let patience = self.patience;
+        let waiting = self
+            .waiting
+            .get_or_insert_with(|| Box::pin(sleep(patience)));
+        match waiting.as_mut().poll(context) {
+            Poll::Ready(()) => {
+                let error = "the peer takes nothing";
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, error)))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write(context, bytes);
+        self.judge(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write_vectored(context, pieces);
+        self.judge(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.inner).poll_flush(context);
+        self.judge(context, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let closed = Pin::new(&mut self.inner).poll_shutdown(context);
+        self.judge(context, closed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Patient;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    fn run(future: impl Future<Output = ()>) {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_time().build().unwrap().block_on(future);
+    }
+
+    #[test]
+    fn a_peer_that_takes_nothing_is_given_up() {
+        run(async {
+            let (ours, _theirs) = duplex(8);
+            let mut ours = Patient::new(ours, Duration::from_millis(50));
+            let error = ours.write_all(&[0; 64]).await.unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+        });
+    }
+
+    #[test]
+    fn a_slow_peer_is_not() {
+        run(async {
+            let (ours, mut theirs) = duplex(8);
+            let mut ours = Patient::new(ours, Duration::from_millis(400));
+            let reader = tokio::spawn(async move {
+                let mut byte = [0; 8];
+                for _ in 0..8 {
+                    tokio::time::sleep(Duration::from_millis(60)).await;
+                    theirs.read_exact(&mut byte).await.unwrap();
+                }
+            });
+            ours.write_all(&[0; 64]).await.unwrap();
+            reader.await.unwrap();
+        });
+    }
+}

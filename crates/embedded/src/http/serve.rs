@@ -1,0 +1,61 @@
+//! One request: read, known, answered.
+
+use super::Limits;
+use super::answer::{Answer, Body};
+use super::request::Request;
+use crate::reviews::User;
+use crate::status::Refused;
+use crate::verbs::Api;
+use hyper::body::Incoming;
+use hyper::{Method, Response};
+use std::sync::Arc;
+
+/// What stands behind every connection.
+pub(crate) struct Front {
+    pub(crate) api: Arc<Api>,
+    pub(crate) limits: Limits,
+    /// Who we are; the same may use the socket.
+    pub(crate) own_uid: u32,
+}
+
+/// Answers a request; refusals are answers too.
+pub(super) async fn handle(
+    front: &Front,
+    user: Option<Arc<User>>,
+    request: hyper::Request<Incoming>,
+) -> Response<Body> {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let answer = answer(front, user, request)
+        .await
+        .unwrap_or_else(Answer::from);
+    tracing::debug!(%method, path, code = answer.code(), "answered");
+    answer.response()
+}
+
+async fn answer(
+    front: &Front,
+    user: Option<Arc<User>>,
+    request: hyper::Request<Incoming>,
+) -> Result<Answer, Refused> {
+    let path = request.uri().path();
+    if let Some(answer) = open_to_all(request.method(), path) {
+        return Ok(answer);
+    }
+    let user = user.ok_or_else(Refused::unauthorized)?;
+    let request = Request::read(request, user, &front.limits).await?;
+    front.api.answer(request).await
+}
+
+/// What needs no name: whether the server is there, and which it is.
+fn open_to_all(method: &Method, path: &str) -> Option<Answer> {
+    if *method != Method::GET {
+        return None;
+    }
+    match path {
+        "/healthz" | "/livez" | "/readyz" | "/readyz/ping" | "/healthz/ping" | "/livez/ping" => {
+            Some(Answer::text(200, "ok"))
+        }
+        "/version" | "/version/" => Some(Answer::json(200, &crate::version::version())),
+        _ => None,
+    }
+}

@@ -1,0 +1,51 @@
+//! What every server has from its first start: namespaces, and the definitions of its own kinds.
+
+use crate::status::Refused;
+use crate::verbs::{Api, Subject, plant as make};
+use crate::{crds, store};
+use serde_json::json;
+use std::sync::Arc;
+
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Makes what is missing.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) async fn plant(api: &Arc<Api>) -> Result<(), Refused> {
+    let (table, kind) = api.namespaces();
+    let kind = Arc::clone(kind);
+    let definitions = api
+        .kinds
+        .get("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    let definitions = definitions.and_then(|kind| Some((api.store.table(kind)?, Arc::clone(kind))));
+    let writer = Arc::clone(api);
+    let planted = api.store.write(move |changes| {
+        for name in NAMESPACES {
+            let key = store::Key::new("", name);
+            if changes.get(table, &key).is_none() {
+                let object = json!({
+                    "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
+                });
+                let subject = Subject::stored(&kind, table, &key);
+                let _ = make(&writer, changes, &subject, object)?;
+            }
+        }
+        let Some((table, kind)) = definitions else {
+            return Ok(());
+        };
+        for definition in crds::served(&writer.kinds) {
+            let name = definition["metadata"]["name"]
+                .as_str()
+                .unwrap_or("")
+                .to_owned();
+            let key = store::Key::new("", &name);
+            if changes.get(table, &key).is_none() {
+                let subject = Subject::stored(&kind, table, &key);
+                let _ = make(&writer, changes, &subject, definition)?;
+            }
+        }
+        Ok(())
+    });
+    planted.await
+}

@@ -1,0 +1,328 @@
+//! The server as a whole: brings the parts up in order, and down again.
+
+use crate::http::{Front, Listening, listen};
+use crate::options::Options;
+use crate::stop::{Stop, Stopper};
+use crate::store::{Store, StoreError};
+use crate::tls::{self, Authority, Kubeconfig, TlsError, write_private};
+use crate::verbs::Api;
+use crate::{clock, collect, seed};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Certificates.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A file or directory.
+    #[error("cannot use {path}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// An address or a socket.
+    #[error("cannot listen on {place}")]
+    Listen {
+        /// Which.
+        place: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// No threads.
+    #[error("cannot start the server's threads")]
+    Threads(#[source] io::Error),
+    /// The namespaces that every server has cannot be made.
+    #[error("cannot write the first objects: {0}")]
+    Seed(crate::status::Refused),
+    /// The kinds that were handed in are not enough.
+    #[error("a server needs the builtin kinds")]
+    Kinds,
+}
+
+/// A server that runs, on threads of its own. Dropping it stops it.
+pub struct Server {
+    address: SocketAddr,
+    kubeconfig: PathBuf,
+    url: String,
+    authority: Authority,
+    stop: Stopper,
+    version: watch::Receiver<u64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts a server; it answers when this returns.
+    ///
+    /// # Errors
+    /// Something of it cannot be had; the error says what.
+    pub fn start(mut options: Options) -> Result<Self, StartError> {
+        make_directory(&options.dir)?;
+        let file = options.dir.join("store.db");
+        let store = Store::open(&file, &options.kinds, clock::milliseconds())?;
+        let version = store.follow_all();
+        let authority = Authority::open(&options.dir)?;
+        let listener = bind(options.listen)?;
+        let address = listener.local_addr().map_err(|source| StartError::Listen {
+            place: options.listen.to_string(),
+            source,
+        })?;
+        let tls = tls::acceptor(&authority, &names(&options, address))?;
+        options.listeners.push(listener);
+        let (stop, stopped) = Stopper::new();
+        let mut server = Self {
+            address,
+            kubeconfig: options.dir.join("kubeconfig"),
+            url: url(address),
+            authority,
+            stop,
+            version,
+            thread: None,
+        };
+        let (tell, told) = mpsc::channel();
+        let serving = Serving {
+            options,
+            store,
+            tls,
+            stopped,
+        };
+        // A thread of its own: whoever calls may be in the middle of another runtime.
+        let thread = std::thread::Builder::new()
+            .name("embedded-main".to_owned())
+            .spawn(move || serving.run(&tell))
+            .map_err(StartError::Threads)?;
+        server.thread = Some(thread);
+        let ended = |_| StartError::Threads(io::Error::other("the server ended as it began"));
+        told.recv().map_err(ended)??;
+        let text = server.kubeconfig_for("admin", "system:masters")?;
+        let path = &server.kubeconfig;
+        write_private(path, &text).map_err(|source| StartError::File {
+            path: path.clone(),
+            source,
+        })?;
+        tracing::info!(%address, kubeconfig = %path.display(), "the embedded API is served");
+        Ok(server)
+    }
+
+    /// Where TLS is spoken.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The file with which clients may do everything; only its owner can read it.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The text of a kubeconfig for another client, with a certificate of its own, by the server's
+    /// own address.
+    ///
+    /// # Errors
+    /// The name cannot be in a certificate.
+    pub fn kubeconfig_for(&self, user: &str, group: &str) -> Result<String, TlsError> {
+        self.kubeconfig_at(&self.url, user, group)
+    }
+
+    /// The same for a client that calls the server by another address, which must be among
+    /// [`Options::names`].
+    ///
+    /// # Errors
+    /// The name cannot be in a certificate.
+    pub fn kubeconfig_at(&self, url: &str, user: &str, group: &str) -> Result<String, TlsError> {
+        let (certificate, key) = self.authority.client(user, group)?;
+        let kubeconfig = Kubeconfig {
+            server: url,
+            authority: &self.authority.pem(),
+            user,
+            certificate: &certificate,
+            key: &key,
+        };
+        Ok(kubeconfig.text())
+    }
+
+    /// The newest version.
+    pub fn version(&self) -> u64 {
+        *self.version.borrow()
+    }
+
+    /// Stops: requests that are being answered are given a moment, watches end, everything that was
+    /// answered is on the disk.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.stop.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What the server's main thread has.
+struct Serving {
+    options: Options,
+    store: Store,
+    tls: TlsAcceptor,
+    stopped: Stop,
+}
+
+impl Serving {
+    /// Runs until told to stop; `tell` is told when it answers, or why it does not.
+    fn run(self, tell: &mpsc::Sender<Result<(), StartError>>) {
+        let runtime = match runtime(self.options.threads) {
+            Ok(runtime) => runtime,
+            Err(error) => return drop(tell.send(Err(StartError::Threads(error)))),
+        };
+        let ended = runtime.block_on(self.serve(tell));
+        if let Err(error) = ended {
+            let _ = tell.send(Err(error));
+        }
+        runtime.shutdown_timeout(Duration::from_secs(1));
+    }
+
+    async fn serve(self, tell: &mpsc::Sender<Result<(), StartError>>) -> Result<(), StartError> {
+        let options = self.options;
+        let own_uid = own_uid(&options.dir)?;
+        let api = Api::new(
+            self.store,
+            options.kinds,
+            options.validator,
+            options.pods_wait,
+            self.stopped.clone(),
+        );
+        let api = Arc::new(api.ok_or(StartError::Kinds)?);
+        seed::plant(&api).await.map_err(StartError::Seed)?;
+        let tcp: Result<Vec<_>, _> = options.listeners.into_iter().map(adopt).collect();
+        let listening = Listening {
+            tcp: tcp?,
+            tls: self.tls,
+            unix: options.unix.as_deref().map(bind_unix).transpose()?,
+        };
+        let front = Arc::new(Front {
+            api: Arc::clone(&api),
+            limits: options.limits,
+            own_uid,
+        });
+        let _ = tell.send(Ok(()));
+        let collector = tokio::spawn(collect::run(Arc::clone(&api)));
+        listen(listening, front, self.stopped).await;
+        let _ = collector.await;
+        api.store.close();
+        if let Some(path) = &options.unix {
+            let _ = std::fs::remove_file(path);
+        }
+        Ok(())
+    }
+}
+
+fn runtime(threads: usize) -> io::Result<Runtime> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if threads == 0 {
+        processors.min(4)
+    } else {
+        threads
+    };
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .thread_name("embedded")
+        .enable_all()
+        .build()
+}
+
+fn make_directory(path: &Path) -> Result<(), StartError> {
+    let made = std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path);
+    made.map_err(|source| StartError::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Who we are, as files that we make say.
+fn own_uid(directory: &Path) -> Result<u32, StartError> {
+    let path = PathBuf::from("/proc/self");
+    let found = std::fs::metadata(&path).or_else(|_| std::fs::metadata(directory));
+    let found = found.map_err(|source| StartError::File { path, source })?;
+    Ok(found.uid())
+}
+
+fn bind(address: SocketAddr) -> Result<std::net::TcpListener, StartError> {
+    std::net::TcpListener::bind(address).map_err(|source| StartError::Listen {
+        place: address.to_string(),
+        source,
+    })
+}
+
+fn adopt(listener: std::net::TcpListener) -> Result<TcpListener, StartError> {
+    let adopted = listener
+        .set_nonblocking(true)
+        .and_then(|()| TcpListener::from_std(listener));
+    adopted.map_err(|source| StartError::Listen {
+        place: "a socket that was handed in".to_owned(),
+        source,
+    })
+}
+
+/// The store's lock is ours: a socket that is there already is left over.
+fn bind_unix(path: &Path) -> Result<UnixListener, StartError> {
+    let failed = |source| StartError::Listen {
+        place: path.display().to_string(),
+        source,
+    };
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    let private = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(path, private).map_err(failed)?;
+    Ok(listener)
+}
+
+/// By what names clients may call the server.
+fn names(options: &Options, address: SocketAddr) -> Vec<String> {
+    let usual = ["localhost", "127.0.0.1", "::1", "plexus"].map(str::to_owned);
+    let mut names: Vec<String> = usual.into();
+    if !address.ip().is_unspecified() {
+        names.push(address.ip().to_string());
+    }
+    names.extend(options.names.iter().cloned());
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// What is everywhere is here too.
+fn url(address: SocketAddr) -> String {
+    let ip = match address.ip() {
+        ip if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        ip => ip,
+    };
+    format!("https://{}", SocketAddr::new(ip, address.port()))
+}

@@ -1,0 +1,30 @@
+//! The word that the server is to end, for everyone who waits for something else.
+
+use tokio::sync::watch;
+
+/// Says it.
+pub(crate) struct Stopper(watch::Sender<bool>);
+
+impl Stopper {
+    pub(crate) fn new() -> (Self, Stop) {
+        let (say, hear) = watch::channel(false);
+        (Self(say), Stop(hear))
+    }
+
+    pub(crate) fn stop(&self) {
+        let _ = self.0.send_replace(true);
+    }
+}
+
+/// Hears it.
+#[derive(Clone)]
+pub(crate) struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    /// Returns when it has been said.
+    pub(crate) async fn said(&self) {
+        let mut hear = self.0.clone();
+        // Whoever could say it is gone: that says it too.
+        drop(hear.wait_for(|stop| *stop).await);
+    }
+}

@@ -1,0 +1,329 @@
+//! DELETE, of one object or of many: at once, or when all who have asked to be waited for are done.
+
+use super::change::waits;
+use super::intent::Intent;
+use super::list::Selection;
+use super::subject::Subject;
+use super::{Api, identity};
+use crate::clock;
+use crate::http::{Answer, Request, decode};
+use crate::status::{Cause, Refused};
+use crate::store::{self, Changes, Stored};
+use crate::table::{self, Form};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+pub(crate) const ORPHAN: &str = "orphan";
+/// How long a pod has to end if nobody says.
+const POD_GRACE: i64 = 30;
+/// Namespaces that stay.
+const KEPT: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// What becomes of those that an object owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// They go after it.
+    Background,
+    /// They go before it.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+/// How an object is to end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ending {
+    policy: Option<Policy>,
+    grace: Option<i64>,
+    uid: Option<String>,
+    version: Option<String>,
+    dry_run: bool,
+}
+
+impl Ending {
+    /// With a policy, and nothing else.
+    pub(crate) fn by(policy: Policy) -> Self {
+        Self {
+            policy: Some(policy),
+            ..Self::default()
+        }
+    }
+
+    fn of(request: &Request) -> Result<Self, Refused> {
+        let body = if request.body.is_empty() {
+            Value::Null
+        } else {
+            decode(request.media().as_deref(), &request.body)?.value
+        };
+        let query = &request.query;
+        let dry_run = Intent::of(request, "DeleteOptions")?.dry_run
+            || body["dryRun"].as_array().is_some_and(|all| !all.is_empty());
+        let said = body["propagationPolicy"].as_str();
+        let policy = match said.or_else(|| query.get("propagationPolicy")) {
+            None | Some("") => None,
+            Some("Background") => Some(Policy::Background),
+            Some("Foreground") => Some(Policy::Foreground),
+            Some("Orphan") => Some(Policy::Orphan),
+            Some(other) => {
+                let why = "must be one of Background, Foreground, Orphan";
+                return Err(options(Cause::invalid(
+                    "propagationPolicy",
+                    &other.into(),
+                    why,
+                )));
+            }
+        };
+        let orphan = body["orphanDependents"].as_bool();
+        let orphan = orphan.map(|orphan| {
+            if orphan {
+                Policy::Orphan
+            } else {
+                Policy::Background
+            }
+        });
+        let grace = match &body["gracePeriodSeconds"] {
+            Value::Null => query
+                .number("gracePeriodSeconds")?
+                .and_then(|grace| i64::try_from(grace).ok()),
+            value => Some(value.as_i64().filter(|grace| *grace >= 0).ok_or_else(|| {
+                let why = "must be greater than or equal to 0";
+                options(Cause::invalid("gracePeriodSeconds", value, why))
+            })?),
+        };
+        let precondition = |field: &str| {
+            let text = body["preconditions"][field].as_str();
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        Ok(Self {
+            policy: policy.or(orphan),
+            grace,
+            uid: precondition("uid"),
+            version: precondition("resourceVersion"),
+            dry_run,
+        })
+    }
+
+    fn check(&self, subject: &Subject, object: &Value) -> Result<(), Refused> {
+        let conflict = |why: String| Refused::conflict(&subject.kind, &subject.name, why);
+        let uid = identity::text(object, "uid");
+        if let Some(wanted) = self.uid.as_deref().filter(|wanted| *wanted != uid) {
+            return Err(conflict(format!(
+                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+            )));
+        }
+        let version = identity::text(object, "resourceVersion");
+        if let Some(wanted) = self.version.as_deref().filter(|wanted| *wanted != version) {
+            return Err(conflict(format!(
+                "the ResourceVersion in the precondition ({wanted}) does not match the \
+                 ResourceVersion in record ({version}). The object might have been modified"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// An object, ended or ending.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Gone(Arc<Stored>),
+    Remains(Arc<Stored>),
+}
+
+pub(super) async fn delete(
+    api: &Arc<Api>,
+    subject: Subject,
+    request: &Request,
+    form: Form,
+) -> Result<Answer, Refused> {
+    let ending = Ending::of(request)?;
+    let (writer, of) = (Arc::clone(api), subject.clone());
+    let ended = api.store.write(move |changes| {
+        if ending.dry_run {
+            return changes.without_trace(|changes| end(&writer, changes, &of, &ending));
+        }
+        end(&writer, changes, &of, &ending)
+    });
+    match ended.await? {
+        Ended::Remains(object) => subject.answer(200, &object, form),
+        Ended::Gone(object) if subject.kind.core && subject.kind.kind == "Pod" => {
+            subject.answer(200, &object, form)
+        }
+        Ended::Gone(object) => {
+            let object = object.value()?;
+            let mut details = json!({
+                "name": subject.name, "kind": subject.kind.plural,
+                "uid": object["metadata"]["uid"],
+            });
+            if !subject.kind.group.is_empty() {
+                details["group"] = subject.kind.group.clone().into();
+            }
+            let status = json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                "details": details,
+            });
+            Ok(Answer::json(200, &status))
+        }
+    }
+}
+
+/// All that are selected.
+pub(super) async fn all(
+    api: &Arc<Api>,
+    subject: Subject,
+    request: &Request,
+) -> Result<Answer, Refused> {
+    let ending = Ending::of(request)?;
+    let selection = Selection::of(&subject, request)?;
+    let (writer, of) = (Arc::clone(api), subject.clone());
+    let ended = api.store.write(move |changes| {
+        if ending.dry_run {
+            return changes
+                .without_trace(|changes| end_all(&writer, changes, &of, &selection, &ending));
+        }
+        end_all(&writer, changes, &of, &selection, &ending)
+    });
+    let (ended, version) = ended.await?;
+    let shown: Result<Vec<Value>, Refused> = ended
+        .iter()
+        .map(|object| Ok(subject.outward(object.value()?)))
+        .collect();
+    let metadata = json!({"resourceVersion": version.to_string()});
+    let list = table::list(
+        &subject.kind,
+        Form::Whole,
+        metadata,
+        &shown?,
+        clock::seconds(),
+    );
+    Ok(Answer::json(200, &list))
+}
+
+fn end_all(
+    api: &Api,
+    changes: &mut Changes,
+    subject: &Subject,
+    selection: &Selection,
+    ending: &Ending,
+) -> Result<(Vec<Arc<Stored>>, u64), Refused> {
+    let part = store::Part {
+        namespace: Some(subject.namespace.as_str()).filter(|namespace| !namespace.is_empty()),
+        after: None,
+    };
+    let (found, version) = api.store.list(subject.table, part);
+    let mut ended = Vec::new();
+    for object in found {
+        // Somebody before us in this turn may have removed or changed it.
+        let Some(object) = changes.get(subject.table, &object.key) else {
+            continue;
+        };
+        if !selection.has(subject, &object) {
+            continue;
+        }
+        let mut one = subject.clone();
+        one.namespace = object.key.namespace().to_owned();
+        one.name = object.key.name().to_owned();
+        ended.push(match end(api, changes, &one, ending)? {
+            Ended::Gone(object) | Ended::Remains(object) => object,
+        });
+    }
+    Ok((ended, version))
+}
+
+/// Ends an object, or marks it as ending.
+///
+/// # Errors
+/// It is not there, another one, or one that stays.
+pub(crate) fn end(
+    api: &Api,
+    changes: &mut Changes,
+    subject: &Subject,
+    ending: &Ending,
+) -> Result<Ended, Refused> {
+    let key = subject.key();
+    let live = changes.get(subject.table, &key);
+    let live = live.ok_or_else(|| subject.not_found())?;
+    let before = live.value()?;
+    ending.check(subject, &before)?;
+    let kind = &subject.stored;
+    let is = |name: &str| kind.core && kind.kind == name;
+    if is("Namespace") && KEPT.contains(&subject.name.as_str()) {
+        let why = "this namespace may not be deleted";
+        return Err(Refused::forbidden(&subject.kind, &subject.name, why));
+    }
+    let grace = if api.pods_wait && is("Pod") {
+        pod_grace(&before, ending.grace)
+    } else {
+        0
+    };
+    let mut after = before.clone();
+    set_policy(&mut after, ending.policy);
+    let was = &before["metadata"]["deletionGracePeriodSeconds"];
+    let shorter = was.as_i64().is_none_or(|was| grace < was);
+    if !live.dying || shorter {
+        let end = clock::rfc3339(changes.now() + grace);
+        after["metadata"]["deletionTimestamp"] = end.into();
+        after["metadata"]["deletionGracePeriodSeconds"] = grace.into();
+    }
+    if !live.dying && kind.has_generation {
+        let generation = before["metadata"]["generation"].as_i64().unwrap_or(0);
+        after["metadata"]["generation"] = (generation + 1).into();
+    }
+    if is("Namespace") {
+        after["status"]["phase"] = "Terminating".into();
+    }
+    if after == before {
+        return Ok(Ended::Remains(live));
+    }
+    if waits(&after) {
+        return changes.put(subject.table, &key, after).map(Ended::Remains);
+    }
+    changes.remove(subject.table, &key).map(Ended::Gone)
+}
+
+/// What becomes of the owned is a finalizer that the collector takes away.
+fn set_policy(object: &mut Value, policy: Option<Policy>) {
+    let Some(policy) = policy else {
+        return;
+    };
+    let metadata = &mut object["metadata"];
+    let old = metadata["finalizers"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let ours = |finalizer: &Value| finalizer == FOREGROUND || finalizer == ORPHAN;
+    let mut new: Vec<Value> = old
+        .into_iter()
+        .filter(|finalizer| !ours(finalizer))
+        .collect();
+    match policy {
+        Policy::Background => {}
+        Policy::Foreground => new.push(FOREGROUND.into()),
+        Policy::Orphan => new.push(ORPHAN.into()),
+    }
+    if new.is_empty() {
+        let _ = metadata
+            .as_object_mut()
+            .and_then(|metadata| metadata.remove("finalizers"));
+    } else {
+        metadata["finalizers"] = Value::Array(new);
+    }
+}
+
+/// A pod that is on a node and has not ended is given time.
+fn pod_grace(pod: &Value, asked: Option<i64>) -> i64 {
+    let on_a_node = pod["spec"]["nodeName"]
+        .as_str()
+        .is_some_and(|node| !node.is_empty());
+    let ended = ["Succeeded", "Failed"].contains(&pod["status"]["phase"].as_str().unwrap_or(""));
+    if !on_a_node || ended {
+        return 0;
+    }
+    let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
+    asked.or(own).unwrap_or(POD_GRACE).max(0)
+}
+
+fn options(cause: Cause) -> Refused {
+    let message = format!("DeleteOptions.meta.k8s.io \"\" is invalid: {cause}");
+    Refused::new(422, "Invalid", message).because(&[cause])
+}

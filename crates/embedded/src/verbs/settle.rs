@@ -1,0 +1,50 @@
+//! From what a client sent to what the kind has: unknown fields go, with or without a word.
+
+use super::intent::Unknown;
+use crate::kinds::Kind;
+use crate::status::Refused;
+use serde_json::Value;
+
+/// Prunes an object, checks the types of core kinds, and says what was wrong as the client wants it.
+/// `repeated` are the fields that the client sent twice.
+///
+/// # Errors
+/// A type is wrong, or a field is unknown and the client is strict.
+pub(super) fn settle(
+    kind: &Kind,
+    object: &mut Value,
+    repeated: &[String],
+    unknown: Unknown,
+    warnings: &mut Vec<String>,
+) -> Result<(), Refused> {
+    let mut fields = kind.prune_typed(object).map_err(Refused::bad_request)?;
+    if let Some(schema) = &kind.schema {
+        fields.extend(schema.prune(object));
+    }
+    let mut said: Vec<String> = Vec::new();
+    said.extend(
+        repeated
+            .iter()
+            .map(|field| format!("duplicate field {field:?}")),
+    );
+    said.extend(
+        fields
+            .iter()
+            .map(|field| format!("unknown field {field:?}")),
+    );
+    match unknown {
+        Unknown::Refused if !said.is_empty() => {
+            let message = format!(
+                "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
+                kind.kind,
+                kind.version,
+                kind.kind,
+                said.join(", ")
+            );
+            return Err(Refused::bad_request(message));
+        }
+        Unknown::DroppedWithWarning => warnings.append(&mut said),
+        Unknown::Refused | Unknown::Dropped => {}
+    }
+    Ok(())
+}

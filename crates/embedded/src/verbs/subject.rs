@@ -1,0 +1,119 @@
+//! What a request is about: the kind that it names, and where that kind's objects are.
+
+use super::Api;
+use crate::clock;
+use crate::http::{Answer, Target};
+use crate::kinds::{Kind, Storage};
+use crate::status::Refused;
+use crate::store::{Key, Stored, Table};
+use crate::table::{self, Form};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Which part of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All but the status, if that is apart.
+    Main,
+    /// The status.
+    Status,
+    /// What a namespace waits for.
+    Finalize,
+}
+
+/// What a request is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    /// As it was named.
+    pub(crate) kind: Arc<Kind>,
+    /// As it is stored.
+    pub(crate) stored: Arc<Kind>,
+    pub(crate) table: Table,
+    /// Empty: none, or all.
+    pub(crate) namespace: String,
+    /// Empty: all, or not known yet.
+    pub(crate) name: String,
+    pub(crate) part: Part,
+}
+
+impl Subject {
+    /// Of a path.
+    ///
+    /// # Errors
+    /// The kind has no such part.
+    pub(super) fn of(api: &Api, target: Target) -> Result<Self, Refused> {
+        let stored = api.kinds.stored_as(&target.kind);
+        let part = match target.subresource.as_str() {
+            "" => Some(Part::Main),
+            "status" if target.kind.has_status => Some(Part::Status),
+            "finalize" if target.kind.kind == "Namespace" => Some(Part::Finalize),
+            _ => None,
+        };
+        let table = api.store.table(stored);
+        let (Some(part), Some(table)) = (part, table) else {
+            return Err(Refused::no_such_path());
+        };
+        Ok(Self {
+            stored: Arc::clone(stored),
+            kind: target.kind,
+            table,
+            namespace: target.namespace,
+            name: target.name,
+            part,
+        })
+    }
+
+    /// Of an object that is stored.
+    pub(crate) fn stored(kind: &Arc<Kind>, table: Table, key: &Key) -> Self {
+        Self {
+            kind: Arc::clone(kind),
+            stored: Arc::clone(kind),
+            table,
+            namespace: key.namespace().to_owned(),
+            name: key.name().to_owned(),
+            part: Part::Main,
+        }
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        Key::new(&self.namespace, &self.name)
+    }
+
+    /// Whether objects are shown as they are stored.
+    pub(crate) fn is_direct(&self) -> bool {
+        matches!(self.kind.storage, Storage::Own)
+    }
+
+    /// As it is stored, from what was sent.
+    pub(crate) fn inward(&self, object: Value) -> Value {
+        match &self.kind.storage {
+            Storage::View(view) => view.inward(&object),
+            Storage::Own | Storage::Answered => object,
+        }
+    }
+
+    /// As the kind that was asked for shows it.
+    pub(crate) fn outward(&self, object: Value) -> Value {
+        match &self.kind.storage {
+            Storage::View(view) => view.outward(&object),
+            Storage::Own | Storage::Answered => object,
+        }
+    }
+
+    /// An answer with an object, in the form that was asked for.
+    ///
+    /// # Errors
+    /// The object cannot be read.
+    pub(crate) fn answer(&self, code: u16, object: &Stored, form: Form) -> Result<Answer, Refused> {
+        if self.is_direct() && matches!(form, Form::Whole) {
+            return Ok(Answer::bytes(code, object.body.clone()));
+        }
+        let shown = self.outward(object.value()?);
+        let shown = table::object(&self.kind, form, &shown, clock::seconds());
+        Ok(Answer::json(code, &shown).with_type(form.content_type()))
+    }
+
+    pub(crate) fn not_found(&self) -> Refused {
+        Refused::not_found(&self.kind, &self.name)
+    }
+}

@@ -1,0 +1,93 @@
+//! Watches: what exists, then what changes, as one stream of events. Owns the order in which things
+//! are told and how a watch begins and ends; what is told comes from the store's log.
+//!
+//! ```text
+//!   ADDED … ADDED, BOOKMARK (all that existed)   if asked for, or from version 0 on
+//!   ADDED, MODIFIED, DELETED …                   every change after the version, in order
+//!   BOOKMARK                                     once a minute, so that a quiet watch stays new
+//!   ERROR 410                                    the version is not known (any more): list again
+//! ```
+
+mod event;
+mod stream;
+
+use crate::http::{Answer, Request};
+use crate::status::{Cause, Refused};
+use crate::table::Form;
+use crate::verbs::{Api, Selection, Subject, options, unsupported_match, version};
+use std::sync::Arc;
+use std::time::Duration;
+use stream::{Beginning, Stream};
+use tokio::sync::mpsc;
+
+/// Pieces that wait for a slow peer; each is up to 64 KiB.
+const WAITING: usize = 2;
+/// How long a watch lasts if nobody says, in seconds; and up to as much again, so that not all end
+/// at once.
+const LASTS: u64 = 1800;
+
+/// Answers with a stream.
+///
+/// # Errors
+/// The options make no sense.
+pub(crate) fn watch(
+    api: &Arc<Api>,
+    subject: Subject,
+    request: &Request,
+    form: Form,
+) -> Result<Answer, Refused> {
+    let selection = Selection::of(&subject, request)?;
+    let bookmarks = request.query.flag("allowWatchBookmarks")? == Some(true);
+    let beginning = beginning(request)?;
+    let seconds = request
+        .query
+        .number("timeoutSeconds")?
+        .filter(|seconds| *seconds > 0);
+    let spread = || u64::from(u16::from_be_bytes(crate::random::bytes())) % LASTS;
+    let seconds = seconds.unwrap_or_else(|| LASTS + spread());
+    let stream = Stream {
+        api: Arc::clone(api),
+        subject,
+        selection,
+        form,
+        bookmarks,
+        lasts: Duration::from_secs(seconds.min(u64::from(u32::MAX))),
+    };
+    let (send, receive) = mpsc::channel(WAITING);
+    let _ = tokio::spawn(stream.run(beginning, send));
+    Ok(Answer::stream(receive).with_type(form.content_type()))
+}
+
+fn beginning(request: &Request) -> Result<Beginning, Refused> {
+    let version = version(request)?;
+    let matching = request.query.get("resourceVersionMatch");
+    let initial = request.query.flag("sendInitialEvents")?;
+    let forbidden = |why: &str| Err(options(Cause::forbidden("resourceVersionMatch", why)));
+    match (initial, matching) {
+        (Some(_), Some("NotOlderThan")) => {}
+        (Some(_), None | Some("Exact")) => {
+            return forbidden(
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            );
+        }
+        (None, Some("Exact" | "NotOlderThan")) => {
+            return forbidden(
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            );
+        }
+        (_, Some(other)) => return Err(options(unsupported_match(other))),
+        (None, None) => {}
+    }
+    Ok(match (initial, version) {
+        (Some(true), _) => Beginning::WithWhatExists {
+            marked: true,
+            not_older_than: version.unwrap_or(0),
+        },
+        (Some(false), None | Some(0)) => Beginning::Now,
+        (None, None | Some(0)) => Beginning::WithWhatExists {
+            marked: version.is_some(),
+            not_older_than: 0,
+        },
+        (_, Some(version)) => Beginning::After(version),
+    })
+}

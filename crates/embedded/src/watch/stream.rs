@@ -1,0 +1,216 @@
+//! One watch, from its beginning to its end: a task that follows the log and fills a channel.
+
+use super::event::{Encoder, Kind};
+use crate::status::Refused;
+use crate::store::{Change, Entry, Part, Unknown};
+use crate::table::Form;
+use crate::verbs::{Api, Selection, Subject};
+use hyper::body::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+
+/// How often a watch without changes says how new it is.
+const BOOKMARK: Duration = Duration::from_secs(60);
+/// Changes that are taken from the log at a time.
+const TOGETHER: usize = 256;
+/// A piece is sent when it is as large as this.
+const PIECE: usize = 48 << 10;
+/// How long a version may be in coming.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Where a watch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// With what exists; `marked`: a bookmark says when that is all.
+    WithWhatExists { marked: bool, not_older_than: u64 },
+    /// With what happens from now on.
+    Now,
+    /// With what has happened since.
+    After(u64),
+}
+
+/// A watch.
+pub(super) struct Stream {
+    pub(super) api: Arc<Api>,
+    pub(super) subject: Subject,
+    pub(super) selection: Selection,
+    pub(super) form: Form,
+    pub(super) bookmarks: bool,
+    pub(super) lasts: Duration,
+}
+
+/// Why a watch ends early.
+enum End {
+    /// Nobody listens any more.
+    Left,
+    /// It cannot go on.
+    Refused(Refused),
+}
+
+impl From<Refused> for End {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl Stream {
+    /// Runs until its time is up, the peer has gone, or the server ends.
+    pub(super) async fn run(self, beginning: Beginning, pieces: mpsc::Sender<Bytes>) {
+        let end = Instant::now() + self.lasts;
+        let mut encoder = Encoder::new(self.form);
+        let ended = tokio::select! {
+            ended = self.tell(beginning, &mut encoder, &pieces) => ended,
+            () = sleep_until(end) => return,
+            () = self.api.stop.said() => return,
+            () = pieces.closed() => return,
+        };
+        if let Err(End::Refused(refused)) = ended {
+            let _ = pieces.send(Encoder::error(&refused)).await;
+        }
+    }
+
+    async fn tell(
+        &self,
+        beginning: Beginning,
+        encoder: &mut Encoder,
+        pieces: &mpsc::Sender<Bytes>,
+    ) -> Result<(), End> {
+        // Subscribed before anything is read: no change is missed in between.
+        let mut changed = self.api.store.follow(self.subject.table);
+        let mut told = match beginning {
+            Beginning::After(version) => version,
+            Beginning::Now => self.api.store.version(),
+            Beginning::WithWhatExists {
+                marked,
+                not_older_than,
+            } => {
+                self.reach(not_older_than).await?;
+                let version = self.exists(encoder, pieces).await?;
+                if marked && self.bookmarks {
+                    encoder.bookmark(&self.subject, version, true);
+                    send(encoder, pieces).await?;
+                }
+                version
+            }
+        };
+        let mut minute = interval_at(Instant::now() + BOOKMARK, BOOKMARK);
+        minute.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            changed.mark_unchanged();
+            told = self.catch_up(told, encoder, pieces).await?;
+            tokio::select! {
+                alive = changed.changed() => if alive.is_err() { return Ok(()) },
+                _ = minute.tick(), if self.bookmarks => {
+                    told = self.catch_up(told, encoder, pieces).await?;
+                    encoder.bookmark(&self.subject, told, false);
+                    send(encoder, pieces).await?;
+                }
+            }
+        }
+    }
+
+    /// Tells what exists, and the version that this is of.
+    async fn exists(
+        &self,
+        encoder: &mut Encoder,
+        pieces: &mpsc::Sender<Bytes>,
+    ) -> Result<u64, End> {
+        let namespace = Some(self.subject.namespace.as_str()).filter(|name| !name.is_empty());
+        let part = Part {
+            namespace,
+            after: None,
+        };
+        let (objects, version) = self.api.store.list(self.subject.table, part);
+        for object in objects {
+            if self.selection.has(&self.subject, &object) {
+                encoder.event(&self.subject, Kind::Added, &object)?;
+                if encoder.len() >= PIECE {
+                    send(encoder, pieces).await?;
+                }
+            }
+        }
+        send(encoder, pieces).await?;
+        Ok(version)
+    }
+
+    /// Tells every change after a version; gives the version that is reached.
+    async fn catch_up(
+        &self,
+        mut told: u64,
+        encoder: &mut Encoder,
+        pieces: &mpsc::Sender<Bytes>,
+    ) -> Result<u64, End> {
+        let table = self.subject.table;
+        loop {
+            let found = self.api.store.changes(table, told, TOGETHER);
+            let (entries, upto) = found.map_err(|unknown| self.expired(told, unknown))?;
+            for entry in &entries {
+                self.change(entry, encoder)?;
+                if encoder.len() >= PIECE {
+                    send(encoder, pieces).await?;
+                }
+            }
+            send(encoder, pieces).await?;
+            told = upto;
+            if entries.len() < TOGETHER {
+                return Ok(told);
+            }
+        }
+    }
+
+    /// Entering a selection is coming, leaving it is going.
+    fn change(&self, entry: &Entry, encoder: &mut Encoder) -> Result<(), Refused> {
+        let subject = &self.subject;
+        let object = &entry.object;
+        let here = subject.namespace.is_empty() || object.key.namespace() == subject.namespace;
+        if !here {
+            return Ok(());
+        }
+        let before = entry
+            .before
+            .as_ref()
+            .filter(|old| self.selection.has(subject, old));
+        let after = entry.change != Change::Deleted && self.selection.has(subject, object);
+        match (before, after) {
+            (None, true) => encoder.event(subject, Kind::Added, object),
+            (Some(_), true) => encoder.event(subject, Kind::Modified, object),
+            (Some(_), false) if entry.change == Change::Deleted => {
+                encoder.event(subject, Kind::Deleted, object)
+            }
+            (Some(old), false) => encoder.left(subject, old, object.version),
+            (None, false) => Ok(()),
+        }
+    }
+
+    /// Waits a little for a version that somebody has seen.
+    async fn reach(&self, version: u64) -> Result<(), Refused> {
+        let mut newest = self.api.store.follow_all();
+        let reached = newest.wait_for(|newest| *newest >= version);
+        match tokio::time::timeout(PATIENCE, reached).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(Refused::expired(format!(
+                "too large resource version: {version}, current: {}",
+                self.api.store.version()
+            ))),
+        }
+    }
+
+    fn expired(&self, version: u64, unknown: Unknown) -> Refused {
+        let newest = self.api.store.version();
+        if version > newest {
+            let message = format!("too large resource version: {version}, current: {newest}");
+            return Refused::expired(message);
+        }
+        let oldest = unknown.oldest;
+        Refused::expired(format!("too old resource version: {version} ({oldest})"))
+    }
+}
+
+async fn send(encoder: &mut Encoder, pieces: &mpsc::Sender<Bytes>) -> Result<(), End> {
+    let Some(piece) = encoder.take() else {
+        return Ok(());
+    };
+    pieces.send(piece).await.map_err(|_| End::Left)
+}

@@ -8,8 +8,9 @@ mod pod;
 
 pub use default::{Brings, Candidate, choose_default};
 pub use pod::{
-    ANNOTATIONS, NadObject, NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings,
-    block_ipam, name_of, named_network, pod_networks,
+    ANNOTATIONS, HOME, NadObject, NetworkObject, Objects, PodFacts, PodNetworks, Reference,
+    Settings, block_ipam, container_network, is_first, name_of, named_network, pod_networks,
+    runtime_name,
 };
 
 use crate::attachment::Wanted;

@@ -5,6 +5,7 @@
 //! a [`Body`] for the one path behind every door, with where each network came from.
 
 mod asked;
+mod container;
 mod default_gw;
 mod error;
 mod lookup;
@@ -12,6 +13,7 @@ mod nad;
 mod named;
 mod object;
 
+pub use container::{HOME, container_network, is_first, runtime_name};
 pub use named::named_network;
 pub use object::{block_ipam, name_of};
 pub use plexus_api::pod::ANNOTATIONS;

@@ -1,0 +1,149 @@
+//! Containers that are no pods (Podman, nerdctl, `ctr --cni`): by which name their runtime finds a
+//! network, and which network a call means. Nobody but the machine's administrator starts them, so
+//! each counts as one of the network's own namespace.
+
+use super::lookup::{Found, Lookup, network_name};
+use super::object::name_of;
+use super::{
+    NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_of_fabric, is_routed,
+    subnets,
+};
+use plexus_api::cni::{Body, Code, DefaultGw, Error, FqName, How, Network, Provider, Runtime};
+use plexus_api::pod::NetworkSelection;
+use plexus_types::{IfName, NetworkName};
+
+/// The namespace whose networks have short names.
+pub const HOME: &str = "default";
+/// The interface that has the default route and the ports of the node.
+const FIRST: &str = "eth0";
+/// What runtimes take for something else than a network's name; `plexus` is the configuration for
+/// pods.
+const TAKEN: [&str; 10] = [
+    "bridge",
+    "container",
+    "default",
+    "host",
+    "none",
+    "ns",
+    "pasta",
+    "plexus",
+    "private",
+    "slirp4netns",
+];
+
+/// What a runtime calls a network: its name if it is in `default`, else `<namespace>.<name>`. No two
+/// networks have the same, and none has a word that means something else to a runtime.
+pub fn runtime_name(network: &NetworkObject) -> Result<NetworkName, Error> {
+    let name = network.name.as_str();
+    if network.namespace == HOME && !name.contains('.') && !TAKEN.contains(&name) {
+        return network_name(&[name]);
+    }
+    name_of(network)
+}
+
+/// The one network that a call for a container means: the Network of the fully qualified name, else
+/// the one that `default` has under the configuration's name. `eth0` has the default route, if the
+/// network brings a gateway.
+pub fn container_network(
+    name: &str,
+    fq_name: Option<&FqName>,
+    cni_ifname: &IfName,
+    runtime: &Runtime,
+    settings: &Settings,
+    objects: &dyn Objects,
+) -> Result<PodNetworks, Error> {
+    let fq_name = fq_name.cloned().unwrap_or_else(|| FqName {
+        project: HOME.to_owned(),
+        name: name.to_owned(),
+    });
+    let at = |error: Error| Error {
+        msg: format!(
+            "network {}/{}: {}",
+            fq_name.project, fq_name.name, error.msg
+        ),
+        ..error
+    };
+    let found = find(&fq_name, runtime, settings, objects).map_err(at)?;
+    let first = is_first(cni_ifname);
+    if first {
+        check_ports(&found.network, runtime).map_err(at)?;
+    }
+    let mut network = found.network;
+    // Nobody knows whether the same network comes once more.
+    network.source_routing |= is_routed(&network) || is_of_fabric(&network);
+    let reference = Reference {
+        index: 0,
+        total: 1,
+        namespace: found.namespace,
+        name: found.name,
+        uuid: found.uuid,
+        source: String::new(),
+        subnets: subnets(&network),
+    };
+    let body = match first {
+        true => Body::All {
+            networks: vec![network],
+            default_gw: DefaultGw::default(),
+        },
+        false => Body::One(network),
+    };
+    Ok(PodNetworks {
+        body,
+        references: vec![reference],
+        warnings: found.warnings,
+    })
+}
+
+/// Whether an interface is the one that ports of the node lead to.
+pub fn is_first(cni_ifname: &IfName) -> bool {
+    cni_ifname.as_str() == FIRST
+}
+
+fn find(
+    fq_name: &FqName,
+    runtime: &Runtime,
+    settings: &Settings,
+    objects: &dyn Objects,
+) -> Result<Found, Error> {
+    let lookup = |pod| Lookup {
+        pod,
+        settings,
+        objects,
+    };
+    let nobody = PodFacts::default();
+    let object = lookup(&nobody).by_fq_name(fq_name)?;
+    let own = PodFacts {
+        namespace: object.namespace.clone(),
+        ..PodFacts::default()
+    };
+    let asked = NetworkSelection {
+        ips: runtime.ips.clone(),
+        mac: runtime.mac,
+        ..NetworkSelection::named(&object.namespace, &object.name)
+    };
+    lookup(&own).of_object(&object, &asked)
+}
+
+/// Ports of the node that would lead nowhere are refused.
+fn check_ports(network: &Network, runtime: &Runtime) -> Result<(), Error> {
+    if runtime.port_mappings.is_empty() {
+        return Ok(());
+    }
+    let what = match &network.how {
+        How::Native(native) => match &native.provider {
+            Provider::Routed(_) | Provider::Bridge(_) => return Ok(()),
+            Provider::Overlay(_) | Provider::Macvlan(_) => native.provider.name(),
+        },
+        How::Delegate(_) if takes_ports(network) => return Ok(()),
+        How::Delegate(_) => "delegate without a plugin for port mappings",
+    };
+    Err(Error::new(
+        Code::UnsupportedField,
+        format!("ports of the node cannot lead to it: its provider is {what}"),
+        "publish no ports, or name a network of provider routed or bridge first",
+    ))
+}
+
+fn takes_ports(network: &Network) -> bool {
+    Body::One(network.clone()).takes("portMappings")
+}

@@ -6,6 +6,7 @@ use crate::validator::{Anything, Validator};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a server is started with.
 pub struct Options {
@@ -23,9 +24,13 @@ pub struct Options {
     pub validator: Arc<dyn Validator>,
     /// Names and addresses by which clients call the server, besides localhost and `listen`.
     pub names: Vec<String>,
+    /// Namespaces that are made if they are not there, besides those that every server has.
+    pub namespaces: Vec<String>,
     /// Whether a pod that is on a node stays, when it is deleted, until somebody deletes it without
     /// grace: who runs pods does that, when the pod has ended.
     pub pods_wait: bool,
+    /// How often a quiet watch says how new it is.
+    pub bookmarks: Duration,
     /// What peers may cost.
     pub limits: Limits,
     /// Threads that answer; 0: as many as there are processors, at most four.
@@ -43,7 +48,9 @@ impl Options {
             kinds,
             validator: Arc::new(Anything),
             names: Vec::new(),
+            namespaces: Vec::new(),
             pods_wait: true,
+            bookmarks: Duration::from_secs(60),
             limits: Limits::default(),
             threads: 0,
         }

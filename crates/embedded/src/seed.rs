@@ -12,7 +12,7 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 ///
 /// # Errors
 /// It cannot be written.
-pub(crate) async fn plant(api: &Arc<Api>) -> Result<(), Refused> {
+pub(crate) async fn plant(api: &Arc<Api>, more: Vec<String>) -> Result<(), Refused> {
     let (table, kind) = api.namespaces();
     let kind = Arc::clone(kind);
     let definitions = api
@@ -21,8 +21,8 @@ pub(crate) async fn plant(api: &Arc<Api>) -> Result<(), Refused> {
     let definitions = definitions.and_then(|kind| Some((api.store.table(kind)?, Arc::clone(kind))));
     let writer = Arc::clone(api);
     let planted = api.store.write(move |changes| {
-        for name in NAMESPACES {
-            let key = store::Key::new("", name);
+        for name in NAMESPACES.into_iter().map(str::to_owned).chain(more) {
+            let key = store::Key::new("", &name);
             if changes.get(table, &key).is_none() {
                 let object = json!({
                     "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},

@@ -207,15 +207,11 @@ impl Serving {
     async fn serve(self, tell: &mpsc::Sender<Result<(), StartError>>) -> Result<(), StartError> {
         let options = self.options;
         let own_uid = own_uid(&options.dir)?;
-        let api = Api::new(
-            self.store,
-            options.kinds,
-            options.validator,
-            options.pods_wait,
-            self.stopped.clone(),
-        );
+        let api = Api::new(self.store, &options, self.stopped.clone());
         let api = Arc::new(api.ok_or(StartError::Kinds)?);
-        seed::plant(&api).await.map_err(StartError::Seed)?;
+        seed::plant(&api, options.namespaces)
+            .await
+            .map_err(StartError::Seed)?;
         let tcp: Result<Vec<_>, _> = options.listeners.into_iter().map(adopt).collect();
         let listening = Listening {
             tcp: tcp?,

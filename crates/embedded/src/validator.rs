@@ -4,9 +4,20 @@ use crate::kinds::Kind;
 use crate::status::Cause;
 use serde_json::Value;
 
-/// Checks what a schema cannot say. Both methods are called at every write, in its turn, one at a
-/// time: they must be quick, and decide by their arguments alone.
+/// Checks what a schema cannot say. Its methods are called at every write: they must be quick, and
+/// decide by their arguments alone.
 pub trait Validator: Send + Sync {
+    /// Translates what a client wrote, before anything that the kind does not have is dropped. Called
+    /// with every object that is sent, with what a patch makes of one, and with what is applied, which
+    /// may be a part. Gives what the client's user should be warned of.
+    ///
+    /// # Errors
+    /// What cannot be translated.
+    fn received(&self, kind: &Kind, object: &mut Value) -> Result<Vec<String>, Vec<Cause>> {
+        let _ = (kind, object);
+        Ok(Vec::new())
+    }
+
     /// Fills in what follows from the rest. The schema's defaults are there already.
     fn defaulted(&self, kind: &Kind, object: &mut Value) {
         let _ = (kind, object);

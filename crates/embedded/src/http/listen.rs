@@ -95,10 +95,10 @@ where
             continue;
         };
         let served = serve(Arc::clone(door), stream);
-        let _ = tokio::spawn(async move {
+        drop(tokio::spawn(async move {
             served.await;
             drop(slot);
-        });
+        }));
     }
 }
 

@@ -204,7 +204,7 @@ impl Changes {
         if self.made.len() == mark {
             return;
         }
-        self.version = self.version - (self.made.len() - mark) as u64;
+        self.version -= (self.made.len() - mark) as u64;
         self.made.truncate(mark);
         self.latest.clear();
         for (index, (table, entry)) in self.made.iter().enumerate() {

@@ -35,7 +35,7 @@ impl Drop for Place {
 }
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.build().unwrap().block_on(future)
 }
 

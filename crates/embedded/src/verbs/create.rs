@@ -26,6 +26,7 @@ pub(super) async fn create(
     identity::claim(&subject, &mut object)?;
     let kind = &subject.kind;
     settle(
+        api,
         kind,
         &mut object,
         &decoded.repeated,

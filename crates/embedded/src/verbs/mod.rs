@@ -33,6 +33,7 @@ use crate::discovery::Discovery;
 use crate::http::{Answer, Request, route};
 use crate::kinds::{Kind, Kinds, Storage};
 use crate::openapi::OpenApi;
+use crate::options::Options;
 use crate::status::Refused;
 use crate::stop::Stop;
 use crate::store::{Key, Store, Table};
@@ -41,6 +42,7 @@ use crate::validator::Validator;
 use crate::{reviews, watch};
 use hyper::Method;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Everything that answering needs.
 pub(crate) struct Api {
@@ -50,20 +52,18 @@ pub(crate) struct Api {
     /// Whether a pod on a node waits until its node says that it is gone.
     pub(crate) pods_wait: bool,
     pub(crate) stop: Stop,
+    /// How often a quiet watch says how new it is.
+    pub(crate) bookmarks: Duration,
     namespaces: (Table, Arc<Kind>),
     discovery: Discovery,
     openapi: OpenApi,
 }
 
 impl Api {
-    /// Over a store that has tables for these kinds; `None` if there is no table of namespaces.
-    pub(crate) fn new(
-        store: Store,
-        kinds: Kinds,
-        validator: Arc<dyn Validator>,
-        pods_wait: bool,
-        stop: Stop,
-    ) -> Option<Self> {
+    /// Over a store that has tables for the kinds of the options; `None` if there is none for
+    /// namespaces.
+    pub(crate) fn new(store: Store, options: &Options, stop: Stop) -> Option<Self> {
+        let kinds = options.kinds.clone();
         let kind = kinds.get("", "v1", "namespaces").cloned()?;
         Some(Self {
             namespaces: (store.table(&kind)?, kind),
@@ -71,8 +71,9 @@ impl Api {
             openapi: OpenApi::new(kinds.clone()),
             store,
             kinds,
-            validator,
-            pods_wait,
+            validator: Arc::clone(&options.validator),
+            pods_wait: options.pods_wait,
+            bookmarks: options.bookmarks,
             stop,
         })
     }

@@ -3,7 +3,7 @@
 use super::change::change;
 use super::intent::Intent;
 use super::make::make;
-use super::settle::settle;
+use super::settle::{settle, translate};
 use super::subject::{Part, Subject};
 use super::{Api, create, identity};
 use crate::clock;
@@ -109,6 +109,7 @@ impl Patch {
         identity::same_name(subject, &mut after)?;
         let unknown = self.intent.unknown;
         settle(
+            api,
             &subject.kind,
             &mut after,
             &self.repeated,
@@ -133,6 +134,7 @@ impl Patch {
         let mut warnings = Vec::new();
         identity::claim(subject, &mut applied)?;
         identity::same_name(subject, &mut applied)?;
+        translate(api, &subject.kind, &mut applied, &mut warnings)?;
         let kind = &subject.stored;
         let unknown = subject.kind.prune_typed(&mut applied);
         if let Some(field) = unknown.map_err(Refused::bad_request)?.first() {

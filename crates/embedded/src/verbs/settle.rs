@@ -1,22 +1,43 @@
 //! From what a client sent to what the kind has: unknown fields go, with or without a word.
 
 use super::intent::Unknown;
+use super::{Api, identity};
 use crate::kinds::Kind;
 use crate::status::Refused;
 use serde_json::Value;
 
-/// Prunes an object, checks the types of core kinds, and says what was wrong as the client wants it.
-/// `repeated` are the fields that the client sent twice.
+/// Lets the validator translate what was written.
+///
+/// # Errors
+/// It cannot.
+pub(super) fn translate(
+    api: &Api,
+    kind: &Kind,
+    object: &mut Value,
+    warnings: &mut Vec<String>,
+) -> Result<(), Refused> {
+    let said = api
+        .validator
+        .received(kind, object)
+        .map_err(|causes| Refused::invalid(kind, identity::text(object, "name"), &causes))?;
+    warnings.extend(said);
+    Ok(())
+}
+
+/// Translates and prunes an object, checks the types of core kinds, and says what was wrong as the
+/// client wants it. `repeated` are the fields that the client sent twice.
 ///
 /// # Errors
 /// A type is wrong, or a field is unknown and the client is strict.
 pub(super) fn settle(
+    api: &Api,
     kind: &Kind,
     object: &mut Value,
     repeated: &[String],
     unknown: Unknown,
     warnings: &mut Vec<String>,
 ) -> Result<(), Refused> {
+    translate(api, kind, object, warnings)?;
     let mut fields = kind.prune_typed(object).map_err(Refused::bad_request)?;
     if let Some(schema) = &kind.schema {
         fields.extend(schema.prune(object));

@@ -27,6 +27,7 @@ pub(super) async fn update(
     identity::same_name(&subject, &mut object)?;
     let kind = &subject.kind;
     settle(
+        api,
         kind,
         &mut object,
         &decoded.repeated,

@@ -54,7 +54,7 @@ pub(crate) fn watch(
         lasts: Duration::from_secs(seconds.min(u64::from(u32::MAX))),
     };
     let (send, receive) = mpsc::channel(WAITING);
-    let _ = tokio::spawn(stream.run(beginning, send));
+    drop(tokio::spawn(stream.run(beginning, send)));
     Ok(Answer::stream(receive).with_type(form.content_type()))
 }
 

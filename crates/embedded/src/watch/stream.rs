@@ -11,8 +11,6 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
-/// How often a watch without changes says how new it is.
-const BOOKMARK: Duration = Duration::from_secs(60);
 /// Changes that are taken from the log at a time.
 const TOGETHER: usize = 256;
 /// A piece is sent when it is as large as this.
@@ -95,7 +93,8 @@ impl Stream {
                 version
             }
         };
-        let mut minute = interval_at(Instant::now() + BOOKMARK, BOOKMARK);
+        let often = self.api.bookmarks;
+        let mut minute = interval_at(Instant::now() + often, often);
         minute.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             changed.mark_unchanged();

@@ -9,112 +9,122 @@ pub(super) fn fill(kind: &Kind, object: &mut Value) {
         ("", "Pod") => pod(object),
         ("", "Event") => event(object),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(object),
-        ("resource.k8s.io", "ResourceClaim") => claim(object),
-        ("resource.k8s.io", "ResourceClaimTemplate") => claim(&mut object["spec"]),
+        ("resource.k8s.io", "ResourceClaim") => claim(object, "/spec/devices/requests"),
+        ("resource.k8s.io", "ResourceClaimTemplate") => {
+            claim(object, "/spec/spec/devices/requests");
+        }
         _ => {}
     }
 }
 
 fn namespace(object: &mut Value) {
-    let name = object["metadata"]["name"].clone();
-    if name.is_string() {
-        absent(
-            &mut object["metadata"]["labels"],
-            "kubernetes.io/metadata.name",
-            || name,
-        );
+    let name = object.pointer("/metadata/name").cloned();
+    if let Some(name) = name.filter(Value::is_string) {
+        let labels = within(object, &["metadata", "labels"]);
+        absent(labels, "kubernetes.io/metadata.name", || name);
     }
-    absent(&mut object["spec"], "finalizers", || json!(["kubernetes"]));
-    absent(&mut object["status"], "phase", || "Active".into());
+    absent(within(object, &["spec"]), "finalizers", || {
+        json!(["kubernetes"])
+    });
+    absent(within(object, &["status"]), "phase", || "Active".into());
 }
 
 fn pod(object: &mut Value) {
-    let spec = &mut object["spec"];
-    absent(spec, "dnsPolicy", || "ClusterFirst".into());
-    absent(spec, "enableServiceLinks", || true.into());
-    absent(spec, "restartPolicy", || "Always".into());
-    absent(spec, "schedulerName", || "default-scheduler".into());
-    absent(spec, "securityContext", || json!({}));
-    absent(spec, "terminationGracePeriodSeconds", || 30.into());
-    for list in ["containers", "initContainers"] {
-        for container in spec
-            .get_mut(list)
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
-            container_of(container);
-        }
+    for (key, value) in [
+        ("dnsPolicy", json!("ClusterFirst")),
+        ("enableServiceLinks", json!(true)),
+        ("restartPolicy", json!("Always")),
+        ("schedulerName", json!("default-scheduler")),
+        ("securityContext", json!({})),
+        ("terminationGracePeriodSeconds", json!(30)),
+    ] {
+        absent(within(object, &["spec"]), key, || value);
     }
-    absent(&mut object["status"], "phase", || "Pending".into());
-    absent(&mut object["status"], "qosClass", || "BestEffort".into());
+    for list in ["/spec/containers", "/spec/initContainers"] {
+        items(object, list).for_each(container_of);
+    }
+    for (key, value) in [("phase", "Pending"), ("qosClass", "BestEffort")] {
+        absent(within(object, &["status"]), key, || value.into());
+    }
 }
 
 fn container_of(container: &mut Value) {
-    if !container.is_object() {
-        return;
-    }
-    let image = container["image"].as_str().unwrap_or_default();
-    let last = image.rsplit('/').next().unwrap_or_default();
+    let image = container.get("image").and_then(Value::as_str);
+    let last = image
+        .unwrap_or_default()
+        .rsplit('/')
+        .next()
+        .unwrap_or_default();
     let moving = last.ends_with(":latest") || !last.contains([':', '@']);
     let policy = if moving { "Always" } else { "IfNotPresent" };
-    absent(container, "imagePullPolicy", || policy.into());
-    absent(container, "resources", || json!({}));
-    absent(container, "terminationMessagePath", || {
-        "/dev/termination-log".into()
-    });
-    absent(container, "terminationMessagePolicy", || "File".into());
-    for port in container
-        .get_mut("ports")
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
-    {
-        absent(port, "protocol", || "TCP".into());
+    for (key, value) in [
+        ("imagePullPolicy", json!(policy)),
+        ("resources", json!({})),
+        ("terminationMessagePath", json!("/dev/termination-log")),
+        ("terminationMessagePolicy", json!("File")),
+    ] {
+        absent(Some(container), key, || value);
     }
+    items(container, "/ports").for_each(|port| absent(Some(port), "protocol", || "TCP".into()));
 }
 
 fn event(object: &mut Value) {
-    absent(object, "reportingComponent", || "".into());
-    absent(object, "reportingInstance", || "".into());
+    for key in ["reportingComponent", "reportingInstance"] {
+        absent(Some(object), key, || "".into());
+    }
 }
 
 fn definition(object: &mut Value) {
-    let names = &mut object["spec"]["names"];
-    let kind = names["kind"].as_str().unwrap_or_default().to_owned();
-    absent(names, "listKind", || format!("{kind}List").into());
-    absent(names, "singular", || kind.to_lowercase().into());
+    let kind = object.pointer("/spec/names/kind").and_then(Value::as_str);
+    let kind = kind.unwrap_or_default().to_owned();
+    let singular = kind.to_lowercase();
+    let names = &["spec", "names"];
+    absent(within(object, names), "listKind", || {
+        format!("{kind}List").into()
+    });
+    absent(within(object, names), "singular", || singular.into());
     absent(
-        &mut object["spec"],
+        within(object, &["spec"]),
         "conversion",
         || json!({"strategy": "None"}),
     );
 }
 
-fn claim(object: &mut Value) {
-    let requests = object
-        .pointer_mut("/spec/devices/requests")
-        .and_then(Value::as_array_mut);
-    for request in requests.into_iter().flatten() {
+fn claim(object: &mut Value, requests: &str) {
+    for request in items(object, requests) {
         let Some(exactly) = request.get_mut("exactly").filter(|one| one.is_object()) else {
             continue;
         };
-        absent(exactly, "allocationMode", || "ExactCount".into());
+        absent(Some(exactly), "allocationMode", || "ExactCount".into());
         if exactly["allocationMode"] == "ExactCount" {
-            absent(exactly, "count", || 1.into());
+            absent(Some(exactly), "count", || 1.into());
         }
     }
 }
 
-/// Sets a field that is not there; a parent that is not there is made.
-fn absent(parent: &mut Value, key: &str, value: impl FnOnce() -> Value) {
-    if parent.is_null() {
-        *parent = Value::Object(Map::new());
+/// Sets a field that is not there.
+fn absent(parent: Option<&mut Value>, key: &str, value: impl FnOnce() -> Value) {
+    let Some(fields) = parent.and_then(Value::as_object_mut) else {
+        return;
+    };
+    if fields.get(key).is_none_or(Value::is_null) {
+        fields.insert(key.to_owned(), value());
     }
-    if let Some(fields) = parent.as_object_mut() {
-        let known = fields.get(key).is_some_and(|field| !field.is_null());
-        if !known {
-            fields.insert(key.to_owned(), value());
+}
+
+/// The map at a place; made if nothing is there, none if something else is.
+fn within<'a>(object: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
+    path.iter().try_fold(object, |here, key| {
+        let inner = here.as_object_mut()?.entry(*key).or_insert(Value::Null);
+        if inner.is_null() {
+            *inner = Value::Object(Map::new());
         }
-    }
+        inner.is_object().then_some(inner)
+    })
+}
+
+/// The items of a list, if there is one.
+fn items<'a>(object: &'a mut Value, at: &str) -> impl Iterator<Item = &'a mut Value> {
+    let list = object.pointer_mut(at).and_then(Value::as_array_mut);
+    list.into_iter().flatten()
 }

@@ -16,6 +16,8 @@ mod view;
 mod definitions_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod typed_tests;
 
 pub use registry::Kinds;
 pub use view::View;

@@ -64,7 +64,9 @@ pub(super) fn settled(kind: &Kind, object: &Value) -> Result<(Value, Vec<String>
         let networks = networks_of_pod(kind, object).map_err(|error| refuse(&error))?;
         settle(&mut settled, &typed, "", &mut unknown);
         if let Some(networks) = networks {
-            settled["spec"]["networks"] = networks;
+            if let Some(spec) = settled.get_mut("spec").and_then(Value::as_object_mut) {
+                spec.insert("networks".to_owned(), networks);
+            }
             unknown.retain(|path| path != "spec.networks");
         }
     } else if let Some(metadata) = settled.get_mut("metadata") {

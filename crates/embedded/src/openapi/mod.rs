@@ -6,6 +6,7 @@
 //! made when first asked for. There is no v2: nobody needs it.
 
 mod document;
+mod merging;
 mod operations;
 mod schemas;
 

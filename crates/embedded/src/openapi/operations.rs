@@ -133,8 +133,7 @@ fn writing(kind: &Kind, action: &str) -> Value {
     writing
 }
 
-/// Strategic merge is not among the types: `kubectl` then takes the merge keys from its own types,
-/// which are complete.
+/// Core kinds can be merged strategically too: their schemas say how.
 fn patching(kind: &Kind) -> Value {
     let mut patching = operation(kind, "patch", "patch");
     let body = json!({"schema": {"type": "object"}});
@@ -146,6 +145,9 @@ fn patching(kind: &Kind) -> Value {
             "application/merge-patch+json": body,
         },
     });
+    if kind.core {
+        patching["requestBody"]["content"]["application/strategic-merge-patch+json"] = body;
+    }
     patching["parameters"] = written();
     if let Some(parameters) = patching["parameters"].as_array_mut() {
         parameters.push(query((

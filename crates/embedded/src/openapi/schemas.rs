@@ -1,7 +1,9 @@
 //! The schemas of a document: those of the kinds, and of everything that they refer to.
 
 use super::document::{identity, reference};
+use super::merging;
 use crate::kinds::Kind;
+use crate::patch::Shape;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, ObjectMeta};
 use k8s_openapi::schemars::generate::SchemaSettings;
 use k8s_openapi::schemars::{JsonSchema, SchemaGenerator};
@@ -49,6 +51,9 @@ pub(super) fn components(kinds: &[&Kind]) -> Value {
         schemas.insert(list_component(kind), list(kind));
     }
     let mut schemas = Value::Object(schemas);
+    for kind in kinds.iter().filter(|kind| kind.core) {
+        merging::say(&mut schemas, &component(kind), Shape::of(kind));
+    }
     references_alone(&mut schemas);
     schemas
 }

@@ -2,7 +2,7 @@
 
 use super::OpenApi;
 use crate::kinds::Kinds;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn api() -> OpenApi {
     OpenApi::new(Kinds::builtin().unwrap())
@@ -145,4 +145,44 @@ fn nested_fields_are_explained() {
         "spec.versions.schema.openAPIV3Schema",
     );
     assert_eq!(schema["type"], "object");
+}
+
+#[test]
+fn the_schemas_say_how_lists_are_merged() {
+    let core = read(&api(), "/openapi/v3/api/v1");
+    let schemas = &core["components"]["schemas"];
+    let list = |component: &str, field: &str| {
+        let name = format!("io.k8s.api.core.v1.{component}");
+        let schema = &schemas[name.as_str()]["properties"][field];
+        let said = |key: &str| schema[format!("x-kubernetes-{key}").as_str()].clone();
+        (
+            said("patch-strategy"),
+            said("patch-merge-key"),
+            said("list-type"),
+            said("list-map-keys"),
+        )
+    };
+    let by = |key: &str| (json!("merge"), json!(key), json!("map"), json!([key]));
+    assert_eq!(list("PodSpec", "containers"), by("name"));
+    assert_eq!(list("Container", "env"), by("name"));
+    let ports = json!(["containerPort", "protocol"]);
+    let expected = (json!("merge"), json!("containerPort"), json!("map"), ports);
+    assert_eq!(list("Container", "ports"), expected);
+    assert_eq!(list("PodSpec", "volumes").0, "merge,retainKeys");
+    assert_eq!(
+        list("PodSpec", "tolerations"),
+        (Value::Null, Value::Null, Value::Null, Value::Null)
+    );
+    let patch = |path: &str| core["paths"][path]["patch"]["requestBody"]["content"].clone();
+    let strategic = "application/strategic-merge-patch+json";
+    assert!(
+        patch("/api/v1/namespaces/{namespace}/pods/{name}")
+            .get(strategic)
+            .is_some()
+    );
+    let multi = read(&api(), "/openapi/v3/apis/net.cogadvisor.io/v1");
+    let path = "/apis/net.cogadvisor.io/v1/multinicnetworks/{name}";
+    let content = &multi["paths"][path]["patch"]["requestBody"]["content"];
+    assert!(content.get("application/merge-patch+json").is_some());
+    assert!(content.get(strategic).is_none());
 }

@@ -28,6 +28,7 @@ mod strategic_tests;
 pub use json::json;
 pub use merge::merge;
 pub use shape::Shape;
+pub(crate) use shape::{Identity, Items, Strategy};
 pub use strategic::strategic;
 
 use thiserror::Error;

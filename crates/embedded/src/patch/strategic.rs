@@ -140,14 +140,14 @@ fn set_order(
         Some(Value::Array(change)) => Some(change),
         Some(_) => return Err(wrong()),
     };
+    if let Some(change) = change {
+        fits_order(change, order, by)?;
+    }
     let list = match (&live, change) {
         (None, None) => return Ok(()),
         (Some(live), None) => live.clone(),
         (None, Some(change)) => change.iter().filter_map(plain).collect(),
-        (Some(live), Some(change)) => {
-            fits_order(change, order, by)?;
-            merged_list(inside, live.clone(), change)?
-        }
+        (Some(live), Some(change)) => merged_list(inside, live.clone(), change)?,
     };
     let live = live.unwrap_or_default();
     let _ = original.insert(
@@ -159,6 +159,9 @@ fn set_order(
 
 /// The items of a patch must be in the order, and in that order.
 fn fits_order(change: &[Value], order: &[Value], by: Option<&str>) -> Result<(), PatchError> {
+    if order.is_empty() {
+        return Ok(());
+    }
     let mut rest = order.iter();
     for item in change.iter().filter(|item| item.get(PATCH).is_none()) {
         if !rest.any(|place| equal(place, item, by)) {

@@ -194,7 +194,9 @@ fn is_hostname(text: &str) -> bool {
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
-    text.len() <= 253 && text.split('.').all(label)
+    // A name of several labels ends with letters.
+    let top = |(_, top): (&str, &str)| top.len() >= 2 && top.chars().all(char::is_alphabetic);
+    text.len() <= 253 && text.split('.').all(label) && text.rsplit_once('.').is_none_or(top)
 }
 
 fn is_label(text: &str) -> bool {

@@ -63,6 +63,9 @@ pub(super) fn same_item<'a>(
     let ListType::Map(keys) = list_type else {
         return None;
     };
-    let same = |old: &&Value| keys.iter().all(|key| old.get(key) == item.get(key));
+    let same = |old: &&Value| {
+        let key = |key| item.get(key).is_some() && old.get(key) == item.get(key);
+        keys.iter().all(key)
+    };
     before.iter().find(same)
 }

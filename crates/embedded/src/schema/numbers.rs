@@ -73,21 +73,24 @@ pub(super) fn problems(schema: &Node, number: &Number, path: &str, causes: &mut 
         ..
     } = schema.limits;
     let value = number.double();
+    // To an integer, a bound is an integer.
+    let bound = |bound: f64| match number {
+        Numeric::Integer(_) => (bound.trunc(), format!("{:.0}", bound.trunc())),
+        Numeric::Double(_) => (bound, go_float(bound)),
+    };
     if let Some(factor) = multiple_of
         && !is_multiple(value, factor)
     {
-        wrong(format!("a multiple of {}", go_float(factor)));
+        wrong(format!("a multiple of {}", bound(factor).1));
     }
-    if let Some(least) = minimum {
-        let bound = go_float(least);
+    if let Some((least, bound)) = minimum.map(bound) {
         if above_minimum && value <= least {
             wrong(format!("greater than {bound}"));
         } else if value < least {
             wrong(format!("greater than or equal to {bound}"));
         }
     }
-    if let Some(most) = maximum {
-        let bound = go_float(most);
+    if let Some((most, bound)) = maximum.map(bound) {
         if below_maximum && value >= most {
             wrong(format!("less than {bound}"));
         } else if value > most {
@@ -146,7 +149,7 @@ fn is_multiple(value: f64, factor: f64) -> bool {
 /// As Go prints a double with `%v`.
 fn go_float(double: f64) -> String {
     let size = double.abs();
-    if double == 0.0 || (1e-4..1e21).contains(&size) {
+    if double == 0.0 || (1e-4..1e6).contains(&size) {
         return format!("{double}");
     }
     let text = format!("{double:e}");

@@ -161,12 +161,15 @@ impl Fields {
         }
     }
 
+    /// The members of a level come before what is below them.
     fn collect(&self, path: &mut Vec<Step>, paths: &mut Vec<Vec<Step>>) {
+        for (step, _) in self.nodes.iter().filter(|(_, branch)| branch.member) {
+            path.push(step.clone());
+            paths.push(path.clone());
+            let _ = path.pop();
+        }
         for (step, branch) in &self.nodes {
             path.push(step.clone());
-            if branch.member {
-                paths.push(path.clone());
-            }
             branch.below.collect(path, paths);
             let _ = path.pop();
         }

@@ -20,9 +20,12 @@ mod fields;
 mod last_applied;
 mod managers;
 mod merged;
+mod object;
+mod owning;
 mod remove;
 mod said;
 mod step;
+mod writer;
 
 #[cfg(test)]
 mod fields_tests;
@@ -35,34 +38,20 @@ mod tests;
 #[cfg(test)]
 mod vectors;
 
+pub(crate) use compare::same;
+pub use writer::Writer;
+
 use super::Shape;
 use crate::status::Cause;
-pub(crate) use compare::same;
-
-use compare::Changes;
-use fields::Fields;
-use managers::{Manager, Managers, Operation, Owned};
-use serde_json::{Map, Value};
+use managers::Managers;
+use object::{blank, empty, known_managers, set_managers, unmanaged};
+use owning::{Conflicts, applying, took_over};
+use serde_json::Value;
 use step::Step;
 use thiserror::Error;
 
 /// Who owns what was there before anybody applied.
 const BEFORE: &str = "before-first-apply";
-
-/// Who writes, as what, when.
-#[derive(Clone, Copy, Debug)]
-pub struct Writer<'a> {
-    /// `fieldManager`; for plain writes without one: the user agent up to its first `/`.
-    pub manager: &'a str,
-    /// `v1`, `plexus.dev/v1alpha1`.
-    pub api_version: &'a str,
-    /// Empty, or `status`.
-    pub subresource: &'a str,
-    /// Whether the kind has its status apart ([`crate::kinds::Kind::has_status`]).
-    pub status_apart: bool,
-    /// RFC 3339 with seconds: `2025-11-16T03:49:30Z`.
-    pub now: &'a str,
-}
 
 /// Why an apply was not done.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -101,7 +90,8 @@ pub fn apply(
             manager: BEFORE,
             ..*writer
         };
-        took_over(shape, &empty(), &live, &before, &mut managers);
+        let nothing = blank(shape, &live);
+        took_over(shape, &nothing, &live, &before, &mut managers);
     }
     let (mut object, managers) = match applying(shape, &live, applied, writer, force, &managers) {
         Ok(done) => done,
@@ -132,7 +122,7 @@ pub fn update(shape: &Shape, before: Option<&Value>, after: &mut Value, writer: 
     let object = unmanaged(after);
     // An object that has no owners stays without until somebody applies.
     if !managers.owned.is_empty() || before.is_none() {
-        let old = before.map(unmanaged).unwrap_or_else(empty);
+        let old = before.map_or_else(|| blank(shape, &object), unmanaged);
         took_over(shape, &old, &object, writer, &mut managers);
         managers.cap();
     }
@@ -205,141 +195,6 @@ fn check(shape: &Shape, applied: &Value) -> Result<(), ApplyError> {
     )))
 }
 
-type Conflicts = Vec<(Manager, Vec<Step>)>;
-
-/// The new object without `managedFields`, and its owners.
-fn applying(
-    shape: &Shape,
-    live: &Value,
-    applied: &Value,
-    writer: &Writer<'_>,
-    force: bool,
-    managers: &Managers,
-) -> Result<(Value, Managers), Conflicts> {
-    let mut managers = managers.clone();
-    let me = writer.id(Operation::Apply);
-    let merged = merged::merged(shape, live, applied);
-    let last = managers.owned.get(&me).cloned();
-    let said = Owned {
-        fields: said::fields(shape, applied).only(|name| writer.writes(name)),
-        api_version: writer.api_version.to_owned(),
-        time: last.as_ref().and_then(|last| last.time.clone()),
-    };
-    let _ = managers.owned.insert(me.clone(), said);
-    let new = match &last {
-        Some(last) => pruned(shape, &merged, &managers.all(), &last.fields),
-        None => merged,
-    };
-    let new = writer.keep_rest(live, new);
-    let changes = Changes::between(shape, live, &new).only(|name| writer.writes(name));
-    let conflicts = managers.conflicts(&me, &changes);
-    if !force && !conflicts.is_empty() {
-        return Err(conflicts);
-    }
-    managers.release(Some(&me), &changes);
-    if let Some(mine) = managers.owned.get_mut(&me) {
-        mine.fields = mine.fields.difference(&nobodys());
-        if !same(live, &new) {
-            mine.time = Some(writer.now.to_owned());
-        }
-        if mine.fields.is_empty() {
-            let _ = managers.owned.remove(&me);
-        }
-    }
-    Ok((new, managers))
-}
-
-/// Without what a manager said the last time and nobody says now. What nobody owned, and what others own,
-/// stays, and so do the containers that it needs.
-fn pruned(shape: &Shape, merged: &Value, owned: &Fields, last: &Fields) -> Value {
-    let last = last.with_named(shape);
-    let whole = |value: &Value| said::fields(shape, value).with_named(shape);
-    let all = whole(merged);
-    let rest = remove::without(shape, merged, &last);
-    let kept = whole(&rest).union(&owned.with_named(shape));
-    let rest = remove::without(shape, merged, &all.difference(&kept));
-    let gone = all.difference(&whole(&rest)).intersection(&last);
-    remove::without(shape, merged, &gone)
-}
-
-/// Ownership after a plain write.
-fn took_over(
-    shape: &Shape,
-    before: &Value,
-    after: &Value,
-    writer: &Writer<'_>,
-    managers: &mut Managers,
-) {
-    let changes = Changes::between(shape, before, after).only(|name| writer.writes(name));
-    managers.release(None, &changes);
-    let fields = changes
-        .modified
-        .union(&changes.added)
-        .difference(&nobodys());
-    if fields.is_empty() {
-        return;
-    }
-    let owned = managers
-        .owned
-        .entry(writer.id(Operation::Update))
-        .or_insert_with(|| Owned {
-            fields: Fields::default(),
-            api_version: writer.api_version.to_owned(),
-            time: None,
-        });
-    owned.fields = owned.fields.union(&fields);
-    owned.time = Some(writer.now.to_owned());
-}
-
-fn known_managers(before: Option<&Value>, after: &Value, writer: &Writer<'_>) -> Managers {
-    let kept = || before.map(Managers::of).unwrap_or_default();
-    if !writer.subresource.is_empty() {
-        return kept();
-    }
-    match after.pointer("/metadata/managedFields") {
-        Some(Value::Array(entries)) if is_reset(entries) => Managers::default(),
-        Some(entries) => Managers::parse(entries)
-            .filter(|given| !given.owned.is_empty())
-            .unwrap_or_else(kept),
-        None => kept(),
-    }
-}
-
-fn is_reset(entries: &[Value]) -> bool {
-    match entries {
-        [] => true,
-        [one] => one.as_object().is_some_and(Map::is_empty),
-        _ => false,
-    }
-}
-
-/// What the server sets: nobody owns it.
-fn nobodys() -> Fields {
-    const METADATA: [&str; 9] = [
-        "name",
-        "namespace",
-        "creationTimestamp",
-        "selfLink",
-        "uid",
-        "clusterName",
-        "generation",
-        "managedFields",
-        "resourceVersion",
-    ];
-    let leaf = |fields: &mut Fields, name: &str| {
-        fields.add(Step::Field(name.to_owned()), true, Fields::default());
-    };
-    let mut metadata = Fields::default();
-    for name in METADATA {
-        leaf(&mut metadata, name);
-    }
-    let mut nobodys = Fields::default();
-    nobodys.add(Step::Field("metadata".to_owned()), true, metadata);
-    leaf(&mut nobodys, "apiVersion");
-    leaf(&mut nobodys, "kind");
-    nobodys
-}
-
 /// Conflicts of kubectl with what it had applied before there was server-side apply are none, if they
 /// are all.
 fn conflicts_left(
@@ -365,70 +220,4 @@ fn causes(conflicts: Conflicts) -> Vec<Cause> {
             field: path.iter().map(Step::to_string).collect(),
         })
         .collect()
-}
-
-fn empty() -> Value {
-    Value::Object(Map::new())
-}
-
-fn unmanaged(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-        let _ = metadata.remove("managedFields");
-    }
-    object
-}
-
-fn set_managers(object: &mut Value, managers: &Managers) {
-    if managers.owned.is_empty() {
-        return;
-    }
-    let Value::Object(object) = object else {
-        return;
-    };
-    let metadata = object.entry("metadata").or_insert_with(empty);
-    if metadata.is_null() {
-        *metadata = empty();
-    }
-    if let Value::Object(metadata) = metadata {
-        let _ = metadata.insert("managedFields".to_owned(), managers.wire());
-    }
-}
-
-impl Writer<'_> {
-    fn id(&self, operation: Operation) -> Manager {
-        let name = if self.manager.is_empty() {
-            "unknown"
-        } else {
-            self.manager
-        };
-        Manager {
-            name: name.to_owned(),
-            operation,
-            api_version: match operation {
-                Operation::Apply => String::new(),
-                Operation::Update => self.api_version.to_owned(),
-            },
-            subresource: self.subresource.to_owned(),
-        }
-    }
-
-    /// Whether this write can change that member of the object.
-    fn writes(&self, member: &str) -> bool {
-        match self.subresource {
-            "" => !self.status_apart || member != "status",
-            subresource => member == subresource,
-        }
-    }
-
-    /// What this write cannot change, from the object as it is.
-    fn keep_rest(&self, live: &Value, new: Value) -> Value {
-        let (Value::Object(live), Value::Object(mut new)) = (live, new) else {
-            return live.clone();
-        };
-        new.retain(|member, _| self.writes(member));
-        let rest = live.iter().filter(|(member, _)| !self.writes(member));
-        new.extend(rest.map(|(member, value)| (member.clone(), value.clone())));
-        Value::Object(new)
-    }
 }

@@ -126,6 +126,11 @@ impl Shape {
         }
     }
 
+    /// Whether it is that of a core kind.
+    pub(crate) fn is_typed(&self) -> bool {
+        matches!(self, Self::Map(members) if members.rest == Rest::Fields)
+    }
+
     /// How this value is taken apart.
     pub(crate) fn form(&self, value: &Value) -> Form<'_> {
         match (self, value) {

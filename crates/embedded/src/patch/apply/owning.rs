@@ -1,0 +1,125 @@
+//! The two ways in which ownership changes: somebody applies, or somebody writes otherwise.
+
+use super::Writer;
+use super::compare::{Changes, same};
+use super::fields::Fields;
+use super::managers::{Manager, Managers, Operation, Owned};
+use super::step::Step;
+use super::{merged, remove, said};
+use crate::patch::shape::Shape;
+use serde_json::Value;
+
+/// Paths that somebody else owns.
+pub(super) type Conflicts = Vec<(Manager, Vec<Step>)>;
+
+/// The new object without `managedFields`, and its owners.
+pub(super) fn applying(
+    shape: &Shape,
+    live: &Value,
+    applied: &Value,
+    writer: &Writer<'_>,
+    force: bool,
+    managers: &Managers,
+) -> Result<(Value, Managers), Conflicts> {
+    let mut managers = managers.clone();
+    let me = writer.id(Operation::Apply);
+    let merged = merged::merged(shape, live, applied);
+    let last = managers.owned.get(&me).cloned();
+    let said = Owned {
+        fields: said::fields(shape, applied).only(|name| writer.writes(name)),
+        api_version: writer.api_version.to_owned(),
+        time: last.as_ref().and_then(|last| last.time.clone()),
+    };
+    let _ = managers.owned.insert(me.clone(), said);
+    let new = match &last {
+        Some(last) => pruned(shape, &merged, &managers.all(), &last.fields),
+        None => merged,
+    };
+    let changed = !same(live, &new);
+    let new = writer.keep_rest(live, new);
+    let changes = Changes::between(shape, live, &new).only(|name| writer.writes(name));
+    let conflicts = managers.conflicts(&me, &changes);
+    if !force && !conflicts.is_empty() {
+        return Err(conflicts);
+    }
+    managers.release(Some(&me), &changes);
+    if let Some(mine) = managers.owned.get_mut(&me) {
+        mine.fields = mine.fields.difference(&nobodys());
+        if changed {
+            mine.time = Some(writer.now.to_owned());
+        }
+        if mine.fields.is_empty() {
+            let _ = managers.owned.remove(&me);
+        }
+    }
+    Ok((new, managers))
+}
+
+/// Without what a manager said the last time and nobody says now. What nobody owned, and what others own,
+/// stays, and so do the containers that it needs.
+fn pruned(shape: &Shape, merged: &Value, owned: &Fields, last: &Fields) -> Value {
+    let last = last.with_named(shape);
+    let whole = |value: &Value| said::fields(shape, value).with_named(shape);
+    let all = whole(merged);
+    let rest = remove::without(shape, merged, &last);
+    let kept = whole(&rest).union(&owned.with_named(shape));
+    let rest = remove::without(shape, merged, &all.difference(&kept));
+    let gone = all.difference(&whole(&rest)).intersection(&last);
+    remove::without(shape, merged, &gone)
+}
+
+/// Ownership after a plain write.
+pub(super) fn took_over(
+    shape: &Shape,
+    before: &Value,
+    after: &Value,
+    writer: &Writer<'_>,
+    managers: &mut Managers,
+) {
+    let changes = Changes::between(shape, before, after).only(|name| writer.writes(name));
+    managers.release(None, &changes);
+    let fields = changes
+        .modified
+        .union(&changes.added)
+        .difference(&nobodys());
+    if fields.is_empty() {
+        return;
+    }
+    let owned = managers
+        .owned
+        .entry(writer.id(Operation::Update))
+        .or_insert_with(|| Owned {
+            fields: Fields::default(),
+            api_version: writer.api_version.to_owned(),
+            time: None,
+        });
+    owned.fields = owned.fields.union(&fields);
+    owned.time = Some(writer.now.to_owned());
+}
+
+/// What the server sets: nobody owns it.
+fn nobodys() -> Fields {
+    const METADATA: [&str; 9] = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ];
+    let leaf = |fields: &mut Fields, name: &str| {
+        fields.add(Step::Field(name.to_owned()), true, Fields::default());
+    };
+    let mut metadata = Fields::default();
+    for name in METADATA {
+        leaf(&mut metadata, name);
+    }
+    let mut nobodys = Fields::default();
+    nobodys.add(Step::Field("metadata".to_owned()), true, metadata);
+    leaf(&mut nobodys, "apiVersion");
+    leaf(&mut nobodys, "kind");
+    nobodys
+}

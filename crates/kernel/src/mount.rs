@@ -1,6 +1,7 @@
-//! Mounts as this process sees them. Owns reading `/proc/self/mountinfo`; mounts nothing. A path goes in;
-//! what comes out is how mounts below it travel.
+//! Mounts as this process sees them. Owns reading `/proc/self/mountinfo` and letting go of what is mounted
+//! below a directory; mounts nothing. A path goes in; what comes out is how mounts below it travel.
 
+use rustix::mount::UnmountFlags;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -43,6 +44,30 @@ pub fn propagation(path: &Path) -> io::Result<Propagation> {
     of_path
         .max_by_key(|mount| mount.mount.components().count())
         .ok_or_else(|| io::Error::other("no mount of this process has the path"))
+}
+
+/// Unmounts everything that is mounted below a directory, not what is mounted on it; the newest first. A
+/// directory that is not there has nothing below it.
+pub fn unmount_below(directory: &Path) -> io::Result<()> {
+    let directory = match directory.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let below = mounts.lines().filter_map(parse).map(|found| found.mount);
+    let mut below: Vec<PathBuf> = below
+        .filter(|mount| mount.starts_with(&directory) && *mount != directory)
+        .collect();
+    below.reverse();
+    for mount in below {
+        let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+        match rustix::mount::unmount(&mount, flags) {
+            // Gone with the one that it was on.
+            Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Whether this process seems to be in a container: its mount namespace is not that of the
@@ -118,6 +143,29 @@ mod tests {
         }
         let odd = parse("1 2 3 / /a rw shared:junk - ext4 x rw").unwrap();
         assert!(!odd.is_shared());
+    }
+
+    #[test]
+    fn everything_below_and_nothing_else() {
+        let dir = std::env::temp_dir().join(format!("px-mounts-{}", std::process::id()));
+        let places = [dir.clone(), dir.join("a"), dir.join("a/b")];
+        for place in &places {
+            fs::create_dir_all(place).unwrap();
+            let flags = rustix::mount::MountFlags::NOEXEC;
+            rustix::mount::mount("tmpfs", place, "tmpfs", flags, None).unwrap();
+        }
+        unmount_below(&dir).unwrap();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let left: Vec<PathBuf> = mounts
+            .lines()
+            .filter_map(parse)
+            .map(|found| found.mount)
+            .filter(|mount| mount.starts_with(&dir))
+            .collect();
+        assert_eq!(left, [dir.clone()]);
+        rustix::mount::unmount(&dir, UnmountFlags::DETACH).unwrap();
+        fs::remove_dir_all(&dir).unwrap();
+        unmount_below(&dir).unwrap();
     }
 
     #[test]

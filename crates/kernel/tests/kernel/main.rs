@@ -28,3 +28,4 @@ mod router;
 mod router_crash;
 mod scan;
 mod timing;
+mod wires;

@@ -10,13 +10,18 @@ pub mod cni;
 mod document;
 mod fault;
 mod fields;
+pub mod later;
 mod literal;
+#[cfg(feature = "manifest")]
+pub mod manifest;
 pub mod nad;
 pub mod objects;
 pub mod pod;
 mod problem;
 mod text;
+mod translate;
 
 pub use fields::Fields;
 pub use problem::{Problem, Problems};
 pub use text::FromText;
+pub use translate::translate;

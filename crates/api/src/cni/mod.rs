@@ -20,6 +20,8 @@ pub use config::{Body, Chain, DefaultGw, FqName, How, NetConf, Network, ValidAtt
 pub use environment::Target;
 pub use error::{Code, Error};
 pub use from::ObjectFacts;
+#[cfg(feature = "manifest")]
+pub(crate) use from::nad_problems;
 pub(crate) use from::provider_problems;
 pub use ipam::{
     BlockIpam, BlockSubnet, HostLocal, Ipam, PlexusIpam, Range, RouteConf, Static, StaticAddress,

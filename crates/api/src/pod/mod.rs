@@ -14,6 +14,8 @@ mod tests;
 
 pub use contrail::contrail_networks;
 pub(crate) use contrail::fq_name;
+#[cfg(feature = "manifest")]
+pub(crate) use name::namespace as check_namespace;
 pub(crate) use name::object as check_object;
 pub use selection::{Bandwidth, NetworkSelection};
 

@@ -56,6 +56,23 @@ impl Network {
     }
 }
 
+/// What is wrong with the configuration of a NAD that is found at `path`, whatever pods ask of it.
+#[cfg(feature = "manifest")]
+pub(crate) fn nad_problems(
+    name: &NetworkName,
+    config: &Map<String, Value>,
+    path: &str,
+) -> crate::Problems {
+    let version = match parse::version_or_newest(config) {
+        Ok(version) => version,
+        Err(error) => return crate::fault::fault(format!("{path}.cniVersion"), error.msg),
+    };
+    let nothing = NetworkSelection::default();
+    nad::read(name, config, version, &nothing, path)
+        .err()
+        .unwrap_or_default()
+}
+
 /// Everything that is asked for must be taken by somebody. `declared` are the capabilities of a
 /// native network: all that it has if it is written for us.
 fn check_taken(

@@ -1,0 +1,174 @@
+//! A Network, field by field, so that every problem has its path; then what must fit together.
+
+use crate::manifest::finding::Findings;
+use crate::objects::{
+    AllowedNamespaces, BlockSize, From, LabelSelector, NetworkSpec, RouteSpec, Subnet,
+};
+use crate::text::shown;
+use crate::{Fields, FromText, Problems};
+use ipnet::IpNet;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+pub(super) fn check(map: &Map<String, Value>, findings: &mut Findings<'_>) {
+    for key in map.keys() {
+        if !["apiVersion", "kind", "metadata", "spec", "status"].contains(&key.as_str()) {
+            findings.problem(key, "is not a field of this kind: remove it");
+        }
+    }
+    match map.get("spec") {
+        Some(Value::Object(spec)) => {
+            let (spec, problems) = read(spec);
+            findings.problems("", problems);
+            if let Some(spec) = spec {
+                findings.problems("", spec.problems());
+            }
+        }
+        None | Some(Value::Null) => {
+            findings.problem(
+                "spec",
+                "is missing: write {} for an overlay without subnets",
+            );
+        }
+        Some(_) => findings.problem("spec", "must be an object"),
+    }
+}
+
+/// The spec, as far as it can be read, and what cannot.
+pub(in crate::manifest) fn read(spec: &Map<String, Value>) -> (Option<NetworkSpec>, Problems) {
+    let mut fields = Fields::new(spec, "spec");
+    let read = NetworkSpec {
+        provider: text(&mut fields, "provider"),
+        uuid: text(&mut fields, "uuid"),
+        subnets: subnets(&mut fields),
+        block_size: fields.object("blockSize", |fields| BlockSize {
+            ipv4: length(fields, "ipv4", 32),
+            ipv6: length(fields, "ipv6", 128),
+        }),
+        mtu: fields.number("mtu"),
+        routes: fields
+            .objects("routes", |fields, _| route(fields))
+            .unwrap_or_default(),
+        snat: fields.flag("snat"),
+        source_check: !fields.has("sourceCheck") || fields.flag("sourceCheck"),
+        allowed_namespaces: fields.object("allowedNamespaces", namespaces).flatten(),
+        config: fields.map_of("config").cloned().unwrap_or_default(),
+    };
+    fields.know(&["sourceCheck"]);
+    let problems = fields.finish();
+    (problems.0.is_empty().then_some(read), problems)
+}
+
+fn text(fields: &mut Fields<'_>, key: &'static str) -> Option<String> {
+    let text = fields.text(key)?;
+    if text.is_empty() {
+        fields.problem(key, "is empty: write it, or leave it out");
+    }
+    Some(text.to_owned())
+}
+
+fn length(fields: &mut Fields<'_>, key: &'static str, most: u8) -> Option<u8> {
+    let number = fields.number(key)?;
+    let length = u8::try_from(number).ok().filter(|n| (1..=most).contains(n));
+    if length.is_none() {
+        let text = format!("is {number}: write a prefix length from 1 to {most}");
+        fields.problem(key, text);
+    }
+    length
+}
+
+fn subnets(fields: &mut Fields<'_>) -> BTreeMap<String, Subnet> {
+    let mut subnets = BTreeMap::new();
+    let Some(map) = fields.map_of("subnets") else {
+        return subnets;
+    };
+    for (key, value) in map {
+        let path = format!("{}.{key}", fields.path_of("subnets"));
+        let Value::Object(map) = value else {
+            let what = format!("subnets.{key}");
+            fields.problem(&what, "must be an object with a cidr");
+            continue;
+        };
+        let mut inner = Fields::new(map, path);
+        let subnet = subnet(&mut inner);
+        fields.absorb(inner.finish());
+        subnets.extend(subnet.map(|subnet| (key.clone(), subnet)));
+    }
+    subnets
+}
+
+fn subnet(fields: &mut Fields<'_>) -> Option<Subnet> {
+    if fields.lacks("cidr") {
+        fields.missing("cidr", "write the subnet, such as 10.1.0.0/16");
+    }
+    let cidr = fields.parsed("cidr");
+    let gateway = fields.parsed("gateway");
+    let exclude = fields.parsed_list::<Excluded>("exclude");
+    Some(Subnet {
+        cidr: cidr?,
+        gateway,
+        exclude: exclude.into_iter().map(|Excluded(net)| net).collect(),
+    })
+}
+
+/// A prefix, or an address that counts as one.
+struct Excluded(IpNet);
+
+impl FromText for Excluded {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text.contains('/') {
+            true => IpNet::from_text(text).map(Excluded),
+            false => IpAddr::from_text(text).map(|address| Excluded(address.into())),
+        }
+    }
+}
+
+fn route(fields: &mut Fields<'_>) -> Option<RouteSpec> {
+    if fields.lacks("dst") {
+        fields.missing("dst", "write where the route leads, such as 192.168.0.0/16");
+    }
+    let (dst, gw) = (fields.parsed("dst"), fields.parsed("gw"));
+    Some(RouteSpec { dst: dst?, gw })
+}
+
+fn namespaces(fields: &mut Fields<'_>) -> Option<AllowedNamespaces> {
+    let from = match fields.text("from") {
+        Some("All") => Some(From::All),
+        Some("Same") => Some(From::Same),
+        Some("Selector") => Some(From::Selector),
+        Some(other) => {
+            let text = format!("is {}: write All, Same or Selector", shown(other));
+            fields.problem("from", text);
+            None
+        }
+        None if fields.has("from") => None,
+        None => {
+            fields.missing("from", "write All, Same or Selector");
+            None
+        }
+    };
+    let selector = fields.object("selector", labels);
+    Some(AllowedNamespaces {
+        from: from?,
+        selector,
+    })
+}
+
+fn labels(fields: &mut Fields<'_>) -> LabelSelector {
+    let mut labels = BTreeMap::new();
+    for (key, value) in fields.map_of("matchLabels").into_iter().flatten() {
+        match value.as_str() {
+            Some(value) => {
+                labels.insert(key.clone(), value.to_owned());
+            }
+            None => {
+                let path = format!("matchLabels.{key}");
+                fields.problem(&path, format!("must be text, not {value}: quote it"));
+            }
+        }
+    }
+    LabelSelector {
+        match_labels: labels,
+    }
+}

@@ -1,0 +1,81 @@
+//! What was found out about an object in a file.
+
+use super::Written;
+use crate::Problems;
+
+/// How much it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// An API server refuses it, or nothing can come of it.
+    Problem,
+    /// It works, but not as somebody may think, or not everywhere.
+    Warning,
+    /// It is accepted and kept, and waits for what this version does not have.
+    Waiting,
+    /// What was not looked at, and why; what was read as something else.
+    Note,
+}
+
+/// One thing that was found out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub level: Level,
+    /// The field; empty for the whole object.
+    pub path: String,
+    /// Its line, from 1.
+    pub line: usize,
+    /// What there is to say.
+    pub text: String,
+}
+
+/// Findings about one object, as they are collected.
+pub(super) struct Findings<'w> {
+    written: &'w Written,
+    list: Vec<Finding>,
+}
+
+impl<'w> Findings<'w> {
+    pub(super) fn about(written: &'w Written) -> Self {
+        let list = Vec::new();
+        Self { written, list }
+    }
+
+    pub(super) fn add(&mut self, level: Level, path: &str, text: impl Into<String>) {
+        self.add_at(level, path, path, text);
+    }
+
+    pub(super) fn problem(&mut self, path: &str, text: impl Into<String>) {
+        self.add(Level::Problem, path, text);
+    }
+
+    /// Problems whose paths begin at `within`, which is left out of what is shown.
+    pub(super) fn problems(&mut self, within: &str, problems: Problems) {
+        for problem in problems.0 {
+            let place = match (within, problem.path.as_str()) {
+                ("", path) => path.to_owned(),
+                (within, "") => within.to_owned(),
+                (within, path) => format!("{within}.{path}"),
+            };
+            self.add_at(Level::Problem, &place, &problem.path, problem.text);
+        }
+    }
+
+    /// Shown by one path, found by another.
+    fn add_at(&mut self, level: Level, place: &str, path: &str, text: impl Into<String>) {
+        self.list.push(Finding {
+            level,
+            path: path.to_owned(),
+            line: self.written.line(place),
+            text: text.into(),
+        });
+    }
+
+    /// In the order of the text, each once.
+    pub(super) fn finish(mut self) -> Vec<Finding> {
+        self.list
+            .sort_by(|a, b| (a.line, a.level).cmp(&(b.line, b.level)));
+        self.list.dedup();
+        self.list
+    }
+}

@@ -8,5 +8,7 @@ pub mod attachment;
 pub mod fabric;
 pub mod ipam;
 pub mod plan;
+pub mod rehearse;
 pub mod resolve;
 mod stable;
+pub mod wish;

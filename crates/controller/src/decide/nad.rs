@@ -1,88 +1,8 @@
 //! What a NetworkAttachmentDefinition asks of us: a Network of its own, or nothing; and what of a
 //! changed one can be followed.
 
-use plexus_api::nad::{self, Contrail};
 use plexus_api::objects::{NetworkSpec, Subnet};
-use std::collections::BTreeMap;
-
-/// What a NAD asks for.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Wish {
-    /// A Network of its namespace and name.
-    Network(Box<NetworkSpec>),
-    /// Nothing: another plugin's, a reference to a network that is there, or no configuration.
-    Nothing,
-    /// It cannot be understood, and why.
-    Unclear(String),
-}
-
-/// A NAD, understood.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Reading {
-    pub(crate) wish: Wish,
-    /// What its author should know all the same.
-    pub(crate) warnings: Vec<String>,
-}
-
-/// Reads `spec.config` and the annotations.
-pub(crate) fn read(
-    annotations: &BTreeMap<String, String>,
-    config: Result<Option<&str>, &str>,
-) -> Reading {
-    let just = |wish| Reading {
-        wish,
-        warnings: Vec::new(),
-    };
-    let text = match config {
-        Ok(Some(text)) => text,
-        Ok(None) => return just(Wish::Nothing),
-        Err(error) => return just(Wish::Unclear(error.to_owned())),
-    };
-    let (config, mut warnings) = match nad::config(text) {
-        Ok(read) => read,
-        Err(problems) => return just(Wish::Unclear(problems.to_string())),
-    };
-    if !nad::is_named(&config) {
-        return Reading {
-            wish: Wish::Nothing,
-            warnings,
-        };
-    }
-    let wish = match (nad::named(&config), Contrail::read(annotations)) {
-        (Ok(named), Ok(mut contrail)) => {
-            warnings.append(&mut contrail.warnings);
-            wish(named.is_some(), contrail)
-        }
-        (named, contrail) => {
-            let problems = [named.err(), contrail.err()].into_iter().flatten();
-            Wish::Unclear(
-                problems
-                    .map(|p| p.to_string())
-                    .collect::<Vec<_>>()
-                    .join("; "),
-            )
-        }
-    };
-    Reading { wish, warnings }
-}
-
-fn wish(refers: bool, contrail: Contrail) -> Wish {
-    if refers || contrail.network.is_some() {
-        return if contrail.cidrs.is_empty() {
-            Wish::Nothing
-        } else {
-            Wish::Unclear(format!(
-                "it both refers to a network that is there ({}) and asks for one of its own ({}): remove one",
-                "opencontrail.org/network",
-                nad::CIDR
-            ))
-        };
-    }
-    if contrail.cidrs.is_empty() && !contrail.snat && !contrail.forwarding {
-        return Wish::Nothing;
-    }
-    Wish::Network(Box::new(contrail.spec()))
-}
+pub(crate) use plexus_core::wish::{Reading, Wish, read};
 
 /// How an existing Network becomes what its NAD asks for.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,12 +1,10 @@
-//! What NADs ask for, and what of a changed one is followed.
+//! What of a changed NAD is followed.
 
 use super::*;
+use plexus_api::nad::Contrail;
 
 fn spec(contrail: Contrail) -> NetworkSpec {
-    match wish(false, contrail) {
-        Wish::Network(spec) => *spec,
-        other => panic!("{other:?}"),
-    }
+    contrail.spec()
 }
 
 fn contrail(cidrs: &[&str], snat: bool, forwarding: bool) -> Contrail {
@@ -16,35 +14,6 @@ fn contrail(cidrs: &[&str], snat: bool, forwarding: bool) -> Contrail {
         forwarding,
         ..Contrail::default()
     }
-}
-
-#[test]
-fn flags_choose_the_provider_and_forwarding_wins() {
-    let plain = spec(contrail(&["10.1.1.0/24", "fd00:1::/64"], false, false));
-    assert_eq!(plain.provider_name(), "overlay");
-    assert!(!plain.snat && plain.source_check);
-    let cidrs = plain.subnets.values().map(|subnet| subnet.cidr.to_string());
-    assert_eq!(cidrs.collect::<Vec<_>>(), ["10.1.1.0/24", "fd00:1::/64"]);
-    let snat = spec(contrail(&["10.1.1.0/24"], true, false));
-    assert_eq!((snat.provider_name(), snat.snat), ("overlay", true));
-    let both = spec(contrail(&["10.1.1.0/24"], true, true));
-    assert_eq!((both.provider_name(), both.snat), ("routed", false));
-}
-
-#[test]
-fn no_annotation_makes_no_network() {
-    assert_eq!(wish(false, Contrail::default()), Wish::Nothing);
-    assert_eq!(wish(true, Contrail::default()), Wish::Nothing);
-    assert!(matches!(
-        wish(true, contrail(&["10.0.0.0/24"], false, false)),
-        Wish::Unclear(_)
-    ));
-    assert_eq!(read(&BTreeMap::new(), Ok(None)).wish, Wish::Nothing);
-    let not_text = read(&BTreeMap::new(), Err("spec.config is not text"));
-    assert_eq!(
-        not_text.wish,
-        Wish::Unclear("spec.config is not text".into())
-    );
 }
 
 #[test]

@@ -1,0 +1,362 @@
+//! A rehearsal: all that would be made for a pod on a node that is only described, without a kernel
+//! and without anyone being told. Every address counts as free, every link that a network names as
+//! there.
+//!
+//! Goes the same way as the agent: resolve, addresses, default route, plan.
+
+use crate::attachment::{Assigned, AssignedIp, DefaultRoute, Wanted};
+use crate::ipam::{PoolKey, Pools, address_at, assigned_static, host_local};
+use crate::plan::{
+    Facts, LinkFacts, NodePlan, Place, PodPlan, Underlay, build, host_ports, node_plan, pod_plan,
+};
+use crate::resolve::{Brings, Candidate, Delegate, Reference, Resolved, choose_default, resolve};
+use ipnet::IpNet;
+use plexus_api::cni::{
+    BlockIpam, BlockSubnet, Body, Code, Dns, Error, How, Ipam, Native, NetConf, Network, Provider,
+    Range, Routed,
+};
+use plexus_types::{ContainerId, IfName, NetnsCookie};
+use std::convert::Infallible;
+use std::net::IpAddr;
+
+/// The cluster-wide default network, where it is Plexus's own.
+const CLUSTER_DEFAULT: &str = "cluster-default";
+
+/// The node that is described.
+#[derive(Debug, Clone)]
+pub struct Stage {
+    /// Its name and its address on the underlay.
+    pub underlay: Underlay,
+    /// The link of its default route.
+    pub uplink: LinkFacts,
+}
+
+/// What a rehearsal gives.
+#[derive(Debug, Clone)]
+pub struct Rehearsed {
+    /// Each interface, in order.
+    pub interfaces: Vec<Interface>,
+    /// What the pod gets.
+    pub pod: PodPlan,
+    /// What its networks keep on the node.
+    pub node: NodePlan,
+}
+
+/// One interface.
+#[derive(Debug, Clone)]
+pub enum Interface {
+    /// Made natively.
+    Native(Wanted, Assigned, DefaultRoute),
+    /// Made by plugins, whose doings nobody knows beforehand.
+    Delegate(Delegate),
+}
+
+/// The cluster-wide default network on the node's podCIDRs, as an agent with
+/// `--cluster-network=own` makes it.
+pub fn cluster_network(
+    pod_cidrs: &[IpNet],
+    cluster_cidrs: &[IpNet],
+) -> Result<(Network, Reference), Error> {
+    let subnets: Vec<BlockSubnet> = pod_cidrs
+        .iter()
+        .filter_map(|cidr| {
+            Some(BlockSubnet {
+                cidr: cidr.trunc(),
+                gateway: address_at(&cidr.trunc(), 1)?,
+                exclude: Vec::new(),
+                block_length: None,
+            })
+        })
+        .collect();
+    let described = subnets.iter().map(|s| (s.cidr, Some(s.gateway))).collect();
+    let blocks = subnets.iter().map(|subnet| subnet.cidr).collect();
+    let native = Native {
+        provider: Provider::Routed(Routed {
+            ip_masq: true,
+            not_masq: cluster_cidrs.to_vec(),
+            source_check: true,
+        }),
+        ipam: Some(Ipam::Blocks(BlockIpam {
+            uid: CLUSTER_DEFAULT.to_owned(),
+            subnets,
+            blocks,
+            given: Vec::new(),
+            routes: Vec::new(),
+        })),
+        mac: None,
+        ips: Vec::new(),
+        mtu: None,
+        dns: Dns::default(),
+    };
+    let network = Network {
+        name: CLUSTER_DEFAULT.parse().map_err(impossible)?,
+        interface: None,
+        source_routing: false,
+        how: How::Native(native),
+        runtime: None,
+    };
+    let reference = Reference {
+        index: 0,
+        total: 1,
+        namespace: String::new(),
+        name: CLUSTER_DEFAULT.to_owned(),
+        uuid: CLUSTER_DEFAULT.to_owned(),
+        source: String::new(),
+        subnets: described,
+    };
+    Ok((network, reference))
+}
+
+/// All that a configuration whose networks are listed amounts to, for a container of that name.
+pub fn rehearse(conf: &NetConf, container: &str, stage: &Stage) -> Result<Rehearsed, Error> {
+    let container: ContainerId = container.parse().map_err(impossible)?;
+    let cni_ifname: IfName = "eth0".parse().map_err(impossible)?;
+    let place = Place {
+        node: NetnsCookie(1),
+        netns: NetnsCookie(2),
+        container: &container,
+        cni_ifname: &cni_ifname,
+    };
+    let mut pools = Pools::default();
+    let mut cast = Vec::new();
+    for resolved in resolve(conf, &cni_ifname)? {
+        cast.push(match resolved {
+            Resolved::Native(wanted) => {
+                let assigned = assign(&wanted, &mut pools)?;
+                Interface::Native(wanted, assigned, DefaultRoute::AsConfigured)
+            }
+            Resolved::Delegate(delegate) => Interface::Delegate(delegate),
+        });
+    }
+    let choice = match &conf.body {
+        Body::All { default_gw, .. } => Some(default_gw),
+        _ => None,
+    };
+    let candidates: Vec<Candidate<'_>> = cast.iter().map(candidate).collect();
+    let defaults = choose_default(&candidates, choice)?;
+    let mut links = Vec::new();
+    let mut node = NodePlan::default();
+    let mut first = None;
+    for (interface, decided) in cast.iter_mut().zip(defaults) {
+        let Interface::Native(wanted, assigned, default_route) = interface else {
+            continue;
+        };
+        *default_route = decided;
+        let facts = facts(wanted, stage);
+        links.push(build(wanted, assigned, decided, &place, &facts)?);
+        node.merge(node_plan(&wanted.network, &wanted.native, assigned, &facts));
+        if wanted.index == 0 {
+            first = Some(assigned.ips.clone());
+        }
+    }
+    let mut pod = pod_plan(&place, links);
+    pod.host_ports = host_ports(&conf.runtime.port_mappings, &first.unwrap_or_default());
+    Ok(Rehearsed {
+        interfaces: cast,
+        pod,
+        node,
+    })
+}
+
+fn candidate(interface: &Interface) -> Candidate<'_> {
+    match interface {
+        Interface::Native(wanted, assigned, _) => Candidate {
+            network: &wanted.network,
+            ifname: &wanted.ifname,
+            brings: Brings::Native(wanted, assigned),
+        },
+        Interface::Delegate(delegate) => Candidate {
+            network: &delegate.network,
+            ifname: &delegate.ifname,
+            brings: Brings::NotYet,
+        },
+    }
+}
+
+fn assign(wanted: &Wanted, pools: &mut Pools) -> Result<Assigned, Error> {
+    let native = &wanted.native;
+    let owner = wanted.ifname.as_str();
+    match &native.ipam {
+        None => Ok(Assigned::default()),
+        Some(Ipam::Static(config)) => Ok(assigned_static(config)),
+        Some(ipam @ Ipam::Plexus(config)) => match PoolKey::of(ipam, &wanted.network) {
+            Some(key) => Ok(pools.allocate(&key, config, &native.ips, owner)?),
+            None => Ok(Assigned::default()),
+        },
+        Some(ipam @ Ipam::Blocks(config)) => match PoolKey::of(ipam, &wanted.network) {
+            Some(key) => Ok(pools.allocate_blocks(&key, config, &native.ips, owner)?),
+            None => Ok(Assigned::default()),
+        },
+        Some(Ipam::HostLocal(config)) => Ok(Assigned {
+            ips: config
+                .ranges
+                .iter()
+                .filter_map(|set| from_ranges(set, &native.ips))
+                .collect(),
+            routes: config.routes.clone(),
+            ..Assigned::default()
+        }),
+    }
+}
+
+/// The address that was asked for, if it is in one of the ranges; else the first.
+fn from_ranges(set: &[Range], asked: &[(IpAddr, Option<u8>)]) -> Option<AssignedIp> {
+    let wanted = asked.iter().find_map(|(ip, _)| {
+        let range = host_local::range_of(set, *ip)?;
+        Some(AssignedIp {
+            address: IpNet::new(*ip, range.subnet.prefix_len()).ok()?,
+            gateway: Some(range.gateway),
+        })
+    });
+    wanted.or_else(|| {
+        let mut free = |_| Ok::<bool, Infallible>(true);
+        let picked = host_local::next(set, None, None, &mut free).ok()?;
+        Some(AssignedIp {
+            address: picked.address,
+            gateway: Some(picked.gateway),
+        })
+    })
+}
+
+/// What a plan is told of the node. A link that a network names is taken to be there.
+fn facts(wanted: &Wanted, stage: &Stage) -> Facts {
+    let Stage { underlay, uplink } = stage;
+    match &wanted.native.provider {
+        Provider::Macvlan(macvlan) => {
+            let named = macvlan.master.as_ref().filter(|name| **name != uplink.name);
+            let parent = match named {
+                Some(name) => LinkFacts {
+                    name: name.clone(),
+                    ..uplink.clone()
+                },
+                None => uplink.clone(),
+            };
+            Facts {
+                parent: Some(parent),
+                ..Facts::default()
+            }
+        }
+        Provider::Bridge(_) => Facts::default(),
+        Provider::Routed(_) => Facts {
+            parent: Some(uplink.clone()),
+            ..Facts::default()
+        },
+        Provider::Overlay(_) => Facts {
+            underlay: Some(underlay.clone()),
+            ..Facts::default()
+        },
+    }
+}
+
+fn impossible(invalid: plexus_types::Invalid) -> Error {
+    Error::new(
+        Code::InvalidConfig,
+        invalid.to_string(),
+        "use a name of letters, digits and \"-\"",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{node_text, pod_text};
+    use plexus_api::cni::Args;
+
+    fn stage() -> Stage {
+        Stage {
+            underlay: Underlay {
+                node: "n1".to_owned(),
+                address: "192.0.2.1".parse().unwrap(),
+                mtu: 1500,
+            },
+            uplink: LinkFacts {
+                name: "eth0".parse().unwrap(),
+                index: 2,
+                mtu: 1500,
+                kind: String::new(),
+            },
+        }
+    }
+
+    fn rehearsed(config: &str) -> Result<Rehearsed, Error> {
+        let conf = NetConf::parse(config.as_bytes(), &Args::default()).unwrap();
+        rehearse(&conf, "c1", &stage())
+    }
+
+    #[test]
+    fn natives_have_a_plan_and_delegates_are_named() {
+        let made = rehearsed(
+            r#"{"cniVersion":"1.1.0","name":"x","type":"plexus-cni","networks":[
+                {"name":"pods","provider":"bridge","bridge":"px0","isGateway":true,
+                 "ipam":{"type":"plexus","subnets":["10.9.0.0/24"]}},
+                {"name":"blue","provider":"macvlan","master":"eth7",
+                 "ipam":{"type":"host-local","ranges":[[{"subnet":"10.10.0.0/24"}]]}},
+                {"name":"other","plugins":[{"type":"calico"}]}]}"#,
+        )
+        .unwrap();
+        let pod = pod_text(&made.pod);
+        assert!(
+            pod.contains("ip -n pod address add 10.9.0.2/24 dev eth0"),
+            "{pod}"
+        );
+        assert!(
+            pod.contains("ip link add net1 link eth7 netns pod"),
+            "{pod}"
+        );
+        assert!(pod.contains("10.10.0.2/24 dev net1"), "{pod}");
+        assert!(pod.contains("default via 10.9.0.1"), "{pod}");
+        assert!(node_text(&made.node).contains("px0"));
+        assert!(
+            matches!(&made.interfaces[2], Interface::Delegate(d) if d.ifname.as_str() == "net2")
+        );
+    }
+
+    #[test]
+    fn an_address_that_is_asked_for_is_taken() {
+        let made = rehearsed(
+            r#"{"cniVersion":"1.1.0","name":"x","type":"plexus-cni","provider":"macvlan",
+                "master":"eth1","ipam":{"type":"host-local","ranges":[[{"subnet":"10.10.0.0/24"}]]},
+                "capabilities":{"ips":true},"runtimeConfig":{"ips":["10.10.0.77"]}}"#,
+        )
+        .unwrap();
+        let pod = pod_text(&made.pod);
+        assert!(pod.contains("10.10.0.77/24"), "{pod}");
+    }
+
+    #[test]
+    fn what_cannot_be_made_says_why() {
+        let full = r#"{"cniVersion":"1.1.0","name":"x","type":"plexus-cni","provider":"bridge",
+            "ipam":{"type":"plexus","subnets":["10.9.0.0/24"]},
+            "capabilities":{"ips":true},"runtimeConfig":{"ips":["10.8.0.1"]}}"#;
+        let error = rehearsed(full).unwrap_err().to_string();
+        assert!(error.contains("10.8.0.1 is outside"), "{error}");
+    }
+
+    #[test]
+    fn the_cluster_network_is_routed() {
+        let cidrs = [
+            "10.244.1.0/24".parse().unwrap(),
+            "fd00:244:1::/64".parse().unwrap(),
+        ];
+        let (network, reference) = cluster_network(&cidrs, &[]).unwrap();
+        assert_eq!(reference.subnets.len(), 2);
+        let conf = NetConf {
+            body: Body::All {
+                networks: vec![network],
+                default_gw: Default::default(),
+            },
+            ..NetConf::parse(
+                br#"{"cniVersion":"1.1.0","name":"x","type":"plexus-cni","networks":"pod"}"#,
+                &Args::default(),
+            )
+            .unwrap()
+        };
+        let made = rehearse(&conf, "c1", &stage()).unwrap();
+        let pod = pod_text(&made.pod);
+        assert!(
+            pod.contains("ip -n pod address add 10.244.1.2/32 dev eth0"),
+            "{pod}"
+        );
+        assert!(pod.contains("fd00:244:1::2/128"), "{pod}");
+    }
+}

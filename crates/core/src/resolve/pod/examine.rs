@@ -1,0 +1,90 @@
+//! Each of a pod's references by itself, for people: what it names, and what it would become. Where
+//! [`pod_networks`](super::pod_networks) stops at the first that cannot be had, this goes on.
+
+use super::asked::{self, Target};
+use super::error::within;
+use super::lookup::Lookup;
+use super::{Objects, PodFacts, Settings};
+use plexus_api::cni::{Error, Network};
+
+/// A reference, and what is known of it.
+#[derive(Debug, Clone)]
+pub struct Examined {
+    /// Which of the pod's references; 0 replaces the cluster-wide default network.
+    pub index: usize,
+    /// The annotation that names it.
+    pub source: &'static str,
+    /// What it names.
+    pub target: Named,
+    /// The interface that it asks for, or would get.
+    pub ifname: Option<String>,
+    /// The network that it means, or why there is none.
+    pub network: Result<Network, Error>,
+    /// What users must be told though it works.
+    pub warnings: Vec<String>,
+}
+
+/// What a reference names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    /// A NetworkAttachmentDefinition: its namespace and name.
+    Nad(String, String),
+    /// A Network: its namespace and name.
+    Network(String, String),
+    /// A Network by its fully qualified name: project and name.
+    FqName(String, String),
+}
+
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Named::Nad(namespace, name) => {
+                write!(f, "NetworkAttachmentDefinition {namespace}/{name}")
+            }
+            Named::Network(namespace, name) => write!(f, "Network {namespace}/{name}"),
+            Named::FqName(project, name) => write!(f, "Network {name} of project {project}"),
+        }
+    }
+}
+
+/// All references of a pod, in order. Fails if its annotations cannot be read.
+pub fn examine(
+    pod: &PodFacts,
+    settings: &Settings,
+    objects: &dyn Objects,
+) -> Result<Vec<Examined>, Error> {
+    let lookup = Lookup {
+        pod,
+        settings,
+        objects,
+    };
+    let default = asked::default_network(pod)?.into_iter().map(|one| (0, one));
+    let listed = (1..).zip(asked::of(pod)?);
+    let each = default.chain(listed).map(|(index, asked)| {
+        let found = lookup
+            .find(&asked)
+            .map_err(|error| within(error, &asked, index));
+        let ifname = match index {
+            0 => None,
+            _ => asked.ifname(index).ok().map(|name| name.to_string()),
+        };
+        let (namespace, name) = (asked.selection.namespace, asked.selection.name);
+        let (network, warnings) = match found {
+            Ok(found) => (Ok(found.network), found.warnings),
+            Err(error) => (Err(error), Vec::new()),
+        };
+        Examined {
+            index,
+            source: asked.source,
+            target: match asked.target {
+                Target::Nad => Named::Nad(namespace, name),
+                Target::Object => Named::Network(namespace, name),
+                Target::FqName(fq) => Named::FqName(fq.project, fq.name),
+            },
+            ifname,
+            network,
+            warnings,
+        }
+    });
+    Ok(each.collect())
+}

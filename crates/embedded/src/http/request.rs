@@ -3,12 +3,15 @@
 use super::{Limits, Query};
 use crate::reviews::User;
 use crate::status::Refused;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use hyper::Method;
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{ACCEPT, AsHeaderName, CONTENT_TYPE, IF_NONE_MATCH, USER_AGENT};
 use std::sync::Arc;
 use tokio::time::timeout;
+
+/// So many times as much as is taken is read before a peer is cut off.
+const PATIENT: usize = 4;
 
 /// A request.
 #[derive(Debug)]
@@ -36,25 +39,12 @@ impl Request {
     ) -> Result<Self, Refused> {
         let (head, body) = request.into_parts();
         let query = Query::parse(head.uri.query().unwrap_or(""))?;
-        if body.size_hint().lower() > limits.body as u64 {
-            return Err(Refused::too_large(limits.body));
-        }
-        let body = timeout(limits.receive, Limited::new(body, limits.body).collect());
-        let body = match body.await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                return Err(Refused::too_large(limits.body));
-            }
-            Ok(Err(error)) => {
-                return Err(Refused::bad_request(format!(
-                    "the body of the request could not be read: {error}"
-                )));
-            }
-            Err(_) => {
-                let message = "the body of the request did not arrive in time";
-                return Err(Refused::new(408, "Timeout", message));
-            }
+        let late = || {
+            let message = "the body of the request did not arrive in time";
+            Refused::new(408, "Timeout", message)
         };
+        let body = timeout(limits.receive, collect(body, limits.body)).await;
+        let body = body.map_err(|_| late())??;
         let headers = &head.headers;
         Ok(Self {
             accept: text(headers, ACCEPT),
@@ -74,6 +64,34 @@ impl Request {
         let media = self.content_type.as_deref()?.split(';').next()?;
         Some(media.trim().to_ascii_lowercase()).filter(|media| !media.is_empty())
     }
+}
+
+/// All of a body. Of one that is too large a little more is read, and dropped: a peer that is still
+/// writing does not read why it is refused.
+async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, Refused> {
+    let enough = limit.saturating_mul(PATIENT);
+    if body.size_hint().lower() > enough as u64 {
+        return Err(Refused::too_large(limit));
+    }
+    let mut bytes = Vec::new();
+    let mut read = 0_usize;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            let message = format!("the body of the request could not be read: {error}");
+            Refused::bad_request(message)
+        })?;
+        let data = frame.into_data().unwrap_or_default();
+        read = read.saturating_add(data.len());
+        if read <= limit {
+            bytes.extend_from_slice(&data);
+        } else if read > enough {
+            break;
+        }
+    }
+    if read > limit {
+        return Err(Refused::too_large(limit));
+    }
+    Ok(Bytes::from(bytes))
 }
 
 /// All values of a header, as one.

@@ -12,7 +12,8 @@ const SETUP: &str = "
     PRAGMA synchronous = FULL;
     PRAGMA temp_store = MEMORY;
     PRAGMA cache_size = -1024;
-    PRAGMA journal_size_limit = 8388608;
+    PRAGMA wal_autocheckpoint = 256;
+    PRAGMA journal_size_limit = 1048576;
 ";
 
 const TABLES: &str = "

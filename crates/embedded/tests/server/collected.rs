@@ -1,0 +1,131 @@
+//! Namespaces that end, and owners that are gone, also while the server was.
+
+use crate::common::{MAPS, Place, map, until};
+use serde_json::{Value, json};
+
+const NAMESPACES: &str = "/api/v1/namespaces";
+
+fn namespace(name: &str) -> Value {
+    json!({"metadata": {"name": name}})
+}
+
+#[test]
+fn a_namespace_takes_everything_along_and_takes_nothing_new() {
+    let place = Place::new("namespace");
+    let _server = place.start();
+    let mut client = place.client();
+    client.post(NAMESPACES, &namespace("team")).ok();
+    let maps = format!("{NAMESPACES}/team/configmaps");
+    for count in 0..30 {
+        client.post(&maps, &map(&format!("m-{count}"), "1")).ok();
+    }
+    let mut held = map("held", "1");
+    held["metadata"]["finalizers"] = json!(["example.com/x"]);
+    client.post(&maps, &held).ok();
+    let networks = format!("/apis/plexus.dev/v1alpha1/namespaces/team/networks");
+    client
+        .post(&networks, &json!({"metadata": {"name": "n"}, "spec": {}}))
+        .ok();
+    let dying = client.delete(&format!("{NAMESPACES}/team")).ok();
+    assert_eq!(dying["status"]["phase"], "Terminating");
+    let refused = client.post(&maps, &map("new", "1"));
+    assert_eq!(
+        refused.body["details"]["causes"][0]["reason"],
+        "NamespaceTerminating"
+    );
+    refused.refused(403);
+    until("only what is held is left", || {
+        let left = client.get(&maps).ok();
+        let networks = client.get(&networks).ok();
+        let left = left["items"].as_array().unwrap().len();
+        (left == 1 && networks["items"].as_array().unwrap().is_empty()).then_some(())
+    });
+    client.get(&format!("{NAMESPACES}/team")).ok();
+    let none = json!({"metadata": {"finalizers": null}});
+    client.merge(&format!("{maps}/held"), &none).ok();
+    until("the namespace is gone", || {
+        (client.get(&format!("{NAMESPACES}/team")).code == 404).then_some(())
+    });
+    client.post(NAMESPACES, &namespace("team")).ok();
+    client.post(&maps, &map("new", "1")).ok();
+}
+
+#[test]
+fn some_namespaces_stay() {
+    let place = Place::new("stay");
+    let _server = place.start();
+    let mut client = place.client();
+    for name in ["default", "kube-system", "kube-public"] {
+        let message = client.delete(&format!("{NAMESPACES}/{name}")).refused(403);
+        assert!(message.contains("may not be deleted"), "{message}");
+    }
+}
+
+#[test]
+fn what_was_left_undone_is_done_after_a_restart() {
+    let place = Place::new("undone");
+    let server = place.start();
+    let mut client = place.client();
+    client.post(NAMESPACES, &namespace("team")).ok();
+    let maps = format!("{NAMESPACES}/team/configmaps");
+    let mut held = map("held", "1");
+    held["metadata"]["finalizers"] = json!(["example.com/x"]);
+    client.post(&maps, &held).ok();
+    client.delete(&format!("{NAMESPACES}/team")).ok();
+    let owner = client.post(MAPS, &map("owner", "1")).ok();
+    let mut child = map("child", "1");
+    child["metadata"]["finalizers"] = json!(["example.com/x"]);
+    child["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"],
+        "blockOwnerDeletion": true,
+    }]);
+    client.post(MAPS, &child).ok();
+    let foreground = json!({"propagationPolicy": "Foreground"});
+    let path = format!("{MAPS}/owner");
+    client
+        .send("DELETE", &path, "application/json", Some(&foreground))
+        .unwrap()
+        .ok();
+    server.stop();
+
+    let _server = place.start();
+    let mut client = place.client();
+    let none = json!({"metadata": {"finalizers": null}});
+    client.merge(&format!("{maps}/held"), &none).ok();
+    until("the child is being deleted", || {
+        let child = client.get(&format!("{MAPS}/child")).ok();
+        child["metadata"]["deletionTimestamp"]
+            .is_string()
+            .then_some(())
+    });
+    client.merge(&format!("{MAPS}/child"), &none).ok();
+    for path in [
+        format!("{NAMESPACES}/team"),
+        format!("{MAPS}/owner"),
+        format!("{MAPS}/child"),
+    ] {
+        until(&format!("{path} is gone"), || {
+            (client.get(&path).code == 404).then_some(())
+        });
+    }
+}
+
+#[test]
+fn owners_of_kinds_that_nobody_knows_are_left_alone() {
+    let place = Place::new("foreign");
+    let _server = place.start();
+    let mut client = place.client();
+    let uid = "5b0c2b54-0000-4000-8000-000000000009";
+    let mut child = map("child", "1");
+    child["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": uid}]);
+    client.post(MAPS, &child).ok();
+    let mut orphan = map("orphan", "1");
+    orphan["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "r", "uid": uid}]);
+    client.post(MAPS, &orphan).ok();
+    until("the other one is gone", || {
+        (client.get(&format!("{MAPS}/orphan")).code == 404).then_some(())
+    });
+    client.get(&format!("{MAPS}/child")).ok();
+}

@@ -1,0 +1,122 @@
+//! Who may talk to the server.
+
+use crate::common::{Client, Place};
+use serde_json::{Value, json};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+fn config(place: &Place) -> Value {
+    let text = std::fs::read_to_string(place.path().join("kubeconfig")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn without_a_certificate_only_the_version_is_told() {
+    let place = Place::new("stranger");
+    let _server = place.start();
+    let mut config = config(&place);
+    config["users"][0]["user"] = json!({});
+    let mut stranger = Client::of_config(&config);
+    for open in ["/version", "/readyz", "/livez", "/healthz"] {
+        stranger.get(open).ok();
+    }
+    for closed in [
+        "/api",
+        "/apis",
+        "/api/v1/namespaces",
+        "/openapi/v3",
+        "/nothing",
+    ] {
+        let answer = stranger.get(closed);
+        assert_eq!(answer.body["reason"], "Unauthorized", "{closed}");
+        answer.refused(401);
+    }
+    stranger
+        .post("/api/v1/namespaces", &json!({"metadata": {"name": "x"}}))
+        .refused(401);
+}
+
+#[test]
+fn a_certificate_of_another_authority_is_none() {
+    let (place, other) = (Place::new("ours"), Place::new("theirs"));
+    let (_server, _other) = (place.start(), other.start());
+    let mut mixed = config(&place);
+    mixed["users"] = config(&other)["users"].clone();
+    let answer = Client::of_config(&mixed).send("GET", "/api/v1/namespaces", "", None);
+    assert!(answer.is_err(), "{answer:?}");
+    let mut mixed = config(&place);
+    let cluster = &config(&other)["clusters"][0]["cluster"];
+    mixed["clusters"][0]["cluster"]["certificate-authority-data"] =
+        cluster["certificate-authority-data"].clone();
+    let answer = Client::of_config(&mixed).send("GET", "/version", "", None);
+    assert!(
+        answer.is_err(),
+        "a server that the client does not know: {answer:?}"
+    );
+}
+
+#[test]
+fn whoever_has_one_is_known_by_its_name() {
+    let place = Place::new("named");
+    let server = place.start();
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let text = server.kubeconfig_for("agent-n1", "plexus:agents").unwrap();
+    let mut agent = Client::of_config(&serde_json::from_str(&text).unwrap());
+    let who = agent.post(path, &review).ok();
+    let user = &who["status"]["userInfo"];
+    assert_eq!(user["username"], "agent-n1");
+    assert_eq!(
+        user["groups"],
+        json!(["plexus:agents", "system:authenticated"])
+    );
+    let who = place.client().post(path, &review).ok();
+    assert!(
+        who["status"]["userInfo"]["username"]
+            .as_str()
+            .unwrap()
+            .starts_with("unix:")
+    );
+}
+
+#[test]
+fn keys_are_readable_by_their_owner_alone() {
+    let place = Place::new("modes");
+    let _server = place.start();
+    for file in ["kubeconfig", "ca.key", "api.sock"] {
+        let mode = std::fs::metadata(place.path().join(file)).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+}
+
+/// Needs root, to become somebody else.
+#[test]
+fn somebody_else_on_the_socket_is_nobody() {
+    let place = Place::new("somebody");
+    let _server = place.start();
+    let socket = place.path().join("api.sock");
+    let ask = |socket: &std::path::Path| {
+        std::process::Command::new("setpriv")
+            .args([
+                "--reuid=65534",
+                "--clear-groups",
+                "curl",
+                "-s",
+                "--max-time",
+                "10",
+            ])
+            .arg("--unix-socket")
+            .arg(socket)
+            .arg("http://x/api/v1/namespaces")
+            .output()
+            .unwrap()
+    };
+    assert!(
+        !ask(&socket).status.success(),
+        "the file itself keeps others out"
+    );
+    let open = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(&socket, open).unwrap();
+    let answer = ask(&socket);
+    let body: Value = serde_json::from_slice(&answer.stdout).unwrap();
+    assert_eq!(body["code"], 401, "{body}");
+}

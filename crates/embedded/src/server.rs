@@ -9,12 +9,12 @@ use crate::verbs::Api;
 use crate::{clock, collect, seed};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
@@ -206,7 +206,7 @@ impl Serving {
 
     async fn serve(self, tell: &mpsc::Sender<Result<(), StartError>>) -> Result<(), StartError> {
         let options = self.options;
-        let own_uid = own_uid(&options.dir)?;
+        let own_uid = own_uid()?;
         let api = Api::new(self.store, &options, self.stopped.clone());
         let api = Arc::new(api.ok_or(StartError::Kinds)?);
         seed::plant(&api, options.namespaces)
@@ -260,12 +260,10 @@ fn make_directory(path: &Path) -> Result<(), StartError> {
     })
 }
 
-/// Who we are, as files that we make say.
-fn own_uid(directory: &Path) -> Result<u32, StartError> {
-    let path = PathBuf::from("/proc/self");
-    let found = std::fs::metadata(&path).or_else(|_| std::fs::metadata(directory));
-    let found = found.map_err(|source| StartError::File { path, source })?;
-    Ok(found.uid())
+/// Who we are, as a peer of ours would see it.
+fn own_uid() -> Result<u32, StartError> {
+    let uid = UnixStream::pair().and_then(|(one, _other)| Ok(one.peer_cred()?.uid()));
+    uid.map_err(StartError::Threads)
 }
 
 fn bind(address: SocketAddr) -> Result<std::net::TcpListener, StartError> {

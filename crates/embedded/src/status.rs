@@ -26,7 +26,7 @@ impl Cause {
     pub fn invalid(field: impl Into<String>, value: &Value, why: impl fmt::Display) -> Self {
         Self {
             reason: "FieldValueInvalid",
-            message: format!("Invalid value: {value}: {why}"),
+            message: format!("Invalid value: {}: {why}", shown(value)),
             field: field.into(),
         }
     }
@@ -276,6 +276,17 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
+
+/// A value as a message has it: not more of it than somebody reads.
+fn shown(value: &Value) -> String {
+    const ENOUGH: usize = 1000;
+    let mut text = value.to_string();
+    if let Some((end, _)) = text.char_indices().nth(ENOUGH) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
 
 /// `networks.plexus.dev`, or `pods` for the core group.
 fn qualified(kind: &Kind) -> String {

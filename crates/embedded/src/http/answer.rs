@@ -19,6 +19,8 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PIECE: usize = 64 << 10;
 /// More warnings than these are not sent.
 const WARNINGS: usize = 16;
+/// A warning is cut after so many characters.
+const WARNING_LENGTH: usize = 400;
 
 /// An answer.
 #[derive(Debug)]
@@ -112,7 +114,8 @@ impl Answer {
     #[must_use]
     pub(crate) fn warned(mut self, warnings: &[String]) -> Self {
         for warning in warnings.iter().take(WARNINGS) {
-            let text: String = warning.chars().filter(|c| !c.is_control()).collect();
+            let plain = |c: &char| c.is_ascii() && !c.is_ascii_control();
+            let text: String = warning.chars().filter(plain).take(WARNING_LENGTH).collect();
             let text = text.replace('\\', "\\\\").replace('"', "\\\"");
             if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
                 self.headers.push((WARNING, value));

@@ -33,6 +33,7 @@ pub(super) fn start(
 }
 
 fn run(shared: &Arc<Shared>, mut disk: Disk, mut jobs: mpsc::Receiver<Job>) {
+    let mut fails = false;
     while let Some(first) = jobs.blocking_recv() {
         let mut changes = Changes::new(Arc::clone(shared), clock::seconds());
         let mut finish = vec![first(&mut changes)];
@@ -43,7 +44,12 @@ fn run(shared: &Arc<Shared>, mut disk: Disk, mut jobs: mpsc::Receiver<Job>) {
         let done = if changes.made().is_empty() {
             Ok(())
         } else {
-            commit(shared, &mut disk, &changes)
+            let done = commit(shared, &mut disk, &changes);
+            if done.is_err() != fails {
+                fails = !fails;
+                say(&disk, &done);
+            }
+            done
         };
         for finish in finish {
             finish(done.clone());
@@ -78,12 +84,19 @@ fn commit(shared: &Shared, disk: &mut Disk, changes: &Changes) -> Result<(), Ref
 fn refusal(disk: &Disk, error: &rusqlite::Error) -> Refused {
     let path = disk.path().display();
     if disk::is_full(error) {
-        tracing::error!(%path, "no room left for the store: writes are refused");
         let message = format!(
             "the disk that holds {path} is full: nothing was written; make room, and try again"
         );
         return Refused::no_space(message);
     }
-    tracing::error!(%path, %error, "cannot write to the store");
     Refused::internal(format_args!("cannot write to {path}: {error}"))
+}
+
+/// Once when it begins to fail and once when it is over: a log of every refusal would fill the disk.
+fn say(disk: &Disk, done: &Result<(), Refused>) {
+    let path = disk.path().display();
+    match done {
+        Ok(()) => tracing::info!(%path, "the store can be written again"),
+        Err(refused) => tracing::error!(%refused, "writes are refused"),
+    }
 }

@@ -47,7 +47,7 @@ pub(super) fn change(
         };
         apply::update(Shape::of(kind), Some(before), &mut after, &writer);
     }
-    if kind.has_generation && identity::differs(before, &after) {
+    if kind.has_generation && identity::differs(kind, before, &after) {
         let generation = before["metadata"]["generation"].as_i64().unwrap_or(0);
         after["metadata"]["generation"] = (generation + 1).into();
     }

@@ -186,17 +186,19 @@ pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or("")
 }
 
-/// Whether anything but metadata and status differs.
-pub(super) fn differs(before: &Value, after: &Value) -> bool {
-    let rest = |object: &Value| -> Map<String, Value> {
-        let fields = object.as_object().into_iter().flatten();
-        let apart = ["metadata", "status", "apiVersion", "kind"];
-        fields
-            .filter(|(name, _)| !apart.contains(&name.as_str()))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect()
-    };
-    rest(before) != rest(after)
+/// Whether anything but metadata differs, and the status, if that is apart.
+pub(super) fn differs(kind: &Kind, before: &Value, after: &Value) -> bool {
+    counted(kind, before).ne(counted(kind, after))
+}
+
+fn counted<'a>(kind: &Kind, object: &'a Value) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    let status_counts = !kind.has_status;
+    let fields = object.as_object().into_iter().flatten();
+    fields.filter(move |(name, _)| match name.as_str() {
+        "metadata" | "apiVersion" | "kind" => false,
+        "status" => status_counts,
+        _ => true,
+    })
 }
 
 /// A PUT on what is not there makes it, for these.

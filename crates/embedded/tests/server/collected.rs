@@ -22,9 +22,9 @@ fn a_namespace_takes_everything_along_and_takes_nothing_new() {
     let mut held = map("held", "1");
     held["metadata"]["finalizers"] = json!(["example.com/x"]);
     client.post(&maps, &held).ok();
-    let networks = format!("/apis/plexus.dev/v1alpha1/namespaces/team/networks");
+    let networks = "/apis/plexus.dev/v1alpha1/namespaces/team/networks";
     client
-        .post(&networks, &json!({"metadata": {"name": "n"}, "spec": {}}))
+        .post(networks, &json!({"metadata": {"name": "n"}, "spec": {}}))
         .ok();
     let dying = client.delete(&format!("{NAMESPACES}/team")).ok();
     assert_eq!(dying["status"]["phase"], "Terminating");
@@ -36,7 +36,7 @@ fn a_namespace_takes_everything_along_and_takes_nothing_new() {
     refused.refused(403);
     until("only what is held is left", || {
         let left = client.get(&maps).ok();
-        let networks = client.get(&networks).ok();
+        let networks = client.get(networks).ok();
         let left = left["items"].as_array().unwrap().len();
         (left == 1 && networks["items"].as_array().unwrap().is_empty()).then_some(())
     });

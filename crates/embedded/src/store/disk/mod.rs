@@ -31,8 +31,9 @@ pub(super) struct Gaps(Vec<(u64, u64)>);
 
 impl Gaps {
     pub(super) fn have(&self, version: u64) -> bool {
-        let inside = |(last, first): &(u64, u64)| *last < version && version < *first;
-        self.0.iter().any(inside)
+        // In order, and none overlaps another.
+        let next = self.0.partition_point(|(_, first)| *first <= version);
+        self.0.get(next).is_some_and(|(last, _)| *last < version)
     }
 }
 

@@ -185,6 +185,23 @@ impl Client {
         Ok(answer)
     }
 
+    /// The body of an answer, as it came.
+    #[track_caller]
+    pub(crate) fn bytes(&mut self, path: &str) -> Vec<u8> {
+        let mut wire = match self.wire.take() {
+            Some(wire) => wire,
+            None => BufReader::with_capacity(64 << 10, self.connect().unwrap()),
+        };
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+        wire.get_mut().write_all(request.as_bytes()).unwrap();
+        wire.get_mut().flush().unwrap();
+        let (code, headers) = head(&mut wire).unwrap();
+        assert_eq!(code, 200, "{headers:?}");
+        let body = body(&mut wire, &headers).unwrap();
+        self.wire = Some(wire);
+        body
+    }
+
     /// The lines of an answer that does not end.
     #[track_caller]
     pub(crate) fn lines(&self, path: &str) -> Lines {
@@ -224,6 +241,14 @@ impl Lines {
         }
     }
 
+    /// How many have come, at least one; `None` at the end.
+    pub(crate) fn count(&mut self) -> Option<usize> {
+        let piece = chunk(&mut self.wire)
+            .ok()
+            .filter(|piece| !piece.is_empty())?;
+        Some(piece.iter().filter(|byte| **byte == b'\n').count())
+    }
+
     /// Type and name of the next one.
     #[track_caller]
     pub(crate) fn what(&mut self) -> (String, String) {
@@ -239,6 +264,17 @@ impl Lines {
 /// Reads an answer from a wire.
 pub(crate) fn read(wire: &mut BufReader<Box<dyn Wire>>) -> io::Result<Answer> {
     let (code, headers) = head(wire)?;
+    let body = body(wire, &headers)?;
+    let body = serde_json::from_slice(&body)
+        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned()));
+    Ok(Answer {
+        code,
+        headers,
+        body,
+    })
+}
+
+fn body(wire: &mut BufReader<Box<dyn Wire>>, headers: &[(String, String)]) -> io::Result<Vec<u8>> {
     let header = |name: &str| headers.iter().find(|(known, _)| known == name);
     let mut body = Vec::new();
     if let Some((_, length)) = header("content-length") {
@@ -253,13 +289,7 @@ pub(crate) fn read(wire: &mut BufReader<Box<dyn Wire>>) -> io::Result<Answer> {
             body.extend(piece);
         }
     }
-    let body = serde_json::from_slice(&body)
-        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned()));
-    Ok(Answer {
-        code,
-        headers,
-        body,
-    })
+    Ok(body)
 }
 
 fn head(wire: &mut BufReader<Box<dyn Wire>>) -> io::Result<(u16, Vec<(String, String)>)> {

@@ -2,6 +2,7 @@
 //! HTTP: what is sent and what comes back can be anything.
 #![allow(
     dead_code,
+    unused_imports,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,

@@ -295,3 +295,47 @@ fn qualified(kind: &Kind) -> String {
     }
     format!("{}.{}", kind.plural, kind.group)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Cause, Refused};
+    use crate::kinds::Kinds;
+    use serde_json::json;
+
+    #[test]
+    fn a_refusal_is_a_status_that_says_whom_it_is_about() {
+        let kinds = Kinds::builtin().unwrap();
+        let lease = kinds.get("coordination.k8s.io", "v1", "leases").unwrap();
+        let refused = Refused::not_found(lease, "l").status();
+        let expected = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 404,
+            "reason": "NotFound", "message": "leases.coordination.k8s.io \"l\" not found",
+            "details": {"group": "coordination.k8s.io", "kind": "leases", "name": "l"},
+        });
+        assert_eq!(refused, expected);
+        let map = kinds.get("", "v1", "configmaps").unwrap();
+        let message = Refused::already_exists(map, "m").message().to_owned();
+        assert_eq!(message, "configmaps \"m\" already exists");
+    }
+
+    #[test]
+    fn all_problems_are_said_and_long_values_are_cut() {
+        let kinds = Kinds::builtin().unwrap();
+        let map = kinds.get("", "v1", "configmaps").unwrap();
+        let causes = [
+            Cause::required("data.a", "write it"),
+            Cause::invalid("data.b", &json!("x".repeat(5000)), "too odd"),
+        ];
+        let refused = Refused::invalid(map, "m", &causes);
+        let start =
+            "ConfigMap \"m\" is invalid: [data.a: Required value: write it, data.b: Invalid";
+        assert!(refused.message().starts_with(start), "{refused}");
+        assert!(refused.message().len() < 1200);
+        assert_eq!(refused.status()["details"]["causes"][0]["field"], "data.a");
+        let one = Refused::invalid(map, "m", &causes[..1]);
+        assert_eq!(
+            one.message(),
+            "ConfigMap \"m\" is invalid: data.a: Required value: write it"
+        );
+    }
+}

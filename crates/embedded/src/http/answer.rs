@@ -241,3 +241,65 @@ impl hyper::body::Body for Body {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, Body};
+    use crate::pages::Page;
+    use crate::store::sample;
+    use http_body_util::BodyExt;
+    use hyper::body::Body as _;
+    use serde_json::{Value, json};
+
+    fn collected(body: Body) -> Vec<u8> {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.build().unwrap();
+        runtime
+            .block_on(body.collect())
+            .unwrap()
+            .to_bytes()
+            .to_vec()
+    }
+
+    #[test]
+    fn a_list_is_as_long_as_it_says_whatever_is_in_it() {
+        for (count, size) in [(0, 0), (1, 10), (3, 10), (700, 900), (2, 200_000)] {
+            let items: Vec<_> = (0..count)
+                .map(|number| sample(&format!("m-{number}"), &"x".repeat(size)))
+                .collect();
+            let answer = Answer::list("{\"items\":[".to_owned(), items, "]}");
+            let said = answer.body.size_hint().exact().unwrap();
+            let body = collected(answer.body);
+            assert_eq!(body.len() as u64, said);
+            let list: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(list["items"].as_array().unwrap().len(), count);
+        }
+    }
+
+    #[test]
+    fn a_page_that_the_peer_has_is_not_sent_again() {
+        let page = Page::json("application/json", &json!({"a": 1}));
+        let sent = Answer::page(&page, None);
+        assert_eq!(sent.code(), 200);
+        assert_eq!(collected(sent.body), page.body.to_vec());
+        let known = Answer::page(&page, Some(&page.etag));
+        assert_eq!(known.code(), 304);
+        assert!(collected(known.body).is_empty());
+    }
+
+    #[test]
+    fn warnings_are_cut_and_have_no_line_ends() {
+        let long = format!("unknown field \"a\r\nb: c\u{e9}\" {}", "x".repeat(5000));
+        let many = vec![long; 40];
+        let answer = Answer::json(200, &json!({})).warned(&many);
+        let response = answer.response();
+        let sent: Vec<_> = response.headers().get_all("warning").iter().collect();
+        assert_eq!(sent.len(), super::WARNINGS);
+        let first = sent[0].to_str().unwrap();
+        assert!(
+            first.starts_with(r#"299 - "unknown field \"ab: c\" x"#),
+            "{first}"
+        );
+        assert!(first.len() < 500);
+    }
+}

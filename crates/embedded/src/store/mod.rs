@@ -23,6 +23,9 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use tests::sample;
+
 pub(crate) use changes::Changes;
 pub(crate) use key::{Key, Table};
 pub(crate) use log::{Change, Entry};

@@ -5,7 +5,7 @@ use crate::kinds::Kinds;
 use crate::status::Refused;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A directory that goes with the test.
 pub(crate) struct Place(PathBuf);
@@ -54,6 +54,16 @@ fn remove(store: &Store, table: Table, name: &str) -> u64 {
 
 fn map(name: &str, content: &str) -> Value {
     json!({"metadata": {"name": name, "namespace": "default"}, "data": {"a": content}})
+}
+
+/// An object as the store has it.
+pub(crate) fn sample(name: &str, content: &str) -> Arc<super::Stored> {
+    static KINDS: LazyLock<Kinds> = LazyLock::new(|| Kinds::builtin().unwrap());
+    let kind = KINDS.get("", "v1", "configmaps").unwrap();
+    let object = map(name, content);
+    let body = serde_json::to_vec(&object).unwrap().into();
+    let key = Key::new("default", name);
+    Arc::new(super::Stored::new(kind, key, 1, 0, &object, body))
 }
 
 fn names(objects: &[Arc<super::Stored>]) -> Vec<String> {

@@ -41,6 +41,7 @@
 //! 203.0.113.1 and 2001:db8:113::1 are outside of the cluster: [`Cluster::outside`] runs programs there.
 
 pub mod api;
+pub mod apply_diff;
 pub mod bridge;
 pub mod cluster;
 mod command;

@@ -27,8 +27,7 @@ mod strategic_tests;
 
 pub use json::json;
 pub use merge::merge;
-pub use shape::Shape;
-pub(crate) use shape::{Identity, Items, Strategy};
+pub use shape::{Identity, Items, Key, Members, Rest, Scalar, Shape, Strategy};
 pub use strategic::strategic;
 
 use thiserror::Error;

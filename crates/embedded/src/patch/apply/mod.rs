@@ -28,15 +28,7 @@ mod step;
 mod writer;
 
 #[cfg(test)]
-mod fields_tests;
-#[cfg(test)]
-mod merged_tests;
-#[cfg(test)]
-mod sequences;
-#[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod vectors;
 
 pub(crate) use compare::same;
 pub use writer::Writer;

@@ -188,7 +188,7 @@ pub(super) fn metadata() -> Shape {
 }
 
 /// That of a core kind; kinds that are not in the table have nothing special but their metadata.
-pub(super) fn shape(group: &str, kind: &str) -> &'static Shape {
+pub(in crate::patch) fn shape(group: &str, kind: &str) -> &'static Shape {
     let found = KINDS.iter().find(|(name, _)| *name == (group, kind));
     found.map_or(&*OTHERS, |(_, shape)| shape)
 }

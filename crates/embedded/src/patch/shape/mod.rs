@@ -5,6 +5,9 @@
 mod core;
 mod custom;
 
+#[cfg(test)]
+pub(super) use core::shape as core_kind;
+
 use crate::kinds::Kind;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,9 +32,13 @@ pub enum Shape {
 /// What kind of scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
+    /// Any of them.
     Any,
+    /// A text.
     Text,
+    /// A number, with or without a fraction.
     Number,
+    /// True or false.
     Boolean,
 }
 
@@ -84,6 +91,7 @@ pub struct Key {
 /// What a strategic merge patch does with a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Strategy {
+    /// It is replaced.
     Replace,
     /// Scalars are added if they are not there.
     Union,

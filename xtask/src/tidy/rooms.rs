@@ -19,11 +19,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("controller", &["core", "api", "types"]),
     ("embedded", &["types"]),
+    ("cli", &["kernel", "core", "api", "types", "faults"]),
+    ("lab", &["kernel", "core", "api", "types", "faults"]),
     (
         "plexus",
         &[
             "agent",
             "controller",
+            "embedded",
+            "cli",
+            "lab",
             "cni",
             "kernel",
             "core",

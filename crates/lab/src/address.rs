@@ -1,0 +1,69 @@
+//! The underlay's addresses. The same in every lab: labs are apart from each other and from the machine.
+//!
+//! ```text
+//!   NIC k of node i:  10.200.k.i/24   fd00:200:k::i/64       the fabric, on NIC 0's network: .254, ::fe
+//! ```
+
+use crate::name::NodeName;
+use ipnet::IpNet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// At most this many NICs besides `eth0`.
+pub const MAX_NICS: u8 = 8;
+/// Where the server is reached from inside the lab.
+pub const API_PORT: u16 = 6443;
+/// The fabric's own part of an address.
+const FABRIC: u8 = 254;
+
+/// The default network's subnets, if nothing else is said.
+pub const POD_SUBNETS: [&str; 2] = ["10.244.0.0/16", "fd00:244::/56"];
+/// An address outside of the cluster that knows the nodes and nobody else: a pod is answered if it comes
+/// under its node's address.
+pub const OUTSIDE: [&str; 2] = ["203.0.113.1", "2001:db8:113::1"];
+
+/// The addresses of a node's NIC.
+pub fn of_node(node: NodeName, nic: u8) -> [IpNet; 2] {
+    networks(nic, node.number())
+}
+
+/// The fabric's addresses on the network of `eth0`: the nodes' gateway, and where the server is.
+pub fn of_fabric() -> [IpNet; 2] {
+    networks(0, FABRIC)
+}
+
+/// Where the server is reached from inside the lab.
+pub fn api_server() -> SocketAddr {
+    SocketAddr::new(of_fabric()[0].addr(), API_PORT)
+}
+
+/// The addresses outside, as the fabric has them.
+pub(crate) fn outside() -> Vec<IpNet> {
+    let parsed = OUTSIDE.iter().filter_map(|text| text.parse().ok());
+    parsed.map(|address: IpAddr| IpNet::from(address)).collect()
+}
+
+fn networks(nic: u8, host: u8) -> [IpNet; 2] {
+    let v4 = Ipv4Addr::new(10, 200, nic, host);
+    let v6 = Ipv6Addr::new(0xfd00, 0x200, nic.into(), 0, 0, 0, 0, host.into());
+    [prefixed(v4.into(), 24), prefixed(v6.into(), 64)]
+}
+
+fn prefixed(address: IpAddr, length: u8) -> IpNet {
+    // The lengths above are legal; an address alone would be the fallback.
+    IpNet::new(address, length).unwrap_or_else(|_| IpNet::from(address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_nic_has_its_own_network() {
+        let node: NodeName = "n10".parse().unwrap();
+        let text = |nic| of_node(node, nic).map(|net| net.to_string());
+        assert_eq!(text(0), ["10.200.0.10/24", "fd00:200::a/64"]);
+        assert_eq!(text(2), ["10.200.2.10/24", "fd00:200:2::a/64"]);
+        assert_eq!(api_server().to_string(), "10.200.0.254:6443");
+        assert_eq!(outside().len(), 2);
+    }
+}

@@ -1,0 +1,105 @@
+//! The lab's API server, as a client sees it. Owns how a client is made and the few calls that several use; judges nothing.
+
+use crate::address;
+use crate::error::LabError;
+use crate::layout::Layout;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// Who writes, for the objects' managed fields.
+pub(crate) const MANAGER: &str = "plexus-lab";
+
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// A client by a kubeconfig.
+pub(crate) async fn client(kubeconfig: &Path) -> Result<Client, LabError> {
+    let failed = |source: kube::config::KubeconfigError| LabError::Kubeconfig {
+        path: kubeconfig.to_owned(),
+        source: Box::new(source),
+    };
+    let read = Kubeconfig::read_from(kubeconfig).map_err(failed)?;
+    let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
+        .await
+        .map_err(failed)?;
+    config.connect_timeout = Some(CONNECT);
+    Client::try_from(config).map_err(|source| LabError::Kubeconfig {
+        path: kubeconfig.to_owned(),
+        source: Box::new(source),
+    })
+}
+
+/// Runs calls to the API from the command line, to the end.
+pub(crate) fn block_on<T, F>(work: impl FnOnce(Client) -> F, layout: &Layout) -> Result<T, LabError>
+where
+    F: Future<Output = Result<T, LabError>>,
+{
+    if crate::Spec::read(layout)?.is_none() {
+        return Err(LabError::NoLab(layout.name().to_string()));
+    }
+    runtime()?.block_on(async { work(client(&layout.kubeconfig()).await?).await })
+}
+
+/// One thread, for whoever calls.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, LabError> {
+    let built = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    built.map_err(|source| LabError::Start {
+        what: "a runtime".to_owned(),
+        source,
+    })
+}
+
+/// The server's kubeconfig for those inside the lab: the same, but for where the server is.
+pub(crate) fn inner_kubeconfig(text: &str) -> Result<String, io::Error> {
+    let server = format!("https://{}", address::api_server());
+    let mut found = false;
+    let mut inner = String::new();
+    for line in text.lines() {
+        match line.split_once("server:") {
+            Some((before, _)) if before.trim_start_matches([' ', '-']).is_empty() => {
+                found = true;
+                inner.push_str(&format!("{before}server: {server}\n"));
+            }
+            _ => {
+                inner.push_str(line);
+                inner.push('\n');
+            }
+        }
+    }
+    if found {
+        Ok(inner)
+    } else {
+        Err(io::Error::other("it names no server"))
+    }
+}
+
+/// Whether the API says that there is no such object.
+pub(crate) fn is_absent(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+/// Whether the API says that there is one already, or that it is another one by now.
+pub(crate) fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_server_is_another() {
+        let text = "apiVersion: v1\nclusters:\n- cluster:\n    certificate-authority-data: QUJD\n    \
+                    server: https://127.0.0.1:7001\n  name: plexus\nusers: []\n";
+        let inner = inner_kubeconfig(text).unwrap();
+        assert!(inner.contains("    server: https://10.200.0.254:6443\n"), "{inner}");
+        assert!(!inner.contains("127.0.0.1"), "{inner}");
+        assert_eq!(inner.lines().count(), text.lines().count());
+        assert!(inner_kubeconfig("apiVersion: v1\n").is_err());
+    }
+}

@@ -1,0 +1,161 @@
+//! `plexus-cni`, called as containerd calls it: the node's first configuration list, the same variables, the same standard
+//! input, in the node's network namespace. Owns the protocol from the runtime's side; knows nothing of what it asks for.
+
+mod list;
+mod run;
+
+pub(crate) use list::{ANNOTATIONS, List, ListError, PORT_MAPPINGS};
+
+use crate::layout::Layout;
+use crate::name::NodeName;
+use crate::sandbox::Sandbox;
+use plexus_kernel::{Netns, named};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// As long as the kubelet gives a runtime.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Why a call did not succeed, in the words that a pod's Event says.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    /// The node has no configuration yet.
+    #[error(transparent)]
+    List(#[from] ListError),
+    /// The plugin said no.
+    #[error("plugin {plugin} failed ({verb}): {text}")]
+    Refused {
+        /// Its type.
+        plugin: String,
+        /// ADD or DEL.
+        verb: &'static str,
+        /// Its message and details.
+        text: String,
+    },
+    /// The plugin cannot be run.
+    #[error("cannot run plugin {}", path.display())]
+    Run {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The node's namespace.
+    #[error(transparent)]
+    Netns(#[from] plexus_kernel::NetnsError),
+}
+
+/// A call for one sandbox on one node.
+#[derive(Debug)]
+pub(crate) struct Caller<'a> {
+    layout: &'a Layout,
+    node: NodeName,
+    sandbox: &'a Sandbox,
+}
+
+impl<'a> Caller<'a> {
+    pub(crate) fn new(layout: &'a Layout, node: NodeName, sandbox: &'a Sandbox) -> Self {
+        Self {
+            layout,
+            node,
+            sandbox,
+        }
+    }
+
+    /// ADD by each plugin of the list in turn, each with the result of the one before; gives the last one's.
+    pub(crate) fn add(&self) -> Result<Value, CallError> {
+        let list = List::first_of(&self.layout.cni_conf(self.node))?;
+        let mut previous = None;
+        for plugin in 0..list.plugins() {
+            let stdin = list.configuration(plugin, &self.sandbox.told, previous.as_ref());
+            let answer = self.call("ADD", &list.kind(plugin), &stdin)?;
+            previous = Some(answer);
+        }
+        Ok(previous.unwrap_or(Value::Null))
+    }
+
+    /// DEL by each plugin, the last one first, with the result of the ADD if there is one.
+    pub(crate) fn del(&self) -> Result<(), CallError> {
+        let list = List::first_of(&self.layout.cni_conf(self.node))?;
+        for plugin in (0..list.plugins()).rev() {
+            let previous = self.sandbox.result.as_ref();
+            let stdin = list.configuration(plugin, &self.sandbox.told, previous);
+            self.call("DEL", &list.kind(plugin), &stdin)?;
+        }
+        Ok(())
+    }
+
+    fn call(&self, verb: &'static str, kind: &str, stdin: &Value) -> Result<Value, CallError> {
+        let bin = self.layout.cni_bin(self.node);
+        let path = bin.join(kind);
+        let node = Netns::open(named::path(&self.layout.name().node(self.node)))?;
+        let variables = self.variables(verb);
+        let ran = node.enter(|| run::run(&path, &variables, stdin.to_string(), PATIENCE))?;
+        let output = ran.map_err(|source| CallError::Run { path, source })?;
+        if output.success {
+            return Ok(serde_json::from_str(&output.stdout).unwrap_or(Value::Null));
+        }
+        Err(CallError::Refused {
+            plugin: kind.to_owned(),
+            verb,
+            text: said(&output.stdout, &output.stderr),
+        })
+    }
+
+    fn variables(&self, verb: &str) -> Vec<(&'static str, String)> {
+        let Sandbox {
+            uid,
+            namespace,
+            name,
+            container,
+            netns,
+            ..
+        } = self.sandbox;
+        let arguments = format!(
+            "IgnoreUnknown=1;K8S_POD_NAMESPACE={namespace};K8S_POD_NAME={name};\
+             K8S_POD_INFRA_CONTAINER_ID={container};K8S_POD_UID={uid}"
+        );
+        let bin = self.layout.cni_bin(self.node);
+        vec![
+            ("CNI_COMMAND", verb.to_owned()),
+            ("CNI_CONTAINERID", container.clone()),
+            ("CNI_NETNS", named::path(netns).display().to_string()),
+            ("CNI_IFNAME", "eth0".to_owned()),
+            ("CNI_ARGS", arguments),
+            ("CNI_PATH", bin.display().to_string()),
+            ("PATH", std::env::var("PATH").unwrap_or_default()),
+        ]
+    }
+}
+
+/// What a plugin said when it failed: its error, or whatever it printed.
+fn said(stdout: &str, stderr: &str) -> String {
+    let error: Value = serde_json::from_str(stdout).unwrap_or(Value::Null);
+    let text = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (message, details) = (text("msg"), text("details"));
+    match (message, details) {
+        ("", "") => {
+            let raw = format!("{} {}", stdout.trim(), stderr.trim());
+            raw.trim().chars().take(1000).collect()
+        }
+        (message, "") => message.to_owned(),
+        ("", details) => details.to_owned(),
+        (message, details) => format!("{message}: {details}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_plugin_said() {
+        let error = r#"{"cniVersion": "1.1.0", "code": 11, "msg": "busy", "details": "later"}"#;
+        assert_eq!(said(error, "noise"), "busy: later");
+        assert_eq!(said(r#"{"code": 7, "msg": "bad"}"#, ""), "bad");
+        assert_eq!(said("", " segfault\n"), "segfault");
+        assert_eq!(said("{", "x"), "{ x");
+    }
+}

@@ -1,0 +1,138 @@
+//! Changes to a lab that is up: nodes come and go, agents are killed, wires are cut.
+
+use crate::error::LabError;
+use crate::files;
+use crate::layout::Layout;
+use crate::lock::Lock;
+use crate::name::NodeName;
+use crate::part::Part;
+use crate::process::Process;
+use crate::report::Report;
+use crate::spec::Spec;
+use crate::up::{self, Step, need_root};
+use crate::underlay;
+use plexus_kernel::mount;
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How long the keeper may take to let go of a node.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Adds a node, and waits until it is ready.
+pub fn add_node(layout: &Layout, tell: &mut dyn FnMut(Step)) -> Result<NodeName, LabError> {
+    need_root()?;
+    let lock = Lock::take(layout)?;
+    let mut spec = of(layout)?;
+    let node = spec.next_node()?;
+    spec.nodes.insert(node);
+    spec.generation += 1;
+    // Its wires before its agent.
+    up::make(layout, &spec)?;
+    spec.write(layout)?;
+    up::ensure_keeper(layout, &spec)?;
+    drop(lock);
+    up::wait_ready(layout, &spec, tell)?;
+    Ok(node)
+}
+
+/// Switches a node off and removes it: its agent is killed, its sandboxes and wires vanish, its Node and its pods are deleted.
+/// Nobody is asked to leave first.
+pub fn remove_node(layout: &Layout, node: NodeName) -> Result<(), LabError> {
+    need_root()?;
+    let _lock = Lock::take(layout)?;
+    let mut spec = of(layout)?;
+    spec.has(layout, node)?;
+    need_keeper(layout)?;
+    spec.nodes.remove(&node);
+    spec.generation += 1;
+    spec.write(layout)?;
+    wait_until(&format!("node {node} is switched off"), || {
+        let report = Report::read(layout)?.unwrap_or_default();
+        let gone = report.generation >= spec.generation && !report.nodes.contains_key(&node);
+        Ok(gone)
+    })?;
+    for process in Process::in_namespaces(&[layout.name().node(node)]) {
+        process.kill()?;
+    }
+    underlay::unplug(layout.name(), node, spec.nics)?;
+    let dir = layout.node(node);
+    mount::unmount_below(&dir).map_err(LabError::file("unmount what is in", &dir))?;
+    match fs::remove_dir_all(&dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(LabError::file("remove", &dir)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Kills a node's agent; the keeper starts it again, unless it is held. Gives the process that is no more.
+pub fn kill_agent(layout: &Layout, node: NodeName, hold: bool) -> Result<i32, LabError> {
+    need_root()?;
+    of(layout)?.has(layout, node)?;
+    if hold {
+        files::put_json(&layout.agent_held(node), &true)?;
+    }
+    let agent = Process::of_part(layout, Part::Agent(node)).ok_or_else(|| {
+        let log = layout.log(Part::Agent(node));
+        LabError::Refused(format!(
+            "the agent of {node} does not run; its log is {}",
+            log.display()
+        ))
+    })?;
+    agent.kill()?;
+    Ok(agent.pid())
+}
+
+/// Lets the keeper start an agent that was held, and waits until it is ready.
+pub fn start_agent(layout: &Layout, node: NodeName) -> Result<(), LabError> {
+    need_root()?;
+    of(layout)?.has(layout, node)?;
+    need_keeper(layout)?;
+    files::remove(&layout.agent_held(node))?;
+    wait_until(&format!("the agent of {node} is ready"), || {
+        let report = Report::read(layout)?.unwrap_or_default();
+        Ok(report.nodes.get(&node).is_some_and(|agent| agent.ready))
+    })
+}
+
+/// Cuts all wires of a node, or joins them again.
+pub fn partition(layout: &Layout, node: NodeName, cut: bool) -> Result<(), LabError> {
+    need_root()?;
+    let _lock = Lock::take(layout)?;
+    let spec = of(layout)?;
+    spec.has(layout, node)?;
+    underlay::partition(layout.name(), node, spec.nics, cut)
+}
+
+/// The lab as it is recorded.
+pub(crate) fn of(layout: &Layout) -> Result<Spec, LabError> {
+    Spec::read(layout)?.ok_or_else(|| LabError::NoLab(layout.name().to_string()))
+}
+
+fn need_keeper(layout: &Layout) -> Result<(), LabError> {
+    if Process::of_part(layout, Part::Keeper).is_some() {
+        return Ok(());
+    }
+    Err(LabError::Refused(
+        "the lab's keeper does not run: `plexus lab up` starts it again".to_owned(),
+    ))
+}
+
+fn wait_until(
+    what: &str,
+    mut holds: impl FnMut() -> Result<bool, LabError>,
+) -> Result<(), LabError> {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if holds()? {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Err(LabError::NotYet {
+        what: what.to_owned(),
+        limit: PATIENCE,
+        last: "see `plexus lab status`".to_owned(),
+    })
+}

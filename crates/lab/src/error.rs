@@ -1,0 +1,161 @@
+//! Why a lab could not be made, changed, looked at or removed. One variant per kind of operation; the text says
+//! what, the likely cause and the next step.
+
+use crate::name::MAX_NODES;
+use plexus_kernel::echo::EchoError;
+use plexus_kernel::named::NamedError;
+use plexus_kernel::sysctl::SysctlError;
+use plexus_kernel::{NetlinkError, NetnsError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why a lab could not be made, changed, looked at or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// Not a name of a lab.
+    #[error("{0:?} cannot name a lab: 1 to 10 lower-case letters and digits, a letter first")]
+    Name(String),
+    /// Not a name of a node.
+    #[error("{0:?} is no node of a lab: they are called n1 to n{MAX_NODES}")]
+    NodeName(String),
+    /// Only root makes namespaces.
+    #[error("a lab needs root: it makes network namespaces and links; repeat this with sudo")]
+    NotRoot,
+    /// There is none.
+    #[error("there is no lab {0}: `plexus lab up` makes one, and `--lab` names another")]
+    NoLab(String),
+    /// The lab has no such node.
+    #[error("lab {lab} has no node {node}: it has {has}")]
+    NoNode {
+        /// The lab.
+        lab: String,
+        /// What was asked for.
+        node: String,
+        /// Its nodes.
+        has: String,
+    },
+    /// No such pod, or one without a sandbox.
+    #[error("{0}")]
+    NoPod(String),
+    /// What is asked for does not fit.
+    #[error("{0}")]
+    Refused(String),
+    /// A file or directory.
+    #[error("cannot {what} {}", path.display())]
+    File {
+        /// A verb.
+        what: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A named namespace.
+    #[error(transparent)]
+    Named(#[from] NamedError),
+    /// A namespace that cannot be used.
+    #[error(transparent)]
+    Netns(#[from] NetnsError),
+    /// The virtual wires.
+    #[error("cannot {what}")]
+    Wires {
+        /// What was tried.
+        what: String,
+        /// What the kernel said.
+        #[source]
+        source: NetlinkError,
+    },
+    /// Pings cannot be sent.
+    #[error("cannot ping")]
+    Echo(#[from] EchoError),
+    /// A process cannot be started.
+    #[error("cannot start {what}")]
+    Start {
+        /// Which.
+        what: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A setting of a namespace.
+    #[error(transparent)]
+    Setting(#[from] SysctlError),
+    /// The API's kubeconfig.
+    #[error("cannot use the kubeconfig {}: does the lab's server run? see `plexus lab status`", path.display())]
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A request to the API.
+    #[error("cannot {what}")]
+    Api {
+        /// What was tried.
+        what: String,
+        /// What the API said.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// Something did not happen in time.
+    #[error("{what}: not after {} s{}", limit.as_secs(), because(last))]
+    NotYet {
+        /// What was waited for.
+        what: String,
+        /// How long.
+        limit: Duration,
+        /// What was seen last.
+        last: String,
+    },
+    /// What could not be removed.
+    #[error("the lab is not gone completely: {}; repeat `plexus lab down`", .0.join("; "))]
+    Left(Vec<String>),
+}
+
+impl LabError {
+    /// For `map_err` of what files refuse.
+    pub(crate) fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { what, path, source }
+    }
+
+    /// For `map_err` of what the kernel refuses.
+    pub(crate) fn wires(what: impl Into<String>) -> impl FnOnce(NetlinkError) -> Self {
+        let what = what.into();
+        move |source| Self::Wires { what, source }
+    }
+
+    /// For `map_err` of what the API refuses.
+    pub(crate) fn api(what: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Api {
+            what,
+            source: Box::new(source),
+        }
+    }
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+fn because(last: &str) -> String {
+    if last.is_empty() {
+        String::new()
+    } else {
+        format!("; {last}")
+    }
+}

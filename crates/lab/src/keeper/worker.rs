@@ -1,0 +1,272 @@
+//! One pod on its node, from its sandbox to its end. One step at a time; what fails is tried again after a pause, or as soon as
+//! something else is wanted of it.
+//!
+//! ```text
+//!   wanted: sandbox ── ADD ──► Running        failed: DEL, sandbox gone, Event, again
+//!   deleted: DEL ──► sandbox gone ──► removed from the API       gone already: DEL ──► sandbox gone
+//! ```
+
+use super::shared::Shared;
+use super::status;
+use crate::cni::{ANNOTATIONS, Caller, PORT_MAPPINGS};
+use crate::error::{LabError, chain};
+use crate::name::NodeName;
+use crate::sandbox::Sandbox;
+use crate::{address, files};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Client, ResourceExt};
+use serde_json::{Map, Value, json};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The pod as the API has it; none once it is gone there.
+pub(super) type Wish = Option<Arc<Pod>>;
+
+const PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+
+/// What comes after a step.
+enum Next {
+    /// Until something else is wanted.
+    Wait,
+    /// After a pause.
+    Again,
+    /// Nothing is left.
+    End,
+}
+
+struct Work {
+    shared: Arc<Shared>,
+    client: Client,
+    node: NodeName,
+    sandbox: Option<Sandbox>,
+}
+
+/// Works for one pod until it is gone, or the keeper is.
+pub(super) async fn work(
+    shared: Arc<Shared>,
+    client: Client,
+    uid: String,
+    node: NodeName,
+    mut wishes: watch::Receiver<Wish>,
+) {
+    let record = shared.layout.sandbox(node, &uid);
+    let sandbox = files::get_json(&record).unwrap_or_else(|error| {
+        tracing::error!(error = chain(&error), "begun anew");
+        None
+    });
+    let mut work = Work {
+        shared,
+        client,
+        node,
+        sandbox,
+    };
+    let mut pause = PAUSE;
+    loop {
+        let wish = wishes.borrow_and_update().clone();
+        match work.step(wish.as_deref()).await {
+            Next::End => return,
+            Next::Wait => {
+                pause = PAUSE;
+                // The keeper ends.
+                if wishes.changed().await.is_err() {
+                    return;
+                }
+            }
+            Next::Again => {
+                // Nobody will want anything else once the pod is gone: the last wish counts.
+                if let Ok(Err(_)) = tokio::time::timeout(pause, wishes.changed()).await {
+                    tokio::time::sleep(pause).await;
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+impl Work {
+    async fn step(&mut self, wish: Option<&Pod>) -> Next {
+        let (done, next) = match wish {
+            None => (self.tear_down().await, Next::End),
+            Some(pod) if pod.metadata.deletion_timestamp.is_some() => {
+                let gone = self.tear_down().await;
+                let removed = match gone {
+                    Ok(()) => status::delete(&self.client, pod).await.map_err(|e| chain(&e)),
+                    Err(why) => Err(why),
+                };
+                (removed, Next::Wait)
+            }
+            Some(pod) if has_ended(pod) => (self.tear_down().await, Next::Wait),
+            Some(_) if !self.shared.has_node(self.node) => (Ok(()), Next::Wait),
+            Some(pod) => (self.set_up(pod).await, Next::Wait),
+        };
+        match done {
+            Ok(()) => next,
+            Err(why) => {
+                tracing::warn!(node = %self.node, pod = wish.map(|p| p.name_any()), why, "trying again");
+                Next::Again
+            }
+        }
+    }
+
+    async fn set_up(&mut self, pod: &Pod) -> Result<(), String> {
+        let host = address::of_node(self.node, 0).map(|net| net.addr());
+        if on_host(pod) {
+            return self.say_running(pod, "", &host, &host).await;
+        }
+        if let Some(sandbox) = self.sandbox.clone() {
+            if self.blocking(move |_, _| Ok(sandbox.is_ready())).await? {
+                return self.say_sandbox_runs(pod, &host).await;
+            }
+            // Begun by a keeper that is no more, or robbed of its namespace.
+            self.tear_down().await?;
+        }
+        match self.attach(pod).await {
+            Ok(()) => self.say_sandbox_runs(pod, &host).await,
+            Err(why) => {
+                let message = format!("Failed to create pod sandbox: {why}");
+                let reason = "FailedCreatePodSandBox";
+                let said = status::warn(&self.client, pod, reason, &message).await;
+                let waits = status::waiting(&self.client, pod, &why).await;
+                for error in [said.err(), waits.err()].into_iter().flatten() {
+                    tracing::debug!(error = chain(&error), "not said");
+                }
+                self.tear_down().await?;
+                Err(why)
+            }
+        }
+    }
+
+    /// A new sandbox, set up by the node's plugins.
+    async fn attach(&mut self, pod: &Pod) -> Result<(), String> {
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+        let layout = &self.shared.layout;
+        let sandbox = Sandbox::new(layout, &uid, (&namespace, &name), told(pod));
+        let sandbox = sandbox.map_err(|error| chain(&error))?;
+        self.sandbox = Some(sandbox.clone());
+        let permit = self.shared.calls.acquire().await;
+        let done = self.blocking(move |shared, node| {
+            sandbox.make(&shared.layout, node)?;
+            let added = Caller::new(&shared.layout, node, &sandbox).add();
+            let result = added.map_err(|error| LabError::Refused(chain(&error)))?;
+            let done = Sandbox {
+                result: Some(result),
+                ..sandbox
+            };
+            done.write(&shared.layout, node)?;
+            Ok(done)
+        });
+        let done = done.await;
+        drop(permit);
+        self.sandbox = Some(done?);
+        Ok(())
+    }
+
+    /// DEL, then the namespace and the record. On a node that is no more there is nobody to ask.
+    async fn tear_down(&mut self) -> Result<(), String> {
+        let Some(sandbox) = self.sandbox.clone() else {
+            return Ok(());
+        };
+        let permit = self.shared.calls.acquire().await;
+        let removed = self.blocking(move |shared, node| {
+            if shared.has_node(node) {
+                let deleted = Caller::new(&shared.layout, node, &sandbox).del();
+                deleted.map_err(|error| LabError::Refused(chain(&error)))?;
+            }
+            sandbox.remove(&shared.layout, node)
+        });
+        let removed = removed.await;
+        drop(permit);
+        removed?;
+        self.sandbox = None;
+        Ok(())
+    }
+
+    async fn say_sandbox_runs(&self, pod: &Pod, host: &[IpAddr]) -> Result<(), String> {
+        let Some(sandbox) = &self.sandbox else {
+            return Ok(());
+        };
+        let addresses = sandbox.addresses();
+        self.say_running(pod, &sandbox.container, host, &addresses)
+            .await
+    }
+
+    async fn say_running(
+        &self,
+        pod: &Pod,
+        container: &str,
+        host: &[IpAddr],
+        addresses: &[IpAddr],
+    ) -> Result<(), String> {
+        status::running(&self.client, pod, container, host, addresses)
+            .await
+            .map_err(|error| chain(&error))
+    }
+
+    /// Work that waits, on a thread of its own.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Shared, NodeName) -> Result<T, LabError> + Send + 'static,
+    ) -> Result<T, String> {
+        let (shared, node) = (Arc::clone(&self.shared), self.node);
+        let done = tokio::task::spawn_blocking(move || work(&shared, node));
+        done.await
+            .map_err(|error| error.to_string())?
+            .map_err(|error| chain(&error))
+    }
+}
+
+fn on_host(pod: &Pod) -> bool {
+    let spec = pod.spec.as_ref();
+    spec.and_then(|spec| spec.host_network).unwrap_or_default()
+}
+
+fn has_ended(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// What containerd tells plugins that ask: the annotations always, host ports if there are any, with Go's names of the fields.
+fn told(pod: &Pod) -> Map<String, Value> {
+    let mut told = Map::new();
+    told.insert(ANNOTATIONS.to_owned(), json!(pod.annotations()));
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let ports = containers.flat_map(|container| container.ports.iter().flatten());
+    let mapped: Vec<Value> = ports
+        .filter(|port| port.host_port.is_some_and(|port| port > 0))
+        .map(|port| {
+            let protocol = port.protocol.as_deref().unwrap_or("TCP").to_lowercase();
+            json!({
+                "HostPort": port.host_port, "ContainerPort": port.container_port,
+                "Protocol": protocol, "HostIP": port.host_ip.clone().unwrap_or_default(),
+            })
+        })
+        .collect();
+    if !mapped.is_empty() {
+        told.insert(PORT_MAPPINGS.to_owned(), mapped.into());
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_plugins_are_told() {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": "web", "annotations": {"plexus.dev/networks": "blue"}},
+            "spec": {"containers": [
+                {"name": "a", "ports": [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 81}]},
+                {"name": "b"}]}}))
+        .unwrap();
+        let expected = json!({
+            ANNOTATIONS: {"plexus.dev/networks": "blue"},
+            PORT_MAPPINGS: [{"HostPort": 8080, "ContainerPort": 80, "Protocol": "tcp", "HostIP": ""}]});
+        assert_eq!(Value::Object(told(&pod)), expected);
+        assert!(!told(&Pod::default()).contains_key(PORT_MAPPINGS));
+    }
+}

@@ -1,0 +1,55 @@
+//! A cluster on one machine without containers: virtual nodes (network namespaces joined by virtual wires), a real
+//! agent on each, one server, one controller, and a keeper that is every node's kubelet. Owns all of that from `up` to
+//! `down`, and the ping matrix; computes nothing that an agent or the controller should.
+//!
+//! ```text
+//!   px-NAME-fabric: br0 br1 …   controller, keeper, the server's second socket   "outside" on lo
+//!                    │   │
+//!   px-NAME-n1:    eth0 eth1 …  agent (real)      px-NAME-s…: a pod's sandbox, set up by plexus-cni
+//! ```
+//!
+//! Every process can be killed at any time; the keeper starts the others again, `up` starts the keeper. All state is
+//! in the lab's directory, the kernel and the server; `down` needs none of it.
+
+pub mod address;
+mod api;
+mod cni;
+mod control;
+mod down;
+mod error;
+mod exec;
+mod files;
+mod keeper;
+mod layout;
+mod leases;
+mod lock;
+mod name;
+mod part;
+mod ping;
+mod process;
+mod report;
+mod run;
+mod sandbox;
+mod settings;
+mod spec;
+mod status;
+mod tail;
+mod underlay;
+mod up;
+
+pub use control::{add_node, kill_agent, partition, remove_node, start_agent};
+pub use down::down;
+pub use error::LabError;
+pub use exec::{Place, exec, netns_of};
+pub use keeper::keep;
+pub use layout::{Layout, ROOT};
+pub use name::{LabName, MAX_NODES, NodeName};
+pub use part::Part;
+pub use ping::{Cell, Expected, Matrix, ping_all};
+pub use process::Process;
+pub use report::{PartReport, Report};
+pub use run::{PodSeen, PodWish, run};
+pub use sandbox::Sandbox;
+pub use spec::{Programs, Spec, Wish};
+pub use status::{NodeStatus, PodStatus, Status, status};
+pub use up::{Step, up};

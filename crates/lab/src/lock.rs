@@ -1,0 +1,86 @@
+//! One change of a lab at a time, and one keeper. Locks on files, which the kernel lets go of whenever their holder
+//! ends, however it does.
+
+use crate::error::LabError;
+use crate::files;
+use crate::layout::Layout;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Longer than any change takes.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Held while a lab is made, changed or removed.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Lock {
+    /// Waits for whoever is at work on the lab.
+    pub(crate) fn take(layout: &Layout) -> Result<Self, LabError> {
+        files::make_dir(layout.root())?;
+        let path = layout.lock();
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if let Some(file) = try_lock(&path)? {
+                return Ok(Self { path, _file: file });
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Err(LabError::NotYet {
+            what: format!("lab {} is free", layout.name()),
+            limit: PATIENCE,
+            last: "another `plexus lab` is at work on it".to_owned(),
+        })
+    }
+
+    /// Lets go, and removes the file: for when the lab is gone.
+    pub(crate) fn dissolve(self) -> Result<(), LabError> {
+        files::remove(&self.path)
+    }
+}
+
+/// Locks a file, made if it is missing; none if somebody else has it, or removed it meanwhile.
+pub(crate) fn try_lock(path: &Path) -> Result<Option<File>, LabError> {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .map_err(LabError::file("open", path))?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(None);
+    }
+    let same = match (file.metadata(), fs::metadata(path)) {
+        (Ok(held), Ok(there)) => (held.dev(), held.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    };
+    Ok(same.then_some(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::tests::Scratch;
+
+    #[test]
+    fn held_once_and_gone_with_the_lab() {
+        let scratch = Scratch::new();
+        let layout = Layout::in_root(&scratch.0, "x".parse().unwrap());
+        let lock = Lock::take(&layout).unwrap();
+        assert!(try_lock(&layout.lock()).unwrap().is_none());
+        let waiting = layout.clone();
+        let next = std::thread::spawn(move || Lock::take(&waiting).map(drop));
+        std::thread::sleep(Duration::from_millis(60));
+        assert!(!next.is_finished());
+        // The one who waits has opened the file that is removed now: it must not be content with that.
+        lock.dissolve().unwrap();
+        next.join().unwrap().unwrap();
+        assert!(layout.lock().exists());
+    }
+}

@@ -1,0 +1,205 @@
+//! The result as a value, and as a text: an address a row, a pod a column.
+
+use super::expect::Expected;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Who reaches whom.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Matrix {
+    /// Every pair of a pod and an address of another one.
+    pub cells: Vec<Cell>,
+}
+
+/// Whether a pod reaches an address of another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cell {
+    /// Who pings.
+    pub from: String,
+    /// Whom.
+    pub to: String,
+    /// On which network the address is.
+    pub network: String,
+    /// The address.
+    pub address: IpAddr,
+    /// What must be seen.
+    pub expected: Expected,
+    /// What was seen.
+    pub seen: bool,
+}
+
+/// More columns than this do not fit anywhere.
+const COLUMNS: usize = 12;
+
+impl Cell {
+    /// Whether it is not as it must be.
+    pub fn is_wrong(&self) -> bool {
+        match self.expected {
+            Expected::Yes => !self.seen,
+            Expected::No => self.seen,
+            Expected::Either => false,
+        }
+    }
+
+    fn text(&self) -> String {
+        let seen = if self.seen { "yes" } else { "no" };
+        match self.expected {
+            Expected::Either => format!("({seen})"),
+            _ if self.is_wrong() => format!("{seen} !"),
+            _ => seen.to_owned(),
+        }
+    }
+}
+
+impl Matrix {
+    /// The cells that are not as they must be.
+    pub fn wrong(&self) -> Vec<&Cell> {
+        self.cells.iter().filter(|cell| cell.is_wrong()).collect()
+    }
+
+    /// As a table with a line below that sums it up; of many pods only what is wrong, a line each.
+    pub fn text(&self) -> String {
+        let mut pods: Vec<&str> = Vec::new();
+        for cell in &self.cells {
+            for pod in [cell.from.as_str(), cell.to.as_str()] {
+                if !pods.contains(&pod) {
+                    pods.push(pod);
+                }
+            }
+        }
+        pods.sort_unstable();
+        let mut text = if pods.len() <= COLUMNS {
+            self.table(&pods)
+        } else {
+            self.list()
+        };
+        text.push_str(&self.summary());
+        text
+    }
+
+    fn table(&self, pods: &[&str]) -> String {
+        let head = ["to", "network", "address"].map(str::to_owned);
+        let columns = pods.iter().map(|pod| format!("from {pod}"));
+        let mut rows: Vec<Vec<String>> = vec![head.into_iter().chain(columns).collect()];
+        let mut by_row: BTreeMap<(&str, &str, IpAddr), BTreeMap<&str, &Cell>> = BTreeMap::new();
+        for cell in &self.cells {
+            let row = (cell.network.as_str(), cell.to.as_str(), cell.address);
+            by_row.entry(row).or_default().insert(&cell.from, cell);
+        }
+        for ((network, to, address), cells) in by_row {
+            let mut row = vec![to.to_owned(), network.to_owned(), address.to_string()];
+            let texts = pods.iter().map(|from| match cells.get(from) {
+                Some(cell) => cell.text(),
+                None => "-".to_owned(),
+            });
+            row.extend(texts);
+            rows.push(row);
+        }
+        aligned(&rows)
+    }
+
+    fn list(&self) -> String {
+        let wrong = self.wrong().into_iter().map(|cell| {
+            let verb = if cell.seen { "reaches" } else { "does not reach" };
+            let Cell {
+                from,
+                to,
+                network,
+                address,
+                ..
+            } = cell;
+            format!("{from} {verb} {address} of {to} on {network}\n")
+        });
+        wrong.collect()
+    }
+
+    fn summary(&self) -> String {
+        let judged = self.cells.iter().filter(|cell| cell.expected != Expected::Either);
+        let reached = self.cells.iter().filter(|cell| cell.seen).count();
+        let wrong = self.wrong().len();
+        let verdict = match wrong {
+            0 => "all as expected".to_owned(),
+            1 => "1 is not as expected (!)".to_owned(),
+            many => format!("{many} are not as expected (!)"),
+        };
+        format!(
+            "{} pings, {reached} answered, {} judged: {verdict}\n",
+            self.cells.len(),
+            judged.count()
+        )
+    }
+}
+
+fn aligned(rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows {
+        for (column, text) in row.iter().enumerate() {
+            let length = text.chars().count();
+            match widths.get_mut(column) {
+                Some(width) => *width = (*width).max(length),
+                None => widths.push(length),
+            }
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let padded: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        text.push_str(padded.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(from: &str, to: &str, address: &str, expected: Expected, seen: bool) -> Cell {
+        Cell {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            network: "blue".to_owned(),
+            address: address.parse().unwrap(),
+            expected,
+            seen,
+        }
+    }
+
+    #[test]
+    fn a_row_per_address_a_column_per_pod() {
+        let matrix = Matrix {
+            cells: vec![
+                cell("a", "b", "10.0.0.2", Expected::Yes, true),
+                cell("c", "b", "10.0.0.2", Expected::No, false),
+                cell("b", "a", "10.0.0.1", Expected::Yes, false),
+                cell("c", "a", "10.0.0.1", Expected::Either, true),
+            ],
+        };
+        let expected = "\
+to  network  address   from a  from b  from c
+a   blue     10.0.0.1  -       no !    (yes)
+b   blue     10.0.0.2  yes     -       no
+4 pings, 2 answered, 3 judged: 1 is not as expected (!)
+";
+        assert_eq!(matrix.text(), expected);
+        assert_eq!(matrix.wrong().len(), 1);
+    }
+
+    #[test]
+    fn of_many_pods_only_what_is_wrong() {
+        let names: Vec<String> = (0..13).map(|number| format!("p{number}")).collect();
+        let mut cells: Vec<Cell> = names
+            .iter()
+            .map(|name| cell(name, "x", "fd00::1", Expected::No, false))
+            .collect();
+        cells[3].seen = true;
+        let text = Matrix { cells }.text();
+        assert_eq!(text.lines().next(), Some("p3 reaches fd00::1 of x on blue"));
+        assert_eq!(text.lines().count(), 2);
+    }
+}

@@ -1,0 +1,145 @@
+//! Many pings at a time: all are sent, those that are not answered are sent again, and everybody listens. What must not arrive is given
+//! its time; what must arrive is given more if the machine is slow.
+
+use crate::error::LabError;
+use crate::underlay;
+use plexus_kernel::echo::{Echo, Heard, wait};
+use plexus_kernel::{Netns, Socket, observe};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// Everybody has had the time to answer.
+const ENOUGH: Duration = Duration::from_millis(1200);
+/// The time for those that must arrive.
+const AT_MOST: Duration = Duration::from_secs(6);
+const SEND_EVERY: Duration = Duration::from_millis(300);
+const LISTEN: Duration = Duration::from_millis(20);
+
+/// A ping to be sent.
+#[derive(Debug, Clone)]
+pub(super) struct Probe {
+    /// The namespace that sends.
+    pub(super) from: String,
+    /// By this link; none: as the routes say.
+    pub(super) link: Option<String>,
+    /// The namespace that is meant.
+    pub(super) to: String,
+    pub(super) address: IpAddr,
+    /// Which cell of the matrix it is for.
+    pub(super) cell: usize,
+    /// Whether it is worth waiting longer for.
+    pub(super) must_arrive: bool,
+}
+
+/// The cells whose pings arrived in the namespace that was meant and were answered.
+pub(super) fn measure(probes: &[Probe]) -> Result<BTreeSet<usize>, LabError> {
+    let mut sockets = Sockets::default();
+    let mut senders = Vec::new();
+    for probe in probes {
+        let v6 = probe.address.is_ipv6();
+        // A listener before anybody sends.
+        sockets.get(&probe.to, v6, None)?;
+        senders.push(sockets.get(&probe.from, v6, probe.link.as_deref())?);
+    }
+    let first = u64::from(std::process::id()) << 32;
+    let token = |index: usize| first | index as u64;
+    let mut seen: BTreeMap<u64, (bool, bool)> = BTreeMap::new();
+    let arrived = |seen: &BTreeMap<u64, (bool, bool)>, index: usize| {
+        seen.get(&token(index)) == Some(&(true, true))
+    };
+    let (start, mut next) = (Instant::now(), Duration::ZERO);
+    loop {
+        let elapsed = start.elapsed();
+        let open = |must: bool| {
+            let mut all = probes.iter().enumerate();
+            all.any(|(index, probe)| (probe.must_arrive || !must) && !arrived(&seen, index))
+        };
+        let patient = elapsed < ENOUGH && open(false) || elapsed < AT_MOST && open(true);
+        if !patient {
+            break;
+        }
+        if elapsed >= next {
+            next = elapsed + SEND_EVERY;
+            for (index, probe) in probes.iter().enumerate() {
+                if !arrived(&seen, index) {
+                    // No way there is an answer too.
+                    let _ = sockets.all[senders[index]].echo.send(probe.address, token(index));
+                }
+            }
+        }
+        sockets.listen(|namespace, heard| {
+            let (number, request) = match heard {
+                Heard::Request(number) => (number, true),
+                Heard::Reply(number) => (number, false),
+            };
+            let index = number.checked_sub(first).and_then(|i| usize::try_from(i).ok());
+            let Some(probe) = index.and_then(|index| probes.get(index)) else {
+                return;
+            };
+            let entry = seen.entry(number).or_default();
+            entry.0 |= request && *namespace == probe.to;
+            entry.1 |= !request && *namespace == probe.from;
+        });
+    }
+    let reached = probes.iter().enumerate();
+    Ok(reached
+        .filter(|(index, _)| arrived(&seen, *index))
+        .map(|(_, probe)| probe.cell)
+        .collect())
+}
+
+/// The sockets that are open, each once.
+#[derive(Default)]
+struct Sockets {
+    spaces: BTreeMap<String, Netns>,
+    known: BTreeMap<(String, bool, Option<String>), usize>,
+    all: Vec<Open>,
+}
+
+struct Open {
+    namespace: String,
+    echo: Echo,
+}
+
+impl Sockets {
+    fn get(&mut self, namespace: &str, v6: bool, link: Option<&str>) -> Result<usize, LabError> {
+        let key = (namespace.to_owned(), v6, link.map(str::to_owned));
+        if let Some(index) = self.known.get(&key) {
+            return Ok(*index);
+        }
+        if !self.spaces.contains_key(namespace) {
+            let opened = underlay::open(namespace)?;
+            self.spaces.insert(namespace.to_owned(), opened);
+        }
+        let netns = &self.spaces[namespace];
+        let index = link.map(|name| index_of(netns, name)).transpose()?;
+        let echo = Echo::open(netns, v6, index)?;
+        self.all.push(Open {
+            namespace: namespace.to_owned(),
+            echo,
+        });
+        self.known.insert(key, self.all.len() - 1);
+        Ok(self.all.len() - 1)
+    }
+
+    fn listen(&self, mut hear: impl FnMut(&String, Heard)) {
+        let echos: Vec<&Echo> = self.all.iter().map(|open| &open.echo).collect();
+        wait(&echos, LISTEN);
+        for open in &self.all {
+            for heard in open.echo.heard() {
+                hear(&open.namespace, heard);
+            }
+        }
+    }
+}
+
+fn index_of(netns: &Netns, name: &str) -> Result<u32, LabError> {
+    let look = || -> Result<Option<u32>, plexus_kernel::NetlinkError> {
+        let mut socket = Socket::open_in(netns)?;
+        let found = observe::link_by_name(&mut socket, name)?;
+        Ok(found.map(|link| link.index))
+    };
+    let found = look().map_err(LabError::wires(format!("look for {name} of a pod")))?;
+    found.ok_or_else(|| LabError::NoPod(format!("a pod has no interface {name} any more")))
+}

@@ -1,0 +1,179 @@
+//! `up`: from nothing, or from whatever an earlier `up` got to, to a lab that is ready. Makes namespaces and wires itself,
+//! then starts the keeper and waits for what it reports. Killed half-way it leaves what the next `up` goes on with and
+//! what `down` removes.
+
+use crate::error::LabError;
+use crate::files;
+use crate::layout::Layout;
+use crate::lock::Lock;
+use crate::name::NodeName;
+use crate::part::Part;
+use crate::process::Process;
+use crate::report::Report;
+use crate::spec::{Programs, Spec, Wish};
+use crate::{settings, tail, underlay};
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+/// Longer than the start of many nodes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Below those that the kernel gives to outgoing connections.
+const PORTS: std::ops::Range<u16> = 20_000..30_000;
+
+/// Something that has been reached, for whoever watches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// The namespaces of all nodes are there, and joined.
+    Underlay {
+        /// How many nodes.
+        nodes: usize,
+        /// NICs of each besides `eth0`.
+        nics: u8,
+    },
+    /// A process does its work.
+    Ready(String),
+}
+
+/// Makes the lab, or adds to it what is asked for now, and waits until it is ready.
+pub fn up(
+    layout: &Layout,
+    wish: &Wish,
+    programs: Programs,
+    tell: &mut dyn FnMut(Step),
+) -> Result<Spec, LabError> {
+    need_root()?;
+    let lock = Lock::take(layout)?;
+    let spec = match Spec::read(layout)? {
+        Some(spec) => spec.changed(wish, programs)?,
+        None => Spec::new(wish, free_port(layout)?, programs)?,
+    };
+    settings::prepare(layout)?;
+    files::make_dir(&layout.dir().join("log"))?;
+    spec.write(layout)?;
+    make(layout, &spec)?;
+    tell(Step::Underlay {
+        nodes: spec.nodes.len(),
+        nics: spec.nics,
+    });
+    ensure_keeper(layout, &spec)?;
+    // Others may change the lab while we wait; what we wait for is what we asked for.
+    drop(lock);
+    wait_ready(layout, &spec, tell)?;
+    Ok(spec)
+}
+
+/// Namespaces, wires and directories of a lab, under its lock.
+pub(crate) fn make(layout: &Layout, spec: &Spec) -> Result<(), LabError> {
+    underlay::make_fabric(layout.name(), spec.nics)?;
+    let nodes: Vec<NodeName> = spec.nodes.iter().copied().collect();
+    for node in &nodes {
+        for dir in [
+            layout.agent_state(*node),
+            layout.cni_bin(*node),
+            layout.cni_conf(*node),
+            layout.sandboxes(*node),
+        ] {
+            files::make_dir(&dir)?;
+        }
+    }
+    underlay::plug_all(layout.name(), &nodes, spec.nics)
+}
+
+/// Starts the keeper unless it runs. It has a lock of its own, so that a second one ends at once.
+pub(crate) fn ensure_keeper(layout: &Layout, spec: &Spec) -> Result<(), LabError> {
+    if Process::of_part(layout, Part::Keeper).is_some() {
+        return Ok(());
+    }
+    // What the last one saw is no news.
+    files::remove(&layout.report())?;
+    let mut child = Part::Keeper.start(layout, spec)?;
+    // Reaped if it ends before we do; else whoever adopts it does that.
+    std::thread::spawn(move || child.wait());
+    Ok(())
+}
+
+/// Waits until everything of the specification is ready.
+pub(crate) fn wait_ready(
+    layout: &Layout,
+    spec: &Spec,
+    tell: &mut dyn FnMut(Step),
+) -> Result<(), LabError> {
+    let mut told = BTreeSet::new();
+    let start = Instant::now();
+    loop {
+        let report = Report::read(layout)?.unwrap_or_default();
+        let missing = report.missing(spec.nodes.iter().copied());
+        let names = ["server".to_owned(), "controller".to_owned()];
+        let nodes = spec.nodes.iter().map(|node| format!("{node}-agent"));
+        for name in names.into_iter().chain(nodes) {
+            if !missing.iter().any(|(other, _)| *other == name) && told.insert(name.clone()) {
+                tell(Step::Ready(name));
+            }
+        }
+        if missing.is_empty() && report.generation >= spec.generation {
+            return Ok(());
+        }
+        let keeper_ended = || Process::of_part(layout, Part::Keeper).is_none();
+        let late = start.elapsed() > PATIENCE;
+        let ended = start.elapsed() > Duration::from_secs(3) && keeper_ended();
+        if late || ended {
+            return Err(not_ready(layout, &missing, ended));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Only root makes namespaces.
+pub(crate) fn need_root() -> Result<(), LabError> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    Err(LabError::NotRoot)
+}
+
+fn not_ready(layout: &Layout, missing: &[(String, String)], ended: bool) -> LabError {
+    if ended {
+        let said = tail::of(&layout.log(Part::Keeper));
+        return LabError::Refused(format!(
+            "the lab's keeper has ended; it said last: {said}; `plexus lab up` starts it again"
+        ));
+    }
+    let last: Vec<String> = missing
+        .iter()
+        .map(|(name, why)| format!("{name}: {why}"))
+        .collect();
+    LabError::NotYet {
+        what: format!("lab {} is ready", layout.name()),
+        limit: PATIENCE,
+        last: format!(
+            "{}; logs are in {}",
+            last.join("; "),
+            layout.dir().join("log").display()
+        ),
+    }
+}
+
+/// A port of the loopback that nobody uses now, the same for a lab of the same name as a rule.
+fn free_port(layout: &Layout) -> Result<u16, LabError> {
+    let count = PORTS.end - PORTS.start;
+    let hash = layout
+        .name()
+        .as_str()
+        .bytes()
+        .fold(5381_u32, |hash, byte| {
+            hash.wrapping_mul(33) ^ u32::from(byte)
+        });
+    let first = u16::try_from(hash % u32::from(count)).unwrap_or_default();
+    let ports = (0..count).map(|step| PORTS.start + (first + step) % count);
+    for port in ports {
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    Err(LabError::Refused(format!(
+        "no port of the loopback from {} to {} is free: is it up?",
+        PORTS.start, PORTS.end
+    )))
+}

@@ -11,7 +11,10 @@ fn patched(target: Value, operations: Value) -> Result<Value, PatchError> {
 #[track_caller]
 fn does_not_apply(target: Value, operations: Value) {
     let answer = patched(target, operations);
-    assert!(matches!(answer, Err(PatchError::DoesNotApply(_))), "{answer:?}");
+    assert!(
+        matches!(answer, Err(PatchError::DoesNotApply(_))),
+        "{answer:?}"
+    );
 }
 
 #[test]
@@ -46,7 +49,10 @@ fn members_and_items_are_added_replaced_moved_copied_and_removed() {
             json!({"op": "copy", "from": "/a/b", "path": "/h"}),
             json!({"a": {"b": [1, 2]}, "c/d": 1, "e~f": 2, "h": [1, 2]}),
         ),
-        (json!({"op": "replace", "path": "", "value": {"z": 1}}), json!({"z": 1})),
+        (
+            json!({"op": "replace", "path": "", "value": {"z": 1}}),
+            json!({"z": 1}),
+        ),
         (
             json!({"op": "remove", "path": "/a/b/-1"}),
             json!({"a": {"b": [1]}, "c/d": 1, "e~f": 2}),
@@ -95,7 +101,10 @@ fn all_or_nothing() {
 fn nonsense_is_refused() {
     for operations in [json!({}), json!("x"), json!([{}]), json!([{"path": "/a"}])] {
         let answer = patched(json!({}), operations.clone());
-        assert!(matches!(answer, Err(PatchError::Malformed(_))), "{operations}: {answer:?}");
+        assert!(
+            matches!(answer, Err(PatchError::Malformed(_))),
+            "{operations}: {answer:?}"
+        );
     }
     let target = json!({"a": [1], "s": "x"});
     for operation in [

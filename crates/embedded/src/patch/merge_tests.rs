@@ -14,9 +14,17 @@ fn merged(target: &Value, patch: &Value) -> Value {
 fn the_examples_of_the_standard() {
     for (target, patch, result) in [
         (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
-        (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
+        (
+            json!({"a": "b"}),
+            json!({"b": "c"}),
+            json!({"a": "b", "b": "c"}),
+        ),
         (json!({"a": "b"}), json!({"a": null}), json!({})),
-        (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
+        (
+            json!({"a": "b", "b": "c"}),
+            json!({"a": null}),
+            json!({"b": "c"}),
+        ),
         (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
         (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
         (
@@ -24,13 +32,25 @@ fn the_examples_of_the_standard() {
             json!({"a": {"b": "d", "c": null}}),
             json!({"a": {"b": "d"}}),
         ),
-        (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
+        (
+            json!({"a": [{"b": "c"}]}),
+            json!({"a": [1]}),
+            json!({"a": [1]}),
+        ),
         (json!(["a", "b"]), json!(["c", "d"]), json!(["c", "d"])),
         (json!({"a": "b"}), json!(["c"]), json!(["c"])),
         (json!({"a": "foo"}), json!(null), json!(null)),
         (json!({"a": "foo"}), json!("bar"), json!("bar")),
-        (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
-        (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),
+        (
+            json!({"e": null}),
+            json!({"a": 1}),
+            json!({"e": null, "a": 1}),
+        ),
+        (
+            json!([1, 2]),
+            json!({"a": "b", "c": null}),
+            json!({"a": "b"}),
+        ),
         (
             json!({}),
             json!({"a": {"bb": {"ccc": null}}}),

@@ -27,9 +27,17 @@ fn lists_of_core_kinds_have_their_keys() {
     let pod = core_kind("", "Pod");
     for (path, wanted, merge) in [
         ("spec.containers", &["name"][..], Some("name")),
-        ("spec.containers[].ports", &["containerPort", "protocol"], Some("containerPort")),
+        (
+            "spec.containers[].ports",
+            &["containerPort", "protocol"],
+            Some("containerPort"),
+        ),
         ("spec.initContainers[].env", &["name"], Some("name")),
-        ("spec.ephemeralContainers[].volumeMounts", &["mountPath"], Some("mountPath")),
+        (
+            "spec.ephemeralContainers[].volumeMounts",
+            &["mountPath"],
+            Some("mountPath"),
+        ),
         ("spec.containers[].resources.claims", &["name"], None),
         ("spec.volumes", &["name"], Some("name")),
         ("status.conditions", &["type"], Some("type")),
@@ -63,7 +71,12 @@ fn every_kind_has_metadata_and_entries_are_not_fields() {
         assert!(!labels.member("app").unwrap().1, "{kind}");
         assert!(shape.member("spec").unwrap().1, "{kind}");
     }
-    assert!(!at(core_kind("", "ConfigMap"), "data").member("a").unwrap().1);
+    assert!(
+        !at(core_kind("", "ConfigMap"), "data")
+            .member("a")
+            .unwrap()
+            .1
+    );
 }
 
 #[test]
@@ -98,7 +111,12 @@ fn a_schema_says_what_is_whole_shared_or_refused() {
     assert!(at(shape, "spec").member("unknown").is_none());
     assert!(at(shape, "spec.free").member("unknown").is_some());
     assert!(!at(shape, "spec.entries").member("x").unwrap().1);
-    assert!(at(shape, "spec.template.metadata").member("labels").unwrap().1);
+    assert!(
+        at(shape, "spec.template.metadata")
+            .member("labels")
+            .unwrap()
+            .1
+    );
     assert!(at(shape, "metadata.finalizers").items().is_some());
 }
 

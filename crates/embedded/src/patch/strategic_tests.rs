@@ -84,8 +84,15 @@ fn an_order_that_lacks_an_item_is_refused() {
     let patch = json!({"spec": {
         "containers": [{"name": "c"}], "$setElementOrder/containers": [{"name": "a"}],
     }});
-    let answer = patched("Pod", json!({"spec": {"containers": [{"name": "a"}]}}), patch);
-    assert!(matches!(answer, Err(PatchError::DoesNotApply(_))), "{answer:?}");
+    let answer = patched(
+        "Pod",
+        json!({"spec": {"containers": [{"name": "a"}]}}),
+        patch,
+    );
+    assert!(
+        matches!(answer, Err(PatchError::DoesNotApply(_))),
+        "{answer:?}"
+    );
 }
 
 #[test]
@@ -100,7 +107,10 @@ fn other_kinds_of_a_volume_go_with_retain_keys() {
     );
     let wrong = json!({"spec": {"$retainKeys": ["nodeName"], "hostname": "h"}});
     let answer = patched("Pod", json!({"spec": {}}), wrong);
-    assert!(matches!(answer, Err(PatchError::Malformed(_))), "{answer:?}");
+    assert!(
+        matches!(answer, Err(PatchError::Malformed(_))),
+        "{answer:?}"
+    );
 }
 
 #[test]
@@ -129,17 +139,27 @@ fn nothing_of_a_directive_stays_in_what_is_new() {
         "$setElementOrder/env": [{"name": "E"}],
     }]});
     let made = pod(json!({}), patch);
-    assert_eq!(made, json!({"containers": [{"name": "n", "env": [{"name": "E"}]}]}));
+    assert_eq!(
+        made,
+        json!({"containers": [{"name": "n", "env": [{"name": "E"}]}]})
+    );
 }
 
 #[test]
 fn an_item_without_its_key_is_refused() {
     let patch = json!({"spec": {"containers": [{"image": "x"}]}});
-    let answer = patched("Pod", json!({"spec": {"containers": [{"name": "a"}]}}), patch);
+    let answer = patched(
+        "Pod",
+        json!({"spec": {"containers": [{"name": "a"}]}}),
+        patch,
+    );
     let Err(PatchError::DoesNotApply(why)) = answer else {
         panic!("{answer:?}");
     };
-    assert!(why.contains("does not contain declared merge key: name"), "{why}");
+    assert!(
+        why.contains("does not contain declared merge key: name"),
+        "{why}"
+    );
 }
 
 #[test]

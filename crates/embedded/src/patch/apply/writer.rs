@@ -10,7 +10,7 @@ pub struct Writer<'a> {
     pub manager: &'a str,
     /// `v1`, `plexus.dev/v1alpha1`.
     pub api_version: &'a str,
-    /// Empty, or `status`.
+    /// Empty, `status`, or `finalize` (of a Namespace).
     pub subresource: &'a str,
     /// Whether the kind has its status apart ([`crate::kinds::Kind::has_status`]).
     pub status_apart: bool,
@@ -40,6 +40,7 @@ impl Writer<'_> {
     pub(super) fn writes(&self, member: &str) -> bool {
         match self.subresource {
             "" => !self.status_apart || member != "status",
+            "finalize" => member == "spec",
             subresource => member == subresource,
         }
     }

@@ -104,7 +104,10 @@ fn what_is_no_longer_said_goes_unless_another_says_it() {
             "name": "x", "nested": {"b": 1}, "set": ["y"], "entries": {"l": "1"}, "items": [{"name": "j"}],
         })
     );
-    assert!(left.apply("two", json!({})).spec().is_null(), "nothing is left in it");
+    assert!(
+        left.apply("two", json!({})).spec().is_null(),
+        "nothing is left in it"
+    );
 }
 
 #[test]

@@ -113,10 +113,16 @@ impl Server {
         told.recv().map_err(ended)??;
         let text = server.kubeconfig_for("admin", "system:masters")?;
         let path = &server.kubeconfig;
-        write_private(path, &text).map_err(|source| StartError::File {
-            path: path.clone(),
-            source,
-        })?;
+        match write_private(path, &text) {
+            // What was signed before is still good.
+            Err(error) if path.exists() => {
+                tracing::warn!(%error, path = %path.display(), "the kubeconfig stays as it was");
+            }
+            written => written.map_err(|source| StartError::File {
+                path: path.clone(),
+                source,
+            })?,
+        }
         tracing::info!(%address, kubeconfig = %path.display(), "the embedded API is served");
         Ok(server)
     }

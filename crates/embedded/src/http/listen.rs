@@ -32,13 +32,14 @@ pub(crate) struct Listening {
 
 /// Serves until told to stop, and then until all connections are gone.
 pub(crate) async fn listen(listening: Listening, front: Arc<Front>, stop: Stop) {
-    let slots = Arc::new(Semaphore::new(front.limits.connections));
-    let door = Arc::new(Door { front, slots, stop });
+    let door = Door::new(&front, &stop);
+    // Whoever may use the socket is not kept out by a crowd at the other door.
+    let unix_door = Door::new(&front, &stop);
     let Listening { tcp, tls, unix } = listening;
     let unix = async {
         if let Some(unix) = unix {
             accept(
-                &door,
+                &unix_door,
                 || async { Ok(unix.accept().await?.0) },
                 |door, stream| door.unix(stream),
             )
@@ -60,8 +61,11 @@ pub(crate) async fn listen(listening: Listening, front: Arc<Front>, stop: Stop) 
     unix.await;
     door.stop.said().await;
     while all.join_next().await.is_some() {}
-    let all = u32::try_from(door.front.limits.connections).unwrap_or(u32::MAX);
-    let _ = timeout(2 * FAREWELL, door.slots.acquire_many(all)).await;
+    let gone = async {
+        door.empty().await;
+        unix_door.empty().await;
+    };
+    let _ = timeout(2 * FAREWELL, gone).await;
 }
 
 /// What every connection needs.
@@ -103,6 +107,20 @@ where
 }
 
 impl Door {
+    fn new(front: &Arc<Front>, stop: &Stop) -> Arc<Self> {
+        Arc::new(Self {
+            slots: Arc::new(Semaphore::new(front.limits.connections)),
+            front: Arc::clone(front),
+            stop: stop.clone(),
+        })
+    }
+
+    /// Returns when nobody is connected.
+    async fn empty(&self) {
+        let all = u32::try_from(self.front.limits.connections).unwrap_or(u32::MAX);
+        drop(self.slots.acquire_many(all).await);
+    }
+
     async fn tcp(self: Arc<Self>, stream: TcpStream, tls: TlsAcceptor) {
         let _ = stream.set_nodelay(true);
         let limits = &self.front.limits;

@@ -1,44 +1,73 @@
 //! A disk with no room: writes are refused with a clear word, reads go on, nothing is half there, and
 //! with room again everything is as before. The disk is a small one of its own, in a mount namespace.
 
-use crate::common::{Client, MAPS, Place, Process, map, this, version};
+use crate::common::{Client, MAPS, Place, Process, map, this, until, version};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
 
-/// Mounts a disk of 6 MB with a filler of 2 MB on the directory, then becomes the command.
-const ON_A_SMALL_DISK: &str = r#"
-    mount -t tmpfs -o size=6m none "$1" && head -c 2097152 /dev/zero > "$1/filler" && shift &&
-    exec "$@"
-"#;
+/// Mounts a disk of 6 MB on the directory, and keeps it until it is killed.
+const A_SMALL_DISK: &str =
+    r#"mount -t tmpfs -o size=6m none "$1" && touch "$1/mounted" && exec sleep 600"#;
 
+/// A small disk, and servers on it.
 struct Small {
-    server: Process,
-    /// The disk, as seen from here.
+    holder: Child,
+    place: Place,
+    /// As the servers see it.
     disk: PathBuf,
+    as_root: bool,
 }
 
-fn start(place: &Place) -> Small {
-    let disk = place.path().join("disk");
-    std::fs::create_dir_all(&disk).unwrap();
-    let mut command = Command::new("unshare");
-    let is_root = std::fs::metadata("/proc/self").is_ok_and(|me| {
-        use std::os::unix::fs::MetadataExt;
-        me.uid() == 0
-    });
-    command.args(["--mount"]);
-    if !is_root {
-        command.args(["--user", "--map-root-user"]);
+impl Small {
+    fn new(name: &str) -> Self {
+        let place = Place::new(name);
+        let disk = place.path().join("disk");
+        std::fs::create_dir_all(&disk).unwrap();
+        let as_root = std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
+        let mut command = Command::new("unshare");
+        command.arg("--mount");
+        if !as_root {
+            command.args(["--user", "--map-root-user"]);
+        }
+        command.args(["sh", "-c", A_SMALL_DISK, "sh"]).arg(&disk);
+        let small = Self {
+            holder: command.spawn().unwrap(),
+            place,
+            disk,
+            as_root,
+        };
+        until("the disk is mounted", || {
+            small.file("mounted").exists().then_some(())
+        });
+        small
     }
-    command
-        .args(["sh", "-c", ON_A_SMALL_DISK, "sh"])
-        .arg(&disk)
-        .arg(this());
-    let server = Process::start_by(command, &disk, &place.path().join("api.sock"));
-    let inside = disk.strip_prefix("/").unwrap();
-    let disk = PathBuf::from(format!("/proc/{}/root", server.id())).join(inside);
-    Small { server, disk }
+
+    fn start(&self) -> Process {
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &self.holder.id().to_string(), "--mount"]);
+        if !self.as_root {
+            command.args(["--user", "--preserve-credentials"]);
+        }
+        command.arg(this());
+        Process::start_by(command, &self.disk, &self.place.path().join("api.sock"))
+    }
+
+    /// A file on the disk, as seen from here.
+    fn file(&self, name: &str) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
+        root.join(self.disk.strip_prefix("/").unwrap()).join(name)
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
 }
 
 /// Writes until there is no room; what was taken, and the refusal.
@@ -78,9 +107,10 @@ fn names(client: &mut Client) -> BTreeMap<String, u64> {
 
 #[test]
 fn writes_are_refused_and_nothing_is_lost() {
-    let place = Place::new("full");
-    let small = start(&place);
-    let mut client = small.server.client();
+    let small = Small::new("full");
+    std::fs::write(small.file("filler"), vec![0; 2 << 20]).unwrap();
+    let server = small.start();
+    let mut client = server.client();
     let mut watch = client.lines(&format!("{MAPS}?watch=true"));
     let mut taken = BTreeMap::new();
     let message = fill(&mut client, &mut taken);
@@ -98,13 +128,12 @@ fn writes_are_refused_and_nothing_is_lost() {
     client.merge(&format!("{MAPS}/full-0"), &patch).refused(507);
     assert_eq!(names(&mut client), taken);
 
-    std::fs::remove_file(small.disk.join("filler")).unwrap();
+    std::fs::remove_file(small.file("filler")).unwrap();
     let newest = taken.values().max().copied().unwrap();
     let made = client.post(MAPS, &map("after", "1")).ok();
     assert_eq!(version(&made), newest + 1, "no version was wasted");
-    let changed = client
-        .merge(&format!("{MAPS}/full-0"), &json!({"data": {"b": "2"}}))
-        .ok();
+    let patch = json!({"data": {"b": "2"}});
+    let changed = client.merge(&format!("{MAPS}/full-0"), &patch).ok();
     client.delete(&format!("{MAPS}/full-1")).ok();
     for _ in 0..taken.len() {
         assert_eq!(watch.what().0, "ADDED");
@@ -117,16 +146,33 @@ fn writes_are_refused_and_nothing_is_lost() {
         let (kind, name) = watch.what();
         assert_eq!((kind.as_str(), name.as_str()), expected);
     }
-
-    // The file as it is now, for another server.
-    let copy = Place::new("full-copy");
-    for file in ["store.db", "store.db-wal"] {
-        let _ = std::fs::copy(small.disk.join(file), copy.path().join(file));
-    }
-    small.server.kill();
-    let _server = copy.start();
+    server.kill();
+    let server = small.start();
     taken.insert("after".to_owned(), version(&made));
     taken.insert("full-0".to_owned(), version(&changed));
     taken.remove("full-1");
-    assert_eq!(names(&mut copy.client()), taken);
+    assert_eq!(names(&mut server.client()), taken);
+}
+
+#[test]
+fn a_server_that_is_killed_on_a_full_disk_starts_again_and_can_be_read() {
+    let small = Small::new("full-restart");
+    std::fs::write(small.file("filler"), vec![0; 2 << 20]).unwrap();
+    let server = small.start();
+    let mut taken = BTreeMap::new();
+    fill(&mut server.client(), &mut taken);
+    server.kill();
+    // Not a byte is left, not even for the server's own small files.
+    let mut last = std::fs::File::create(small.file("last")).unwrap();
+    while last.write_all(&[0; 4096]).is_ok() {}
+    let server = small.start();
+    let mut client = server.client();
+    assert_eq!(names(&mut client), taken);
+    let newest = taken.values().max().copied().unwrap();
+    assert!(version(&client.get(MAPS).ok()) >= newest);
+    client
+        .post(MAPS, &map("more", &"x".repeat(100_000)))
+        .refused(507);
+    std::fs::remove_file(small.file("filler")).unwrap();
+    client.delete(&format!("{MAPS}/full-0")).ok();
 }

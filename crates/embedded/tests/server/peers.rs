@@ -82,7 +82,13 @@ fn whoever_has_one_is_known_by_its_name() {
 fn keys_are_readable_by_their_owner_alone() {
     let place = Place::new("modes");
     let _server = place.start();
-    for file in ["kubeconfig", "ca.key", "api.sock"] {
+    for file in [
+        "kubeconfig",
+        "ca.key",
+        "store.db",
+        "store.db-wal",
+        "api.sock",
+    ] {
         let mode = std::fs::metadata(place.path().join(file)).unwrap().mode();
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }

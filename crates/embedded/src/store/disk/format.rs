@@ -2,6 +2,7 @@
 
 use super::super::StoreError;
 use rusqlite::{Connection, ErrorCode};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 const FORMAT: i64 = 1;
@@ -30,8 +31,13 @@ const TABLES: &str = "
     ) STRICT;
 ";
 
-/// Opens the file; it may be new.
+/// Opens the file; it may be new. Only its owner can read it: what SQLite puts beside it is like it.
 pub(super) fn open(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let _ = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path);
     let connection = Connection::open(path)?;
     connection.execute_batch(SETUP)?;
     Ok(connection)
@@ -42,7 +48,7 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     open(path).map_err(|source| refused(path, source))
 }
 
-/// Whether it is sound and of a format that we know; makes its tables.
+/// Whether it is sound and of a format that we know; makes its tables if it is new.
 pub(super) fn check(path: &Path, connection: &Connection) -> Result<(), StoreError> {
     let refused = |source| refused(path, source);
     let found: i64 = connection
@@ -63,6 +69,9 @@ pub(super) fn check(path: &Path, connection: &Connection) -> Result<(), StoreErr
             path: path.to_owned(),
             problem: sound,
         });
+    }
+    if found == FORMAT {
+        return Ok(());
     }
     connection.execute_batch(TABLES).map_err(refused)?;
     connection

@@ -76,7 +76,12 @@ impl Disk {
             forgotten: Forgotten::default(),
             doubt: None,
         };
-        let start = disk.begin(now).map_err(opened)?;
+        let start = match disk.begin(now) {
+            // There is no room to set the counter forward: it goes on where it was, and what is
+            // there can be read.
+            Err(error) if is_full(&error) => disk.begin(0).map_err(opened)?,
+            begun => begun.map_err(opened)?,
+        };
         let floors = disk.register(kinds, start).map_err(opened)?;
         let mut memory = Memory::new(&floors, disk.gaps().map_err(opened)?);
         disk.load(kinds, &mut memory)?;
@@ -189,10 +194,11 @@ impl Disk {
         let last = unsigned(last.unwrap_or(0)).max(unsigned(newest));
         let believed = if now < LAST_BELIEVABLE { now } else { 0 };
         let start = last.max(believed).max(2);
-        if start > last {
-            let gap = params![signed(start), signed(last)];
-            let _ = transaction.execute("INSERT INTO starts (first, last) VALUES (?1, ?2)", gap)?;
+        if start == last {
+            return Ok(start);
         }
+        let gap = params![signed(start), signed(last)];
+        let _ = transaction.execute("INSERT INTO starts (first, last) VALUES (?1, ?2)", gap)?;
         let _ = transaction.execute(
             "INSERT INTO counter (id, version) VALUES (1, ?1)
              ON CONFLICT (id) DO UPDATE SET version = ?1",
@@ -208,15 +214,23 @@ impl Disk {
         let mut floors = Vec::new();
         for kind in kinds {
             let name = kind.group_resource();
-            let _ = transaction.execute(
-                "INSERT INTO resources (name, floor) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
-                params![name, signed(start)],
-            )?;
-            let (id, floor): (i64, i64) = transaction.query_row(
-                "SELECT id, floor FROM resources WHERE name = ?1",
-                [name],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )?;
+            let known = transaction
+                .query_row(
+                    "SELECT id, floor FROM resources WHERE name = ?1",
+                    [&name],
+                    |row| Ok((row.get(0)?, row.get(1)?)),
+                )
+                .optional()?;
+            let (id, floor): (i64, i64) = match known {
+                Some(known) => known,
+                None => {
+                    let _ = transaction.execute(
+                        "INSERT INTO resources (name, floor) VALUES (?1, ?2)",
+                        params![name, signed(start)],
+                    )?;
+                    (transaction.last_insert_rowid(), signed(start))
+                }
+            };
             self.resources.push(id);
             floors.push(unsigned(floor));
         }

@@ -59,6 +59,16 @@ pub fn post(socket: &Path, path: &str, headers: &[(&str, &str)], body: &[u8]) ->
     exchange(socket, &request)
 }
 
+/// Any request with a JSON body, which may be empty; none if nobody answers.
+pub fn send(socket: &Path, method: &str, path: &str, body: &[u8]) -> Option<Response> {
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: plexus\r\nContent-Type: application/json\r\n\
+         Connection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    exchange(socket, &[head.as_bytes(), body].concat())
+}
+
 /// Sends bytes as they are; none if nobody answers, or not in HTTP.
 pub fn exchange(socket: &Path, bytes: &[u8]) -> Option<Response> {
     let mut stream = UnixStream::connect(socket).ok()?;

@@ -33,15 +33,17 @@ mod node;
 mod pod;
 mod process;
 mod rng;
+mod up;
 
 pub use agent::{Agent, Start};
 pub use bin::{PLEXUS, SHIM, bin};
 pub use delegate::FAKE;
 pub use dump::{Dump, Look};
-pub use http::{Response, exchange, get, post};
+pub use http::{Response, exchange, get, post, send};
 pub use journal::{Journal, Row};
 pub use netns::NetNs;
 pub use node::Node;
 pub use pod::{Call, CniOutput, Pod};
 pub use process::{Running, eventually, run, within};
 pub use rng::Rng;
+pub use up::Up;

@@ -2,6 +2,8 @@
 //! a node that can run them, calls of a plugin, and `cnitool` with a cache of its own.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub(crate) mod podman;
+
 use plexus_testkit::{Agent, CniOutput, NetNs, Node, Pod, Running, SHIM, bin, within};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,0 +1,223 @@
+//! `plexus-<network>.conflist`: one CNI configuration per Network, so that runtimes that know nothing
+//! of pods (Podman, nerdctl) find Plexus's networks by name. Owns the files with our mark: written
+//! when a Network comes, put back if they vanish, removed when the API says that it is gone.
+//!
+//! A file without the mark is somebody else's, whatever its name, and is left alone.
+
+use crate::cluster_network::Stamp;
+use crate::conflist::seen_or_made;
+use crate::front::CLUSTER_DEFAULT;
+use crate::options::Options;
+use crate::place;
+use crate::verbs::Agent;
+use plexus_api::cni::Version;
+use plexus_cni::shim::DEFAULT_SOCKET;
+use plexus_core::resolve::{NetworkObject, runtime_name};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Our mark, with the Network that the file is for.
+const MARK: &str = "plexus.dev/network";
+/// What the runtime may ask for one container.
+const CAPABILITIES: [&str; 3] = ["ips", "mac", "portMappings"];
+
+/// The files.
+#[derive(Debug)]
+pub(crate) struct Conflists {
+    directory: PathBuf,
+    root: Option<PathBuf>,
+    socket: PathBuf,
+    /// The namespace of the network that is nobody's by name.
+    own_namespace: String,
+    done: Mutex<Done>,
+}
+
+/// What was done last.
+#[derive(Debug, Default)]
+struct Done {
+    /// The directory as it was left, and the names and Networks that it has files for.
+    left: Option<(Stamp, BTreeMap<String, String>)>,
+    complaint: String,
+}
+
+impl Conflists {
+    /// None unless containers are served that are no pods.
+    pub(crate) fn of(options: &Options) -> Option<Self> {
+        let kubernetes = options.kubernetes.as_ref()?;
+        kubernetes.containers.then(|| Self {
+            directory: options.cni_conf_dir.clone(),
+            root: options.host_root.clone(),
+            socket: options.socket.clone(),
+            own_namespace: kubernetes.namespace.clone(),
+            done: Mutex::default(),
+        })
+    }
+
+    /// Makes the files what the Networks are. Those of Networks that are not there go only if the
+    /// list is `complete`. Where nothing has changed it is one `stat`.
+    fn keep(&self, networks: &[Arc<NetworkObject>], complete: bool) -> io::Result<()> {
+        let directory = seen_or_made(&self.directory, self.root.as_deref())?;
+        let wanted = self.wanted(networks);
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let as_left = Stamp::of(&directory)
+            .ok()
+            .map(|stamp| (stamp, wanted.clone()));
+        if as_left.is_some() && as_left == done.left {
+            return Ok(());
+        }
+        let mut foreign = Vec::new();
+        for (name, network) in &wanted {
+            let path = directory.join(file_name(name));
+            let text = text(name, network, &self.socket);
+            match fs::read_to_string(&path) {
+                Ok(there) if there == text => {}
+                Ok(there) if marked(&there).is_none() => foreign.push(name.clone()),
+                _ => {
+                    place::put(&path, text.as_bytes(), 0o644)?;
+                    tracing::info!(network, file = %path.display(), "runtimes find it as {name}");
+                }
+            }
+        }
+        if complete {
+            let keep: BTreeSet<String> = wanted.keys().map(|name| file_name(name)).collect();
+            for (file, network) in ours(&directory)? {
+                if !keep.contains(&file) {
+                    fs::remove_file(directory.join(&file))?;
+                    tracing::info!(network, file, "the Network is gone: its configuration too");
+                }
+            }
+        }
+        if !foreign.is_empty() {
+            tracing::warn!(
+                networks = foreign.join(", "),
+                "files of these networks' names are not ours and are left as they are: rename them, so that runtimes find the networks"
+            );
+        }
+        // What was left to be removed is looked at again.
+        done.left = Stamp::of(&directory)
+            .ok()
+            .filter(|_| complete)
+            .map(|stamp| (stamp, wanted));
+        Ok(())
+    }
+
+    /// The Networks that runtimes may use, by the name that they have for them.
+    fn wanted(&self, networks: &[Arc<NetworkObject>]) -> BTreeMap<String, String> {
+        let first = |network: &NetworkObject| {
+            network.namespace == self.own_namespace && network.name == CLUSTER_DEFAULT
+        };
+        let named = networks.iter().filter(|network| !first(network));
+        let named = named.filter_map(|network| {
+            let name = runtime_name(network).ok()?.to_string();
+            Some((name, format!("{}/{}", network.namespace, network.name)))
+        });
+        named.collect()
+    }
+}
+
+impl Agent {
+    /// Keeps the files as the Networks are; for the background's tick. What fails is tried again
+    /// the next time, and said once.
+    pub(crate) fn tend_conflists(&self) {
+        let (Some(conflists), Some(cluster)) = (&self.conflists, self.cluster.get()) else {
+            return;
+        };
+        // A runtime for pods takes the first file that it finds: that must be the one for pods.
+        let first = self
+            .conflist
+            .as_ref()
+            .is_none_or(|first| first.is_written());
+        if !first || !self.ready.load(SeqCst) || !cluster.synced() {
+            return;
+        }
+        let kept = conflists.keep(&cluster.networks(), cluster.is_live());
+        let complaint = kept
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default();
+        let mut done = conflists
+            .done
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if complaint != done.complaint && !complaint.is_empty() {
+            let directory = conflists.directory.display();
+            tracing::error!(%directory, error = complaint, "cannot write the networks' configurations: runtimes do not find them");
+        }
+        done.complaint = complaint;
+    }
+}
+
+/// Removes every file with our mark; says which.
+pub(crate) fn remove_all(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut removed = Vec::new();
+    for (file, _) in ours(directory)? {
+        let path = directory.join(file);
+        fs::remove_file(&path)?;
+        removed.push(path);
+    }
+    Ok(removed)
+}
+
+fn file_name(name: &str) -> String {
+    format!("plexus-{name}.conflist")
+}
+
+/// The files with our mark, and the Networks that they are for.
+fn ours(directory: &Path) -> io::Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let Ok(name) = entry?.file_name().into_string() else {
+            continue;
+        };
+        if !name.starts_with("plexus-") || !name.ends_with(".conflist") {
+            continue;
+        }
+        let text = fs::read_to_string(directory.join(&name)).unwrap_or_default();
+        if let Some(network) = marked(&text) {
+            found.push((name, network));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn marked(text: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    Some(value.get(MARK)?.as_str()?.to_owned())
+}
+
+/// `cniVersion` is one that older runtimes take; the list says that we speak more.
+fn text(name: &str, network: &str, socket: &Path) -> String {
+    let (namespace, object) = network.split_once('/').unwrap_or(("", network));
+    let capabilities = CAPABILITIES.iter();
+    let capabilities: serde_json::Map<String, Value> = capabilities
+        .map(|name| ((*name).to_owned(), Value::Bool(true)))
+        .collect();
+    let mut plugin = json!({
+        "type": "plexus-cni",
+        "network": {"domain": "default-domain", "project": namespace, "name": object},
+        "capabilities": capabilities,
+    });
+    if socket != Path::new(DEFAULT_SOCKET)
+        && let Some(plugin) = plugin.as_object_mut()
+    {
+        plugin.insert("agentSocket".to_owned(), socket.to_string_lossy().into());
+    }
+    let conflist = json!({
+        "cniVersion": Version::V1_0_0.as_str(),
+        "cniVersions": Version::ALL.map(Version::as_str),
+        "name": name,
+        MARK: network,
+        "plugins": [plugin],
+    });
+    format!("{conflist:#}\n")
+}
+
+#[cfg(test)]
+#[path = "conflists_tests.rs"]
+mod tests;

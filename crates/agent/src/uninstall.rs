@@ -1,0 +1,198 @@
+//! Everything that an agent leaves on a host, removed: what its containers have, what its networks
+//! keep on the node, its files. Needs the locks that an agent needs, so that it never works beside
+//! one. Refuses while containers have interfaces, unless it is told to take those away.
+
+use crate::conflists;
+use crate::failure;
+use crate::install;
+use crate::journal::Stored;
+use crate::lock::{Lock, LockError};
+use crate::options::Options;
+use crate::start::{StartError, assemble};
+use crate::verbs::Agent;
+use plexus_api::cni::Error;
+use plexus_cni::delegate::seen_from_here;
+use plexus_types::IfName;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why something stayed.
+#[derive(Debug, thiserror::Error)]
+pub enum UninstallError {
+    /// An agent runs.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The node cannot be looked at.
+    #[error(transparent)]
+    Start(#[from] Box<StartError>),
+    /// The journal does not tell what there is.
+    #[error("what this host's containers have cannot be told: {0}")]
+    Journal(Error),
+    /// Containers would lose their networks.
+    #[error(
+        "{} still have interfaces: {}; stop them first, or take their interfaces away with --force",
+        counted(.0.len()),
+        shortened(.0)
+    )]
+    InUse(Vec<String>),
+    /// Some things could not be removed; all others are gone.
+    #[error("not everything could be removed: {}; the rest is gone, repeat it", .0.join("; "))]
+    Left(Vec<String>),
+}
+
+/// Removes what an agent with these options has left; gives what was removed, and what stays on
+/// purpose.
+pub fn uninstall(options: Options, force: bool) -> Result<Vec<String>, UninstallError> {
+    // The cluster is not asked: its objects are somebody else's to remove.
+    let options = Options {
+        kubernetes: None,
+        shim_source: None,
+        ..options
+    };
+    let state = Lock::state(&options.state_dir)?;
+    let socket = Lock::socket(&options.socket)?;
+    let agent = assemble(options).map_err(Box::new)?;
+    agent.replay().map_err(UninstallError::Journal)?;
+    agent.drain_queue();
+    let mut log = Log::default();
+    agent.remove_containers(force, &mut log)?;
+    agent.remove_node_side(&mut log);
+    remove_files(&agent.options, &mut log);
+    drop((agent, state, socket));
+    match log.problems.is_empty() {
+        true => Ok(log.done),
+        false => Err(UninstallError::Left(log.problems)),
+    }
+}
+
+/// What was done, and what could not be.
+#[derive(Debug, Default)]
+struct Log {
+    done: Vec<String>,
+    problems: Vec<String>,
+}
+
+impl Log {
+    /// What is not there needs no removing.
+    fn removed(&mut self, path: &Path, result: io::Result<()>) {
+        match result {
+            Ok(()) => self.done.push(path.display().to_string()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => self.problems.push(format!("{}: {error}", path.display())),
+        }
+    }
+}
+
+impl Agent {
+    fn remove_containers(&self, force: bool, log: &mut Log) -> Result<(), UninstallError> {
+        let stored = self.journal().map_err(UninstallError::Journal)?.all();
+        let stored = stored.map_err(|error| UninstallError::Journal(failure::journal(&error)))?;
+        if !stored.is_empty() && !force {
+            return Err(UninstallError::InUse(containers(&stored)));
+        }
+        for Stored { record, .. } in stored {
+            let what = format!("{} of container {}", record.ifname, record.container.short());
+            match self.undo(&record) {
+                Ok(()) => log.done.push(what),
+                Err(error) => log.problems.push(format!("{what}: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_node_side(&self, log: &mut Log) {
+        let kept = self.journal().ok().and_then(|j| j.kept(&self.boot).ok());
+        let plans = kept.unwrap_or_default();
+        let bridges = plans.iter().flat_map(|(_, plan)| &plan.bridges);
+        let bridges: BTreeSet<IfName> = bridges.map(|bridge| bridge.name.clone()).collect();
+        let bridges: Vec<IfName> = bridges.into_iter().collect();
+        let cleared = plexus_kernel::clear::clear(&self.node, &bridges);
+        log.done.extend(cleared.done);
+        let left = cleared.left.into_iter();
+        log.done.extend(left.map(|what| format!("(left: {what})")));
+        log.problems.extend(cleared.problems);
+    }
+}
+
+/// Each container once.
+fn containers(stored: &[Stored]) -> Vec<String> {
+    let each = stored.iter().map(|one| {
+        let record = &one.record;
+        let id = record.container.short();
+        let pod = record.body.pod.as_ref();
+        pod.map_or_else(|| id.to_owned(), |pod| format!("{pod} ({id})"))
+    });
+    let each: BTreeSet<String> = each.collect();
+    each.into_iter().collect()
+}
+
+fn counted(count: usize) -> String {
+    match count {
+        1 => "1 container".to_owned(),
+        count => format!("{count} containers"),
+    }
+}
+
+fn shortened(containers: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<&str> = containers.iter().take(SHOWN).map(String::as_str).collect();
+    let more = if containers.len() > SHOWN { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// The runtime's files first: it must not call what is not there.
+fn remove_files(options: &Options, log: &mut Log) {
+    let root = options.host_root.as_deref();
+    if let Ok(directory) = seen_from_here(root, &options.cni_conf_dir) {
+        match conflists::remove_all(&directory) {
+            Ok(removed) => log.done.extend(removed.iter().map(|p| p.display().to_string())),
+            Err(error) => log.problems.push(format!("{}: {error}", directory.display())),
+        }
+        let first = directory.join(crate::conflist::NAME);
+        if fs::read_to_string(&first).is_ok_and(|text| text.contains("plexus-cni")) {
+            log.removed(&first, fs::remove_file(&first));
+        }
+    }
+    if let Ok(directory) = seen_from_here(root, &options.cni_bin_dir) {
+        for path in install::ours(&directory) {
+            log.removed(&path, fs::remove_file(&path));
+        }
+    }
+    let mut queue = options.socket.as_os_str().to_owned();
+    queue.push(".queue");
+    for directory in [PathBuf::from(queue), options.spool(), options.routers()] {
+        log.removed(&directory, fs::remove_dir_all(&directory));
+    }
+    let beside = |path: &Path, more: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(more);
+        PathBuf::from(name)
+    };
+    let journal = options.journal();
+    let cache = options.state_dir.join("cache.db");
+    let databases = [journal, cache];
+    let databases = databases.iter().flat_map(|file| {
+        ["", "-wal", "-shm"].map(|more| beside(file, more))
+    });
+    let locks = [beside(&options.socket, ".lock"), options.state_dir.join("lock")];
+    let files = databases.chain([options.socket.clone()]).chain(locks);
+    for file in files {
+        log.removed(&file, fs::remove_file(&file));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_are_named_and_many_are_counted() {
+        let few = UninstallError::InUse(vec!["a".to_owned(), "b".to_owned()]).to_string();
+        assert!(few.starts_with("2 containers still have interfaces: a, b; "), "{few}");
+        let many: Vec<String> = (0..20).map(|n| format!("c{n}")).collect();
+        let many = UninstallError::InUse(many).to_string();
+        assert!(many.contains("c7, …") && !many.contains("c8"), "{many}");
+    }
+}

@@ -1,0 +1,43 @@
+//! What is kept and waits for a later version is said, once per generation of the object.
+
+use crate::api::Failure;
+use crate::engine::Engine;
+use crate::events::About;
+use crate::world::Name;
+
+const REASON: &str = "Waiting";
+
+impl Engine {
+    /// Says of an object that it waits, and for what.
+    pub(crate) async fn later(&mut self, kind: &'static str, name: &Name) -> Result<(), Failure> {
+        let key = (kind, name.clone());
+        let Some(waiting) = self.world.later.get(&key).cloned() else {
+            return Ok(());
+        };
+        let api_version = waiting.api_version();
+        let about = About {
+            api_version: &api_version,
+            kind,
+            name,
+            id: &waiting.id,
+        };
+        let said = self
+            .events
+            .warn_of_generation(&self.cluster, about, REASON, waiting.text)
+            .await;
+        match said {
+            // Its namespace is gone or going, and it with that.
+            Err(Failure::Request { source, .. }) if is_gone(&source) => {}
+            said => said?,
+        }
+        // Nothing of it is needed any more; a newer generation may have come meanwhile.
+        if self.world.later.get(&key) == Some(&waiting) {
+            self.world.later.remove(&key);
+        }
+        Ok(())
+    }
+}
+
+fn is_gone(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if matches!(status.code, 403 | 404))
+}

@@ -1,0 +1,187 @@
+//! Kinds that are kept now and served by later versions: their objects are watched, so that each can
+//! be told what it waits for. Owns the watches; keeps nothing of an object but who it is.
+//!
+//! ```text
+//!   group there? ──no──► look again in a minute
+//!        │ yes
+//!        ▼
+//!   list and watch ──► does it wait? ──► News::Later
+//! ```
+//! A cluster need not have any of these kinds, and need not let us see them: both are looked for
+//! again now and then, at the price of one request.
+
+use crate::world::{Identity, Name, News, Waiting, name_of};
+use futures::StreamExt;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client, Resource};
+use plexus_api::later::{self, KINDS, LaterKind};
+use std::time::Duration;
+use tokio::sync::mpsc::Sender;
+use tokio::time::{sleep, timeout};
+
+/// How often a kind that is not there is looked for.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// How often one that we may not see is tried.
+const NOT_ALLOWED: Duration = Duration::from_secs(600);
+/// Pause after any other failure.
+const PAUSE: Duration = Duration::from_secs(5);
+/// How long a question may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Those that users write; the others are made from them by whoever serves them.
+const WRITTEN: [&str; 5] = [
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "DeviceClass",
+    "CNIConfig",
+    "MultiNicNetwork",
+];
+
+/// The kinds that are watched.
+pub(crate) fn kinds() -> impl Iterator<Item = &'static LaterKind> {
+    KINDS.iter().filter(|later| WRITTEN.contains(&later.kind))
+}
+
+/// Watches one kind until nobody listens.
+pub(crate) async fn follow(client: Client, kind: &'static LaterKind, news: Sender<News>) {
+    while !news.is_closed() {
+        let pause = match is_served(&client, kind).await {
+            Ok(true) => watch(&client, kind, &news).await,
+            Ok(false) => LOOK_AGAIN,
+            Err(error) => {
+                tracing::debug!(kind = kind.kind, %error, "cannot be looked for");
+                PAUSE
+            }
+        };
+        sleep(pause).await;
+    }
+}
+
+/// Whether the API server has the kind, in the version that we know.
+async fn is_served(client: &Client, kind: &LaterKind) -> kube::Result<bool> {
+    let group = format!("{}/{}", kind.group, kind.version);
+    let asked = timeout(PATIENCE, client.list_api_group_resources(&group));
+    match asked.await {
+        Err(_) => Ok(false),
+        Ok(Ok(list)) => Ok(list.resources.iter().any(|one| one.name == kind.plural)),
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(false),
+        Ok(Err(error)) => Err(error),
+    }
+}
+
+/// Until it fails; how long to wait then.
+async fn watch(client: &Client, kind: &'static LaterKind, news: &Sender<News>) -> Duration {
+    let resource = ApiResource {
+        group: kind.group.to_owned(),
+        version: kind.version.to_owned(),
+        api_version: format!("{}/{}", kind.group, kind.version),
+        kind: kind.kind.to_owned(),
+        plural: kind.plural.to_owned(),
+    };
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let mut stream = watcher(api, watcher::Config::default()).boxed();
+    let mut begun = false;
+    while let Some(item) = stream.next().await {
+        let object = match item {
+            Ok(Event::Apply(object) | Event::InitApply(object)) => object,
+            Ok(Event::InitDone) => {
+                begun = true;
+                continue;
+            }
+            Ok(Event::Init | Event::Delete(_)) => continue,
+            Err(error) if !begun => {
+                let refused = is_refused(&error);
+                tracing::info!(kind = kind.kind, %error, "cannot be watched: its objects are not told that they wait");
+                return if refused { NOT_ALLOWED } else { PAUSE };
+            }
+            Err(error) => {
+                tracing::debug!(kind = kind.kind, %error, "cannot watch: trying again");
+                // It may be gone for good: looked for anew.
+                return PAUSE;
+            }
+        };
+        if let Some(waiting) = waiting(kind, &object)
+            && news.send(News::Later(waiting)).await.is_err()
+        {
+            break;
+        }
+    }
+    PAUSE
+}
+
+/// What is to be said of an object, if anything.
+fn waiting(kind: &'static LaterKind, object: &DynamicObject) -> Option<Waiting> {
+    let mut value = serde_json::to_value(object).ok()?;
+    // Lists do not say it of each.
+    value["apiVersion"] = format!("{}/{}", kind.group, kind.version).into();
+    value["kind"] = kind.kind.into();
+    let text = later::waits(&value)?;
+    let id = Identity::of(object.meta());
+    (!id.deleting).then(|| Waiting {
+        kind,
+        name: place(kind, object),
+        id,
+        text,
+    })
+}
+
+fn place(kind: &LaterKind, object: &DynamicObject) -> Name {
+    let name = name_of(object);
+    match kind.namespaced {
+        true => name,
+        false => Name::new("", name.name),
+    }
+}
+
+fn is_refused(error: &watcher::Error) -> bool {
+    use watcher::Error::{InitialListFailed, WatchStartFailed};
+    let (InitialListFailed(inner) | WatchStartFailed(inner)) = error else {
+        return false;
+    };
+    matches!(inner, kube::Error::Api(status) if status.code == 403)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(kind: &LaterKind, spec: serde_json::Value) -> DynamicObject {
+        let namespace = kind.namespaced.then_some("team-a");
+        serde_json::from_value(json!({
+            "metadata": {"name": "x", "namespace": namespace, "uid": "u", "generation": 3},
+            "spec": spec,
+        }))
+        .unwrap()
+    }
+
+    fn kind(name: &str) -> &'static LaterKind {
+        kinds().find(|kind| kind.kind == name).unwrap()
+    }
+
+    #[test]
+    fn all_that_users_write_is_watched() {
+        assert_eq!(kinds().count(), WRITTEN.len());
+    }
+
+    #[test]
+    fn only_what_waits_for_us_is_told() {
+        let network = kind("MultiNicNetwork");
+        let told = waiting(network, &object(network, json!({}))).unwrap();
+        assert_eq!(told.name, Name::new("", "x"));
+        assert_eq!(told.id.generation, Some(3));
+        assert!(told.text.contains("multi-nic"));
+        let claim = kind("ResourceClaim");
+        let of_class = |class: &str| {
+            let spec = json!({"devices": {"requests": [{"exactly": {"deviceClassName": class}}]}});
+            waiting(claim, &object(claim, spec))
+        };
+        let ours = of_class(later::DEVICE_CLASS).unwrap();
+        assert_eq!(ours.name, Name::new("team-a", "x"));
+        assert!(of_class("gpu.example.com").is_none());
+        let mut going = object(network, json!({}));
+        going.metadata.deletion_timestamp =
+            serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        assert!(waiting(network, &going).is_none());
+    }
+}

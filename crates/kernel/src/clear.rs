@@ -1,0 +1,120 @@
+//! Takes everything of ours off the node, for good: routers, routes, bridges, the firewall's table.
+//! Nothing without our mark is touched. Tries everything, reports every error, and may be repeated.
+//! Pods' links are not its business: they are removed pod by pod.
+
+use crate::effect::effect;
+use crate::netlink::{Raw, Request};
+use crate::nft::chain::{INET, TABLE, commit};
+use crate::nft::encode::{Attributes, message};
+use crate::observe::{link_by_name, links};
+use crate::{NetlinkError, NodeSide, Socket, fabric, link, router};
+use plexus_types::{IfName, Mac};
+use std::error::Error;
+use std::path::Path;
+use std::sync::PoisonError;
+
+/// Deletes a table of nf_tables with everything in it.
+const DELTABLE: u16 = 2;
+
+/// What came of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Cleared {
+    /// What was removed.
+    pub done: Vec<String>,
+    /// What could not be, and why.
+    pub problems: Vec<String>,
+    /// What is left on purpose, and why.
+    pub left: Vec<String>,
+}
+
+impl Cleared {
+    fn note<T, E: Error>(&mut self, what: &str, result: Result<T, E>) -> Option<T> {
+        result
+            .map_err(|error| {
+                let mut text = format!("{what}: {error}");
+                let mut source = error.source();
+                while let Some(cause) = source {
+                    text += &format!(": {cause}");
+                    source = cause.source();
+                }
+                self.problems.push(text);
+            })
+            .ok()
+    }
+}
+
+/// Takes routers, routes to other nodes, our table, and those of these bridges that we have made and
+/// nobody else uses, off the node.
+pub fn clear(node: &NodeSide, bridges: &[IfName]) -> Cleared {
+    let mut cleared = Cleared::default();
+    routers(node, &mut cleared);
+    if let Some(changes) = cleared.note("routes", fabric::set_routes(node, &[], &[]))
+        && changes > 0
+    {
+        cleared.done.push(format!("{changes} routes"));
+    }
+    for name in bridges {
+        let removed = node.with_socket(|socket| bridge(node, socket, name));
+        match cleared.note(&format!("bridge {name}"), removed) {
+            Some(Bridge::Removed) => cleared.done.push(format!("bridge {name}")),
+            Some(Bridge::Left(why)) => cleared.left.push(format!("bridge {name}: {why}")),
+            Some(Bridge::Absent) | None => {}
+        }
+    }
+    if cleared.note("table inet plexus", table(node)).is_some() {
+        cleared.done.push("nftables table inet plexus".to_owned());
+    }
+    cleared
+}
+
+fn routers(node: &NodeSide, cleared: &mut Cleared) {
+    let Some(dir) = node.routers_dir().map(Path::to_owned) else {
+        return;
+    };
+    let there = cleared.note("routers", router::list(&dir));
+    for name in there.unwrap_or_default() {
+        if cleared.note(&format!("router {name}"), router::remove(node, &name)) == Some(true) {
+            cleared.done.push(format!("router {name}"));
+        }
+    }
+}
+
+enum Bridge {
+    Removed,
+    Absent,
+    Left(&'static str),
+}
+
+/// Ours has the MAC that we gave it.
+fn bridge(node: &NodeSide, socket: &mut Socket, name: &IfName) -> Result<Bridge, NetlinkError> {
+    let Some(found) = link_by_name(socket, name.as_str())? else {
+        return Ok(Bridge::Absent);
+    };
+    let cookie = node.netns().cookie()?.to_string();
+    let mac = Mac::derived(&["bridge", &cookie, name.as_str()]);
+    if found.kind != "bridge" || found.mac != Some(mac) {
+        return Ok(Bridge::Left("somebody else made it"));
+    }
+    let all = links(socket)?;
+    if all.iter().any(|port| port.master == Some(found.index)) {
+        return Ok(Bridge::Left("it has ports that are not ours"));
+    }
+    let request = link::delete(name.as_str(), found.index);
+    socket.batch(effect!("netlink.bridge-delete"), &[request])?;
+    Ok(Bridge::Removed)
+}
+
+/// Whether it was there is not asked: it is made and deleted in one transaction.
+fn table(node: &NodeSide) -> Result<(), NetlinkError> {
+    let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = Attributes::default().text(1, TABLE);
+    let delete: Request<Raw> = Request::new(
+        message(DELTABLE, INET, name),
+        0,
+        "delete table inet plexus",
+    );
+    node.inside(|| {
+        let mut socket = Socket::netfilter()?;
+        commit(&mut socket, [delete])
+    })?
+}

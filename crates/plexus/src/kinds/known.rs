@@ -1,0 +1,122 @@
+//! What the rules of our definitions mean, by their text. A field that is not there, or not of its
+//! type, is for the schema to refuse: here it counts as fine.
+
+use super::cidr::{Prefix, ip};
+use serde_json::Value;
+
+/// How a rule is checked.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Check {
+    /// Of what is there now.
+    Now(fn(&Value) -> bool),
+    /// Of what was there and what is there now.
+    Change(fn(&Value, &Value) -> bool),
+    /// The server checks it without being told.
+    ByTheServer,
+}
+
+/// What a rule means; none if it is not one of ours.
+pub(super) fn find(rule: &str) -> Option<Check> {
+    let known = KNOWN.iter().find(|(text, _)| *text == rule);
+    known.map(|(_, check)| *check)
+}
+
+const KNOWN: [(&str, Check); 12] = [
+    ("self == oldSelf", Check::ByTheServer),
+    (
+        "!has(oldSelf.provider) || (has(self.provider) && self.provider == oldSelf.provider)",
+        Check::Change(|old, new| is_kept("provider", old, new)),
+    ),
+    (
+        "!has(oldSelf.uuid) || (has(self.uuid) && self.uuid == oldSelf.uuid)",
+        Check::Change(|old, new| is_kept("uuid", old, new)),
+    ),
+    (
+        "has(self.blockSize) == has(oldSelf.blockSize) && (!has(self.blockSize) || self.blockSize == oldSelf.blockSize)",
+        Check::Change(|old, new| old.get("blockSize") == new.get("blockSize")),
+    ),
+    (
+        "!has(self.provider) || self.provider.contains('/') || self.provider in ['overlay', 'routed', 'bridge', 'macvlan', 'delegate']",
+        Check::Now(is_known_provider),
+    ),
+    (
+        "self.cidr == oldSelf.cidr",
+        Check::Change(|old, new| old.get("cidr") == new.get("cidr")),
+    ),
+    (
+        "isCIDR(self.cidr) && cidr(self.cidr) == cidr(self.cidr).masked()",
+        Check::Now(|now| is_masked("cidr", now)),
+    ),
+    (
+        "isCIDR(self.dst) && cidr(self.dst) == cidr(self.dst).masked()",
+        Check::Now(|now| is_masked("dst", now)),
+    ),
+    (
+        "!has(self.gateway) || (isIP(self.gateway) && isCIDR(self.cidr) && cidr(self.cidr).containsIP(self.gateway))",
+        Check::Now(has_its_gateway),
+    ),
+    (
+        "!has(self.exclude) || !isCIDR(self.cidr) || self.exclude.all(e, isCIDR(e) ? cidr(self.cidr).containsCIDR(e) : isIP(e) && cidr(self.cidr).containsIP(e))",
+        Check::Now(has_what_it_excludes),
+    ),
+    (
+        "!has(self.gw) || (isIP(self.gw) && isCIDR(self.dst) && ip(self.gw).family() == cidr(self.dst).ip().family())",
+        Check::Now(is_of_one_family),
+    ),
+    (
+        "(self.from == 'Selector') == has(self.selector)",
+        Check::Now(|now| (text("from", now) == Some("Selector")) == now.get("selector").is_some()),
+    ),
+];
+
+fn text<'v>(key: &str, value: &'v Value) -> Option<&'v str> {
+    value.get(key).and_then(Value::as_str)
+}
+
+fn prefix(key: &str, value: &Value) -> Option<Prefix> {
+    text(key, value).and_then(Prefix::read)
+}
+
+fn is_kept(key: &str, old: &Value, new: &Value) -> bool {
+    old.get(key).is_none_or(|old| new.get(key) == Some(old))
+}
+
+fn is_known_provider(now: &Value) -> bool {
+    const BUILT_IN: [&str; 5] = ["overlay", "routed", "bridge", "macvlan", "delegate"];
+    let provider = text("provider", now);
+    provider.is_none_or(|name| name.contains('/') || BUILT_IN.contains(&name))
+}
+
+fn is_masked(key: &str, now: &Value) -> bool {
+    prefix(key, now).is_some_and(Prefix::is_masked)
+}
+
+fn has_its_gateway(now: &Value) -> bool {
+    let Some(gateway) = now.get("gateway") else {
+        return true;
+    };
+    let gateway = gateway.as_str().and_then(ip);
+    let both = gateway.zip(prefix("cidr", now));
+    both.is_some_and(|(gateway, cidr)| cidr.has_ip(gateway))
+}
+
+fn has_what_it_excludes(now: &Value) -> bool {
+    let (Some(excluded), Some(cidr)) = (
+        now.get("exclude").and_then(Value::as_array),
+        prefix("cidr", now),
+    ) else {
+        return true;
+    };
+    excluded.iter().filter_map(Value::as_str).all(|one| {
+        let inner = Prefix::read(one).map(|inner| cidr.has_prefix(inner));
+        inner.unwrap_or_else(|| ip(one).is_some_and(|one| cidr.has_ip(one)))
+    })
+}
+
+fn is_of_one_family(now: &Value) -> bool {
+    let Some(gw) = now.get("gw") else {
+        return true;
+    };
+    let both = gw.as_str().and_then(ip).zip(prefix("dst", now));
+    both.is_some_and(|(gw, dst)| dst.is_of_family(gw))
+}

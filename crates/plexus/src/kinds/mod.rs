@@ -1,0 +1,56 @@
+//! What the embedded API serves here: the kinds that it has by itself, ours with their definitions,
+//! and the second name that one of them has. What the objects mean is in [`meaning`].
+
+mod cidr;
+mod known;
+mod meaning;
+mod rules;
+
+pub(crate) use meaning::Meaning;
+
+use anyhow::{Context, anyhow};
+use plexus_embedded::alias::CORE_NETWORK;
+use plexus_embedded::kinds::Kinds;
+use serde_json::Value;
+
+/// All kinds.
+pub(crate) fn all() -> anyhow::Result<Kinds> {
+    let mut kinds = Kinds::builtin().map_err(|why| anyhow!(why))?;
+    for definition in definitions()? {
+        kinds = kinds.with_crd(&definition).map_err(|why| anyhow!(why))?;
+    }
+    kinds.with_alias(CORE_NETWORK).map_err(|why| anyhow!(why))
+}
+
+/// The definitions of our kinds, and of the NAD.
+fn definitions() -> anyhow::Result<Vec<Value>> {
+    let all = plexus_api::objects::crds();
+    let all = all.iter().map(serde_json::to_value);
+    all.collect::<Result<_, _>>()
+        .context("cannot write the definitions of our own kinds")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn our_kinds_and_those_of_later_are_served() {
+        let kinds = super::all().unwrap();
+        for (group, version, plural) in [
+            ("plexus.dev", "v1alpha1", "networks"),
+            ("plexus.dev", "v1alpha1", "blocks"),
+            ("plexus.dev", "v1alpha1", "blockrequests"),
+            ("plexus.dev", "v1alpha1", "podattachments"),
+            ("k8s.cni.cncf.io", "v1", "network-attachment-definitions"),
+            ("", "v1", "networks"),
+            ("", "v1", "pods"),
+            ("resource.k8s.io", "v1", "resourceclaims"),
+            ("resource.k8s.io", "v1", "resourceclaimtemplates"),
+            ("resource.k8s.io", "v1", "deviceclasses"),
+            ("cni.networking.x-k8s.io", "v1alpha1", "cniconfigs"),
+            ("net.cogadvisor.io", "v1", "multinicnetworks"),
+        ] {
+            let served = kinds.get(group, version, plural);
+            assert!(served.is_some(), "{plural}.{group}/{version}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `plexus up --detach`: the same in the background, in a session of its own; returns when it serves.
+
+use super::paths::Paths;
+use crate::ask;
+use anyhow::{Context, bail};
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long it may take to serve.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(100);
+/// Of its log, when it has ended.
+const LAST_LINES: usize = 8;
+
+/// Starts ourselves with the flags that were given, but for this one.
+pub(crate) fn start(paths: &Paths) -> anyhow::Result<u32> {
+    crate::server::make_parent(&paths.log())?;
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(paths.log())
+        .with_context(|| format!("cannot write {}", paths.log().display()))?;
+    let begins = log.metadata().map_or(0, |file| file.len());
+    let program = std::env::current_exe().context("cannot find our own program")?;
+    let given = std::env::args_os().skip(1).filter(|word| word != "--detach");
+    let mut child = Command::new(program)
+        .args(given)
+        .arg("--detached")
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()
+        .context("cannot start in the background")?;
+    wait(&mut child, paths, begins)?;
+    Ok(child.id())
+}
+
+/// Until pods and containers can be attached.
+fn wait(child: &mut Child, paths: &Paths, begins: u64) -> anyhow::Result<()> {
+    let log = paths.log();
+    let until = Instant::now() + PATIENCE;
+    let first = paths.cni_conf_dir.join("00-plexus.conflist");
+    let mut last = String::from("its agent does not answer yet");
+    while Instant::now() < until {
+        if let Some(status) = child.try_wait()? {
+            bail!("it has ended ({status}):\n{}", tail(&log, begins));
+        }
+        match ask::get(&paths.socket, "/readyz") {
+            Ok((200, _)) if first.exists() => return Ok(()),
+            Ok((200, _)) => {}
+            Ok((_, text)) => text.lines().next().unwrap_or_default().clone_into(&mut last),
+            Err(_) => {}
+        }
+        std::thread::sleep(LOOK);
+    }
+    bail!(
+        "it does not serve after {} s ({last}), and goes on trying; its log is {}",
+        PATIENCE.as_secs(),
+        log.display()
+    )
+}
+
+/// What it said last.
+fn tail(log: &std::path::Path, begins: u64) -> String {
+    let all = std::fs::read(log).unwrap_or_default();
+    let begins = usize::try_from(begins).unwrap_or_default();
+    let new = String::from_utf8_lossy(all.get(begins..).unwrap_or_default()).into_owned();
+    let lines: Vec<&str> = new.lines().collect();
+    let last = lines.get(lines.len().saturating_sub(LAST_LINES)..);
+    last.unwrap_or_default().join("\n")
+}

@@ -1,0 +1,221 @@
+//! `plexus up`: the embedded API, the controller and the agent in one process, for one machine.
+//!
+//! ```text
+//!   signals blocked ─► lock ─► API ─► kubeconfig ─► controller ─► agent … SIGTERM
+//!                                  agent drains ─► controller stops ─► API stops
+//! ```
+
+mod detach;
+mod host;
+mod lock;
+mod parts;
+mod paths;
+mod unit;
+
+pub(crate) use lock::Lock;
+pub(crate) use parts::{Machine, agent};
+pub(crate) use paths::{PathFlags, Paths};
+
+use crate::log::{self, LogFlags};
+use crate::server::{self, LISTEN, Place, make_parent};
+use crate::value;
+use anyhow::{Context, bail};
+use clap::Args;
+use ipnet::IpNet;
+use parts::Controller;
+use plexus_kernel::Signals;
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The flags of `plexus up`.
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// Go on in the background; return when containers can be attached.
+    #[arg(long)]
+    detach: bool,
+    /// Print a systemd unit that runs this command with these flags, and do nothing else.
+    #[arg(long)]
+    print_unit: bool,
+    /// Name of this host's Node; default: the host's name.
+    #[arg(long)]
+    node: Option<String>,
+    /// Addresses of this host's Node, comma-separated; default: those of the default route's link.
+    #[arg(long, value_delimiter = ',', num_args = 0..)]
+    node_ip: Vec<IpAddr>,
+    /// Where the API is served.
+    #[arg(long, default_value = LISTEN)]
+    listen: SocketAddr,
+    /// Subnets of the network that containers get without naming one, comma-separated; default:
+    /// 10.245.0.0/16 and fd00:245::/48.
+    #[arg(long, value_delimiter = ',', num_args = 0.., value_parser = value::cidr)]
+    own_subnets: Vec<IpNet>,
+    /// Where the agent's queries are answered besides its socket, such as 127.0.0.1:9091.
+    #[arg(long, value_parser = value::loopback)]
+    query_address: Option<SocketAddr>,
+    /// The plexus-cni to install; default: the one beside this program.
+    #[arg(long)]
+    shim_source: Option<PathBuf>,
+    #[command(flatten)]
+    log: LogFlags,
+    #[command(flatten)]
+    paths: PathFlags,
+    /// Said by --detach to what it starts.
+    #[arg(long, hide = true)]
+    detached: bool,
+}
+
+/// Runs until it is asked to stop.
+pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
+    if flags.print_unit {
+        return print_unit();
+    }
+    need_root("plexus up")?;
+    let paths = flags.paths.paths()?;
+    if flags.detach {
+        // It would find the other one's agent ready.
+        Lock::check_free(&paths.lock())?;
+        let process = detach::start(&paths)?;
+        return say_how_to_go_on(&paths, process);
+    }
+    if flags.detached {
+        // A session of its own: the end of the terminal is not ours.
+        rustix::process::setsid().context("cannot begin a session")?;
+    }
+    // Before there is any thread, so that all of them have it so.
+    let signals = Signals::block().context("cannot block signals")?;
+    log::start(&flags.log)?;
+    let machine = machine(&flags)?;
+    let _alone = Lock::take(&paths.lock())?;
+    if !paths.server_dir.exists() {
+        host::check_free(&machine.subnets)?;
+    }
+    let server = server::start(Place {
+        dir: paths.server_dir.clone(),
+        listen: flags.listen,
+        listeners: Vec::new(),
+        unix: paths.api_socket.clone(),
+        names: vec![machine.node.clone()],
+    })
+    .with_context(|| format!("is --listen {} free, and the disk not full?", flags.listen))?;
+    publish(server.kubeconfig(), &paths.kubeconfig)?;
+    let controller = Controller::start(&machine, server.kubeconfig())?;
+    let options = agent(&paths, &machine, Some(server.kubeconfig()));
+    let served = plexus_agent::run_until(options, || match signals.wait() {
+        Ok(signal) => tracing::info!(signal, "asked to stop"),
+        Err(error) => tracing::error!(%error, "cannot wait for signals"),
+    });
+    controller.stop();
+    server.stop();
+    served.context("the agent does not start")
+}
+
+fn machine(flags: &Flags) -> anyhow::Result<Machine> {
+    let shim = flags.shim_source.clone().or_else(plexus_agent::shim_beside_us);
+    if shim.is_none() {
+        bail!("there is no plexus-cni beside this program: name it with --shim-source");
+    }
+    let subnets = match flags.own_subnets.is_empty() {
+        true => host::usual_subnets(),
+        false => flags.own_subnets.clone(),
+    };
+    Ok(Machine {
+        node: match &flags.node {
+            Some(name) => host::node_name(name)?,
+            None => host::name()?,
+        },
+        node_ips: flags.node_ip.clone(),
+        subnets,
+        shim,
+        query_address: flags.query_address,
+    })
+}
+
+/// Only root may change the host's networks.
+pub(crate) fn need_root(what: &str) -> anyhow::Result<()> {
+    let user = rustix::process::geteuid();
+    if !user.is_root() {
+        bail!("{what} changes this host's networks (this is user {}): run it as root", user.as_raw());
+    }
+    Ok(())
+}
+
+/// Puts the kubeconfig where people and programs look for it. Never half there, and never in place
+/// of somebody else's.
+fn publish(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let failed = || format!("cannot write {}", to.display());
+    let text = std::fs::read(from).with_context(failed)?;
+    if to.exists() && !is_ours(to) {
+        bail!("{} is not ours: move it away, or name another place with --kubeconfig", to.display());
+    }
+    make_parent(to)?;
+    let mut beside = to.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let _ = std::fs::remove_file(&beside);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)
+        .with_context(failed)?;
+    let written = file.write_all(&text).and_then(|()| file.sync_all());
+    written
+        .and_then(|()| std::fs::rename(&beside, to))
+        .with_context(failed)
+}
+
+/// Whether a kubeconfig is one of an embedded API.
+pub(crate) fn is_ours(path: &Path) -> bool {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let plain: String = text.chars().filter(|c| !c.is_whitespace() && *c != '"').collect();
+    plain.contains("current-context:plexus")
+}
+
+fn print_unit() -> anyhow::Result<()> {
+    let program = std::env::current_exe().context("cannot find our own program")?;
+    let given = std::env::args_os().skip(2);
+    let given: Vec<OsString> = given
+        .filter(|word| word != "--print-unit" && word != "--detach")
+        .collect();
+    std::io::stdout().write_all(unit::text(&program, &given).as_bytes())?;
+    Ok(())
+}
+
+fn say_how_to_go_on(paths: &Paths, process: u32) -> anyhow::Result<()> {
+    let (kubeconfig, log) = (paths.kubeconfig.display(), paths.log());
+    writeln!(
+        std::io::stdout(),
+        "plexus runs (process {process}); it logs to {}\n\n  \
+         export KUBECONFIG={kubeconfig}\n  \
+         plexus get networks            # or kubectl\n  \
+         podman run --network NAME …    # a Network of the namespace default, by its name\n  \
+         plexus down                    # removes everything again",
+        log.display()
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_of_somebody_else_is_left() {
+        let dir = std::env::temp_dir().join(format!("px-up-publish-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (from, to) = (dir.join("from"), dir.join("etc/kubeconfig"));
+        std::fs::write(&from, "{\"current-context\": \"plexus\", \"a\": 1}").unwrap();
+        publish(&from, &to).unwrap();
+        publish(&from, &to).unwrap();
+        assert!(is_ours(&to));
+        std::fs::write(&to, "current-context: production\n").unwrap();
+        let error = publish(&from, &to).unwrap_err().to_string();
+        assert!(error.contains("is not ours"), "{error}");
+        assert_eq!(std::fs::read_to_string(&to).unwrap(), "current-context: production\n");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}

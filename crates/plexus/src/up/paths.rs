@@ -1,0 +1,142 @@
+//! Where everything of `plexus up` is. One list for `up`, which makes it, and `down`, which removes it.
+
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// The flags about it.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Places")]
+pub(crate) struct PathFlags {
+    /// Directory that the usual places below are in, instead of /; for several on one machine.
+    #[arg(long, default_value = "/")]
+    root: PathBuf,
+    /// Unix socket that plexus-cni connects to; usually /run/plexus/agent.sock.
+    #[arg(long)]
+    socket: Option<PathBuf>,
+    /// Unix socket of the API, for root; usually /run/plexus/api.sock.
+    #[arg(long)]
+    api_socket: Option<PathBuf>,
+    /// Directory of the journal; usually /var/lib/plexus.
+    #[arg(long)]
+    state_dir: Option<PathBuf>,
+    /// Directory of the API's store and certificates; usually `server` in the state directory.
+    #[arg(long)]
+    server_dir: Option<PathBuf>,
+    /// Directory in which runtimes look for CNI plugins; usually /opt/cni/bin.
+    #[arg(long)]
+    cni_bin_dir: Option<PathBuf>,
+    /// Directory in which runtimes look for CNI configurations; usually /etc/cni/net.d.
+    #[arg(long)]
+    cni_conf_dir: Option<PathBuf>,
+    /// File for kubectl and `plexus get`; usually /etc/plexus/kubeconfig.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+}
+
+/// Where everything is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Paths {
+    pub(crate) socket: PathBuf,
+    pub(crate) api_socket: PathBuf,
+    pub(crate) state_dir: PathBuf,
+    pub(crate) server_dir: PathBuf,
+    pub(crate) cni_bin_dir: PathBuf,
+    pub(crate) cni_conf_dir: PathBuf,
+    pub(crate) kubeconfig: PathBuf,
+}
+
+impl PathFlags {
+    /// What was written, and the usual for the rest.
+    pub(crate) fn paths(&self) -> anyhow::Result<Paths> {
+        let root = std::path::absolute(&self.root)?;
+        let place = |given: &Option<PathBuf>, usual: &str| -> anyhow::Result<PathBuf> {
+            Ok(match given {
+                Some(given) => std::path::absolute(given)?,
+                None => root.join(usual),
+            })
+        };
+        let state_dir = place(&self.state_dir, "var/lib/plexus")?;
+        let server_dir = match &self.server_dir {
+            Some(given) => std::path::absolute(given)?,
+            None => state_dir.join("server"),
+        };
+        Ok(Paths {
+            socket: place(&self.socket, "run/plexus/agent.sock")?,
+            api_socket: place(&self.api_socket, "run/plexus/api.sock")?,
+            state_dir,
+            server_dir,
+            cni_bin_dir: place(&self.cni_bin_dir, "opt/cni/bin")?,
+            cni_conf_dir: place(&self.cni_conf_dir, "etc/cni/net.d")?,
+            kubeconfig: place(&self.kubeconfig, "etc/plexus/kubeconfig")?,
+        })
+    }
+}
+
+impl Paths {
+    /// Who runs.
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.state_dir.join("up.lock")
+    }
+
+    /// What it said, if it runs in the background.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.state_dir.join("up.log")
+    }
+
+    /// Directories that are nobody else's, deepest first: removed when they are empty.
+    pub(crate) fn own_directories(&self) -> Vec<&Path> {
+        let parents = [&self.socket, &self.api_socket, &self.kubeconfig];
+        let parents = parents.iter().filter_map(|path| path.parent());
+        let mut all: Vec<&Path> = parents.chain([self.state_dir.as_path()]).collect();
+        all.sort();
+        all.dedup();
+        all.reverse();
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Just {
+        #[command(flatten)]
+        flags: PathFlags,
+    }
+
+    fn paths(line: &str) -> Paths {
+        let words = ["up"].into_iter().chain(line.split_whitespace());
+        Just::try_parse_from(words).unwrap().flags.paths().unwrap()
+    }
+
+    #[test]
+    fn the_usual_places_are_those_that_manifests_and_runtimes_have() {
+        let usual = paths("");
+        assert_eq!(usual.socket, Path::new("/run/plexus/agent.sock"));
+        assert_eq!(usual.state_dir, Path::new("/var/lib/plexus"));
+        assert_eq!(usual.cni_bin_dir, Path::new("/opt/cni/bin"));
+        assert_eq!(usual.cni_conf_dir, Path::new("/etc/cni/net.d"));
+        assert_eq!(usual.kubeconfig, Path::new("/etc/plexus/kubeconfig"));
+        assert_eq!(usual.socket, Path::new(plexus_cni::shim::DEFAULT_SOCKET));
+    }
+
+    #[test]
+    fn a_root_moves_all_that_is_not_said() {
+        let moved = paths("--root /x --cni-bin-dir /opt/cni/bin --state-dir /y");
+        assert_eq!(moved.socket, Path::new("/x/run/plexus/agent.sock"));
+        assert_eq!(moved.cni_conf_dir, Path::new("/x/etc/cni/net.d"));
+        assert_eq!(moved.cni_bin_dir, Path::new("/opt/cni/bin"));
+        assert_eq!(moved.server_dir, Path::new("/y/server"));
+        assert!(paths("--root rel").socket.is_absolute());
+    }
+
+    #[test]
+    fn directories_are_removed_from_the_inside_out() {
+        let paths = paths("--root /x");
+        let own = paths.own_directories();
+        let own: Vec<_> = own.iter().map(|path| path.to_str().unwrap()).collect();
+        assert_eq!(own, ["/x/var/lib/plexus", "/x/run/plexus", "/x/etc/plexus"]);
+    }
+}

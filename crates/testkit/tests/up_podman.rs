@@ -1,0 +1,192 @@
+//! `plexus up` with Podman: networks by name, two per container, while everything comes and goes;
+//! and that nothing stays behind after `plexus down`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test"
+)]
+
+mod interop;
+
+use interop::links;
+use interop::podman::Podman;
+use plexus_testkit::{Node, Up, within};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+/// More than anything takes that is not waited for by somebody else.
+const SOON: Duration = Duration::from_secs(20);
+const GROUP: &str = "/apis/plexus.dev/v1alpha1";
+
+#[track_caller]
+fn soon(what: &str, question: impl FnMut() -> bool) {
+    assert!(within(SOON, question), "not within {SOON:?}: {what}");
+}
+
+fn networks(up: &Up<'_>) {
+    let routed = json!({"provider": "routed", "snat": true,
+        "subnets": {"a": {"cidr": "10.62.0.0/24"}}});
+    up.network("default/fabric", &routed, "fabric");
+    let overlay = |cidr: &str| json!({"subnets": {"a": {"cidr": cidr}}});
+    up.network("default/blue", &overlay("10.61.0.0/24"), "blue");
+    let team = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}});
+    up.create("/api/v1/namespaces", &team);
+    // The same addresses, in another namespace.
+    up.network("team-a/blue", &overlay("10.61.0.0/24"), "team-a.blue");
+}
+
+fn both(name: &str) -> String {
+    format!("default/{name}: 0/2 eth0 fabric, 1/2 eth1 blue")
+}
+
+/// A container on two networks, the first of which has the way out.
+fn container(podman: &Podman<'_>, name: &str) {
+    let usual = ["run", "--detach", "--name", name];
+    let nets = ["--network", "fabric:interface_name=eth0", "--network", "blue:interface_name=eth1"];
+    let sleep = [interop::podman::IMAGE, "/bin/sleep", "1000"];
+    podman.run(&[&usual[..], &nets[..], &sleep[..]].concat());
+}
+
+#[track_caller]
+fn assert_connected(podman: &Podman<'_>) {
+    for (from, to) in [("one", "two"), ("two", "one")] {
+        for network in ["fabric", "blue"] {
+            let address = podman.address(to, network);
+            assert!(podman.pings(from, &address), "{from} to {to} on {network}: {address}");
+        }
+    }
+    assert!(podman.pings("one", "192.0.2.1"), "the outside");
+}
+
+#[test]
+fn networks_by_name_while_everything_comes_and_goes() {
+    let node = Node::new();
+    let before = links(node.ns());
+    let up = Up::start(&node);
+    networks(&up);
+    let podman = Podman::on(&node);
+    for name in ["one", "two"] {
+        container(&podman, name);
+    }
+    podman.container("other", "team-a.blue");
+    assert_connected(&podman);
+    let theirs = podman.address("two", "blue");
+    assert_ne!(theirs, podman.address("other", "team-a.blue"));
+    assert!(!podman.pings("other", &theirs), "networks of two namespaces are apart");
+    let other = "team-a/other: 0/1 eth0 blue".to_owned();
+    soon("each container has its record", || {
+        up.records() == [both("one"), both("two"), other.clone()]
+    });
+    let second = Up::command(&node, "up").output().unwrap();
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(!second.status.success() && said.contains("plexus up runs already"), "{said}");
+
+    // Killed: containers need nobody to talk. Stopped meanwhile: the next one does what was left.
+    up.kill();
+    assert!(podman.pings("one", &podman.address("two", "blue")));
+    podman.run(&["stop", "--time", "0", "two"]);
+    let up = Up::start(&node);
+    soon("the record of what went meanwhile is released", || {
+        up.records() == [both("one"), other.clone()]
+    });
+    podman.run(&["start", "two"]);
+    assert_connected(&podman);
+
+    // Stopped in order, and everything stopped with it.
+    podman.run(&["stop", "--time", "0", "one"]);
+    assert!(up.stop().success());
+    let up = Up::start(&node);
+    podman.run(&["start", "one"]);
+    assert_connected(&podman);
+    soon("all records are true again", || {
+        up.records() == [both("one"), both("two"), other.clone()]
+    });
+
+    let refused = Up::down(&node, &[]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("--force"), "{said}");
+    assert!(podman.pings("one", "192.0.2.1"), "a refused down takes nothing away");
+    podman.run(&["rm", "--force", "--time", "0", "one", "two", "other"]);
+    soon("rm releases every record", || up.records().is_empty());
+    up.api("DELETE", &format!("{GROUP}/namespaces/team-a/networks/blue"), None);
+    let file = node.cni_conf().join("plexus-team-a.blue.conflist");
+    soon("a Network's file goes with it", || !file.exists());
+    drop(podman);
+    assert_gone_after_down(&node, up, &before);
+}
+
+/// A container whose namespace vanished while nobody served it.
+#[test]
+fn a_container_that_died_unseen_is_released() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    networks(&up);
+    let text = std::fs::read_to_string(node.cni_conf().join("plexus-fabric.conflist")).unwrap();
+    let list: Value = serde_json::from_str(&text).unwrap();
+    let mut config = list["plugins"][0].clone();
+    config["name"] = list["name"].clone();
+    config["cniVersion"] = "1.1.0".into();
+    let pod = node.pod("c1");
+    let result = pod.add(&config);
+    let address = result["ips"][0]["address"].as_str().unwrap().to_owned();
+    assert!(address.starts_with("10.62.0.") && address.ends_with("/32"), "{result}");
+    soon("it has a record", || up.records().len() == 1);
+    // The whole network for pods, for a container that is none.
+    let plexus = std::fs::read_to_string(node.cni_conf().join("00-plexus.conflist")).unwrap();
+    let plexus: Value = serde_json::from_str(&plexus).unwrap();
+    let mut default = plexus["plugins"][0].clone();
+    default["name"] = "plexus".into();
+    default["cniVersion"] = "1.1.0".into();
+    let plain = node.pod("c2");
+    let result = plain.add(&default);
+    let address = result["ips"][0]["address"].as_str().unwrap();
+    assert!(address.starts_with("10.245."), "{result}");
+    assert!(plain.ns().pings("192.0.2.1"), "the default network leads out");
+    soon("it has a record too", || up.records().len() == 2);
+    up.kill();
+    drop(pod);
+    let up = Up::start(&node);
+    soon("the dead one's record is released", || {
+        up.records() == ["default/c2: 0/1 eth0 cluster-default"]
+    });
+    plain.del(&default);
+    soon("the other one's on DEL", || up.records().is_empty());
+}
+
+/// What the kernel and the disk have once `plexus down` is done.
+fn assert_gone_after_down(node: &Node, mut up: Up<'_>, before: &[String]) {
+    let down = Up::down(node, &[]);
+    let said = String::from_utf8_lossy(&down.stderr).into_owned();
+    assert!(down.status.success(), "{said}");
+    assert!(up.wait_exit().is_some_and(|status| status.success()), "down stops it");
+    assert_eq!(links(node.ns()), before);
+    let routes = node.ns().sh("ip route show table all proto 80; ip -6 route show table all proto 80");
+    assert_eq!(routes.trim(), "");
+    let tables = node.ns().sh("nft list tables");
+    assert!(!tables.contains("plexus"), "{tables}");
+    assert_eq!(files(&node.cni_bin()), [""; 0]);
+    assert_eq!(files(&node.cni_conf()), [""; 0]);
+    assert_eq!(files(&node.state_dir()), [""; 0]);
+    assert_eq!(files(&node.file("root")), [""; 0]);
+    for path in [node.socket(), node.queue(), Up::kubeconfig(node)] {
+        assert!(!path.exists(), "{} is left", path.display());
+    }
+    let again = Up::down(node, &[]);
+    assert!(again.status.success(), "it may be repeated");
+}
+
+/// All files below a directory.
+fn files(directory: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        match entry.path().is_dir() {
+            true => found.extend(files(&entry.path())),
+            false => found.push(entry.path().display().to_string()),
+        }
+    }
+    found.sort();
+    found
+}

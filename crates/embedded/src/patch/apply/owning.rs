@@ -4,6 +4,7 @@ use super::Writer;
 use super::compare::{Changes, same};
 use super::fields::Fields;
 use super::managers::{Manager, Managers, Operation, Owned};
+use super::remove::Left;
 use super::step::Step;
 use super::{merged, remove, said};
 use crate::patch::shape::Shape;
@@ -56,16 +57,17 @@ pub(super) fn applying(
 }
 
 /// Without what a manager said the last time and nobody says now. What nobody owned, and what others own,
-/// stays, and so do the containers that it needs.
+/// stays, and so do the containers that it needs. A container that somebody owns stays even if it is empty
+/// then (the real server makes it null, which most schemas refuse).
 fn pruned(shape: &Shape, merged: &Value, owned: &Fields, last: &Fields) -> Value {
     let last = last.with_named(shape);
     let whole = |value: &Value| said::fields(shape, value).with_named(shape);
     let all = whole(merged);
-    let rest = remove::without(shape, merged, &last);
+    let rest = remove::without(shape, merged, &last, Left::Null);
     let kept = whole(&rest).union(&owned.with_named(shape));
-    let rest = remove::without(shape, merged, &all.difference(&kept));
+    let rest = remove::without(shape, merged, &all.difference(&kept), Left::Null);
     let gone = all.difference(&whole(&rest)).intersection(&last);
-    remove::without(shape, merged, &gone)
+    remove::without(shape, merged, &gone, Left::Empty)
 }
 
 /// Ownership after a plain write.

@@ -5,52 +5,53 @@ use super::step::Step;
 use crate::patch::shape::{Form, Shape};
 use serde_json::{Map, Value};
 
-/// `value` without the members of `gone`. A container in which nothing is left becomes null, unless it is
-/// itself a member.
-pub(super) fn without(shape: &Shape, value: &Value, gone: &Fields) -> Value {
-    match (shape.form(value), value) {
+/// What becomes of a container in which nothing is left, but which is not itself to go.
+#[derive(Clone, Copy)]
+pub(super) enum Left {
+    /// Null: a leaf, so that it counts as a field.
+    Null,
+    /// It is empty.
+    Empty,
+}
+
+/// `value` without the members of `gone`.
+pub(super) fn without(shape: &Shape, value: &Value, gone: &Fields, nothing: Left) -> Value {
+    let rest = match (shape.form(value), value) {
         (Form::Map(shape), Value::Object(members)) => {
-            let left: Map<String, Value> = members
-                .iter()
-                .filter_map(|(name, member)| {
-                    let step = Step::Field(name.clone());
-                    let (inside, _) = shape.member(name).unwrap_or((&Shape::Open, false));
-                    Some((name.clone(), left(inside, member, &step, gone)?))
-                })
-                .collect();
-            if left.is_empty() {
-                Value::Null
-            } else {
-                Value::Object(left)
-            }
+            let left = members.iter().filter_map(|(name, member)| {
+                let step = Step::Field(name.clone());
+                let (inside, _) = shape.member(name).unwrap_or((&Shape::Open, false));
+                Some((name.clone(), left(inside, member, &step, gone, nothing)?))
+            });
+            Value::Object(left.collect::<Map<_, _>>())
         }
         (Form::List(items), Value::Array(list)) => {
-            let left: Vec<Value> = list
+            let left = list
                 .iter()
                 .filter_map(|item| match Step::of_item(items, item) {
-                    Ok(step) => left(&items.item, item, &step, gone),
+                    Ok(step) => left(&items.item, item, &step, gone, nothing),
                     Err(_) => Some(item.clone()),
-                })
-                .collect();
-            if left.is_empty() {
-                Value::Null
-            } else {
-                Value::Array(left)
-            }
+                });
+            Value::Array(left.collect())
         }
         // A whole that has something to lose is lost.
         (Form::Leaf, Value::Object(_) | Value::Array(_)) => Value::Null,
         _ => value.clone(),
+    };
+    match (nothing, &rest) {
+        (Left::Null, Value::Object(members)) if members.is_empty() => Value::Null,
+        (Left::Null, Value::Array(items)) if items.is_empty() => Value::Null,
+        _ => rest,
     }
 }
 
 /// A member or an item, if it stays.
-fn left(shape: &Shape, value: &Value, step: &Step, gone: &Fields) -> Option<Value> {
+fn left(shape: &Shape, value: &Value, step: &Step, gone: &Fields, nothing: Left) -> Option<Value> {
     if gone.has(step) {
         return None;
     }
     Some(match gone.below(step) {
-        Some(below) => without(shape, value, below),
+        Some(below) => without(shape, value, below, nothing),
         None => value.clone(),
     })
 }

@@ -5,6 +5,7 @@ use crate::error::LabError;
 use crate::layout::Layout;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use serde_json::Value;
 use std::future::Future;
 use std::io;
 use std::path::Path;
@@ -56,26 +57,21 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, LabError> {
 
 /// The server's kubeconfig for those inside the lab: the same, but for where the server is.
 pub(crate) fn inner_kubeconfig(text: &str) -> Result<String, io::Error> {
-    let server = format!("https://{}", address::api_server());
+    let mut kubeconfig: Value = serde_json::from_str(text)?;
+    let clusters = kubeconfig.get_mut("clusters").and_then(Value::as_array_mut);
+    let servers = clusters
+        .into_iter()
+        .flatten()
+        .filter_map(|cluster| cluster.pointer_mut("/cluster/server"));
     let mut found = false;
-    let mut inner = String::new();
-    for line in text.lines() {
-        match line.split_once("server:") {
-            Some((before, _)) if before.trim_start_matches([' ', '-']).is_empty() => {
-                found = true;
-                inner.push_str(&format!("{before}server: {server}\n"));
-            }
-            _ => {
-                inner.push_str(line);
-                inner.push('\n');
-            }
-        }
+    for server in servers {
+        *server = format!("https://{}", address::api_server()).into();
+        found = true;
     }
-    if found {
-        Ok(inner)
-    } else {
-        Err(io::Error::other("it names no server"))
+    if !found {
+        return Err(io::Error::other("it names no server"));
     }
+    Ok(format!("{kubeconfig:#}\n"))
 }
 
 /// Whether the API says that there is no such object.
@@ -91,15 +87,18 @@ pub(crate) fn is_conflict(error: &kube::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn only_the_server_is_another() {
-        let text = "apiVersion: v1\nclusters:\n- cluster:\n    certificate-authority-data: QUJD\n    \
-                    server: https://127.0.0.1:7001\n  name: plexus\nusers: []\n";
-        let inner = inner_kubeconfig(text).unwrap();
-        assert!(inner.contains("    server: https://10.200.0.254:6443\n"), "{inner}");
-        assert!(!inner.contains("127.0.0.1"), "{inner}");
-        assert_eq!(inner.lines().count(), text.lines().count());
-        assert!(inner_kubeconfig("apiVersion: v1\n").is_err());
+        let text = json!({"apiVersion": "v1", "users": [{"name": "admin"}], "clusters": [
+            {"name": "plexus", "cluster": {"certificate-authority-data": "QUJD", "server": "https://127.0.0.1:7001"}}]});
+        let inner = inner_kubeconfig(&text.to_string()).unwrap();
+        let inner: Value = serde_json::from_str(&inner).unwrap();
+        let mut expected = text;
+        expected["clusters"][0]["cluster"]["server"] = "https://10.200.0.254:6443".into();
+        assert_eq!(inner, expected);
+        assert!(inner_kubeconfig("{}").is_err());
+        assert!(inner_kubeconfig("").is_err());
     }
 }

@@ -3,7 +3,8 @@
 //! `down`, and the ping matrix; computes nothing that an agent or the controller should.
 //!
 //! ```text
-//!   px-NAME-fabric: br0 br1 …   controller, keeper, the server's second socket   "outside" on lo
+//!   this machine: keeper, server
+//!   px-NAME-fabric: br0 br1 …   controller, the server's second socket   "outside" on lo
 //!                    │   │
 //!   px-NAME-n1:    eth0 eth1 …  agent (real)      px-NAME-s…: a pod's sandbox, set up by plexus-cni
 //! ```

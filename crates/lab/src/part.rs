@@ -45,11 +45,11 @@ impl Part {
         }
     }
 
-    /// The namespace that it runs in; none: that of the machine.
+    /// The namespace that it runs in; none: that of whoever made the lab.
     fn namespace(self, layout: &Layout) -> Option<String> {
         match self {
-            Self::Server => None,
-            Self::Keeper | Self::Controller => Some(layout.name().fabric()),
+            Self::Keeper | Self::Server => None,
+            Self::Controller => Some(layout.name().fabric()),
             Self::Agent(node) => Some(layout.name().node(node)),
         }
     }
@@ -118,12 +118,7 @@ fn controller<'w>(words: &'w mut Words, layout: &Layout, spec: &Spec) -> &'w mut
         .flag("config", "/dev/null")
 }
 
-fn agent<'w>(
-    words: &'w mut Words,
-    layout: &Layout,
-    spec: &Spec,
-    node: NodeName,
-) -> &'w mut Words {
+fn agent<'w>(words: &'w mut Words, layout: &Layout, spec: &Spec, node: NodeName) -> &'w mut Words {
     let addresses = address::of_node(node, 0).map(|net| net.addr());
     words
         .flag("node", &node.to_string())

@@ -200,7 +200,9 @@ mod tests {
                 found()
             })
         };
-        assert!(eventually(&|| Process::of_part(&layout, Part::Server).is_some()));
+        assert!(eventually(
+            &|| Process::of_part(&layout, Part::Server).is_some()
+        ));
         let server = Process::of_part(&layout, Part::Server).unwrap();
         assert_eq!(server.pid(), children[0].id() as i32);
         assert!(Process::of_part(&layout, agent).is_none(), "only a plugin");

@@ -1,10 +1,10 @@
 //! `lab run`: a pod from the command line. Makes the object that a manifest would have; the keeper does the rest.
 
 use crate::api;
+use crate::control;
 use crate::error::LabError;
 use crate::layout::Layout;
 use crate::name::NodeName;
-use crate::control;
 use k8s_openapi::api::core::v1::{Event, Namespace, Pod};
 use kube::api::{Api, ListParams, PostParams};
 use kube::{Client, ResourceExt};
@@ -110,9 +110,7 @@ fn is_the_same(there: &Pod, wanted: &Pod) -> bool {
     let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
     let networks = |pod: &Pod| pod.annotations().get(NETWORKS).cloned();
     let node_fits = node(wanted).is_none() || node(there) == node(wanted);
-    node_fits
-        && networks(there) == networks(wanted)
-        && there.metadata.deletion_timestamp.is_none()
+    node_fits && networks(there) == networks(wanted) && there.metadata.deletion_timestamp.is_none()
 }
 
 async fn wait(
@@ -200,8 +198,17 @@ mod tests {
     #[test]
     fn run_again_is_the_same_pod_or_refused() {
         assert!(is_the_same(&pod(Some("n2"), &["a"]), &pod(None, &["a"])));
-        assert!(is_the_same(&pod(Some("n2"), &["a"]), &pod(Some("n2"), &["a"])));
-        assert!(!is_the_same(&pod(Some("n2"), &["a"]), &pod(Some("n1"), &["a"])));
-        assert!(!is_the_same(&pod(Some("n2"), &["a"]), &pod(Some("n2"), &["b"])));
+        assert!(is_the_same(
+            &pod(Some("n2"), &["a"]),
+            &pod(Some("n2"), &["a"])
+        ));
+        assert!(!is_the_same(
+            &pod(Some("n2"), &["a"]),
+            &pod(Some("n1"), &["a"])
+        ));
+        assert!(!is_the_same(
+            &pod(Some("n2"), &["a"]),
+            &pod(Some("n2"), &["b"])
+        ));
     }
 }

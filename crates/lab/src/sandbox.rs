@@ -86,7 +86,10 @@ impl Sandbox {
         let ips = ips.and_then(Value::as_array).into_iter().flatten();
         let mut found: Vec<IpAddr> = Vec::new();
         for ip in ips {
-            let text = ip.get("address").and_then(Value::as_str).unwrap_or_default();
+            let text = ip
+                .get("address")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
             let bare = text.split('/').next().unwrap_or_default();
             if let Ok(address) = bare.parse::<IpAddr>()
                 && !found.iter().any(|a| a.is_ipv4() == address.is_ipv4())

@@ -108,7 +108,8 @@ impl Spec {
             ),
             (
                 "--node-grace",
-                wish.node_grace.is_some_and(|grace| grace != self.node_grace),
+                wish.node_grace
+                    .is_some_and(|grace| grace != self.node_grace),
             ),
         ];
         if let Some((flag, _)) = fixed.iter().find(|(_, differs)| *differs) {
@@ -128,7 +129,9 @@ impl Spec {
     pub(crate) fn next_node(&self) -> Result<NodeName, LabError> {
         let last = self.nodes.last().map_or(0, |node| node.number());
         NodeName::numbered(last.saturating_add(1)).map_err(|_| {
-            LabError::Refused(format!("no number is left for another node: n{MAX_NODES} is the last"))
+            LabError::Refused(format!(
+                "no number is left for another node: n{MAX_NODES} is the last"
+            ))
         })
     }
 
@@ -206,7 +209,10 @@ mod tests {
             ..Wish::default()
         };
         let error = spec.changed(&wish, programs()).unwrap_err().to_string();
-        assert!(error.contains("--nics") && error.contains("lab down"), "{error}");
+        assert!(
+            error.contains("--nics") && error.contains("lab down"),
+            "{error}"
+        );
         let many = Wish {
             nics: Some(9),
             ..Wish::default()

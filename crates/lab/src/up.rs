@@ -158,13 +158,9 @@ fn not_ready(layout: &Layout, missing: &[(String, String)], ended: bool) -> LabE
 /// A port of the loopback that nobody uses now, the same for a lab of the same name as a rule.
 fn free_port(layout: &Layout) -> Result<u16, LabError> {
     let count = PORTS.end - PORTS.start;
-    let hash = layout
-        .name()
-        .as_str()
-        .bytes()
-        .fold(5381_u32, |hash, byte| {
-            hash.wrapping_mul(33) ^ u32::from(byte)
-        });
+    let hash = layout.name().as_str().bytes().fold(5381_u32, |hash, byte| {
+        hash.wrapping_mul(33) ^ u32::from(byte)
+    });
     let first = u16::try_from(hash % u32::from(count)).unwrap_or_default();
     let ports = (0..count).map(|step| PORTS.start + (first + step) % count);
     for port in ports {

@@ -95,10 +95,17 @@ impl List {
         let text = |key: &str| list.get(key).and_then(Value::as_str);
         let plugins = list.get("plugins").and_then(Value::as_array);
         let plugins = plugins.ok_or("it has no list of plugins")?;
-        let plugins: Vec<_> = plugins.iter().filter_map(Value::as_object).cloned().collect();
+        let plugins: Vec<_> = plugins
+            .iter()
+            .filter_map(Value::as_object)
+            .cloned()
+            .collect();
         let plain = |kind: &str| !kind.is_empty() && !kind.contains('/') && !kind.starts_with('.');
         let typed = |plugin: &Map<String, Value>| {
-            plugin.get("type").and_then(Value::as_str).is_some_and(plain)
+            plugin
+                .get("type")
+                .and_then(Value::as_str)
+                .is_some_and(plain)
         };
         if plugins.is_empty() || !plugins.iter().all(typed) {
             return Err("a plugin has no type that names a file");

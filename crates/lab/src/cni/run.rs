@@ -30,10 +30,15 @@ pub(super) fn run(
         .stderr(Stdio::piped())
         .spawn()?;
     let process = i32::try_from(child.id()).ok().and_then(Process::open);
-    let (mut input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (mut input, output, errors) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take());
     std::thread::scope(|scope| {
         // A plugin that does not read all of it is none of our business.
-        scope.spawn(move || input.take().map(|mut pipe| pipe.write_all(stdin.as_bytes())));
+        scope.spawn(move || {
+            input
+                .take()
+                .map(|mut pipe| pipe.write_all(stdin.as_bytes()))
+        });
         let stdout = scope.spawn(|| text(output));
         let stderr = scope.spawn(|| text(errors));
         let fd = process.map(Process::into_fd);
@@ -83,11 +88,17 @@ mod tests {
 
     #[test]
     fn input_and_output_of_any_size() {
-        let output = sh("echo $CNI_COMMAND; cat; echo no >&2; exit 3", Duration::from_secs(10));
+        let output = sh(
+            "echo $CNI_COMMAND; cat; echo no >&2; exit 3",
+            Duration::from_secs(10),
+        );
         assert!(!output.success);
         assert_eq!(output.stdout.len(), 4 + 300_000);
         assert_eq!(output.stderr, "no\n");
-        assert!(sh("exit 0", Duration::from_secs(10)).success, "reads nothing");
+        assert!(
+            sh("exit 0", Duration::from_secs(10)).success,
+            "reads nothing"
+        );
     }
 
     #[test]

@@ -1,20 +1,32 @@
 //! Whether a process does its work, as it says itself: `/readyz` over its socket.
 
 use crate::cni::List;
+use crate::error::chain;
 use crate::layout::Layout;
 use crate::name::NodeName;
 use crate::part::CONTROLLER_HEALTH;
+use crate::underlay;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The controller, in this namespace.
-pub(super) async fn controller() -> Result<(), String> {
+/// The controller, in the fabric's namespace.
+pub(super) async fn controller(layout: &Layout) -> Result<(), String> {
+    let fabric = layout.name().fabric();
+    let connect = move || -> Result<std::net::TcpStream, String> {
+        let fabric = underlay::open(&fabric).map_err(|error| chain(&error))?;
+        let connected = fabric.enter(|| std::net::TcpStream::connect(CONTROLLER_HEALTH));
+        let connected = connected.map_err(|error| chain(&error))?;
+        connected.map_err(|error| format!("no answer yet: {error}"))
+    };
     let asked = async {
-        let stream = TcpStream::connect(CONTROLLER_HEALTH).await;
-        readyz(stream.map_err(|error| format!("no answer yet: {error}"))?).await
+        let connected = tokio::task::spawn_blocking(connect).await;
+        let stream = connected.map_err(|error| error.to_string())??;
+        let prepared = stream.set_nonblocking(true);
+        let stream = prepared.and_then(|()| TcpStream::from_std(stream));
+        readyz(stream.map_err(|error| error.to_string())?).await
     };
     within(asked).await
 }

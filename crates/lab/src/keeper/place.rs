@@ -43,14 +43,19 @@ mod tests {
     use super::*;
 
     fn candidates() -> Vec<Candidate> {
-        [("n1", true, 2), ("n2", true, 1), ("n3", false, 0), ("n4", true, 1)]
-            .map(|(name, ready, pods)| Candidate {
-                node: name.parse().unwrap(),
-                labels: BTreeMap::from([("host".to_owned(), name.to_owned())]),
-                ready,
-                pods,
-            })
-            .into()
+        [
+            ("n1", true, 2),
+            ("n2", true, 1),
+            ("n3", false, 0),
+            ("n4", true, 1),
+        ]
+        .map(|(name, ready, pods)| Candidate {
+            node: name.parse().unwrap(),
+            labels: BTreeMap::from([("host".to_owned(), name.to_owned())]),
+            ready,
+            pods,
+        })
+        .into()
     }
 
     #[test]
@@ -63,7 +68,15 @@ mod tests {
     fn what_the_pod_selects_counts() {
         let on = |name: &str| BTreeMap::from([("host".to_owned(), name.to_owned())]);
         assert_eq!(choose(&candidates(), &on("n4")).unwrap().to_string(), "n4");
-        assert!(choose(&candidates(), &on("n3")).unwrap_err().contains("not ready"));
-        assert!(choose(&candidates(), &on("n9")).unwrap_err().contains("nodeSelector"));
+        assert!(
+            choose(&candidates(), &on("n3"))
+                .unwrap_err()
+                .contains("not ready")
+        );
+        assert!(
+            choose(&candidates(), &on("n9"))
+                .unwrap_err()
+                .contains("nodeSelector")
+        );
     }
 }

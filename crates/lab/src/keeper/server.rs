@@ -10,13 +10,13 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether the server answers those inside the lab.
+/// Whether the server answers.
 pub(super) async fn ready(shared: &Arc<Shared>) -> Result<(), String> {
     let client = match shared.client_now() {
         Some(client) => client,
         None => {
             introduce(shared).map_err(|error| chain(&error))?;
-            let client = api::client(&shared.layout.inner_kubeconfig()).await;
+            let client = api::client(&shared.layout.kubeconfig()).await;
             client.map_err(|error| chain(&error))?
         }
     };

@@ -146,7 +146,10 @@ pub(super) async fn follow_spec(shared: Arc<Shared>) {
 pub(super) async fn write_report(shared: Arc<Shared>) {
     loop {
         if let Err(error) = shared.snapshot().write(&shared.layout) {
-            tracing::warn!(error = crate::error::chain(&error), "nobody can see the lab's state");
+            tracing::warn!(
+                error = crate::error::chain(&error),
+                "nobody can see the lab's state"
+            );
         }
         shared.reported.notified().await;
         // Several changes come together.

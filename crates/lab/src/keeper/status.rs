@@ -41,7 +41,10 @@ pub(super) async fn running(
 
 /// Says that a pod waits, and why; nothing if it says so already.
 pub(super) async fn waiting(client: &Client, pod: &Pod, why: &str) -> Result<(), LabError> {
-    let ready = pod.status.iter().flat_map(|s| s.conditions.iter().flatten());
+    let ready = pod
+        .status
+        .iter()
+        .flat_map(|s| s.conditions.iter().flatten());
     let mut ready = ready.filter(|condition| condition.type_ == "Ready");
     if ready.any(|c| c.status == "False" && c.message.as_deref() == Some(why)) {
         return Ok(());
@@ -118,8 +121,8 @@ pub(super) async fn warn(
         "firstTimestamp": now(), "lastTimestamp": now(),
         "source": {"component": "plexus-lab", "host": pod.spec.as_ref().and_then(|s| s.node_name.clone())},
     });
-    let event: Event = serde_json::from_value(event)
-        .map_err(|error| failed()(kube::Error::SerdeError(error)))?;
+    let event: Event =
+        serde_json::from_value(event).map_err(|error| failed()(kube::Error::SerdeError(error)))?;
     match events.create(&PostParams::default(), &event).await {
         Err(error) if !api::is_conflict(&error) => Err(failed()(error)),
         _ => Ok(()),
@@ -136,9 +139,9 @@ async fn write(client: &Client, pod: &Pod, status: Value) -> Result<(), LabError
     let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": status});
     let (patch, params) = (Patch::Merge(patch), PatchParams::apply(MANAGER));
     match pods(client, pod).patch_status(&name, &params, &patch).await {
-        Err(error) if !api::is_absent(&error) && !api::is_conflict(&error) => {
-            Err(LabError::api(format!("write the status of pod {name}"))(error))
-        }
+        Err(error) if !api::is_absent(&error) && !api::is_conflict(&error) => Err(LabError::api(
+            format!("write the status of pod {name}"),
+        )(error)),
         _ => Ok(()),
     }
 }
@@ -153,7 +156,9 @@ fn says_running(pod: &Pod, addresses: &[IpAddr]) -> bool {
     let ready = ready.filter(|condition| condition.type_ == "Ready");
     status.phase.as_deref() == Some("Running")
         && has.eq(wanted.iter().map(String::as_str))
-        && ready.into_iter().any(|condition| condition.status == "True")
+        && ready
+            .into_iter()
+            .any(|condition| condition.status == "True")
 }
 
 fn conditions(status: &str, reason: &str, message: &str) -> Vec<Value> {

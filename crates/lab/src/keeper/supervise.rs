@@ -32,7 +32,11 @@ pub(super) async fn supervise(shared: Arc<Shared>, part: Part) {
                 watch(&shared, part, ended).await;
                 let said = tail::of(&shared.layout.log(part));
                 tracing::warn!(%part, said, "it has ended");
-                not_ready(&shared, part, format!("it ended; its log says last: {said}"));
+                not_ready(
+                    &shared,
+                    part,
+                    format!("it ended; its log says last: {said}"),
+                );
             }
             Err(why) => {
                 tracing::error!(%part, why, "it cannot be started");
@@ -58,9 +62,9 @@ async fn begin(shared: &Arc<Shared>, part: Part) -> Result<Receiver<()>, String>
         let child = part.start(&inner.layout, &inner.spec());
         let child = child.map_err(|error| chain(&error))?;
         let process = i32::try_from(child.id()).ok().and_then(Process::open);
-        process.map(|process| (process, Some(child))).ok_or_else(|| {
-            format!("it ended at once: {}", tail::of(&inner.layout.log(part)))
-        })
+        process
+            .map(|process| (process, Some(child)))
+            .ok_or_else(|| format!("it ended at once: {}", tail::of(&inner.layout.log(part))))
     });
     let (process, child) = begun.await.map_err(|error| error.to_string())??;
     let pid = process.pid();
@@ -106,7 +110,7 @@ async fn answer(shared: &Arc<Shared>, part: Part) -> Result<(), String> {
     match part {
         Part::Keeper => Ok(()),
         Part::Server => server::ready(shared).await,
-        Part::Controller => ask::controller().await,
+        Part::Controller => ask::controller(&shared.layout).await,
         Part::Agent(node) => ask::agent(&shared.layout, node).await,
     }
 }
@@ -120,7 +124,11 @@ async fn may_start(shared: &Arc<Shared>, part: Part) {
     if let Part::Agent(node) = part {
         let held = shared.layout.agent_held(node);
         while held.exists() {
-            not_ready(shared, part, "held: `plexus lab start-agent` starts it".to_owned());
+            not_ready(
+                shared,
+                part,
+                "held: `plexus lab start-agent` starts it".to_owned(),
+            );
             tokio::time::sleep(ASK_SOON).await;
         }
     }

@@ -93,7 +93,9 @@ impl Work {
             Some(pod) if pod.metadata.deletion_timestamp.is_some() => {
                 let gone = self.tear_down().await;
                 let removed = match gone {
-                    Ok(()) => status::delete(&self.client, pod).await.map_err(|e| chain(&e)),
+                    Ok(()) => status::delete(&self.client, pod)
+                        .await
+                        .map_err(|e| chain(&e)),
                     Err(why) => Err(why),
                 };
                 (removed, Next::Wait)

@@ -1,5 +1,6 @@
 //! What must be seen, from what the pods are attached to. Decides; measures nothing.
 
+use ipnet::IpNet;
 use serde::Serialize;
 use std::net::IpAddr;
 
@@ -48,6 +49,8 @@ pub(super) struct Attachment {
     pub(super) kind: Kind,
     pub(super) interface: String,
     pub(super) addresses: Vec<IpAddr>,
+    /// Of the network.
+    pub(super) subnets: Vec<IpNet>,
 }
 
 /// Whether a pod must reach the addresses of another pod's interface.
@@ -55,6 +58,8 @@ pub(super) fn expected(from: &Member, to: &Member, on: &Attachment) -> Expected 
     let member = from.attachments.iter().any(|a| a.network == on.network);
     let routed = from.attachments.iter().any(|a| a.kind == Kind::Routed);
     match on.kind {
+        // A pod on two networks that share addresses cannot know which one is meant.
+        _ if member && [from, to].iter().any(|pod| is_torn(pod, on)) => Expected::Either,
         Kind::Overlay if member => Expected::Yes,
         Kind::Overlay => Expected::No,
         Kind::Routed if routed => Expected::Yes,
@@ -62,6 +67,14 @@ pub(super) fn expected(from: &Member, to: &Member, on: &Attachment) -> Expected 
         Kind::OnNode if member && from.node == to.node => Expected::Yes,
         _ => Expected::Either,
     }
+}
+
+/// Whether a pod is on another network with the same addresses.
+fn is_torn(pod: &Member, on: &Attachment) -> bool {
+    let overlap = |a: &IpNet, b: &IpNet| a.contains(b) || b.contains(a);
+    let others = pod.attachments.iter().filter(|a| a.network != on.network);
+    let mut theirs = others.flat_map(|other| &other.subnets);
+    theirs.any(|one| on.subnets.iter().any(|own| overlap(one, own)))
 }
 
 /// By which of its links a pod pings such an address: a member by its link on that network, whoever is not by every link that it
@@ -96,6 +109,10 @@ mod tests {
                     kind: *kind,
                     interface: format!("net{index}"),
                     addresses: vec![],
+                    subnets: match *network {
+                        "blue" | "red" => vec!["10.1.0.0/16".parse().unwrap()],
+                        _ => vec![],
+                    },
                 })
                 .collect(),
         }
@@ -115,6 +132,17 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_on_two_networks_with_the_same_addresses_is_not_judged() {
+        let a = member("n1", &[("blue", Kind::Overlay)]);
+        let both = member("n2", &[("blue", Kind::Overlay), ("red", Kind::Overlay)]);
+        let blue = &both.attachments[0];
+        assert_eq!(expected(&a, &both, blue), Expected::Either);
+        assert_eq!(expected(&both, &a, &a.attachments[0]), Expected::Either);
+        // But nobody reaches a network that he is not on.
+        assert_eq!(expected(&a, &both, &both.attachments[1]), Expected::No);
+    }
+
+    #[test]
     fn routed_networks_are_one() {
         let a = member("n1", &[("d", Kind::Routed)]);
         let b = member("n2", &[("e", Kind::Routed)]);
@@ -126,10 +154,21 @@ mod tests {
 
     #[test]
     fn what_depends_is_not_judged() {
-        let a = member("n1", &[("x", Kind::OnNode), ("y", Kind::Shared), ("z", Kind::Other)]);
+        let a = member(
+            "n1",
+            &[("x", Kind::OnNode), ("y", Kind::Shared), ("z", Kind::Other)],
+        );
         let near = a.clone();
-        let far = member("n2", &[("x", Kind::OnNode), ("y", Kind::Shared), ("z", Kind::Other)]);
-        let judged = |from, to: &Member| to.attachments.iter().map(|on| expected(from, to, on)).collect::<Vec<_>>();
+        let far = member(
+            "n2",
+            &[("x", Kind::OnNode), ("y", Kind::Shared), ("z", Kind::Other)],
+        );
+        let judged = |from, to: &Member| {
+            to.attachments
+                .iter()
+                .map(|on| expected(from, to, on))
+                .collect::<Vec<_>>()
+        };
         use Expected::{Either, Yes};
         assert_eq!(judged(&a, &near), [Yes, Yes, Either]);
         assert_eq!(judged(&a, &far), [Either, Yes, Either]);

@@ -12,12 +12,12 @@ use plexus_api::objects::{AttachmentState, Network, NetworkSpec, PodAttachments}
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// By `namespace/name`.
-type Kinds = BTreeMap<String, Kind>;
+/// By `namespace/name`: what it does, and its subnets.
+type Known = BTreeMap<String, (Kind, Vec<IpNet>)>;
 
 /// Every pod with a sandbox that is attached to something, in order.
 pub(super) async fn members(layout: &Layout, client: Client) -> Result<Vec<Member>, LabError> {
-    let kinds = kinds(client.clone()).await?;
+    let known = networks(client.clone()).await?;
     let records: Api<DeserializeGuard<PodAttachments>> = Api::all(client);
     let records = records.list(&ListParams::default()).await;
     let records = records.map_err(LabError::api("list the pods' attachments"))?;
@@ -35,22 +35,30 @@ pub(super) async fn members(layout: &Layout, client: Client) -> Result<Vec<Membe
             pod: short(&sandbox.namespace, &sandbox.name),
             node: node.to_string(),
             netns: sandbox.netns,
-            attachments: attachments(&record, &kinds),
+            attachments: attachments(&record, &known),
         })
     });
     Ok(members.collect())
 }
 
-async fn kinds(client: Client) -> Result<Kinds, LabError> {
+async fn networks(client: Client) -> Result<Known, LabError> {
     let networks: Api<DeserializeGuard<Network>> = Api::all(client);
     let networks = networks.list(&ListParams::default()).await;
     let networks = networks.map_err(LabError::api("list networks"))?;
-    let readable = networks.items.into_iter().filter_map(|network| network.0.ok());
-    let kinds = readable.map(|network| {
-        let name = format!("{}/{}", network.namespace().unwrap_or_default(), network.name_any());
-        (name, kind(&network.spec))
+    let readable = networks
+        .items
+        .into_iter()
+        .filter_map(|network| network.0.ok());
+    let known = readable.map(|network| {
+        let name = format!(
+            "{}/{}",
+            network.namespace().unwrap_or_default(),
+            network.name_any()
+        );
+        let subnets = network.spec.subnets.values().map(|subnet| subnet.cidr);
+        (name, (kind(&network.spec), subnets.collect()))
     });
-    Ok(kinds.collect())
+    Ok(known.collect())
 }
 
 fn kind(spec: &NetworkSpec) -> Kind {
@@ -66,18 +74,23 @@ fn kind(spec: &NetworkSpec) -> Kind {
     }
 }
 
-fn attachments(record: &PodAttachments, kinds: &Kinds) -> Vec<Attachment> {
+fn attachments(record: &PodAttachments, known: &Known) -> Vec<Attachment> {
     let status = record.status.iter().flat_map(|status| &status.attachments);
     let attached = status.filter(|one| one.state == AttachmentState::Attached);
     attached
         .map(|one| {
             let network = format!("{}/{}", one.network.namespace, one.network.name);
-            let known = kinds.get(&network).copied();
             // The cluster's own default network may have no object.
-            let default = one.network.namespace.is_empty().then_some(Kind::Routed);
+            let unknown = if one.network.namespace.is_empty() {
+                Kind::Routed
+            } else {
+                Kind::Other
+            };
+            let (kind, subnets) = known.get(&network).cloned().unwrap_or((unknown, vec![]));
             let addresses = one.ips.iter().filter_map(|ip| ip.parse::<IpNet>().ok());
             Attachment {
-                kind: known.or(default).unwrap_or(Kind::Other),
+                kind,
+                subnets,
                 network: short(&one.network.namespace, &one.network.name),
                 interface: one.interface.clone(),
                 addresses: addresses.map(|net| net.addr()).collect(),
@@ -123,10 +136,16 @@ mod tests {
                 one("net2", "default", "x", "Failed")]}}))
         .unwrap();
         let kinds = Kinds::from([("a/blue".to_owned(), Kind::Overlay)]);
-        let found = attachments(&record, &kinds);
+        let found = attachments(&record, &known);
         assert_eq!(found.len(), 2);
-        assert_eq!((found[0].kind, found[0].network.as_str()), (Kind::Routed, "plexus"));
-        assert_eq!((found[1].kind, found[1].network.as_str()), (Kind::Overlay, "a/blue"));
+        assert_eq!(
+            (found[0].kind, found[0].network.as_str()),
+            (Kind::Routed, "plexus")
+        );
+        assert_eq!(
+            (found[1].kind, found[1].network.as_str()),
+            (Kind::Overlay, "a/blue")
+        );
         assert_eq!(found[1].addresses.len(), 2);
     }
 }

@@ -101,7 +101,11 @@ impl Matrix {
 
     fn list(&self) -> String {
         let wrong = self.wrong().into_iter().map(|cell| {
-            let verb = if cell.seen { "reaches" } else { "does not reach" };
+            let verb = if cell.seen {
+                "reaches"
+            } else {
+                "does not reach"
+            };
             let Cell {
                 from,
                 to,
@@ -115,7 +119,10 @@ impl Matrix {
     }
 
     fn summary(&self) -> String {
-        let judged = self.cells.iter().filter(|cell| cell.expected != Expected::Either);
+        let judged = self
+            .cells
+            .iter()
+            .filter(|cell| cell.expected != Expected::Either);
         let reached = self.cells.iter().filter(|cell| cell.seen).count();
         let wrong = self.wrong().len();
         let verdict = match wrong {

@@ -64,7 +64,9 @@ pub(super) fn measure(probes: &[Probe]) -> Result<BTreeSet<usize>, LabError> {
             for (index, probe) in probes.iter().enumerate() {
                 if !arrived(&seen, index) {
                     // No way there is an answer too.
-                    let _ = sockets.all[senders[index]].echo.send(probe.address, token(index));
+                    let _ = sockets.all[senders[index]]
+                        .echo
+                        .send(probe.address, token(index));
                 }
             }
         }
@@ -73,7 +75,9 @@ pub(super) fn measure(probes: &[Probe]) -> Result<BTreeSet<usize>, LabError> {
                 Heard::Request(number) => (number, true),
                 Heard::Reply(number) => (number, false),
             };
-            let index = number.checked_sub(first).and_then(|i| usize::try_from(i).ok());
+            let index = number
+                .checked_sub(first)
+                .and_then(|i| usize::try_from(i).ok());
             let Some(probe) = index.and_then(|index| probes.get(index)) else {
                 return;
             };

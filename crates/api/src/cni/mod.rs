@@ -7,6 +7,7 @@ mod environment;
 mod error;
 mod from;
 mod ipam;
+mod kind;
 pub(crate) mod parse;
 mod provider;
 mod request;
@@ -26,6 +27,9 @@ pub(crate) use from::provider_problems;
 pub use ipam::{
     BlockIpam, BlockSubnet, HostLocal, Ipam, PlexusIpam, Range, RouteConf, Static, StaticAddress,
 };
+#[cfg(feature = "manifest")]
+pub(crate) use kind::every_type;
+pub use kind::{NetworkConfigKind, uncommon_plugins};
 pub use parse::{MAX_CONFIG, OWN_TYPES, Remains, RemainsNetwork};
 pub(crate) use parse::{default_gw, port_mappings};
 pub use plexus_types::MacvlanMode;

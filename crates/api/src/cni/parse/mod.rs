@@ -72,6 +72,11 @@ const REFERENCE_TYPES: [&str; 15] = [
     "vrf",
 ];
 
+/// Whether a plugin is one of the reference project's.
+pub(crate) fn is_reference(name: &str) -> bool {
+    REFERENCE_TYPES.contains(&name)
+}
+
 /// What the top of every configuration may have, whatever its kind.
 pub(crate) const TOP_KEYS: [&str; 15] = [
     "cniVersion",

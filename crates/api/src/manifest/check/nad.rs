@@ -1,7 +1,7 @@
 //! A NetworkAttachmentDefinition: its configuration and Contrail's annotations.
 
 use super::pod::annotations;
-use crate::cni::{Network, nad_problems};
+use crate::cni::{Network, every_type, nad_problems};
 use crate::later;
 use crate::manifest::Level;
 use crate::manifest::finding::Findings;
@@ -68,7 +68,7 @@ fn config(text: &str, findings: &mut Findings<'_>) {
         }
         return;
     }
-    let waiting = types(&config).find_map(later::plugin_waits);
+    let waiting = every_type(&config).find_map(later::plugin_waits);
     if let Some(text) = waiting {
         return findings.add(Level::Waiting, CONFIG, text);
     }
@@ -100,16 +100,4 @@ fn executed(name: &NetworkName, config: &Map<String, Value>) -> Option<String> {
         "is done by executing {}{because}: every node needs it in its plugin directory",
         types.join(", ")
     ))
-}
-
-/// The plugin types of a configuration or a list, and of the IPAM sections.
-fn types(config: &Map<String, Value>) -> impl Iterator<Item = &str> {
-    let list = config.get("plugins").and_then(Value::as_array);
-    let list = list.into_iter().flatten().filter_map(Value::as_object);
-    let all = std::iter::once(config).chain(list);
-    all.flat_map(|plugin| {
-        let ipam = plugin.get("ipam").and_then(Value::as_object);
-        std::iter::once(plugin).chain(ipam)
-    })
-    .filter_map(|section| section.get("type")?.as_str())
 }

@@ -1,0 +1,14 @@
+//! The API server, embedded or a cluster's: which one is asked, and the few things that are asked of
+//! it. Thin: what comes back are plain objects, and everything else is done with those.
+
+mod error;
+mod fetch;
+mod find;
+mod session;
+mod write;
+
+pub use error::ClientError;
+pub use fetch::Need;
+pub use find::{Chosen, Places, choose, is_answering};
+pub use session::Session;
+pub use write::{Applied, Deleted, in_order, named, shown};

@@ -1,0 +1,97 @@
+//! A connection to an API server, for a command that does one thing and ends.
+
+use super::{Chosen, ClientError};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::Value;
+use std::future::Future;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// A client, and what its kubeconfig says.
+pub struct Session {
+    runtime: Runtime,
+    pub(super) client: Client,
+    /// Where the server is.
+    pub server: String,
+    /// The namespace of the context.
+    pub namespace: String,
+}
+
+impl Session {
+    /// Reads the credentials; asks nobody yet.
+    pub fn open(chosen: &Chosen, context: Option<&str>) -> Result<Self, ClientError> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(ClientError::Runtime)?;
+        let from = match chosen {
+            Chosen::File(path) => path.display().to_string(),
+            Chosen::Variable => "that KUBECONFIG names".to_owned(),
+            Chosen::InCluster => "of this pod's account".to_owned(),
+        };
+        let mut config = runtime.block_on(config(chosen, context, &from))?;
+        config.connect_timeout = Some(CONNECT);
+        config.read_timeout = Some(ANSWER);
+        config.write_timeout = Some(ANSWER);
+        let (server, namespace) = (
+            config.cluster_url.to_string(),
+            config.default_namespace.clone(),
+        );
+        // The client's own queue is a task of the runtime.
+        let client = {
+            let _inside = runtime.enter();
+            Client::try_from(config).map_err(|source| ClientError::Client {
+                from,
+                source: Box::new(source),
+            })?
+        };
+        Ok(Self {
+            runtime,
+            client,
+            server: server.trim_end_matches('/').to_owned(),
+            namespace,
+        })
+    }
+
+    /// Waits for something.
+    pub(super) fn wait<T>(&self, what: impl Future<Output = T>) -> T {
+        self.runtime.block_on(what)
+    }
+
+    /// What the server says of itself, and whether it answers at all.
+    pub fn version(&self) -> Result<Value, ClientError> {
+        let asked = self.wait(self.client.apiserver_version());
+        let info =
+            asked.map_err(|error| ClientError::of("ask for its version", &self.server, error))?;
+        Ok(serde_json::to_value(&info).unwrap_or_default())
+    }
+}
+
+async fn config(chosen: &Chosen, context: Option<&str>, from: &str) -> Result<Config, ClientError> {
+    let failed = |source| ClientError::Kubeconfig {
+        from: from.to_owned(),
+        source: Box::new(source),
+    };
+    let read = match chosen {
+        Chosen::InCluster => {
+            return Config::incluster().map_err(|error| ClientError::InCluster(Box::new(error)));
+        }
+        Chosen::File(path) => Kubeconfig::read_from(path).map_err(failed)?,
+        Chosen::Variable => Kubeconfig::from_env()
+            .map_err(failed)?
+            .ok_or(ClientError::Nowhere)?,
+    };
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    Config::from_custom_kubeconfig(read, &options)
+        .await
+        .map_err(failed)
+}

@@ -1,0 +1,242 @@
+//! Changes: apply, create, delete. Each says what became of it.
+
+use super::{ClientError, Session};
+use crate::world::{name, text};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::discovery::{ApiCapabilities, Scope};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Who owns the fields that are applied.
+const MANAGER: &str = "plexus";
+/// How long a kind may take to be served after its definition was applied: attempts, and the pause.
+const ATTEMPTS: usize = 50;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What became of an object that was applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applied {
+    /// It was not there.
+    Created,
+    /// It was, and is another now.
+    Configured,
+    /// It was as it should be.
+    Unchanged,
+}
+
+impl Applied {
+    /// For people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Applied::Created => "created",
+            Applied::Configured => "configured",
+            Applied::Unchanged => "unchanged",
+        }
+    }
+}
+
+/// What became of an object that was deleted.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Deleted {
+    /// It is gone.
+    Gone,
+    /// It goes when its finalizers are done; as it is now.
+    Going(Box<Value>),
+    /// It was not there.
+    Absent,
+}
+
+impl Session {
+    /// Makes an object what is written. `namespace` counts where none is written. With `patience`
+    /// a kind that is not served yet is waited for: its definition was just applied.
+    pub fn apply(
+        &self,
+        object: &Value,
+        namespace: &str,
+        force: bool,
+        dry_run: bool,
+        patience: bool,
+    ) -> Result<Applied, ClientError> {
+        let what = format!("apply {}", shown(object));
+        self.wait(async {
+            let api = self.place(object, namespace, &what, patience).await?;
+            let failed = |error| ClientError::of(&*what, &self.server, error);
+            let before = api.get_opt(name(object)).await.map_err(failed)?;
+            let mut how = PatchParams::apply(MANAGER);
+            how.force = force;
+            how.dry_run = dry_run;
+            let patched = api.patch(name(object), &how, &Patch::Apply(object)).await;
+            let after = patched.map_err(failed)?;
+            let version = |object: &DynamicObject| object.metadata.resource_version.clone();
+            Ok(match before {
+                None => Applied::Created,
+                Some(before) if version(&before) == version(&after) => Applied::Unchanged,
+                Some(_) => Applied::Configured,
+            })
+        })
+    }
+
+    /// Makes an object that must not be there.
+    pub fn create(
+        &self,
+        object: &Value,
+        namespace: &str,
+        dry_run: bool,
+    ) -> Result<Value, ClientError> {
+        let what = format!("create {}", shown(object));
+        self.wait(async {
+            let api = self.place(object, namespace, &what, false).await?;
+            let typed: DynamicObject = serde_json::from_value(object.clone()).map_err(|error| {
+                ClientError::of(&*what, &self.server, kube::Error::SerdeError(error))
+            })?;
+            let how = PostParams {
+                dry_run,
+                field_manager: Some(MANAGER.to_owned()),
+            };
+            let made = api.create(&how, &typed).await;
+            let made = made.map_err(|error| ClientError::of(&*what, &self.server, error))?;
+            Ok(serde_json::to_value(&made).unwrap_or_default())
+        })
+    }
+
+    /// Deletes an object, and waits so long for it to be gone.
+    pub fn delete(
+        &self,
+        object: &Value,
+        namespace: &str,
+        wait: Duration,
+    ) -> Result<Deleted, ClientError> {
+        let what = format!("delete {}", shown(object));
+        self.wait(async {
+            let api = self.place(object, namespace, &what, false).await?;
+            let failed = |error| ClientError::of(&*what, &self.server, error);
+            let answer = match api.delete(name(object), &DeleteParams::default()).await {
+                Ok(answer) => answer,
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Deleted::Absent),
+                Err(error) => return Err(failed(error)),
+            };
+            let Some(going) = answer.left() else {
+                return Ok(Deleted::Gone);
+            };
+            let uid = going.metadata.uid.clone();
+            let mut last = serde_json::to_value(&going).unwrap_or_default();
+            let until = tokio::time::Instant::now() + wait;
+            loop {
+                let found = api.get_opt(name(object)).await.map_err(failed)?;
+                match found.filter(|found| found.metadata.uid == uid) {
+                    None => return Ok(Deleted::Gone),
+                    Some(found) => last = serde_json::to_value(&found).unwrap_or(last),
+                }
+                if tokio::time::Instant::now() >= until {
+                    return Ok(Deleted::Going(Box::new(last)));
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        })
+    }
+
+    /// The API of an object's kind, as the server has it.
+    async fn place(
+        &self,
+        object: &Value,
+        namespace: &str,
+        what: &str,
+        patience: bool,
+    ) -> Result<Api<DynamicObject>, ClientError> {
+        let (resource, capabilities) = self.kind_of(object, what, patience).await?;
+        let written = text(object, "/metadata/namespace");
+        let namespace = if written.is_empty() {
+            namespace
+        } else {
+            written
+        };
+        Ok(match capabilities.scope {
+            Scope::Namespaced => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            Scope::Cluster => Api::all_with(self.client.clone(), &resource),
+        })
+    }
+
+    async fn kind_of(
+        &self,
+        object: &Value,
+        what: &str,
+        patience: bool,
+    ) -> Result<(ApiResource, ApiCapabilities), ClientError> {
+        let (api_version, kind) = (text(object, "/apiVersion"), text(object, "/kind"));
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let wanted = GroupVersionKind::gvk(group, version, kind);
+        let attempts = if patience { ATTEMPTS } else { 1 };
+        for attempt in 0..attempts {
+            if attempt > 0 {
+                tokio::time::sleep(PAUSE).await;
+            }
+            match kube::discovery::pinned_kind(&self.client, &wanted).await {
+                Ok(found) => return Ok(found),
+                Err(kube::Error::Discovery(_)) => {}
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                Err(error) => return Err(ClientError::of(what, &self.server, error)),
+            }
+        }
+        Err(ClientError::NoKind {
+            what: what.to_owned(),
+            kind: kind.to_owned(),
+            api_version: api_version.to_owned(),
+        })
+    }
+}
+
+/// `network.plexus.dev/blue`
+pub fn shown(object: &Value) -> String {
+    let api_version = text(object, "/apiVersion");
+    let (group, _) = api_version.split_once('/').unwrap_or_default();
+    let kind = text(object, "/kind").to_ascii_lowercase();
+    match group {
+        "" => format!("{kind}/{}", name(object)),
+        group => format!("{kind}.{group}/{}", name(object)),
+    }
+}
+
+/// Objects in the order in which they are applied: namespaces, then definitions, then the rest as
+/// written. The numbers are those of the list.
+pub fn in_order(objects: &[Value]) -> Vec<usize> {
+    let rank = |object: &Value| match text(object, "/kind") {
+        "Namespace" => 0,
+        "CustomResourceDefinition" => 1,
+        _ => 2,
+    };
+    let mut numbers: Vec<usize> = (0..objects.len()).collect();
+    numbers.sort_by_key(|number| objects.get(*number).map(rank));
+    numbers
+}
+
+/// An object that is only named: for deleting it.
+pub fn named(api_version: &str, kind: &str, name: &str) -> Value {
+    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_and_definitions_come_first() {
+        let objects = [
+            json!({"kind": "Pod"}),
+            json!({"kind": "CustomResourceDefinition"}),
+            json!({"kind": "Network"}),
+            json!({"kind": "Namespace"}),
+            json!({"kind": "Pod"}),
+        ];
+        assert_eq!(in_order(&objects), [3, 1, 0, 2, 4]);
+    }
+
+    #[test]
+    fn objects_are_called_as_kubectl_calls_them() {
+        assert_eq!(shown(&named("v1", "Pod", "a")), "pod/a");
+        assert_eq!(
+            shown(&named("plexus.dev/v1alpha1", "Network", "blue")),
+            "network.plexus.dev/blue"
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! `plexus describe`: everything about one object, with where it came from. Objects go in, lines
+//! come out.
+
+mod network;
+mod pod;
+mod routes;
+#[cfg(test)]
+mod tests;
+
+pub use network::describe_network;
+pub use pod::describe_pod;
+
+use crate::text::{Paint, Screen};
+use crate::world::{World, text};
+use serde_json::Value;
+
+/// A title, and lines of a word and what belongs to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Section {
+    title: String,
+    lines: Vec<(String, String)>,
+}
+
+impl Section {
+    fn new(title: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            lines: Vec::new(),
+        }
+    }
+
+    /// Adds a line; nothing to say is nothing said.
+    fn line(&mut self, word: &str, said: impl Into<String>) {
+        let said = said.into();
+        if !said.is_empty() {
+            self.lines.push((word.to_owned(), said));
+        }
+    }
+
+    /// Adds lines under one word.
+    fn lines(&mut self, word: &str, said: impl IntoIterator<Item = String>) {
+        for (number, said) in said.into_iter().enumerate() {
+            let word = if number == 0 { word } else { "" };
+            self.lines.push((word.to_owned(), said));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+fn render(sections: &[Section], screen: Screen) -> String {
+    let width = sections
+        .iter()
+        .flat_map(|section| &section.lines)
+        .map(|(word, _)| word.chars().count())
+        .max()
+        .unwrap_or_default();
+    let mut out = String::new();
+    for section in sections {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&screen.paint(Paint::Strong, &section.title));
+        out.push('\n');
+        for (word, said) in &section.lines {
+            let blanks = width - word.chars().count() + 2;
+            let head = format!(
+                "  {}{}",
+                screen.paint(Paint::Faint, word),
+                " ".repeat(blanks)
+            );
+            out.push_str(&screen.wrapped(&head, width + 4, said));
+        }
+    }
+    out
+}
+
+/// What was said about an object.
+fn events(world: &World, kind: &str, object: &Value) -> Section {
+    let mut section = Section::new("Events");
+    let involved = |event: &&Value| {
+        let same = |key: &str, of: &str| text(event, &format!("/involvedObject/{key}")) == of;
+        same("kind", kind)
+            && same("name", crate::world::name(object))
+            && same("namespace", crate::world::namespace(object))
+    };
+    for event in world.events.iter().filter(involved) {
+        let when = ["/lastTimestamp", "/eventTime"]
+            .into_iter()
+            .map(|pointer| text(event, pointer))
+            .find(|time| !time.is_empty())
+            .and_then(|time| crate::text::seconds_since(time, world.now))
+            .map(|seconds| format!("{} ago: ", crate::text::age(seconds)))
+            .unwrap_or_default();
+        section.line(
+            text(event, "/reason"),
+            format!("{when}{}", text(event, "/message")),
+        );
+    }
+    section
+}

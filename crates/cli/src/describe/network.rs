@@ -1,0 +1,201 @@
+//! A Network: what it is, what became of it, who has parts of it and who is on it.
+
+use super::{Section, events, render};
+use crate::ipam;
+use crate::text::{Screen, bar};
+use crate::world::{World, list, name, namespace, network_spec, network_status, number, text, uid};
+use plexus_api::objects::{From, NetworkSpec};
+use serde_json::Value;
+
+/// Describes a Network by what the world has.
+pub fn describe_network(world: &World, network: &Value, screen: Screen) -> String {
+    let mut sections = vec![head(world, network)];
+    match network_spec(network) {
+        Ok(spec) => sections.push(settings(network, &spec)),
+        Err(error) => {
+            let mut section = Section::new("Spec");
+            section.line("cannot be read", error);
+            sections.push(section);
+        }
+    }
+    sections.push(conditions(network));
+    sections.push(addresses(world, network, screen));
+    sections.push(users(world, network));
+    sections.push(events(world, "Network", network));
+    sections.retain(|section| !section.is_empty());
+    render(&sections, screen)
+}
+
+fn head(world: &World, network: &Value) -> Section {
+    let status = network_status(network);
+    let mut section = Section::new(format!("Network {}/{}", namespace(network), name(network)));
+    section.line("phase", crate::get::phase(network).text());
+    section.line(
+        "identity",
+        match text(network, "/spec/uuid") {
+            "" => uid(network),
+            uuid => format!("{uuid} (spec.uuid; the object's UID is {})", uid(network)),
+        },
+    );
+    section.line(
+        "VNI",
+        status.vni.map(|vni| vni.to_string()).unwrap_or_default(),
+    );
+    let mut owners = list(network, "/metadata/ownerReferences").iter();
+    let nad = owners.find(|owner| text(owner, "/kind") == "NetworkAttachmentDefinition");
+    section.line(
+        "made from",
+        nad.map(|nad| format!("NetworkAttachmentDefinition {}", text(nad, "/name")))
+            .unwrap_or_default(),
+    );
+    section.line("age", crate::get::age_of(network, world.now));
+    let (seen, now) = (
+        status.observed_generation,
+        number(network, "/metadata/generation"),
+    );
+    if let (Some(seen), Some(now)) = (seen, now)
+        && u64::try_from(seen).is_ok_and(|seen| seen < now)
+    {
+        let text = "the status is about an earlier spec: the controller has not looked since";
+        section.line("stale", text);
+    }
+    section
+}
+
+fn settings(network: &Value, spec: &NetworkSpec) -> Section {
+    let mut section = Section::new("Spec");
+    let written = text(network, "/spec/provider").is_empty();
+    section.line(
+        "provider",
+        match written {
+            true => format!("{} (by default)", spec.provider_name()),
+            false => spec.provider_name().to_owned(),
+        },
+    );
+    section.lines(
+        "subnet",
+        spec.subnets.iter().map(|(key, subnet)| {
+            let gateway = match subnet.gateway {
+                Some(gateway) => format!("gateway {gateway}"),
+                None => format!("gateway {} (by default)", spec.gateway_of(subnet)),
+            };
+            let exclude: Vec<String> = subnet.exclude.iter().map(ToString::to_string).collect();
+            let exclude = match exclude.is_empty() {
+                true => String::new(),
+                false => format!(", without {}", exclude.join(", ")),
+            };
+            let block = spec.block_length_of(subnet);
+            format!(
+                "{key}: {}, {gateway}, blocks of /{block}{exclude}",
+                subnet.cidr
+            )
+        }),
+    );
+    section.line(
+        "MTU",
+        spec.mtu
+            .map_or("from the underlay".to_owned(), |mtu| mtu.to_string()),
+    );
+    section.lines(
+        "route",
+        spec.routes.iter().map(|route| match route.gw {
+            Some(gw) => format!("{} via {gw}", route.dst),
+            None => route.dst.to_string(),
+        }),
+    );
+    section.line(
+        "SNAT",
+        if spec.snat {
+            "to the node's address"
+        } else {
+            ""
+        },
+    );
+    let check = if spec.source_check {
+        ""
+    } else {
+        "off: pods may send from any address"
+    };
+    section.line("source check", check);
+    if let Some(allowed) = &spec.allowed_namespaces {
+        section.line(
+            "for pods of",
+            match (allowed.from, &allowed.selector) {
+                (From::All, _) => "all namespaces".to_owned(),
+                (From::Same, _) => format!("namespace {}", namespace(network)),
+                (From::Selector, selector) => {
+                    let labels = selector.as_ref().map(|selector| &selector.match_labels);
+                    let labels = labels.into_iter().flatten();
+                    let labels: Vec<String> = labels.map(|(k, v)| format!("{k}={v}")).collect();
+                    format!("namespaces with {}", labels.join(", "))
+                }
+            },
+        );
+    }
+    if !spec.config.is_empty() {
+        section.line("config", Value::Object(spec.config.clone()).to_string());
+    }
+    section
+}
+
+fn conditions(network: &Value) -> Section {
+    let mut section = Section::new("Conditions");
+    for condition in network_status(network).conditions {
+        let said = format!(
+            "{}, {}: {}",
+            condition.status, condition.reason, condition.message
+        );
+        section.line(&condition.kind, said);
+    }
+    section
+}
+
+fn addresses(world: &World, network: &Value, screen: Screen) -> Section {
+    let mut section = Section::new("Addresses");
+    let Ok(fullness) = ipam::fullness(network, world) else {
+        return section;
+    };
+    if fullness.subnets.is_empty() {
+        return section;
+    }
+    let (used, capacity) = fullness.total();
+    section.line(
+        "in use",
+        format!("{used} of {capacity} {}", bar(used, capacity, 20, screen)),
+    );
+    section.lines(
+        "block",
+        fullness.blocks.iter().map(|block| {
+            format!(
+                "{} of node {}: {} of {}",
+                block.cidr, block.node, block.used, block.capacity
+            )
+        }),
+    );
+    section
+}
+
+fn users(world: &World, network: &Value) -> Section {
+    let mut section = Section::new("Pods");
+    let identities = [uid(network), text(network, "/spec/uuid").to_owned()];
+    for record in &world.records {
+        for one in list(record, "/status/attachments") {
+            let uuid = text(one, "/network/uuid");
+            if uuid.is_empty() || !identities.iter().any(|own| own == uuid) {
+                continue;
+            }
+            let ips: Vec<&str> = list(one, "/ips").iter().filter_map(Value::as_str).collect();
+            section.line(
+                text(one, "/interface"),
+                format!(
+                    "{}/{} on node {}: {}",
+                    namespace(record),
+                    text(record, "/spec/pod/name"),
+                    text(record, "/spec/node"),
+                    ips.join(", ")
+                ),
+            );
+        }
+    }
+    section
+}

@@ -1,0 +1,266 @@
+//! A pod: every interface, with the annotation, the network, the subnet, the block and the routes
+//! that it comes from.
+
+use super::routes::routes;
+use super::{Section, events, render};
+use crate::get::{network_of, record_of};
+use crate::text::Screen;
+use crate::world::{
+    Seen, World, blocks_of, cidr, find, list, name, namespace, network_spec, network_status,
+    number, pod_facts, settings, text, uid,
+};
+use ipnet::IpNet;
+use plexus_api::cni::{Network, Runtime};
+use plexus_core::rehearse::cluster_network;
+use plexus_core::resolve::{PodNetworks, Reference, pod_networks};
+use plexus_types::Family;
+use serde_json::Value;
+
+/// Describes a pod by what the world has.
+pub fn describe_pod(world: &World, pod: &Value, screen: Screen) -> String {
+    let node = text(pod, "/spec/nodeName");
+    let record = record_of(world, pod);
+    let mut sections = vec![head(world, pod, record)];
+    let planned = resolved(world, pod, node);
+    let attached = record.map(|record| list(record, "/status/attachments"));
+    for attachment in attached.unwrap_or_default() {
+        sections.push(interface(world, attachment, planned.as_ref(), node));
+    }
+    if record.is_none() {
+        sections.push(wanted(planned.as_ref()));
+    }
+    let events = events(world, "Pod", pod);
+    if !events.is_empty() {
+        sections.push(events);
+    }
+    render(&sections, screen)
+}
+
+fn head(world: &World, pod: &Value, record: Option<&Value>) -> Section {
+    let mut section = Section::new(format!("Pod {}/{}", namespace(pod), name(pod)));
+    section.line("phase", crate::get::phase(pod).text());
+    section.line("node", text(pod, "/spec/nodeName"));
+    section.line("age", crate::get::age_of(pod, world.now));
+    if pod.pointer("/spec/hostNetwork") == Some(&Value::Bool(true)) {
+        section.line(
+            "hostNetwork",
+            "true: it has the node's interfaces, and no others",
+        );
+    }
+    for key in plexus_api::pod::ANNOTATIONS {
+        let annotations = pod.pointer("/metadata/annotations");
+        let value = annotations.and_then(|all| all.get(key)?.as_str());
+        let value = value.map(|value| value.split_whitespace().collect::<Vec<_>>().join(" "));
+        section.line(
+            "asks",
+            value.map(|v| format!("{key}: {v}")).unwrap_or_default(),
+        );
+    }
+    match record {
+        Some(record) => {
+            section.line("record", format!("PodAttachments {}", name(record)));
+            section.line("sandbox", text(record, "/status/sandbox"));
+        }
+        None => section.line(
+            "record",
+            "none: nothing is attached, or nothing was said; plexus explain pod tells why",
+        ),
+    }
+    section
+}
+
+/// What the pod's annotations mean now, after the cluster-wide default network.
+fn resolved(world: &World, pod: &Value, node: &str) -> Option<PodNetworks> {
+    let own = world.nodes.iter().find(|one| name(one) == node);
+    let cidrs = own.map(|node| list(node, "/spec/podCIDRs"));
+    let cidrs = cidrs.unwrap_or_default().iter();
+    let cidrs: Vec<IpNet> = cidrs
+        .filter_map(|cidr| cidr.as_str()?.parse().ok())
+        .collect();
+    let first = cluster_network(&cidrs, &[]).ok()?;
+    let seen = Seen::from(world, node);
+    let facts = pod_facts(pod);
+    pod_networks(
+        &facts,
+        first,
+        &Runtime::default(),
+        &settings(Vec::new()),
+        &seen,
+    )
+    .ok()
+}
+
+fn interface(
+    world: &World,
+    attachment: &Value,
+    planned: Option<&PodNetworks>,
+    node: &str,
+) -> Section {
+    let ifname = text(attachment, "/interface");
+    let state = text(attachment, "/state");
+    let mut section = Section::new(format!("{ifname}: {state}"));
+    section.line("why", text(attachment, "/message"));
+    let index = number(attachment, "/index").unwrap_or_default();
+    let total = number(attachment, "/total").unwrap_or_default();
+    let at = usize::try_from(index).unwrap_or(usize::MAX);
+    let reference = planned.and_then(|all| all.references.get(at));
+    let network = planned.and_then(|all| all.body.networks().get(at));
+    section.line("asked for by", source(reference, index, total));
+    section.line("network", described_network(world, attachment, index));
+    section.line("provider", provider(world, attachment, network));
+    section.line("MAC", text(attachment, "/mac"));
+    let ips = nets(attachment);
+    section.lines(
+        "address",
+        ips.iter().map(|ip| address(world, attachment, ip, node)),
+    );
+    section.line("gateways", joined(attachment, "/gateways"));
+    section.line("default route", joined(attachment, "/defaultRoute"));
+    if let Some(network) = network {
+        let defaults = families(attachment);
+        section.lines("route", routes(network, at, ifname, &ips, &defaults));
+    }
+    section.line("id", text(attachment, "/id"));
+    section
+}
+
+fn source(reference: Option<&Reference>, index: u64, total: u64) -> String {
+    let place = format!("number {index} of {total}");
+    match reference.map(|reference| reference.source.as_str()) {
+        _ if index == 0 => format!("every pod (the cluster-wide default network, {place})"),
+        Some(source) if !source.is_empty() => format!("annotation {source} ({place})"),
+        _ => format!("{place}; the pod's annotations no longer say where"),
+    }
+}
+
+fn described_network(world: &World, attachment: &Value, index: u64) -> String {
+    let (in_namespace, named) = (
+        text(attachment, "/network/namespace"),
+        text(attachment, "/network/name"),
+    );
+    let shown = network_of(attachment);
+    let kind = match () {
+        () if in_namespace.is_empty() && index == 0 => return shown,
+        () if find(&world.nads, in_namespace, named).is_some() => "NetworkAttachmentDefinition ",
+        () if find(&world.networks, in_namespace, named).is_some() => "Network ",
+        () => "",
+    };
+    match text(attachment, "/network/uuid") {
+        "" => format!("{kind}{shown}"),
+        uuid => format!("{kind}{shown}, identity {uuid}"),
+    }
+}
+
+/// The Network object that an attachment is on, by its identity.
+fn object<'w>(world: &'w World, attachment: &Value) -> Option<&'w Value> {
+    let uuid = text(attachment, "/network/uuid");
+    let is_it = |network: &&Value| {
+        !uuid.is_empty() && (uid(network) == uuid || text(network, "/spec/uuid") == uuid)
+    };
+    world.networks.iter().find(is_it)
+}
+
+fn provider(world: &World, attachment: &Value, network: Option<&Network>) -> String {
+    if let Some(object) = object(world, attachment) {
+        let name = match text(object, "/spec/provider") {
+            "" => "overlay",
+            provider => provider,
+        };
+        return match network_status(object).vni {
+            Some(vni) => format!("{name}, VNI {vni}"),
+            None => name.to_owned(),
+        };
+    }
+    match network.map(|network| &network.how) {
+        Some(plexus_api::cni::How::Native(native)) => {
+            let ipam = native.ipam.as_ref().map(|ipam| ipam.name());
+            let ipam = ipam.map(|ipam| format!(", addresses by {ipam}"));
+            format!("{}{}", native.provider.name(), ipam.unwrap_or_default())
+        }
+        Some(plexus_api::cni::How::Delegate(chain)) => {
+            let types = chain.plugins.iter().filter_map(|p| p.get("type")?.as_str());
+            format!("executed: {}", types.collect::<Vec<_>>().join(", "))
+        }
+        None => String::new(),
+    }
+}
+
+/// An address, with the subnet and the block that it is from.
+fn address(world: &World, attachment: &Value, ip: &IpNet, node: &str) -> String {
+    let Some(object) = object(world, attachment) else {
+        return match pod_cidr(world, node, ip) {
+            Some(cidr) => format!("{ip}, from podCIDR {cidr} of node {node}"),
+            None => ip.to_string(),
+        };
+    };
+    let subnets = network_spec(object)
+        .map(|spec| spec.subnets)
+        .unwrap_or_default();
+    let subnet = subnets
+        .iter()
+        .find(|(_, subnet)| subnet.cidr.contains(&ip.addr()));
+    let subnet = subnet.map(|(key, subnet)| format!(", subnet {key} ({})", subnet.cidr));
+    let block = blocks_of(world, &uid(object))
+        .filter_map(|block| Some((cidr(block)?, block)))
+        .filter(|(cidr, _)| cidr.contains(&ip.addr()))
+        .max_by_key(|(cidr, _)| cidr.prefix_len());
+    let block =
+        block.map(|(cidr, block)| format!(", block {cidr} of node {}", text(block, "/spec/node")));
+    format!(
+        "{ip}{}{}",
+        subnet.unwrap_or_default(),
+        block.unwrap_or_default()
+    )
+}
+
+fn pod_cidr(world: &World, node: &str, ip: &IpNet) -> Option<IpNet> {
+    let node = world.nodes.iter().find(|one| name(one) == node)?;
+    let cidrs = list(node, "/spec/podCIDRs").iter();
+    let mut cidrs = cidrs.filter_map(|cidr| cidr.as_str()?.parse::<IpNet>().ok());
+    cidrs.find(|cidr| cidr.contains(&ip.addr()))
+}
+
+/// What the pod would get, where nothing is recorded.
+fn wanted(planned: Option<&PodNetworks>) -> Section {
+    let mut section = Section::new("Not attached yet");
+    match planned {
+        None => section.line(
+            "would get",
+            "nothing: plexus explain pod tells what is missing",
+        ),
+        Some(all) => {
+            for (network, reference) in all.body.networks().iter().zip(&all.references) {
+                let ifname = match &network.interface {
+                    Some(ifname) => ifname.to_string(),
+                    None => "eth0".to_owned(),
+                };
+                let origin = match reference.source.as_str() {
+                    "" => "the cluster-wide default network".to_owned(),
+                    source => format!("{}/{}, by {source}", reference.namespace, reference.name),
+                };
+                section.line("would get", format!("{ifname}: {origin}"));
+            }
+        }
+    }
+    section
+}
+
+fn nets(attachment: &Value) -> Vec<IpNet> {
+    let ips = list(attachment, "/ips").iter();
+    ips.filter_map(|ip| ip.as_str()?.parse().ok()).collect()
+}
+
+fn families(attachment: &Value) -> Vec<Family> {
+    let all = list(attachment, "/defaultRoute").iter();
+    all.filter_map(|family| match family.as_str()? {
+        "ipv4" => Some(Family::V4),
+        "ipv6" => Some(Family::V6),
+        _ => None,
+    })
+    .collect()
+}
+
+fn joined(attachment: &Value, pointer: &str) -> String {
+    let items = list(attachment, pointer).iter().filter_map(Value::as_str);
+    items.collect::<Vec<_>>().join(", ")
+}

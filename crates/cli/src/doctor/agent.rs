@@ -1,0 +1,134 @@
+//! The agent: its socket, whether it answers, whether it is ready, and what was queued for it.
+
+use super::Check;
+use crate::agent as ask;
+use serde_json::Value;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// What could be learnt of the agent.
+#[derive(Debug)]
+pub(super) struct Agent {
+    socket: Socket,
+    /// Status and text of `/readyz`.
+    ready: Option<io::Result<(u16, String)>>,
+    /// What it knows; none if it does not answer.
+    pub(super) attachments: Option<Vec<Value>>,
+    /// DELs that wait for it.
+    queued: usize,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Absent,
+    Unreadable(io::Error),
+    SomethingElse,
+    There(u32),
+}
+
+/// Looks at the socket, and asks.
+pub(super) fn look(path: &Path) -> Agent {
+    let socket = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Socket::Absent,
+        Err(error) => Socket::Unreadable(error),
+        Ok(found) if !found.file_type().is_socket() => Socket::SomethingElse,
+        Ok(found) => Socket::There(found.mode() & 0o777),
+    };
+    let there = matches!(socket, Socket::There(_));
+    let ready = there.then(|| ask::get(path, "/readyz"));
+    let answers = matches!(ready, Some(Ok(_)));
+    let attachments = answers.then(|| ask::attachments(path).ok()).flatten();
+    let queued = fs::read_dir(queue(path)).into_iter().flatten().count();
+    Agent {
+        socket,
+        ready,
+        attachments,
+        queued,
+    }
+}
+
+fn queue(socket: &Path) -> PathBuf {
+    let mut name = socket.as_os_str().to_owned();
+    name.push(".queue");
+    name.into()
+}
+
+pub(super) fn judge(agent: &Agent, path: &Path) -> Vec<Check> {
+    let shown = path.display();
+    let mut checks = Vec::new();
+    let start = "start the agent: systemctl start plexus-agent, plexus agent, or plexus up; else say \
+                 where its socket is with --socket";
+    match &agent.socket {
+        Socket::Absent => {
+            let found = format!("{shown} is not there: no agent runs");
+            checks.push(Check::fail("agent.socket", found, start));
+        }
+        Socket::Unreadable(error) => {
+            let found = format!("cannot look at {shown}: {error}");
+            checks.push(Check::fail("agent.socket", found, "run as root"));
+        }
+        Socket::SomethingElse => checks.push(Check::fail(
+            "agent.socket",
+            format!("{shown} is not a socket"),
+            "move it away and start the agent",
+        )),
+        Socket::There(mode) if mode & 0o077 != 0 => checks.push(Check::warn(
+            "agent.socket",
+            format!("{shown} is open to others than root (mode {mode:o})"),
+            "chmod 600; the agent makes it so when it starts",
+        )),
+        Socket::There(_) => checks.push(Check::pass("agent.socket", format!("{shown} is there"))),
+    }
+    checks.extend(agent.ready.as_ref().map(|ready| readiness(ready, path)));
+    if let Some(Ok((_, text))) = &agent.ready {
+        let warnings = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("warning: "));
+        checks.extend(
+            warnings.map(|said| Check::warn("agent.warning", said, "rename or remove that file")),
+        );
+    }
+    let answers = matches!(agent.ready, Some(Ok(_)));
+    checks.push(match (agent.queued, answers) {
+        (0, _) => Check::pass("agent.queue", "no DEL waits"),
+        (count, true) => Check::warn(
+            "agent.queue",
+            format!("{count} queued DELs wait although the agent answers"),
+            "it tries them again; its log says why they fail",
+        ),
+        (count, false) => Check::warn(
+            "agent.queue",
+            format!("{count} DELs wait for the agent"),
+            "they are done when it starts: start it",
+        ),
+    });
+    checks
+}
+
+fn readiness(ready: &io::Result<(u16, String)>, path: &Path) -> Check {
+    let name = "agent.ready";
+    let shown = path.display();
+    match ready {
+        Ok((200, _)) => Check::pass(name, "the agent is ready"),
+        Ok((_, text)) => {
+            let why = text.lines().next().unwrap_or("it does not say why");
+            Check::fail(
+                name,
+                why,
+                "see the agent's log: journalctl -u plexus-agent, kubectl logs",
+            )
+        }
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Check::fail(
+            name,
+            format!("nobody listens on {shown}: an agent has died"),
+            "start it again; pods keep their interfaces meanwhile",
+        ),
+        Err(error) => Check::fail(
+            name,
+            format!("the agent on {shown} does not answer: {error}"),
+            "see its log; if it hangs, restart it: pods keep their interfaces",
+        ),
+    }
+}

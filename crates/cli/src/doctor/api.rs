@@ -1,0 +1,95 @@
+//! The API server, by what could be learnt of it.
+
+use super::Check;
+use crate::text::{age, seconds_since};
+use crate::world::{World, text};
+
+/// How old the controller's lease may be.
+const LEASE: i64 = 60;
+
+/// What was learnt of an API server.
+#[derive(Debug, Clone)]
+pub struct ApiFacts {
+    /// Where it is.
+    pub server: String,
+    /// Its version; or why it did not answer.
+    pub version: Result<String, String>,
+    /// Networks, nodes, leases and blocks, if it answered.
+    pub world: World,
+    /// This node's name, if it is known.
+    pub node: Option<String>,
+}
+
+pub(super) fn judge(api: Option<&ApiFacts>) -> Vec<Check> {
+    let Some(facts) = api else {
+        return vec![Check::pass(
+            "api.server",
+            "none is known: the node serves inline configurations only",
+        )];
+    };
+    let server = &facts.server;
+    let version = match &facts.version {
+        Ok(version) => version,
+        Err(why) => {
+            return vec![Check::fail(
+                "api.server",
+                format!("{server} does not answer: {why}"),
+                "is it running, and reachable from here? Pods that run keep their interfaces",
+            )];
+        }
+    };
+    let mut checks = vec![Check::pass(
+        "api.server",
+        format!("{server} answers ({version})"),
+    )];
+    checks.push(match facts.world.unknown.get("networks") {
+        None => Check::pass("api.definitions", "it knows Networks"),
+        Some(why) => Check::fail(
+            "api.definitions",
+            why.as_str(),
+            "kubectl apply -f deploy/install.yaml; the controller makes the definitions",
+        ),
+    });
+    checks.push(controller(&facts.world));
+    if let Some(node) = &facts.node {
+        let known = facts
+            .world
+            .nodes
+            .iter()
+            .any(|one| crate::world::name(one) == node);
+        checks.push(match known {
+            true => Check::pass("api.node", format!("there is a Node {node}")),
+            false => Check::fail(
+                "api.node",
+                format!("there is no Node {node}: this node can own no blocks"),
+                "is --node (PLEXUS_NODE) the name that the kubelet registered?",
+            ),
+        });
+    }
+    checks
+}
+
+fn controller(world: &World) -> Check {
+    let name = "api.controller";
+    let renewed = world
+        .leases
+        .iter()
+        .filter_map(|lease| seconds_since(text(lease, "/spec/renewTime"), world.now))
+        .min();
+    let next = "start it, or see its log: networks get no phase, and blocks of nodes that are gone \
+                do not return";
+    match renewed {
+        _ if world.unknown.contains_key("leases") => Check::warn(
+            name,
+            "whether a controller runs cannot be seen from here",
+            "use credentials that may read Leases",
+        ),
+        None => Check::fail(name, "no controller has ever run", next),
+        Some(seconds) if seconds > LEASE => Check::fail(
+            name,
+            format!("the controller was last seen {} ago", age(seconds)),
+            next,
+        ),
+        Some(_) => Check::pass(name, "a controller runs"),
+    }
+}

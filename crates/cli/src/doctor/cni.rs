@@ -1,0 +1,189 @@
+//! The runtime's directories: our plugin, the plugins that configurations name, and which
+//! configuration the runtime uses.
+
+use super::{Check, Machine};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// The plugin.
+const SHIM: &str = "plexus-cni";
+/// The configuration that makes a CRI runtime call us for every pod.
+const CONFLIST: &str = "00-plexus.conflist";
+/// What every version of the plugin has in it, and no other.
+const MARK: &[u8] = b"PLEXUS_AGENT_SOCKET";
+/// The endings that runtimes read.
+const ENDINGS: [&str; 3] = ["conflist", "conf", "json"];
+/// More than any configuration has.
+const MOST: u64 = 1 << 20;
+
+pub(super) fn check(machine: &Machine) -> Vec<Check> {
+    let mut checks = vec![shim(&machine.cni_bin_dir)];
+    checks.extend(socket_file(machine));
+    checks.extend(configurations(machine));
+    checks
+}
+
+fn shim(directory: &Path) -> Check {
+    let name = "cni.plugin";
+    let path = directory.join(SHIM);
+    let shown = path.display();
+    let install =
+        "install it: plexus up does, so does the agent with --shim-source; or copy it there";
+    let Ok(found) = fs::metadata(&path) else {
+        return Check::fail(
+            name,
+            format!("{shown} is not there: no runtime can call Plexus"),
+            install,
+        );
+    };
+    if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
+        return Check::fail(name, format!("{shown} cannot be executed"), "chmod 755");
+    }
+    let ours = fs::read(&path).is_ok_and(|bytes| bytes.windows(MARK.len()).any(|w| w == MARK));
+    match ours {
+        true => Check::pass(name, format!("{shown} is there")),
+        false => Check::fail(name, format!("{shown} is some other program"), install),
+    }
+}
+
+/// The file beside the plugin that says where the socket is.
+fn socket_file(machine: &Machine) -> Option<Check> {
+    let name = "cni.socket";
+    let path = machine.cni_bin_dir.join("plexus-cni.socket");
+    let text = fs::read_to_string(&path).ok()?;
+    let said = Path::new(text.trim());
+    Some(match said == machine.socket {
+        true => Check::pass(name, format!("{} names this agent", path.display())),
+        false => Check::warn(
+            name,
+            format!(
+                "{} names {}, and not {}",
+                path.display(),
+                said.display(),
+                machine.socket.display()
+            ),
+            "plugins call the agent that it names: correct it, or look at that one with --socket",
+        ),
+    })
+}
+
+fn configurations(machine: &Machine) -> Vec<Check> {
+    let directory = &machine.cni_conf_dir;
+    let shown = directory.display();
+    let mut files = BTreeMap::new();
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) => {
+            return vec![Check::warn(
+                "cni.configuration",
+                format!("cannot read {shown}: {error}"),
+                "a runtime without it calls nobody: name it with --cni-conf-dir",
+            )];
+        }
+    };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        let Some(file) = path.file_name().and_then(|file| file.to_str()) else {
+            continue;
+        };
+        if ending.is_some_and(|ending| ENDINGS.contains(&ending)) && path.is_file() {
+            files.insert(file.to_owned(), read(&path));
+        }
+    }
+    let mut checks = vec![first(&files, &shown.to_string())];
+    for (file, config) in &files {
+        checks.extend(judge(file, config, machine));
+    }
+    checks
+}
+
+fn read(path: &Path) -> Result<Value, String> {
+    let size = fs::metadata(path)
+        .map(|found| found.len())
+        .unwrap_or_default();
+    if size > MOST {
+        return Err(format!("has {size} bytes"));
+    }
+    let text = fs::read(path).map_err(|error| error.to_string())?;
+    serde_json::from_slice(&text).map_err(|error| format!("is not JSON: {error}"))
+}
+
+/// Which file a CRI runtime uses: the first.
+fn first(files: &BTreeMap<String, Result<Value, String>>, directory: &str) -> Check {
+    let name = "cni.first";
+    let next = "rename or remove it, if Plexus should give pods their interfaces";
+    match files.keys().next().map(String::as_str) {
+        None => Check::warn(
+            name,
+            format!("{directory} has no configuration: no runtime calls anyone"),
+            "the agent writes one when it is ready (--cluster-network), plexus up too; or write one",
+        ),
+        Some(CONFLIST) => Check::pass(name, format!("a CRI runtime uses {CONFLIST}")),
+        Some(file) if files.contains_key(CONFLIST) => Check::fail(
+            name,
+            format!(
+                "a CRI runtime uses {file}, which sorts before {CONFLIST}: pods get nothing from Plexus"
+            ),
+            next,
+        ),
+        Some(file) => Check::warn(
+            name,
+            format!("a CRI runtime uses {file}; there is no {CONFLIST}"),
+            "right if another CNI calls Plexus (Multus), or with Podman; else the agent is not ready",
+        ),
+    }
+}
+
+/// Whether a configuration can be read, and the plugins that it names are there.
+fn judge(file: &str, config: &Result<Value, String>, machine: &Machine) -> Option<Check> {
+    let name = "cni.configuration";
+    let config = match config {
+        Ok(config) => config,
+        Err(why) => {
+            let next = "correct or remove it: some runtimes then use no configuration at all";
+            return Some(Check::fail(name, format!("{file} {why}"), next));
+        }
+    };
+    let list = config.get("plugins").and_then(Value::as_array);
+    let plugins: Vec<&Value> = match list {
+        Some(list) => list.iter().collect(),
+        None => vec![config],
+    };
+    let sections = plugins
+        .into_iter()
+        .flat_map(|plugin| [Some(plugin), plugin.get("ipam")]);
+    let named = sections
+        .flatten()
+        .filter_map(|section| section.get("type")?.as_str());
+    let dirs = [
+        Some(&machine.cni_bin_dir),
+        machine.delegate_bin_dir.as_ref(),
+    ];
+    let missing = |name: &&str| {
+        let native = matches!(*name, "plexus");
+        let mut dirs = dirs.iter().flatten();
+        !native && !dirs.any(|dir| dir.join(name).is_file())
+    };
+    let ours = |name: &str| name == SHIM;
+    let mut missing: Vec<&str> = named.filter(missing).collect();
+    missing.sort_unstable();
+    missing.dedup();
+    // Of our own configurations the agent does host-local and static itself.
+    let own = config.to_string().contains(SHIM);
+    missing.retain(|name| !(own && ["host-local", "static"].contains(name)) || ours(name));
+    if missing.is_empty() {
+        return None;
+    }
+    Some(Check::warn(
+        name,
+        format!(
+            "{file} names plugins that are not in {}: {}",
+            machine.cni_bin_dir.display(),
+            missing.join(", ")
+        ),
+        "install them; pods of that configuration do not start",
+    ))
+}

@@ -1,0 +1,56 @@
+//! What this kernel can do, tried for real in a namespace that is thrown away.
+
+use super::{Check, Verdict};
+use plexus_kernel::{Feature, probe};
+
+pub(super) fn check() -> Vec<Check> {
+    let features = probe();
+    judge(features.iter())
+}
+
+/// Each feature, with the reason if it is missing.
+pub(super) fn judge<'a>(features: impl Iterator<Item = (Feature, Option<&'a str>)>) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut there = Vec::new();
+    for (feature, missing) in features {
+        let Some(why) = missing else {
+            there.push(feature.name());
+            continue;
+        };
+        let (verdict, needed) = needed_by(feature);
+        let name = format!("kernel.{}", feature.name().replace(' ', "-"));
+        let found = format!("{why}; {needed}");
+        let next = match feature {
+            Feature::NetnsCookie => "use a kernel of 5.14 or later".to_owned(),
+            Feature::RouterNetns => {
+                "run on the host, or in a privileged container with /run shared".to_owned()
+            }
+            Feature::Masquerade => "modprobe nf_tables nft_chain_nat nft_masq".to_owned(),
+            link => format!("modprobe {}; else use a kernel that has it", link.name()),
+        };
+        checks.push(Check::of(verdict, &name, found, next));
+    }
+    if !there.is_empty() {
+        checks.push(Check::pass("kernel", format!("has {}", there.join(", "))));
+    }
+    checks
+}
+
+fn needed_by(feature: Feature) -> (Verdict, &'static str) {
+    match feature {
+        Feature::Veth => (Verdict::Fail, "every network but macvlan needs it"),
+        Feature::NetnsCookie => (Verdict::Fail, "namespaces are told apart by it"),
+        Feature::Bridge => (Verdict::Warn, "networks of provider bridge are refused"),
+        Feature::Macvlan => (Verdict::Warn, "networks of provider macvlan are refused"),
+        Feature::Ipvlan => (Verdict::Warn, "the plugin ipvlan cannot work"),
+        Feature::Vlan => (Verdict::Warn, "the plugin vlan cannot work"),
+        Feature::Vxlan => (Verdict::Warn, "overlay networks are refused"),
+        Feature::RouterNetns => (Verdict::Warn, "overlay networks are refused"),
+        Feature::Vrf => (
+            Verdict::Warn,
+            "the plugin vrf cannot work; Plexus does without",
+        ),
+        Feature::Dummy => (Verdict::Warn, "the plugin dummy cannot work"),
+        Feature::Masquerade => (Verdict::Warn, "networks with SNAT or ipMasq are refused"),
+    }
+}

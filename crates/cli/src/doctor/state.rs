@@ -1,0 +1,105 @@
+//! The agent's state directory: there, writable, with room, and with a journal that is one.
+
+use super::Check;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+/// Less room than this and writes will soon fail.
+const LEAST: u64 = 64 << 20;
+/// What every SQLite file begins with.
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+pub(super) fn check(directory: &Path) -> Vec<Check> {
+    let shown = directory.display();
+    match fs::metadata(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return vec![Check::warn(
+                "state.directory",
+                format!("{shown} is not there: no agent has run here"),
+                "start one: plexus agent, or plexus up",
+            )];
+        }
+        Err(error) => {
+            return vec![Check::fail(
+                "state.directory",
+                format!("cannot look at {shown}: {error}"),
+                "run as root; is its disk mounted?",
+            )];
+        }
+        Ok(found) if !found.is_dir() => {
+            return vec![Check::fail(
+                "state.directory",
+                format!("{shown} is not a directory"),
+                "move it away, or name another with --state-dir",
+            )];
+        }
+        Ok(_) => {}
+    }
+    let found = rustix::fs::access(directory, rustix::fs::Access::WRITE_OK);
+    let mut checks = vec![writable(directory, found)];
+    if let Ok(found) = rustix::fs::statvfs(directory) {
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        checks.push(room(directory, free));
+    }
+    checks.push(journal(&directory.join("journal.db")));
+    checks
+}
+
+/// Whether its file system takes writes: as root the mode says nothing.
+pub(super) fn writable(directory: &Path, found: rustix::io::Result<()>) -> Check {
+    let name = "state.directory";
+    let shown = directory.display();
+    match found {
+        Ok(()) => Check::pass(name, format!("{shown} can be written")),
+        Err(error) => Check::fail(
+            name,
+            format!("{shown} cannot be written: {error}"),
+            "no pod can be attached without a journal: mount it writable",
+        ),
+    }
+}
+
+pub(super) fn room(directory: &Path, free: u64) -> Check {
+    let name = "state.room";
+    let (shown, mib) = (directory.display(), free >> 20);
+    match free {
+        0 => Check::fail(
+            name,
+            format!("the disk of {shown} is full"),
+            "free some: no pod can be attached, removing still works",
+        ),
+        free if free < LEAST => Check::warn(
+            name,
+            format!("the disk of {shown} has {mib} MiB left"),
+            "free some before it is full: then no pod can be attached",
+        ),
+        _ => Check::pass(name, format!("{mib} MiB left")),
+    }
+}
+
+/// Whether the journal is a database at all; the agent says more when it opens it.
+pub(super) fn journal(path: &Path) -> Check {
+    let name = "state.journal";
+    let shown = path.display();
+    let next = "move journal.db* away and start the agent: interfaces with our mark are adopted";
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Check::warn(
+                name,
+                format!("{shown} is not there: no agent has run here"),
+                "start one: plexus agent, or plexus up",
+            );
+        }
+        Err(error) => {
+            return Check::fail(name, format!("cannot read {shown}: {error}"), "run as root");
+        }
+    };
+    let mut start = [0; 16];
+    match file.read_exact(&mut start) {
+        Ok(()) if start == *MAGIC => Check::pass(name, format!("{shown} is there")),
+        Ok(()) => Check::fail(name, format!("{shown} is damaged: it is no database"), next),
+        Err(_) => Check::fail(name, format!("{shown} is damaged: it is cut off"), next),
+    }
+}

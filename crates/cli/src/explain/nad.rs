@@ -1,0 +1,115 @@
+//! Why a NetworkAttachmentDefinition does what it does.
+
+use super::{Answer, Because, Explanation, cluster, reference};
+use crate::world::{World, name, namespace, text, texts};
+use plexus_api::cni::{How, NetworkConfigKind, uncommon_plugins};
+use plexus_core::wish::{self, Wish};
+use serde_json::Value;
+
+/// Explains a NAD by what the world has; one that stands for a Network, together with that.
+pub fn explain_nad(world: &World, nad: &Value) -> Explanation {
+    let subject = format!(
+        "NetworkAttachmentDefinition {}/{}",
+        namespace(nad),
+        name(nad)
+    );
+    let config = nad.pointer("/spec/config").and_then(Value::as_str);
+    let mut all = vec![match config.map(NetworkConfigKind::of) {
+        None | Some(NetworkConfigKind::Named(_)) => stands_for(world, nad, config),
+        Some(kind) => done_by(kind),
+    }];
+    for event in cluster::warnings(world, nad).into_iter().take(3) {
+        let why = format!(
+            "{}{}",
+            text(event, "/message"),
+            cluster::ago(event, world.now)
+        );
+        let about = format!("event {}", text(event, "/reason"));
+        all.push(Answer::waits(Because::Event, about, why, ""));
+    }
+    Explanation::new(subject, all)
+}
+
+/// Explains an object of a kind that later versions serve.
+pub fn explain_later(object: &Value) -> Explanation {
+    let subject = plexus_api::manifest::describe_kind(object);
+    let answer = match plexus_api::later::waits(object) {
+        Some(text) => Answer::waits(Because::Later, "", text, ""),
+        None => Answer::good(
+            Because::Later,
+            "",
+            "it asks nothing of Plexus: it is for another driver",
+        ),
+    };
+    Explanation::new(subject, vec![answer])
+}
+
+fn done_by(kind: NetworkConfigKind) -> Answer {
+    let correct = "correct it; plexus validate shows the line";
+    match kind {
+        NetworkConfigKind::Unreadable(why) => {
+            Answer::wrong(Because::NadUnreadable, "", why, correct)
+        }
+        NetworkConfigKind::Invalid(_, why) => Answer::wrong(Because::NadInvalid, "", why, correct),
+        NetworkConfigKind::Waits(_, text) => Answer::waits(Because::Later, "", text, ""),
+        NetworkConfigKind::Named(_) => Answer::good(Because::NadUsable, "", "names a Network"),
+        NetworkConfigKind::Network(plugins, network) => match network.how {
+            How::Native(native) => {
+                let why = format!("done natively, as provider {}", native.provider.name());
+                Answer::good(Because::NadUsable, format!("type {plugins}"), why)
+            }
+            How::Delegate(chain) => {
+                let because = match &chain.because {
+                    Some(key) => format!(" (because of its key {key:?})"),
+                    None => String::new(),
+                };
+                let why = format!("done by executing {plugins}{because}");
+                match uncommon_plugins(&chain).as_slice() {
+                    [] => Answer::good(Because::NadUsable, "", why),
+                    plugins => Answer::waits(
+                        Because::UnknownPlugin,
+                        "",
+                        why,
+                        format!(
+                            "every node needs {} in its plugin directory",
+                            plugins.join(", ")
+                        ),
+                    ),
+                }
+            }
+        },
+    }
+}
+
+fn stands_for(world: &World, nad: &Value, config: Option<&str>) -> Answer {
+    if let Some(network) = reference::of_its_name(world, nad) {
+        let about = format!("Network {}/{}", namespace(network), name(network));
+        let state = super::explain_network(world, network);
+        let worst = state.answers.into_iter().next();
+        return match worst {
+            Some(answer) => Answer { about, ..answer },
+            None => Answer::good(Because::NadUsable, about, "stands for it"),
+        };
+    }
+    let reading = wish::read(&texts(nad, "/metadata/annotations"), Ok(config));
+    match reading.wish {
+        Wish::Unclear(why) => Answer::wrong(
+            Because::NadInvalid,
+            "",
+            why,
+            "correct it; plexus validate shows the line",
+        ),
+        Wish::Network(_) => Answer::waits(
+            Because::NadWithoutNetwork,
+            "",
+            "the controller makes a Network of its name from it, and has not yet",
+            cluster::controller(world),
+        ),
+        Wish::Nothing => Answer::wrong(
+            Because::NadWithoutNetwork,
+            "",
+            "it stands for a Network, and that is not there",
+            "create the Network of its name, or give it opencontrail.org/cidr or a configuration",
+        ),
+    }
+}

@@ -1,0 +1,219 @@
+//! Why a Network is as it is.
+
+use super::{Answer, Because, Explanation, cluster, reference};
+use crate::ipam;
+use crate::world::{World, condition, name, namespace, network_spec, network_status, text, uid};
+use plexus_api::objects::Phase;
+use serde_json::Value;
+
+/// Pods that are named; the others are counted.
+const NAMED: usize = 10;
+
+/// Explains a Network by what the world has.
+pub fn explain_network(world: &World, network: &Value) -> Explanation {
+    let subject = format!("Network {}/{}", namespace(network), name(network));
+    let mut all = Vec::new();
+    all.push(phase(world, network));
+    all.extend(spec(network));
+    all.extend(nad(network));
+    all.extend(conflict(network));
+    if !world.unknown.contains_key("blocks") {
+        all.extend(addresses(world, network));
+    }
+    for event in cluster::warnings(world, network).into_iter().take(3) {
+        let why = format!(
+            "{}{}",
+            text(event, "/message"),
+            cluster::ago(event, world.now)
+        );
+        let about = format!("event {}", text(event, "/reason"));
+        all.push(Answer::waits(Because::Event, about, why, ""));
+    }
+    Explanation::new(subject, all)
+}
+
+fn phase(world: &World, network: &Value) -> Answer {
+    let status = network_status(network);
+    let ready = condition(network, "Ready");
+    let message = ready.map_or("", |ready| text(ready, "/message"));
+    if network.pointer("/metadata/deletionTimestamp").is_some() {
+        let in_use = condition(network, "InUse").filter(|c| text(c, "/status") == "True");
+        let (why, next) = match in_use {
+            Some(in_use) => (
+                format!("deleted, but still in use: {}", text(in_use, "/message")),
+                "delete those pods; then it goes by itself",
+            ),
+            None => (
+                "deleted; it goes when the controller has seen that nobody uses it".to_owned(),
+                "",
+            ),
+        };
+        let next = match next {
+            "" => cluster::controller(world),
+            next => next.to_owned(),
+        };
+        return Answer::waits(Because::NetworkTerminating, "phase Terminating", why, next);
+    }
+    match status.phase {
+        None | Some(Phase::Initializing) => Answer::waits(
+            Because::NetworkInitializing,
+            "phase Initializing",
+            "the controller has not looked at it yet",
+            cluster::controller(world),
+        ),
+        Some(Phase::Active) => Answer::good(
+            Because::NetworkActive,
+            "phase Active",
+            used_by(world, network),
+        ),
+        Some(Phase::Failed) => Answer::wrong(
+            Because::NetworkFailed,
+            format!("phase Failed, {}", reference::reason(network)),
+            message,
+            failed_next(network),
+        ),
+        Some(Phase::Pending) if reference::reason(network) == "WaitingForProvider" => {
+            Answer::waits(
+                Because::ProviderMissing,
+                "phase Pending",
+                message,
+                reference::provider_next(network),
+            )
+        }
+        Some(Phase::Pending) => Answer::waits(
+            Because::NetworkPending,
+            format!("phase Pending, {}", reference::reason(network)),
+            message,
+            match reference::reason(network) {
+                "SubnetConflict" => "give it other subnets, or remove what they overlap with",
+                "NoVni" => "delete overlay networks that nobody uses",
+                _ => "the conditions in its status say more: plexus describe network",
+            },
+        ),
+        Some(Phase::Terminating) => Answer::waits(
+            Because::NetworkTerminating,
+            "phase Terminating",
+            message,
+            cluster::controller(world),
+        ),
+    }
+}
+
+fn failed_next(network: &Value) -> &'static str {
+    match reference::reason(network) {
+        "UuidConflict" => "give it another spec.uuid, or none, in a new object: it is immutable",
+        "VniConflict" => "delete it and create it again: it gets another number",
+        _ => "correct the spec; plexus validate shows every problem with its line",
+    }
+}
+
+fn used_by(world: &World, network: &Value) -> String {
+    let identities = [uid(network), text(network, "/spec/uuid").to_owned()];
+    let uses = |record: &&Value| {
+        let attachments = crate::world::list(record, "/status/attachments").iter();
+        let mut uuids = attachments.map(|one| text(one, "/network/uuid"));
+        uuids.any(|uuid| !uuid.is_empty() && identities.iter().any(|own| own == uuid))
+    };
+    let users = world.records.iter().filter(uses);
+    let users: Vec<String> = users
+        .map(|record| format!("{}/{}", namespace(record), text(record, "/spec/pod/name")))
+        .collect();
+    let named = users
+        .iter()
+        .take(NAMED)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    match users.len() {
+        0 => "pods can use it; none does".to_owned(),
+        1 => format!("pods can use it; {named} does"),
+        count if count > NAMED => {
+            format!("{count} pods use it: {named} and {} more", count - NAMED)
+        }
+        count => format!("{count} pods use it: {named}"),
+    }
+}
+
+/// What the spec itself says, where that is a reason.
+fn spec(network: &Value) -> Option<Answer> {
+    let spec = match network_spec(network) {
+        Ok(spec) => spec,
+        Err(error) => {
+            return Some(Answer::wrong(
+                Because::NetworkFailed,
+                "spec",
+                format!("cannot be read: {error}"),
+                "correct it; is this program older than the cluster's definitions?",
+            ));
+        }
+    };
+    let provider = spec.provider_name();
+    if spec.subnets.is_empty() && matches!(provider, "overlay" | "routed") {
+        return Some(Answer::wrong(
+            Because::NoSubnets,
+            "spec.subnets",
+            format!(
+                "is empty: a pod on provider {provider} could not be reached, and does not start"
+            ),
+            "give it subnets, or a provider that does without addresses (bridge, macvlan)",
+        ));
+    }
+    None
+}
+
+fn nad(network: &Value) -> Option<Answer> {
+    let follows = condition(network, "FollowsNad")?;
+    (text(follows, "/status") == "False" && text(follows, "/reason") != "NoNad").then(|| {
+        Answer::wrong(
+            Because::NadDiffers,
+            "its NetworkAttachmentDefinition",
+            text(follows, "/message"),
+            "what is in use stays as it is until no pod uses it",
+        )
+    })
+}
+
+/// A conflict that does not keep it from being active.
+fn conflict(network: &Value) -> Option<Answer> {
+    let conflict = condition(network, "SubnetConflict")?;
+    let active = network_status(network).phase == Some(Phase::Active);
+    (text(conflict, "/status") == "True" && active).then(|| {
+        Answer::waits(
+            Because::SubnetConflict,
+            "subnets",
+            text(conflict, "/message"),
+            "no two routed networks can have the same addresses: remove one of them",
+        )
+    })
+}
+
+fn addresses(world: &World, network: &Value) -> Vec<Answer> {
+    let Ok(fullness) = ipam::fullness(network, world) else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    let (used, capacity) = fullness.total();
+    let next = "delete pods, or add a subnet to spec.subnets";
+    if capacity > 0 && used >= capacity {
+        let why = format!("all {capacity} are in use: no further pod can start on it");
+        all.push(Answer::wrong(Because::NoAddresses, "addresses", why, next));
+    } else if capacity > 0 && fullness.subnets.iter().all(|subnet| !subnet.has_free_block) {
+        let why = format!(
+            "{used} of {capacity} are in use, but every block has an owner: a node without room asks \
+             the others for theirs"
+        );
+        all.push(Answer::waits(Because::NoAddresses, "addresses", why, next));
+    }
+    let wanted = uid(network);
+    let asking = world
+        .requests
+        .iter()
+        .filter(|request| text(request, "/spec/network/uid") == wanted);
+    let asking: Vec<&str> = asking.map(|request| text(request, "/spec/node")).collect();
+    if !asking.is_empty() {
+        let why = format!("{} asks other nodes for some", asking.join(", "));
+        let next = "an owner that has room gives a part of its block; if none does, add a subnet";
+        all.push(Answer::waits(Because::Asking, "addresses", why, next));
+    }
+    all
+}

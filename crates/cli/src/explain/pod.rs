@@ -1,0 +1,305 @@
+//! Why a pod is as it is.
+
+use super::{Answer, Because, Explanation, cluster, reference};
+use crate::get::{network_of, record_of};
+use crate::world::{Seen, World, find, list, name, namespace, pod_facts, settings, text, texts};
+use plexus_api::cni::{Error, Runtime};
+use plexus_api::later;
+use plexus_core::rehearse::cluster_network;
+use plexus_core::resolve::{Examined, examine, pod_networks};
+use serde_json::Value;
+
+/// What the shim says when nobody answers it.
+const NO_AGENT: &str = "the agent does not answer on";
+/// What is said of a plugin that a node does not have.
+const NO_PLUGIN: &str = "no executable file";
+
+/// Explains a pod by what the world has.
+pub fn explain_pod(world: &World, pod: &Value) -> Explanation {
+    let node = text(pod, "/spec/nodeName");
+    let place = match node {
+        "" => String::new(),
+        node => format!(" on node {node}"),
+    };
+    let subject = format!("Pod {}/{}{place}", namespace(pod), name(pod));
+    Explanation::new(subject, answers(world, pod, node))
+}
+
+fn answers(world: &World, pod: &Value, node: &str) -> Vec<Answer> {
+    if let Some(answer) = ended(world, pod, node) {
+        return vec![answer];
+    }
+    let mut all: Vec<Answer> = Vec::new();
+    match node {
+        "" => all.push(not_scheduled(pod)),
+        node => all.extend(cluster::node(world, node)),
+    }
+    all.extend(claims(world, pod));
+    let asked = examine(
+        &pod_facts(pod),
+        &settings(Vec::new()),
+        &Seen::from(world, node),
+    );
+    let record = record_of(world, pod);
+    let attached = record.is_some_and(|record| !list(record, "/status/attachments").is_empty());
+    match (&asked, record.filter(|_| attached)) {
+        (Err(error), None) => all.push(Answer::wrong(
+            Because::BadAnnotation,
+            "its annotations",
+            error.msg.as_str(),
+            error.details.as_str(),
+        )),
+        (asked, Some(record)) => {
+            all.extend(interfaces(record));
+            all.extend(changed(record, asked));
+            all.extend(containers(pod));
+        }
+        (Ok(asked), None) => not_attached(world, pod, node, asked, &mut all),
+    }
+    all
+}
+
+/// Pods about whose networks there is nothing to say.
+fn ended(world: &World, pod: &Value, node: &str) -> Option<Answer> {
+    if pod.pointer("/metadata/deletionTimestamp").is_some() {
+        let why = match record_of(world, pod) {
+            Some(_) => "it is being deleted; its interfaces are still recorded",
+            None => "it is being deleted",
+        };
+        let next = match cluster::node(world, node) {
+            Some(trouble) => format!("{}: {}", trouble.about, trouble.why),
+            None => "its node removes its interfaces, then the record goes by itself".to_owned(),
+        };
+        return Some(Answer::waits(Because::Going, "", why, next));
+    }
+    if let phase @ ("Succeeded" | "Failed") = text(pod, "/status/phase") {
+        let why = format!("it has ended ({phase}): its interfaces are gone with its sandbox");
+        return Some(Answer::good(Because::Finished, "", why));
+    }
+    if pod.pointer("/spec/hostNetwork") == Some(&Value::Bool(true)) {
+        let asks = plexus_api::pod::ANNOTATIONS
+            .into_iter()
+            .find(|key| texts(pod, "/metadata/annotations").contains_key(*key));
+        let why = "it has hostNetwork: it uses the node's interfaces, and gets no others";
+        return Some(match asks {
+            None => Answer::good(Because::HostNetwork, "", why),
+            Some(key) => Answer::wrong(
+                Because::HostNetwork,
+                format!("annotation {key}"),
+                why,
+                "remove the annotation, or hostNetwork",
+            ),
+        });
+    }
+    None
+}
+
+fn not_scheduled(pod: &Value) -> Answer {
+    let scheduled = crate::world::condition(pod, "PodScheduled");
+    let why = scheduled.map_or("", |condition| text(condition, "/message"));
+    let why = match why {
+        "" => "no node has been chosen for it yet".to_owned(),
+        why => format!("no node was chosen for it: {why}"),
+    };
+    let next =
+        "a scheduler chooses one; without a scheduler (plexus up, a lab) write spec.nodeName";
+    Answer::waits(Because::NotScheduled, "", why, next)
+}
+
+/// Claims that wait for the driver.
+fn claims(world: &World, pod: &Value) -> Vec<Answer> {
+    let claims = list(pod, "/spec/resourceClaims").iter();
+    let waiting = claims.filter_map(|claim| {
+        let direct = text(claim, "/resourceClaimName");
+        let template = text(claim, "/resourceClaimTemplateName");
+        let (kind, named) = match direct {
+            "" => ("ResourceClaimTemplate", template),
+            direct => ("ResourceClaim", direct),
+        };
+        let of_kind: Vec<Value> = world
+            .waiting
+            .iter()
+            .filter(|object| text(object, "/kind") == kind)
+            .cloned()
+            .collect();
+        let found = find(&of_kind, namespace(pod), named)?;
+        let text = later::waits(found)?;
+        let about = format!("{kind} {}/{named}", namespace(pod));
+        Some(Answer::waits(Because::Later, about, text, ""))
+    });
+    waiting.collect()
+}
+
+/// What the record says of each interface.
+fn interfaces(record: &Value) -> Vec<Answer> {
+    let each = list(record, "/status/attachments").iter().map(|one| {
+        let about = format!("{} on {}", text(one, "/interface"), network_of(one));
+        if text(one, "/state") == "Failed" {
+            let next = "plexus explain network; the pod is tried again by itself";
+            return Answer::wrong(Because::AttachFailed, about, text(one, "/message"), next);
+        }
+        let ips: Vec<&str> = list(one, "/ips").iter().filter_map(Value::as_str).collect();
+        let routes: Vec<&str> = list(one, "/defaultRoute")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        let mut why = match ips.is_empty() {
+            true => "attached, without addresses".to_owned(),
+            false => format!("attached, {}", ips.join(", ")),
+        };
+        if !routes.is_empty() {
+            why += &format!("; has the default route ({})", routes.join(", "));
+        }
+        Answer::good(Because::Attached, about, why)
+    });
+    each.collect()
+}
+
+/// Whether the pod's annotations ask for something else than it has.
+fn changed(record: &Value, asked: &Result<Vec<Examined>, Error>) -> Option<Answer> {
+    let attached = list(record, "/status/attachments");
+    let extra = attached
+        .iter()
+        .filter(|one| crate::world::number(one, "/index").is_some_and(|index| index > 0));
+    let next = "a pod's networks do not change while it runs: delete it, and create it again";
+    let asked = match asked {
+        Ok(asked) => asked,
+        Err(error) => {
+            let why = format!("its annotations have changed since, and cannot be read: {error}");
+            return Some(Answer::wrong(Because::Changed, "", why, next));
+        }
+    };
+    let asked = asked.iter().filter(|one| one.index > 0);
+    let mut wanted: Vec<String> = asked.filter_map(|one| one.ifname.clone()).collect();
+    let mut has: Vec<&str> = extra.map(|one| text(one, "/interface")).collect();
+    wanted.sort();
+    has.sort_unstable();
+    has.dedup();
+    if wanted == has {
+        return None;
+    }
+    let or_none = |list: String| {
+        if list.is_empty() {
+            "none".to_owned()
+        } else {
+            list
+        }
+    };
+    let why = format!(
+        "its annotations ask for {} beside eth0, and it has {}",
+        or_none(wanted.join(", ")),
+        or_none(has.join(", "))
+    );
+    Some(Answer::wrong(Because::Changed, "", why, next))
+}
+
+/// Containers that wait although the networks are there.
+fn containers(pod: &Value) -> Vec<Answer> {
+    let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
+    let all = statuses.into_iter().flat_map(|pointer| list(pod, pointer));
+    let waiting = all.filter_map(|container| {
+        let reason = text(container, "/state/waiting/reason");
+        if matches!(reason, "" | "ContainerCreating" | "PodInitializing") {
+            return None;
+        }
+        let about = format!("container {}", text(container, "/name"));
+        let why = format!("{reason}: {}", text(container, "/state/waiting/message"));
+        let next = "this is not about networks: kubectl describe and kubectl logs say more";
+        Some(Answer::waits(Because::ContainersWait, about, why, next))
+    });
+    waiting.collect()
+}
+
+fn not_attached(world: &World, pod: &Value, node: &str, asked: &[Examined], all: &mut Vec<Answer>) {
+    let before = all.len();
+    for examined in asked {
+        match &examined.network {
+            Err(error) => all.push(reference::missing(world, examined, error)),
+            Ok(network) => all.extend(reference::found(world, examined, network, node)),
+        }
+    }
+    if all.len() == before {
+        all.extend(together(world, pod, node));
+    }
+    let explained = all.len() > before;
+    all.extend(sandbox(world, pod, node, explained));
+    if all.is_empty() {
+        all.push(nothing_missing(pod));
+    }
+}
+
+/// What is wrong with all references together, if each by itself is fine.
+fn together(world: &World, pod: &Value, node: &str) -> Option<Answer> {
+    let first = cluster_network(&["10.0.0.0/24".parse().ok()?], &[]).ok()?;
+    let seen = Seen::from(world, node);
+    let facts = pod_facts(pod);
+    let all = pod_networks(
+        &facts,
+        first,
+        &Runtime::default(),
+        &settings(Vec::new()),
+        &seen,
+    );
+    let names = |error: &Error| {
+        Answer::wrong(
+            Because::BadTogether,
+            "its annotations",
+            error.msg.as_str(),
+            error.details.as_str(),
+        )
+    };
+    let body = match all {
+        Ok(all) => all.body,
+        Err(error) => return Some(names(&error)),
+    };
+    let conf = plexus_api::cni::NetConf::parse(
+        br#"{"cniVersion":"1.1.0","name":"plexus","type":"plexus-cni","networks":"pod"}"#,
+        &Default::default(),
+    )
+    .ok()?;
+    let conf = plexus_api::cni::NetConf { body, ..conf };
+    let error = plexus_core::resolve::resolve(&conf, &"eth0".parse().ok()?).err()?;
+    Some(names(&error))
+}
+
+/// What the runtime, or the agent, said last.
+fn sandbox(world: &World, pod: &Value, node: &str, explained: bool) -> Option<Answer> {
+    let warnings = cluster::warnings(world, pod);
+    let last = warnings.first()?;
+    let message = text(last, "/message");
+    let why = format!("{message}{}", cluster::ago(last, world.now));
+    if message.contains(NO_AGENT) {
+        return Some(cluster::away(
+            node,
+            why,
+            "start the agent; on the node: plexus doctor",
+        ));
+    }
+    if message.contains(NO_PLUGIN) {
+        let next = format!(
+            "put the plugin into the plugin directory of node {node}, or name another network"
+        );
+        return Some(Answer::wrong(Because::UnknownPlugin, "", why, next));
+    }
+    if explained {
+        return None;
+    }
+    let about = format!("event {}", text(last, "/reason"));
+    let next = "the runtime tries again by itself; the agent's log on the node says more";
+    Some(Answer::waits(Because::SandboxFailed, about, why, next))
+}
+
+fn nothing_missing(pod: &Value) -> Answer {
+    if text(pod, "/status/phase") == "Running" {
+        return Answer::waits(
+            Because::NoRecord,
+            "",
+            "it runs, but there is no record of its interfaces: another CNI made them, or the agent \
+             has not reached the API server since",
+            "on its node: plexus ask '/attachments?pod=…' and plexus doctor",
+        );
+    }
+    let why = "every network that it names can be had; its runtime has not asked for them yet";
+    let next = "wait a moment; then kubectl describe pod for what the kubelet says";
+    Answer::waits(Because::Starting, "", why, next)
+}

@@ -1,0 +1,428 @@
+//! `plexus get`: objects as rows. Which columns a kind has, and what stands in them.
+
+use crate::ipam;
+use crate::kinds::Kind;
+use crate::text::{Cell, Paint, Screen, Table, age, seconds_since};
+use crate::world::{self, World, condition, list, name, namespace, number, text};
+use plexus_api::cni::{How, Network, NetworkConfigKind};
+use serde_json::Value;
+
+/// How a table is made.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Look {
+    /// `-o wide`.
+    pub wide: bool,
+    /// `-A`: the namespace is a column.
+    pub namespaces: bool,
+}
+
+/// The table of the objects of a kind, with what the world knows beside them.
+pub fn table(kind: &Kind, objects: &[&Value], world: &World, look: Look) -> Table {
+    let columns = columns(kind, look.wide);
+    let scoped = look.namespaces && kind.namespaced;
+    let head = scoped.then_some("NAMESPACE").into_iter();
+    let mut table = Table::new(head.chain(columns.iter().copied()));
+    for object in objects {
+        for cells in rows(kind, object, world, look.wide) {
+            let mut row: Vec<Cell> = Vec::new();
+            if scoped {
+                row.push(namespace(object).into());
+            }
+            row.extend(cells);
+            table.row(row);
+        }
+    }
+    table
+}
+
+/// What is said where there is no object.
+pub fn none(kind: &Kind, in_namespace: Option<&str>) -> String {
+    match in_namespace.filter(|_| kind.namespaced) {
+        Some(namespace) => format!(
+            "no {} in namespace {namespace}: -A looks in all\n",
+            kind.plural
+        ),
+        None => format!("no {}\n", kind.plural),
+    }
+}
+
+/// The table as text.
+pub fn render(table: &Table, screen: Screen) -> String {
+    table.render(screen)
+}
+
+fn columns(kind: &Kind, wide: bool) -> Vec<&'static str> {
+    let (mut plain, more): (Vec<&str>, &[&str]) = match kind.kind {
+        "Network" => (
+            vec!["NAME", "PROVIDER", "PHASE", "SUBNETS", "USED", "AGE"],
+            &["VNI", "BLOCKS", "MTU", "FROM", "WHY"],
+        ),
+        "Pod" => (
+            vec!["NAME", "STATUS", "NODE", "INTERFACES", "AGE"],
+            &["ADDRESSES", "NETWORKS"],
+        ),
+        "Block" => (
+            vec!["CIDR", "NETWORK", "NODE", "USED", "AGE"],
+            &["GIVEN", "NAME"],
+        ),
+        "Node" => (
+            vec![
+                "NAME",
+                "STATUS",
+                "ADDRESS",
+                "POD-CIDRS",
+                "BLOCKS",
+                "PODS",
+                "AGE",
+            ],
+            &["VERSION", "UID"],
+        ),
+        "PodAttachments" => (
+            vec!["POD", "INTERFACE", "NETWORK", "ADDRESSES", "NODE", "STATE"],
+            &["MAC", "GATEWAYS", "DEFAULT-ROUTE", "ID"],
+        ),
+        "NetworkAttachmentDefinition" => (vec!["NAME", "TYPE", "DONE-BY", "AGE"], &["NOTE"]),
+        "BlockRequest" => (
+            vec!["NETWORK", "NODE", "FAMILY", "ADDRESSES", "AGE"],
+            &["NAME"],
+        ),
+        "Namespace" => (vec!["NAME", "STATUS", "AGE"], &[]),
+        _ => (vec!["NAME", "STATE", "AGE"], &["WHY"]),
+    };
+    if wide {
+        plain.extend(more);
+    }
+    plain
+}
+
+fn rows(kind: &Kind, object: &Value, world: &World, wide: bool) -> Vec<Vec<Cell>> {
+    let age = || Cell::from(age_of(object, world.now));
+    let mut row: Vec<Cell> = match kind.kind {
+        "Network" => network(object, age()),
+        "Pod" => pod(object, world, age()),
+        "Block" => block(object, world, age()),
+        "Node" => node(object, world, age()),
+        "PodAttachments" => return attachments(object, wide),
+        "NetworkAttachmentDefinition" => nad(object, age()),
+        "BlockRequest" => request(object, age()),
+        "Namespace" => vec![
+            name(object).into(),
+            text(object, "/status/phase").into(),
+            age(),
+        ],
+        _ => later(object, age()),
+    };
+    if !wide {
+        row.truncate(columns(kind, false).len());
+    }
+    vec![row]
+}
+
+/// The age of an object.
+pub fn age_of(object: &Value, now: i64) -> String {
+    let created = text(object, "/metadata/creationTimestamp");
+    seconds_since(created, now).map(age).unwrap_or_default()
+}
+
+/// A phase in its colour.
+pub fn phase(object: &Value) -> Cell {
+    let going = object.pointer("/metadata/deletionTimestamp").is_some();
+    let phase = match text(object, "/status/phase") {
+        _ if going => "Terminating",
+        "" => "Initializing",
+        phase => phase,
+    };
+    let paint = match phase {
+        "Active" | "Running" | "Succeeded" => Paint::Good,
+        "Failed" => Paint::Bad,
+        _ => Paint::Warn,
+    };
+    Cell::painted(paint, phase)
+}
+
+fn network(object: &Value, age: Cell) -> Vec<Cell> {
+    let provider = match text(object, "/spec/provider") {
+        "" => "overlay",
+        provider => provider,
+    };
+    let subnets = object.pointer("/spec/subnets").and_then(Value::as_object);
+    let subnets = subnets.into_iter().flatten();
+    let subnets: Vec<&str> = subnets.map(|(_, subnet)| text(subnet, "/cidr")).collect();
+    let usage = |what: &str| number(object, &format!("/status/usage/{what}"));
+    let used = match (usage("allocated"), usage("capacity")) {
+        (Some(used), Some(all)) => format!("{used}/{all}"),
+        _ => String::new(),
+    };
+    let shown = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
+    let mut owners = list(object, "/metadata/ownerReferences").iter();
+    let nad = owners.find(|owner| text(owner, "/kind") == "NetworkAttachmentDefinition");
+    let why = condition(object, "Ready")
+        .filter(|ready| text(ready, "/status") != "True")
+        .map(|ready| text(ready, "/message"))
+        .unwrap_or_default();
+    vec![
+        name(object).into(),
+        provider.into(),
+        phase(object),
+        subnets.join(",").into(),
+        used.into(),
+        age,
+        shown(number(object, "/status/vni")).into(),
+        shown(usage("blocks")).into(),
+        shown(number(object, "/spec/mtu")).into(),
+        nad.map(|nad| format!("nad/{}", text(nad, "/name")))
+            .unwrap_or_default()
+            .into(),
+        why.into(),
+    ]
+}
+
+fn pod(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
+    let record = record_of(world, object);
+    let attached = record.map(|record| list(record, "/status/attachments"));
+    let attached = attached.unwrap_or_default();
+    let each = |of: &dyn Fn(&Value) -> String| {
+        let all: Vec<String> = attached.iter().map(of).collect();
+        all.join(",")
+    };
+    vec![
+        name(object).into(),
+        phase(object),
+        text(object, "/spec/nodeName").into(),
+        each(&|one| text(one, "/interface").to_owned()).into(),
+        age,
+        each(&|one| {
+            let ips = list(one, "/ips").iter().filter_map(Value::as_str);
+            let ips = ips.map(|ip| ip.split('/').next().unwrap_or(ip));
+            ips.collect::<Vec<_>>().join("+")
+        })
+        .into(),
+        each(&network_of).into(),
+    ]
+}
+
+/// The record of a pod, by its UID.
+pub fn record_of<'w>(world: &'w World, pod: &Value) -> Option<&'w Value> {
+    let uid = text(pod, "/metadata/uid");
+    world
+        .records
+        .iter()
+        .find(|record| text(record, "/spec/pod/uid") == uid && namespace(record) == namespace(pod))
+}
+
+/// A record's network as users know it.
+pub fn network_of(attachment: &Value) -> String {
+    let (namespace, name) = (
+        text(attachment, "/network/namespace"),
+        text(attachment, "/network/name"),
+    );
+    match namespace {
+        "" => name.to_owned(),
+        namespace => format!("{namespace}/{name}"),
+    }
+}
+
+fn block(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
+    let allocated = number(object, "/status/allocated").unwrap_or_default();
+    let capacity = ipam::block_capacity(object, world);
+    let paint = match capacity {
+        Some(capacity) if u128::from(allocated) >= capacity => Paint::Warn,
+        _ => Paint::Plain,
+    };
+    let used = match capacity {
+        Some(capacity) => format!("{allocated}/{capacity}"),
+        None => allocated.to_string(),
+    };
+    let given = list(object, "/status/given").iter();
+    let given = given.map(|gift| format!("{}→{}", text(gift, "/cidr"), text(gift, "/node")));
+    vec![
+        text(object, "/spec/cidr").into(),
+        network_of_block(object).into(),
+        text(object, "/spec/node").into(),
+        Cell::painted(paint, used),
+        age,
+        given.collect::<Vec<_>>().join(",").into(),
+        name(object).into(),
+    ]
+}
+
+/// A block's network as users know it.
+pub fn network_of_block(block: &Value) -> String {
+    let spec = block.get("spec").unwrap_or(&Value::Null);
+    network_of(spec)
+}
+
+fn node(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
+    let named = name(object);
+    let status = match condition(object, "Ready").map(|ready| text(ready, "/status")) {
+        Some("True") => Cell::painted(Paint::Good, "Ready"),
+        Some(_) => Cell::painted(Paint::Bad, "NotReady"),
+        None => Cell::painted(Paint::Faint, "Unknown"),
+    };
+    let addresses = list(object, "/status/addresses").iter();
+    let internal = addresses.filter(|address| text(address, "/type") == "InternalIP");
+    let internal: Vec<&str> = internal.map(|address| text(address, "/address")).collect();
+    let cidrs = list(object, "/spec/podCIDRs").iter();
+    let cidrs: Vec<&str> = cidrs.filter_map(Value::as_str).collect();
+    let count = |objects: &[Value]| {
+        let mine = objects.iter().filter(|o| text(o, "/spec/node") == named);
+        mine.count().to_string()
+    };
+    vec![
+        named.into(),
+        status,
+        internal.join(",").into(),
+        cidrs.join(",").into(),
+        count(&world.blocks).into(),
+        count(&world.records).into(),
+        age,
+        text(object, "/status/nodeInfo/kubeletVersion").into(),
+        text(object, "/metadata/uid").into(),
+    ]
+}
+
+/// One row an interface.
+fn attachments(object: &Value, wide: bool) -> Vec<Vec<Cell>> {
+    let pod = text(object, "/spec/pod/name");
+    let node = text(object, "/spec/node");
+    let joined = |one: &Value, pointer: &str| {
+        let items = list(one, pointer).iter().filter_map(Value::as_str);
+        items.collect::<Vec<_>>().join(",")
+    };
+    let each = list(object, "/status/attachments").iter().map(|one| {
+        let state = match text(one, "/state") {
+            "Attached" => Cell::painted(Paint::Good, "Attached"),
+            state => Cell::painted(Paint::Bad, state),
+        };
+        let mut row = vec![
+            pod.into(),
+            text(one, "/interface").into(),
+            network_of(one).into(),
+            joined(one, "/ips").into(),
+            node.into(),
+            state,
+        ];
+        if wide {
+            row.extend([
+                text(one, "/mac").into(),
+                joined(one, "/gateways").into(),
+                joined(one, "/defaultRoute").into(),
+                text(one, "/id").into(),
+            ]);
+        }
+        row
+    });
+    each.collect()
+}
+
+fn nad(object: &Value, age: Cell) -> Vec<Cell> {
+    let (kind, done_by, note) = nad_done_by(object);
+    let paint = match done_by.as_str() {
+        "waits" => Paint::Warn,
+        "nobody" => Paint::Bad,
+        _ => Paint::Plain,
+    };
+    vec![
+        name(object).into(),
+        kind.into(),
+        Cell::painted(paint, done_by),
+        age,
+        note.into(),
+    ]
+}
+
+/// The plugin type of a NAD, who does it (`plexus`, `Network`, `plugins`, `waits`, `nobody`), and
+/// what there is to say.
+pub fn nad_done_by(object: &Value) -> (String, String, String) {
+    let of = |kind: &str, by: &str, note: String| (kind.to_owned(), by.to_owned(), note);
+    let Some(config) = object.pointer("/spec/config").and_then(Value::as_str) else {
+        let note = "it has no config: a file of its name on the node, or the Network of its name";
+        return of("", "Network", note.to_owned());
+    };
+    match NetworkConfigKind::of(config) {
+        NetworkConfigKind::Unreadable(why) => of("", "nobody", why),
+        NetworkConfigKind::Waits(kind, why) => of(&kind, "waits", why.to_owned()),
+        NetworkConfigKind::Named(kind) => {
+            let note = "the Network that it makes, or that its annotation names";
+            of(&kind, "Network", note.to_owned())
+        }
+        NetworkConfigKind::Network(kind, network) => match *network {
+            Network {
+                how: How::Native(_),
+                ..
+            } => of(&kind, "plexus", String::new()),
+            Network {
+                how: How::Delegate(chain),
+                ..
+            } => {
+                let because = chain.because.map(|key| format!("because of key {key:?}"));
+                of(&kind, "plugins", because.unwrap_or_default())
+            }
+        },
+        NetworkConfigKind::Invalid(kind, why) => of(&kind, "nobody", why),
+    }
+}
+
+fn request(object: &Value, age: Cell) -> Vec<Cell> {
+    let count = number(object, "/spec/addresses").map(|count| count.to_string());
+    vec![
+        network_of_block(object).into(),
+        text(object, "/spec/node").into(),
+        text(object, "/spec/family").into(),
+        count.unwrap_or_default().into(),
+        age,
+        name(object).into(),
+    ]
+}
+
+fn later(object: &Value, age: Cell) -> Vec<Cell> {
+    let waits = plexus_api::later::waits(object);
+    let state = match waits {
+        Some(_) => Cell::painted(Paint::Warn, "waits"),
+        None => Cell::painted(Paint::Faint, "not ours"),
+    };
+    vec![
+        name(object).into(),
+        state,
+        age,
+        waits.unwrap_or("it is for another driver").into(),
+    ]
+}
+
+/// The objects of that namespace, or all; the names if some are given, each of which must be there.
+pub fn chosen<'w>(
+    kind: &Kind,
+    objects: &'w [Value],
+    in_namespace: Option<&str>,
+    names: &[String],
+) -> Result<Vec<&'w Value>, String> {
+    let here = |object: &&Value| {
+        !kind.namespaced || in_namespace.is_none_or(|wanted| namespace(object) == wanted)
+    };
+    let mut found: Vec<&Value> = objects.iter().filter(here).collect();
+    found.sort_by_key(|object| (namespace(object), world::name(object)));
+    if names.is_empty() {
+        return Ok(found);
+    }
+    let mut chosen = Vec::new();
+    for wanted in names {
+        let is_it = |object: &&&Value| {
+            name(object) == wanted
+                || (kind.kind == "PodAttachments" && text(object, "/spec/pod/name") == wanted)
+        };
+        let before = chosen.len();
+        chosen.extend(found.iter().filter(is_it).copied());
+        if chosen.len() == before {
+            let place = match in_namespace.filter(|_| kind.namespaced) {
+                Some(namespace) => format!(" in namespace {namespace}"),
+                None => String::new(),
+            };
+            return Err(format!("there is no {} {wanted}{place}", kind.kind));
+        }
+    }
+    Ok(chosen)
+}
+
+#[cfg(test)]
+#[path = "get_tests.rs"]
+mod tests;

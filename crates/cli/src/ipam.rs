@@ -1,0 +1,386 @@
+//! How full a network is: by subnet, by block and by node, with what blocks can hand out at all.
+
+use crate::get::age_of;
+use crate::text::{Cell, Paint, Screen, Table, bar};
+use crate::world::{
+    World, blocks_of, cidr, list, name, namespace, network_spec, number, text, uid,
+};
+use ipnet::IpNet;
+use plexus_api::cni::BlockSubnet;
+use plexus_core::ipam::{Pool, blocks_to_try};
+use plexus_types::Family;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Columns of a bar.
+const BAR: usize = 20;
+
+/// How full a network is.
+#[derive(Debug, Clone, Default)]
+pub struct Fullness {
+    /// Its subnets, in order.
+    pub subnets: Vec<SubnetUse>,
+    /// Its blocks, in order of their addresses.
+    pub blocks: Vec<BlockUse>,
+}
+
+/// A subnet.
+#[derive(Debug, Clone)]
+pub struct SubnetUse {
+    /// The addresses.
+    pub cidr: IpNet,
+    /// How many can be handed out.
+    pub capacity: u128,
+    /// How many are in use.
+    pub used: u128,
+    /// How many blocks are owned.
+    pub claimed: usize,
+    /// How many blocks it has.
+    pub blocks: u128,
+    /// Whether a block of it is free.
+    pub has_free_block: bool,
+}
+
+/// A block.
+#[derive(Debug, Clone)]
+pub struct BlockUse {
+    /// The addresses.
+    pub cidr: IpNet,
+    /// Who owns it.
+    pub node: String,
+    /// How many its owner can hand out.
+    pub capacity: u128,
+    /// How many are in use.
+    pub used: u128,
+    /// Parts that are others' now.
+    pub given: Vec<IpNet>,
+}
+
+impl BlockUse {
+    fn left(&self) -> u128 {
+        self.capacity.saturating_sub(self.used)
+    }
+}
+
+/// Reckons a network; an error if its spec cannot be read.
+pub fn fullness(network: &Value, world: &World) -> Result<Fullness, String> {
+    let spec = network_spec(network)?;
+    let subnets = spec.block_subnets();
+    let mut blocks: Vec<BlockUse> = blocks_of(world, &uid(network))
+        .filter_map(|block| block_use(block, &subnets))
+        .collect();
+    blocks.sort_by_key(|block| block.cidr);
+    let taken: Vec<IpNet> = blocks.iter().map(|block| block.cidr).collect();
+    let subnets = subnets.iter().map(|subnet| {
+        let inside = || {
+            blocks
+                .iter()
+                .filter(|block| subnet.cidr.contains(&block.cidr))
+        };
+        let length = subnet.block_length.unwrap_or(subnet.cidr.prefix_len());
+        let bits = u32::from(length.saturating_sub(subnet.cidr.prefix_len()));
+        SubnetUse {
+            cidr: subnet.cidr,
+            capacity: Pool::new(subnet.cidr, &subnet.exclude, &[subnet.gateway]).capacity(),
+            used: inside().map(|block| block.used).sum(),
+            claimed: inside().count(),
+            blocks: 1_u128.checked_shl(bits).unwrap_or(u128::MAX),
+            has_free_block: !blocks_to_try(subnet, &taken, "", None).is_empty(),
+        }
+    });
+    Ok(Fullness {
+        subnets: subnets.collect(),
+        blocks,
+    })
+}
+
+impl Fullness {
+    /// Whether the node could give a pod an address of that family: from a block that it has, or
+    /// from one that it could claim. None if the network has no subnet of the family.
+    pub fn has_room(&self, node: &str, family: Family) -> Option<bool> {
+        let of = |net: &IpNet| Family::of(net.addr()) == family;
+        let mut subnets = self
+            .subnets
+            .iter()
+            .filter(|subnet| of(&subnet.cidr))
+            .peekable();
+        subnets.peek()?;
+        let free = subnets.any(|subnet| subnet.has_free_block);
+        let own = self
+            .blocks
+            .iter()
+            .any(|block| block.node == node && of(&block.cidr) && block.left() > 0);
+        Some(free || own)
+    }
+
+    /// Other nodes that have addresses of that family left.
+    pub fn elsewhere(&self, node: &str, family: Family) -> Vec<&str> {
+        let blocks = self.blocks.iter().filter(|block| {
+            block.node != node && block.left() > 0 && Family::of(block.cidr.addr()) == family
+        });
+        let mut nodes: Vec<&str> = blocks.map(|block| block.node.as_str()).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
+    /// Used and usable addresses of all subnets.
+    pub fn total(&self) -> (u128, u128) {
+        let sum =
+            |of: fn(&SubnetUse) -> u128| self.subnets.iter().map(of).fold(0, u128::saturating_add);
+        (sum(|subnet| subnet.used), sum(|subnet| subnet.capacity))
+    }
+
+    /// By node: blocks, used, usable.
+    pub fn by_node(&self) -> BTreeMap<&str, (usize, u128, u128)> {
+        let mut nodes = BTreeMap::new();
+        for block in &self.blocks {
+            let sum: &mut (usize, u128, u128) = nodes.entry(block.node.as_str()).or_default();
+            sum.0 += 1;
+            sum.1 = sum.1.saturating_add(block.used);
+            sum.2 = sum.2.saturating_add(block.capacity);
+        }
+        nodes
+    }
+}
+
+/// How many addresses a block's owner can hand out, if its network is known.
+pub fn block_capacity(block: &Value, world: &World) -> Option<u128> {
+    let wanted = text(block, "/spec/network/uid");
+    let network = world
+        .networks
+        .iter()
+        .find(|network| uid(network) == wanted)?;
+    let spec = network_spec(network).ok()?;
+    Some(block_use(block, &spec.block_subnets())?.capacity)
+}
+
+fn block_use(block: &Value, subnets: &[BlockSubnet]) -> Option<BlockUse> {
+    let cidr = cidr(block)?;
+    let given: Vec<IpNet> = list(block, "/status/given")
+        .iter()
+        .filter_map(|gift| text(gift, "/cidr").parse().ok())
+        .collect();
+    let subnet = subnets.iter().find(|subnet| subnet.cidr.contains(&cidr));
+    let capacity = |part: IpNet| {
+        let subnet = subnet?;
+        let pool = Pool::of_part(part, subnet.cidr, &subnet.exclude, &[subnet.gateway]);
+        Some(pool.capacity())
+    };
+    let whole = capacity(cidr).unwrap_or(0);
+    let gone = given.iter().filter_map(|part| capacity(*part));
+    let gone = gone.fold(0, u128::saturating_add);
+    Some(BlockUse {
+        cidr,
+        node: text(block, "/spec/node").to_owned(),
+        capacity: whole.saturating_sub(gone),
+        used: number(block, "/status/allocated")
+            .unwrap_or_default()
+            .into(),
+        given,
+    })
+}
+
+/// A network's use, for people.
+pub fn show(network: &Value, world: &World, screen: Screen) -> Result<String, String> {
+    let fullness = fullness(network, world)?;
+    let (used, capacity) = fullness.total();
+    let title = format!("Network {}/{}", namespace(network), name(network));
+    let mut out = screen.paint(Paint::Strong, &title);
+    out.push_str(&format!(": {used} of {capacity} addresses in use\n"));
+    if fullness.subnets.is_empty() {
+        out.push_str("it has no subnets: its addresses, if any, come from its config\n");
+        return Ok(out);
+    }
+    out.push_str(&format!("{}\n\n", bar(used, capacity, 2 * BAR, screen)));
+    let plain = Screen {
+        colour: false,
+        ..screen
+    };
+    let mut subnets = Table::new(["SUBNET", "USED", "OF", "", "BLOCKS"]);
+    for subnet in &fullness.subnets {
+        let blocks = match subnet.has_free_block {
+            true => format!("{} of {}", subnet.claimed, subnet.blocks),
+            false => format!("{} of {}, none is free", subnet.claimed, subnet.blocks),
+        };
+        subnets.row(vec![
+            subnet.cidr.to_string().into(),
+            subnet.used.to_string().into(),
+            subnet.capacity.to_string().into(),
+            bar_cell(subnet.used, subnet.capacity, plain),
+            blocks.into(),
+        ]);
+    }
+    out.push_str(&subnets.render(screen));
+    if fullness.blocks.is_empty() {
+        out.push_str("\nno node has a block of it yet: the first pod on a node claims one\n");
+        return Ok(out);
+    }
+    let mut nodes = Table::new(["NODE", "USED", "OF", "", "BLOCKS"]);
+    for (node, (blocks, used, capacity)) in fullness.by_node() {
+        nodes.row(vec![
+            node.into(),
+            used.to_string().into(),
+            capacity.to_string().into(),
+            bar_cell(used, capacity, plain),
+            blocks.to_string().into(),
+        ]);
+    }
+    out.push('\n');
+    out.push_str(&nodes.render(screen));
+    let mut blocks = Table::new(["BLOCK", "NODE", "USED", "OF", "", "GIVEN"]);
+    for block in &fullness.blocks {
+        let given: Vec<String> = block.given.iter().map(IpNet::to_string).collect();
+        blocks.row(vec![
+            block.cidr.to_string().into(),
+            block.node.as_str().into(),
+            block.used.to_string().into(),
+            block.capacity.to_string().into(),
+            bar_cell(block.used, block.capacity, plain),
+            given.join(",").into(),
+        ]);
+    }
+    out.push('\n');
+    out.push_str(&blocks.render(screen));
+    let asked = requests(network, world);
+    if !asked.is_empty() {
+        out.push('\n');
+        out.push_str(&asked);
+    }
+    Ok(out)
+}
+
+/// The colour goes to the whole cell, so that columns stay aligned.
+fn bar_cell(used: u128, capacity: u128, plain: Screen) -> Cell {
+    let paint = match capacity {
+        0 => Paint::Faint,
+        capacity if used >= capacity => Paint::Bad,
+        capacity if used.saturating_mul(5) >= capacity.saturating_mul(4) => Paint::Warn,
+        _ => Paint::Good,
+    };
+    Cell::painted(paint, bar(used, capacity, BAR, plain))
+}
+
+/// Nodes that ask for addresses because no block is free.
+fn requests(network: &Value, world: &World) -> String {
+    let wanted = uid(network);
+    let asked = world
+        .requests
+        .iter()
+        .filter(|request| text(request, "/spec/network/uid") == wanted);
+    let lines = asked.map(|request| {
+        format!(
+            "node {} asks for {} {} address(es) since {}\n",
+            text(request, "/spec/node"),
+            number(request, "/spec/addresses").unwrap_or(1),
+            text(request, "/spec/family"),
+            age_of(request, world.now),
+        )
+    });
+    lines.collect()
+}
+
+/// The same for programs.
+pub fn to_json(network: &Value, world: &World) -> Result<Value, String> {
+    let fullness = fullness(network, world)?;
+    let (used, capacity) = fullness.total();
+    let shown =
+        |number: u128| u64::try_from(number).map_or(json!(number.to_string()), |n| json!(n));
+    let subnets = fullness.subnets.iter().map(|subnet| {
+        json!({
+            "cidr": subnet.cidr, "used": shown(subnet.used), "capacity": shown(subnet.capacity),
+            "claimedBlocks": subnet.claimed, "blocks": shown(subnet.blocks),
+            "hasFreeBlock": subnet.has_free_block,
+        })
+    });
+    let blocks = fullness.blocks.iter().map(|block| {
+        json!({
+            "cidr": block.cidr, "node": block.node, "used": shown(block.used),
+            "capacity": shown(block.capacity), "given": block.given,
+        })
+    });
+    Ok(json!({
+        "namespace": namespace(network), "name": name(network),
+        "used": shown(used), "capacity": shown(capacity),
+        "subnets": subnets.collect::<Vec<_>>(), "blocks": blocks.collect::<Vec<_>>(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn world(first: u64, second: u64) -> World {
+        let block = |cidr: &str, node: &str, allocated: u64, given: Value| {
+            json!({"spec": {"network": {"uid": "u"}, "cidr": cidr, "node": node},
+                "status": {"allocated": allocated, "given": given}})
+        };
+        World {
+            networks: vec![
+                json!({"metadata": {"name": "blue", "namespace": "a", "uid": "u"},
+                "spec": {"blockSize": {"ipv4": 30}, "subnets": {
+                    "a": {"cidr": "10.1.0.0/29"}, "b": {"cidr": "fd00::/64"}}}}),
+            ],
+            blocks: vec![
+                block("10.1.0.4/30", "n2", second, json!([])),
+                block(
+                    "10.1.0.0/30",
+                    "n1",
+                    first,
+                    json!([{"cidr": "10.1.0.1/32", "node": "n2"}]),
+                ),
+            ],
+            ..World::default()
+        }
+    }
+
+    #[test]
+    fn a_gift_is_no_longer_the_givers() {
+        let world = world(1, 0);
+        let full = fullness(&world.networks[0], &world).unwrap();
+        // Of four one is the network's address, one is given away.
+        let capacities: Vec<u128> = full.blocks.iter().map(|block| block.capacity).collect();
+        assert_eq!(capacities, [2, 2]);
+        assert_eq!(full.blocks[0].node, "n1");
+        assert_eq!(block_capacity(&world.blocks[1], &world), Some(2));
+        assert_eq!(full.by_node()["n1"], (1, 1, 2));
+    }
+
+    #[test]
+    fn room_is_what_a_node_has_or_can_claim() {
+        let of = |first, second| {
+            let world = world(first, second);
+            fullness(&world.networks[0], &world).unwrap()
+        };
+        assert_eq!(of(2, 0).has_room("n1", Family::V4), Some(false));
+        assert_eq!(of(2, 0).elsewhere("n1", Family::V4), ["n2"]);
+        assert_eq!(of(1, 0).has_room("n1", Family::V4), Some(true));
+        assert_eq!(of(2, 2).has_room("n3", Family::V6), Some(true));
+        let mut bare = world(0, 0);
+        bare.networks[0]["spec"]["subnets"] = json!({});
+        let none = fullness(&bare.networks[0], &bare).unwrap();
+        assert_eq!(none.has_room("n1", Family::V4), None);
+    }
+
+    #[test]
+    fn shown_with_bars() {
+        let world = world(2, 1);
+        let text = show(&world.networks[0], &world, Screen::PIPE).unwrap();
+        for words in [
+            "Network a/blue: 3 of ",
+            "10.1.0.0/29   3      5",
+            "2 of 2, none is free",
+            "0 of 288230376151711744",
+            "n1     2      2    [####################] 100%   1",
+            "10.1.0.4/30   n2     1      2    [##########..........] 50%",
+            "10.1.0.1/32",
+        ] {
+            assert!(text.contains(words), "no {words:?} in\n{text}");
+        }
+        let value = to_json(&world.networks[0], &world).unwrap();
+        assert_eq!(value["blocks"][0]["node"], "n1");
+        let mut odd = world.clone();
+        odd.networks[0]["spec"]["mtu"] = json!("x");
+        assert!(show(&odd.networks[0], &odd, Screen::PIPE).is_err());
+    }
+}

@@ -1,0 +1,24 @@
+//! The user's verbs: what objects, files and a node say, told to people. Owns tables, descriptions,
+//! explanations, the checks of `doctor`, and the choice of the API server that is asked.
+//!
+//! Almost everything is a function from objects to answers or text. What does I/O is thin and has a
+//! place of its own: `client` talks to the API server, `doctor` looks at this machine, `input` reads
+//! files. Decides nothing about networks: `core` does, and what is shown is what it says.
+
+#![forbid(unsafe_code)]
+
+pub mod agent;
+pub mod client;
+pub mod create;
+pub mod describe;
+pub mod doctor;
+pub mod explain;
+pub mod get;
+pub mod input;
+pub mod ipam;
+pub mod kinds;
+pub mod output;
+pub mod plan;
+pub mod text;
+pub mod validate;
+pub mod world;

@@ -1,0 +1,74 @@
+//! The forms that objects are given out in.
+
+use crate::kinds::Kind;
+use crate::world::name;
+use serde_json::{Value, json};
+
+/// `-o`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// A table.
+    #[default]
+    Table,
+    /// A table with more columns.
+    Wide,
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+    /// Names alone.
+    Name,
+}
+
+/// Objects as JSON, YAML or names; none if the form is a table. One that was asked for by name is
+/// itself, several are a List.
+pub fn objects(form: Form, kind: &Kind, objects: &[Value], single: bool) -> Option<String> {
+    let whole = || match (objects, single) {
+        ([one], true) => one.clone(),
+        _ => json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": objects}),
+    };
+    match form {
+        Form::Table | Form::Wide => None,
+        Form::Json => Some(json_text(&whole())),
+        Form::Yaml => Some(yaml_text(&whole())),
+        Form::Name => {
+            let each = objects.iter().map(|object| kind.named(name(object)) + "\n");
+            Some(each.collect())
+        }
+    }
+}
+
+/// A value as indented JSON.
+pub fn json_text(value: &Value) -> String {
+    format!("{value:#}\n")
+}
+
+/// A value as YAML.
+pub fn yaml_text(value: &Value) -> String {
+    serde_yaml_ng::to_string(value).unwrap_or_else(|_| json_text(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms() {
+        let kind = crate::kinds::find("networks").unwrap();
+        let list = [
+            json!({"metadata": {"name": "a"}}),
+            json!({"metadata": {"name": "b"}}),
+        ];
+        let given = |form, single| objects(form, &kind, &list, single);
+        assert_eq!(given(Form::Table, false), None);
+        assert_eq!(given(Form::Wide, false), None);
+        let names = "network.plexus.dev/a\nnetwork.plexus.dev/b\n";
+        assert_eq!(given(Form::Name, false).as_deref(), Some(names));
+        let both: Value = serde_json::from_str(&given(Form::Json, false).unwrap()).unwrap();
+        assert_eq!(both["items"].as_array().unwrap().len(), 2);
+        let one = objects(Form::Yaml, &kind, &list[..1], true).unwrap();
+        assert_eq!(one, "metadata:\n  name: a\n");
+        let listed = objects(Form::Yaml, &kind, &list[..1], false).unwrap();
+        assert!(listed.contains("kind: List"), "{listed}");
+    }
+}

@@ -1,0 +1,273 @@
+//! `plexus plan`: the commands that the pods of some files amount to, on a node that is only
+//! described. Nothing is asked and nothing is changed.
+
+use crate::text::{Paint, Screen};
+use crate::world::{Seen, World, name, namespace, pod_facts, settings};
+use ipnet::IpNet;
+use plexus_api::cni::{Args, Chain, Error, How, NetConf, Network, Version};
+use plexus_api::translate;
+use plexus_core::attachment::{Assigned, Wanted};
+use plexus_core::plan::{LinkFacts, PodPlan, Underlay, node_text, pod_text};
+use plexus_core::rehearse::{Interface, Rehearsed, Stage, cluster_network, rehearse};
+use plexus_core::resolve::{Reference, pod_networks};
+use plexus_types::IfName;
+use serde_json::{Map, Value, json};
+use std::net::IpAddr;
+
+/// The node that is described.
+#[derive(Debug, Clone)]
+pub struct Described {
+    /// Its name.
+    pub node: String,
+    /// Its address on the underlay.
+    pub node_ip: IpAddr,
+    /// The link of its default route.
+    pub uplink: IfName,
+    /// MTU of that link.
+    pub mtu: u32,
+    /// Its podCIDRs; empty: another CNI makes the first interface.
+    pub pod_cidrs: Vec<IpNet>,
+    /// The cluster's pod and service CIDRs.
+    pub cluster_cidrs: Vec<IpNet>,
+}
+
+/// What was planned, and whether all of it could be.
+#[derive(Debug, Clone, Default)]
+pub struct Planned {
+    /// The commands, with comments.
+    pub text: String,
+    /// Pods that would not start.
+    pub failed: usize,
+    /// Pods there are.
+    pub pods: usize,
+}
+
+/// Plans every pod among the objects, with the networks that are there too.
+pub fn plan(objects: Vec<Value>, described: &Described, screen: Screen) -> Planned {
+    let mut said = Vec::new();
+    let objects: Vec<Value> = objects
+        .into_iter()
+        .map(|mut object| {
+            match translate(&mut object) {
+                Ok(notes) => said.extend(notes),
+                Err(problem) => said.push(format!("spec.networks {problem}")),
+            }
+            object
+        })
+        .collect();
+    let pods: Vec<Value> = objects.iter().filter_map(pod_of).collect();
+    let world = World::of_files(objects);
+    let mut planned = Planned {
+        pods: pods.len(),
+        text: comment(screen, &assumed(described)),
+        ..Planned::default()
+    };
+    for said in said {
+        planned.text.push_str(&comment(screen, &said));
+    }
+    for pod in &pods {
+        let title = format!("pod {}/{}", namespace(pod), name(pod));
+        planned.text.push('\n');
+        planned
+            .text
+            .push_str(&screen.paint(Paint::Strong, &format!("# {title}")));
+        planned.text.push('\n');
+        if pod.pointer("/spec/hostNetwork") == Some(&Value::Bool(true)) {
+            let text = "hostNetwork: it has the node's interfaces, nothing is made";
+            planned.text.push_str(&comment(screen, text));
+            continue;
+        }
+        match one(pod, &world, described) {
+            Ok((made, references, warnings)) => {
+                for warning in warnings {
+                    let text = format!("warning: {warning}");
+                    planned.text.push_str(&comment(screen, &text));
+                }
+                planned.text.push_str(&commands(&made, &references, screen));
+            }
+            Err(error) => {
+                planned.failed += 1;
+                let text = format!("it would not start: {}", error.msg);
+                planned.text.push_str(&comment(screen, &text));
+                planned
+                    .text
+                    .push_str(&comment(screen, &format!("next: {}", error.details)));
+            }
+        }
+    }
+    planned
+}
+
+/// A pod, or the pod that a workload makes.
+fn pod_of(object: &Value) -> Option<Value> {
+    let path = match (object["apiVersion"].as_str()?, object["kind"].as_str()?) {
+        ("v1", "Pod") => return Some(object.clone()),
+        ("apps/v1", _) | ("batch/v1", "Job") => "/spec/template",
+        ("batch/v1", "CronJob") => "/spec/jobTemplate/spec/template",
+        _ => return None,
+    };
+    let mut pod = object.pointer(path)?.clone();
+    let metadata = pod.as_object_mut()?.entry("metadata").or_insert(json!({}));
+    let metadata = metadata.as_object_mut()?;
+    metadata.insert("name".to_owned(), json!(format!("{}-0", name(object))));
+    metadata.insert("namespace".to_owned(), json!(namespace(object)));
+    Some(pod)
+}
+
+type Made = (Rehearsed, Vec<Reference>, Vec<String>);
+
+fn one(pod: &Value, world: &World, described: &Described) -> Result<Made, Error> {
+    let text = json!({
+        "cniVersion": "1.1.0", "name": "plexus", "type": "plexus-cni", "networks": "pod",
+        "runtimeConfig": {"portMappings": ports(pod)},
+    });
+    let conf = NetConf::parse(text.to_string().as_bytes(), &Args::default())?;
+    let first = first(described)?;
+    let seen = Seen::rehearsal(world, &described.node);
+    let settings = settings(described.cluster_cidrs.clone());
+    let all = pod_networks(&pod_facts(pod), first, &conf.runtime, &settings, &seen)?;
+    let conf = NetConf {
+        body: all.body,
+        ..conf
+    };
+    let stage = Stage {
+        underlay: Underlay {
+            node: described.node.clone(),
+            address: described.node_ip,
+            mtu: described.mtu,
+        },
+        uplink: LinkFacts {
+            name: described.uplink.clone(),
+            index: 2,
+            mtu: described.mtu,
+            kind: String::new(),
+        },
+    };
+    let made = rehearse(&conf, "pod", &stage)?;
+    Ok((made, all.references, all.warnings))
+}
+
+/// Index 0: ours, or another CNI's.
+fn first(described: &Described) -> Result<(Network, Reference), Error> {
+    let (network, reference) = cluster_network(&described.pod_cidrs, &described.cluster_cidrs)?;
+    if !described.pod_cidrs.is_empty() {
+        return Ok((network, reference));
+    }
+    let plugin = Map::from_iter([("type".to_owned(), json!("the-cluster's-other-CNI"))]);
+    let chain = Chain {
+        version: Version::V1_1_0,
+        plugins: vec![plugin],
+        because: None,
+    };
+    let network = Network {
+        how: How::Delegate(chain),
+        ..network
+    };
+    Ok((network, reference))
+}
+
+/// What a runtime would tell of the containers' ports.
+fn ports(pod: &Value) -> Vec<Value> {
+    let containers = crate::world::list(pod, "/spec/containers").iter();
+    let ports = containers.flat_map(|container| crate::world::list(container, "/ports"));
+    let mapped = ports.filter_map(|port| {
+        let protocol = match crate::world::text(port, "/protocol") {
+            "" => "tcp".to_owned(),
+            protocol => protocol.to_ascii_lowercase(),
+        };
+        Some(json!({
+            "hostPort": port.get("hostPort")?.as_u64()?,
+            "containerPort": port.get("containerPort")?.as_u64()?,
+            "protocol": protocol,
+        }))
+    });
+    mapped.collect()
+}
+
+fn commands(made: &Rehearsed, references: &[Reference], screen: Screen) -> String {
+    let mut out = String::new();
+    let node = node_text(&made.node);
+    if !node.is_empty() {
+        let text =
+            "what its networks keep on the node: made with the first pod, kept after the last";
+        out.push_str(&comment(screen, text));
+        out.push_str(&node);
+    }
+    for (interface, reference) in made.interfaces.iter().zip(references) {
+        let origin = origin(reference);
+        match interface {
+            Interface::Native(wanted, assigned, _) => {
+                out.push_str(&comment(screen, &native(wanted, assigned, &origin)));
+                let links = made.pod.links.iter().filter(|l| l.name == wanted.ifname);
+                let alone = PodPlan {
+                    group: made.pod.group,
+                    links: links.cloned().collect(),
+                    host_ports: Vec::new(),
+                };
+                out.push_str(&pod_text(&alone));
+            }
+            Interface::Delegate(delegate) => {
+                let plugins = delegate.chain.plugins.iter();
+                let types: Vec<&str> = plugins.filter_map(|p| p.get("type")?.as_str()).collect();
+                let text = format!(
+                    "{}: {origin}: made by executing {}; what that does is not known beforehand",
+                    delegate.ifname,
+                    types.join(", then ")
+                );
+                out.push_str(&comment(screen, &text));
+            }
+        }
+    }
+    if !made.pod.host_ports.is_empty() {
+        let alone = PodPlan {
+            group: made.pod.group,
+            links: Vec::new(),
+            host_ports: made.pod.host_ports.clone(),
+        };
+        out.push_str(&comment(screen, "ports of the node that lead to it"));
+        out.push_str(&pod_text(&alone));
+    }
+    out
+}
+
+fn native(wanted: &Wanted, assigned: &Assigned, origin: &str) -> String {
+    let addresses: Vec<String> = assigned
+        .ips
+        .iter()
+        .map(|ip| ip.address.addr().to_string())
+        .collect();
+    let addresses = match addresses.is_empty() {
+        true => "no address".to_owned(),
+        false => addresses.join(", "),
+    };
+    let provider = wanted.native.provider.name();
+    format!("{}: {origin}: {provider}, {addresses}", wanted.ifname)
+}
+
+fn origin(reference: &Reference) -> String {
+    match (reference.namespace.as_str(), reference.source.as_str()) {
+        ("", _) => "the cluster-wide default network".to_owned(),
+        (namespace, source) => format!("{namespace}/{}, by {source}", reference.name),
+    }
+}
+
+fn assumed(described: &Described) -> String {
+    let first = match described.pod_cidrs.as_slice() {
+        [] => "another CNI makes the first interface".to_owned(),
+        cidrs => {
+            let cidrs: Vec<String> = cidrs.iter().map(IpNet::to_string).collect();
+            format!("podCIDRs {}", cidrs.join(", "))
+        }
+    };
+    format!(
+        "assumed: node {} with address {} on {} (MTU {}), {first}; every address is free, a network \
+         has VNI 4097 and the node its first block unless the files say otherwise; namespaces are \
+         called pod and px-…",
+        described.node, described.node_ip, described.uplink, described.mtu
+    )
+}
+
+fn comment(screen: Screen, text: &str) -> String {
+    let line = format!("# {text}");
+    format!("{}\n", screen.paint(Paint::Faint, &line))
+}

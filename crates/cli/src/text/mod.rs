@@ -1,0 +1,11 @@
+//! Text for people: colours and widths on a terminal, neither in a pipe.
+
+mod age;
+mod bar;
+mod screen;
+mod table;
+
+pub use age::{age, seconds_since};
+pub use bar::bar;
+pub use screen::{Paint, Screen};
+pub use table::{Cell, Table};

@@ -1,0 +1,244 @@
+//! The examples of the documents: corrected ones are valid, and what of them waits is said; as they
+//! were written, everything that an API server would refuse is found, with its line; and plans can
+//! be made of those whose networks are all there.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on ends"
+)]
+
+use plexus_api::manifest::Level;
+use plexus_cli::input::sources;
+use plexus_cli::plan::{Described, Planned, plan};
+use plexus_cli::text::Screen;
+use plexus_cli::validate::{Report, validate};
+use std::path::{Path, PathBuf};
+
+fn examples(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .join(name)
+}
+
+fn report(path: &Path) -> Report {
+    validate(&sources(&[path.to_owned()], false).unwrap())
+}
+
+/// Problems, warnings, waiting, notes.
+fn counts(report: &Report) -> [usize; 4] {
+    [Level::Problem, Level::Warning, Level::Waiting, Level::Note].map(|level| report.count(level))
+}
+
+#[test]
+fn the_examples_are_valid() {
+    for (seed, wanted) in [
+        // Three definitions with typographic quotes.
+        ("seed-000", [0, 3, 0, 0]),
+        // A device class, three claims, a template, a configuration, and three pods.
+        ("seed-001", [0, 0, 9, 0]),
+        // The network; the pod alone does not say what it waits for.
+        ("seed-002", [0, 0, 1, 0]),
+        // Two definitions, by type and by profile, and a pod with a profile.
+        ("seed-003", [0, 0, 5, 0]),
+        ("seed-004", [0, 0, 0, 0]),
+    ] {
+        let report = report(&examples(seed));
+        let text = report.render(Screen::PIPE);
+        assert_eq!(counts(&report), wanted, "{seed}:\n{text}");
+    }
+}
+
+#[test]
+fn originals_that_are_taken_are_said_to_be_read_as_something_else() {
+    let report = report(&examples("seed-004/original"));
+    let text = report.render(Screen::PIPE);
+    assert_eq!(counts(&report), [0, 0, 0, 2], "{text}");
+    assert!(
+        text.contains("v1 has no Network: read as plexus.dev/v1alpha1"),
+        "{text}"
+    );
+    assert!(
+        text.contains("spec.networks is no field of a Pod"),
+        "{text}"
+    );
+}
+
+/// Each finding as `line: level: … path … text`, without the file's name.
+fn lines(name: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/as-written")
+        .join(name);
+    let text = report(&path).render(Screen::PIPE);
+    let start = format!("{}:", path.display());
+    let lines = text.lines().filter_map(|line| line.strip_prefix(&start));
+    lines.map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn finds(name: &str, wanted: &[&str]) {
+    let found = lines(name);
+    assert_eq!(found.len(), wanted.len(), "{name}: {found:#?}");
+    for wanted in wanted {
+        let (place, words) = wanted.split_once(' ').unwrap();
+        let fits = |line: &&String| line.starts_with(place) && line.contains(words);
+        assert!(
+            found.iter().any(|line| fits(&line)),
+            "{name}: {wanted}: {found:#?}"
+        );
+    }
+}
+
+#[test]
+fn what_was_written_before_kubernetes_was_stricter() {
+    finds("000-crd-tabs.yaml", &["10: tabs do not indent"]);
+    finds(
+        "000-crd.yaml",
+        &["1: apiVersion: \"apiextensions.k8s.io/v1beta1\" is no longer served"],
+    );
+    finds(
+        "000-network-template.yaml",
+        &[
+            "4: metadata.name",
+            "5: metadata.namespace",
+            "7: metadata.annotations.opencontrail.org/cidr: must be text, not a list",
+            "8: opencontrail.org/ip_fabric_snat: is \"<True/False>\"",
+            "9: opencontrail.org/ip_fabric_forwarding: is \"<True/False>\"",
+            "11: typographic quotes",
+        ],
+    );
+    finds(
+        "000-network-a.yaml",
+        &[
+            "6: metadata.annotations.opencontrail.org/cidr: must be text, not a list",
+            "7: opencontrail.org/ip_fabric_snat: must be text, not false: write \"False\"",
+            "8: opencontrail.org/ip_fabric_forwarding: must be text, not true: write \"True\"",
+            "10: typographic quotes",
+        ],
+    );
+    finds("000-extns-network.yaml", &["8: typographic quotes"]);
+    for pod in ["000-my-pod.yaml", "000-my-pod-contrail.yaml"] {
+        let found = lines(pod);
+        assert!(
+            found[0].contains("apiVersion: is missing: for Pod write v1"),
+            "{found:#?}"
+        );
+    }
+    for pod in [
+        "000-multi-network-pod.yaml",
+        "000-multi-network-pod-contrail.yaml",
+    ] {
+        finds(
+            pod,
+            &["4: metadata.name: \"multiNetworkPod\" has upper case: write multinetworkpod"],
+        );
+    }
+}
+
+#[test]
+fn the_other_documents_as_written() {
+    for claim in ["001-claim.yaml", "001-claim-by-name.yaml"] {
+        finds(
+            claim,
+            &["1: resource.k8s.io/v1, where what is asked", "2: waits"],
+        );
+    }
+    finds("001-status.yaml", &["5: ... ends the document"]);
+    finds(
+        "001-cni-config.yaml",
+        &["1: apiVersion: is missing: for CNIConfig write cni.networking.x-k8s.io/v1alpha1"],
+    );
+    finds(
+        "002-spec.yaml",
+        &[
+            "1: kind: is missing",
+            "1: apiVersion: is missing",
+            "1: metadata: is missing",
+        ],
+    );
+    for nad in ["003-whereabouts.yaml", "003-static.yaml"] {
+        finds(nad, &["7: waits", "9: waits"]);
+    }
+    finds("004-network.yaml", &["1: note"]);
+}
+
+fn planned(paths: &[PathBuf]) -> Planned {
+    let objects = sources(paths, false).unwrap().into_iter();
+    let objects = objects.flat_map(|source| source.objects);
+    let described = Described {
+        node: "n1".to_owned(),
+        node_ip: "192.0.2.1".parse().unwrap(),
+        uplink: "eth0".parse().unwrap(),
+        mtu: 1500,
+        pod_cidrs: vec!["10.244.0.0/24".parse().unwrap()],
+        cluster_cidrs: vec!["10.244.0.0/16".parse().unwrap()],
+    };
+    plan(
+        objects.map(|written| written.object).collect(),
+        &described,
+        Screen::PIPE,
+    )
+}
+
+#[test]
+fn every_pod_of_the_first_document_has_a_plan() {
+    let planned = planned(&[examples("seed-000")]);
+    assert_eq!((planned.pods, planned.failed), (8, 0), "{}", planned.text);
+    let text = planned.text;
+    for words in [
+        "# pod my-namespace/my-pod\n",
+        "# net3: other-ns/net-c, by k8s.v1.cni.cncf.io/networks: overlay, 10.2.3.",
+        "# eth1: project-a/network-a, by opencontrail.org/network: overlay, 10.3.1.",
+        "# net1: default/network-a, by k8s.v1.cni.cncf.io/networks: routed, 10.1.1.",
+        "ip -n pod address add 10.1.1.",
+        "type vxlan id 4097 local 192.0.2.1",
+    ] {
+        assert!(text.contains(words), "no {words:?} in\n{text}");
+    }
+}
+
+#[test]
+fn overlapping_networks_and_one_that_waits() {
+    let planned = planned(&[examples("seed-004"), examples("seed-004/original/pod.yaml")]);
+    assert_eq!((planned.pods, planned.failed), (4, 1), "{}", planned.text);
+    let text = planned.text;
+    assert!(
+        text.contains("its provider mycorp/fancy-network-provider is external"),
+        "{text}"
+    );
+    assert!(
+        text.contains("net1: tenant-b/private, by plexus.dev/networks: overlay, 192.168.0."),
+        "{text}"
+    );
+}
+
+#[test]
+fn plans_say_what_plugins_do_and_what_is_missing() {
+    let dir = std::env::temp_dir().join(format!("plexus-plan-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("all.yaml");
+    let text = "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {name: x}\n\
+                spec: {config: '{\"type\": \"macvlan\", \"master\": \"eth1\", \"ipam\": {\"type\": \"dhcp\"}}'}\n\
+                ---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  template:\n    \
+                metadata: {annotations: {k8s.v1.cni.cncf.io/networks: x}}\n    spec:\n      containers:\n      \
+                - {name: a, image: b, ports: [{containerPort: 80, hostPort: 8080}]}\n---\napiVersion: v1\n\
+                kind: Pod\nmetadata: {name: lost, annotations: {plexus.dev/networks: nowhere}}\n---\n\
+                apiVersion: v1\nkind: Pod\nmetadata: {name: host}\nspec: {hostNetwork: true}\n";
+    std::fs::write(&file, text).unwrap();
+    let planned = planned(&[file]);
+    let _ = std::fs::remove_dir_all(&dir);
+    assert_eq!((planned.pods, planned.failed), (3, 1), "{}", planned.text);
+    for words in [
+        "# pod default/web-0\n",
+        "net1: default/x, by k8s.v1.cni.cncf.io/networks: made by executing macvlan",
+        "8080",
+        "it would not start: network default/nowhere (number 1, annotation plexus.dev/networks)",
+        "next: create it",
+        "hostNetwork: it has the node's interfaces",
+    ] {
+        assert!(
+            planned.text.contains(words),
+            "no {words:?} in\n{}",
+            planned.text
+        );
+    }
+}

@@ -1,0 +1,16 @@
+//! Where things are on a machine, unless flags say otherwise.
+
+/// The kubeconfig of what `plexus up` runs.
+pub(crate) const UP_KUBECONFIG: &str = "/etc/plexus/kubeconfig";
+/// A directory for each lab, with its kubeconfig.
+pub(crate) const LABS: &str = "/run/plexus/lab";
+/// The agent's socket.
+pub(crate) const SOCKET: &str = "/run/plexus/agent.sock";
+/// The agent's journal.
+pub(crate) const STATE: &str = "/var/lib/plexus";
+/// Where runtimes look for plugins.
+pub(crate) const CNI_BIN: &str = "/opt/cni/bin";
+/// Where runtimes look for configurations.
+pub(crate) const CNI_CONF: &str = "/etc/cni/net.d";
+/// host-local's addresses.
+pub(crate) const POOLS: &str = "/var/lib/cni/networks";

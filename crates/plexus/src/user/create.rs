@@ -1,0 +1,102 @@
+//! `plexus create network`.
+
+use super::server::ServerFlags;
+use super::{Structured, print, structured};
+use crate::value;
+use anyhow::anyhow;
+use clap::{Args, Subcommand};
+use plexus_cli::client::shown;
+use plexus_cli::create::{NetworkFlags, network};
+use std::process::ExitCode;
+
+/// What is made.
+#[derive(Debug, Subcommand)]
+pub(crate) enum What {
+    /// A network.
+    #[command(visible_alias = "net")]
+    Network(Box<Flags>),
+}
+
+/// The flags of `plexus create network`.
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// Its name.
+    name: String,
+    /// A subnet: [KEY=]CIDR[,gateway=ADDRESS][,exclude=PREFIX]…; may be repeated.
+    #[arg(long, value_name = "SUBNET")]
+    subnet: Vec<String>,
+    /// overlay, routed, bridge, macvlan, delegate, or an external one with /; default: overlay.
+    #[arg(long)]
+    provider: Option<String>,
+    /// Prefix length of nodes' IPv4 blocks.
+    #[arg(long, value_parser = value::number::<1, 32>)]
+    block_size: Option<u16>,
+    /// Prefix length of nodes' IPv6 blocks.
+    #[arg(long, value_parser = value::number::<1, 128>)]
+    block_size_v6: Option<u16>,
+    /// MTU; default: from the underlay.
+    #[arg(long)]
+    mtu: Option<u32>,
+    /// A route of every pod: DESTINATION[=GATEWAY]; may be repeated.
+    #[arg(long, value_name = "ROUTE")]
+    route: Vec<String>,
+    /// Traffic to elsewhere leaves under the node's address.
+    #[arg(long)]
+    snat: bool,
+    /// Pods may send from addresses that are not their own.
+    #[arg(long)]
+    no_source_check: bool,
+    /// Whose pods may use it: All, Same, or labels of namespaces such as team=a.
+    #[arg(long = "for", value_name = "NAMESPACES")]
+    allowed: Option<String>,
+    /// Its identity; default: the object's UID.
+    #[arg(long)]
+    uuid: Option<String>,
+    /// Options of the provider, as JSON.
+    #[arg(long, value_name = "JSON")]
+    config: Option<String>,
+    /// Show the object, and make nothing; no server is asked.
+    #[arg(long)]
+    dry_run: bool,
+    /// The object in that form.
+    #[arg(short, long, value_enum)]
+    output: Option<Structured>,
+    #[command(flatten)]
+    server: ServerFlags,
+}
+
+pub(super) fn run(what: &What) -> anyhow::Result<ExitCode> {
+    let What::Network(flags) = what;
+    let session = match flags.dry_run {
+        true => None,
+        false => Some(flags.server.session()?),
+    };
+    let namespace = match &session {
+        Some(session) => flags.server.namespace(session),
+        None => flags.server.written_namespace(),
+    };
+    let size = |length: Option<u16>| length.and_then(|length| u8::try_from(length).ok());
+    let object = network(&NetworkFlags {
+        name: flags.name.clone(),
+        namespace: namespace.clone(),
+        provider: flags.provider.clone(),
+        subnets: flags.subnet.clone(),
+        block_size: (size(flags.block_size), size(flags.block_size_v6)),
+        mtu: flags.mtu,
+        routes: flags.route.clone(),
+        snat: flags.snat,
+        no_source_check: flags.no_source_check,
+        allowed: flags.allowed.clone(),
+        uuid: flags.uuid.clone(),
+        config: flags.config.clone(),
+    })
+    .map_err(|problems| anyhow!("this is no network: {problems}"))?;
+    let made = match &session {
+        Some(session) => session.create(&object, &namespace, false)?,
+        None => object,
+    };
+    let form = flags.output.or(flags.dry_run.then_some(Structured::Yaml));
+    let text = || format!("{} created\n", shown(&made));
+    print(&structured(form, || made.clone(), text))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,102 @@
+//! `plexus delete`.
+
+use super::server::ServerFlags;
+use super::{code, print};
+use anyhow::bail;
+use clap::Args;
+use plexus_cli::client::{Deleted, in_order, named, shown};
+use plexus_cli::input::sources;
+use plexus_cli::kinds;
+use plexus_cli::world::{condition, text};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The flags of `plexus delete`.
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// The kind: network, pod, nad, …
+    #[arg(required_unless_present = "filename", requires = "name")]
+    kind: Option<String>,
+    /// The names.
+    name: Vec<String>,
+    /// The objects of a file, a directory, or - for standard input; may be repeated.
+    #[arg(short, long = "filename", value_name = "FILE", conflicts_with = "kind")]
+    filename: Vec<PathBuf>,
+    /// Look into the directories of a directory too.
+    #[arg(short = 'R', long, requires = "filename")]
+    recursive: bool,
+    /// What is not there is no failure.
+    #[arg(long)]
+    ignore_not_found: bool,
+    /// Seconds to wait until an object is gone.
+    #[arg(long, default_value_t = 10, value_parser = crate::value::number::<0, 3600>)]
+    wait: u16,
+    #[command(flatten)]
+    server: ServerFlags,
+}
+
+pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
+    let objects = wanted(flags)?;
+    let session = flags.server.session()?;
+    let namespace = flags.server.namespace(&session);
+    let wait = Duration::from_secs(flags.wait.into());
+    let mut well = true;
+    for object in &objects {
+        match session.delete(object, &namespace, wait) {
+            Ok(Deleted::Gone) => print(&format!("{} deleted\n", shown(object)))?,
+            Ok(Deleted::Going(now)) => print(&format!(
+                "{} is being deleted{}\n",
+                shown(object),
+                held_by(&now)
+            ))?,
+            Ok(Deleted::Absent) if flags.ignore_not_found => {}
+            Ok(Deleted::Absent) => {
+                well = false;
+                eprintln!("plexus: {} is not there", shown(object));
+            }
+            Err(error) => {
+                well = false;
+                eprintln!("plexus: {:#}", anyhow::Error::from(error));
+            }
+        }
+    }
+    Ok(code(well))
+}
+
+/// By name, or the objects of files from the last to the first.
+fn wanted(flags: &Flags) -> anyhow::Result<Vec<Value>> {
+    if let Some(word) = &flags.kind {
+        let kind = kinds::find(word).map_err(anyhow::Error::msg)?;
+        let each = flags.name.iter();
+        return Ok(each
+            .map(|name| named(&kind.api_version(), kind.kind, name))
+            .collect());
+    }
+    let mut objects = Vec::new();
+    for source in sources(&flags.filename, flags.recursive)? {
+        if let Some(fault) = source.faults.first() {
+            bail!("{}:{}: {}", source.name, fault.line, fault.text);
+        }
+        for written in source.objects {
+            let mut object = written.object;
+            plexus_api::translate(&mut object).map_err(anyhow::Error::msg)?;
+            objects.push(object);
+        }
+    }
+    let order = in_order(&objects);
+    let each = order.into_iter().rev();
+    Ok(each
+        .filter_map(|number| objects.get(number).cloned())
+        .collect())
+}
+
+/// Why an object is still there.
+fn held_by(object: &Value) -> String {
+    let in_use = condition(object, "InUse").filter(|one| text(one, "/status") == "True");
+    match in_use {
+        Some(condition) => format!(": {}", text(condition, "/message")),
+        None => ": it goes when its finalizers are done".to_owned(),
+    }
+}

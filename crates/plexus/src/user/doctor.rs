@@ -1,0 +1,108 @@
+//! `plexus doctor`.
+
+use super::server::{ServerFlags, now};
+use super::{Structured, code, print, structured};
+use crate::paths;
+use clap::Args;
+use plexus_cli::client::{Need, Session};
+use plexus_cli::doctor::{ApiFacts, Machine, Verdict, examine};
+use plexus_cli::text::Screen;
+use plexus_cli::world::{World, text};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The flags of `plexus doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// The agent's socket.
+    #[arg(long, env = "PLEXUS_SOCKET", default_value = paths::SOCKET)]
+    socket: PathBuf,
+    /// The agent's state directory.
+    #[arg(long, env = "PLEXUS_STATE_DIR", default_value = paths::STATE)]
+    state_dir: PathBuf,
+    /// Directory in which runtimes look for CNI plugins.
+    #[arg(long, env = "PLEXUS_CNI_BIN_DIR", default_value = paths::CNI_BIN)]
+    cni_bin_dir: PathBuf,
+    /// Directory in which runtimes look for CNI configurations.
+    #[arg(long, env = "PLEXUS_CNI_CONF_DIR", default_value = paths::CNI_CONF)]
+    cni_conf_dir: PathBuf,
+    /// Directory of the plugins to execute, if not the CNI plugin directory.
+    #[arg(long, env = "PLEXUS_DELEGATE_BIN_DIR")]
+    delegate_bin_dir: Option<PathBuf>,
+    /// Directory of host-local's addresses.
+    #[arg(long, default_value = paths::POOLS)]
+    pools: PathBuf,
+    /// This node's name in the cluster.
+    #[arg(long, env = "PLEXUS_NODE")]
+    node: Option<String>,
+    /// Ask no API server.
+    #[arg(long)]
+    no_api: bool,
+    /// Show only what is not as it should be.
+    #[arg(short, long)]
+    quiet: bool,
+    /// Fail also for what is only to be looked at.
+    #[arg(long)]
+    strict: bool,
+    /// In another form.
+    #[arg(short, long, value_enum)]
+    output: Option<Structured>,
+    #[command(flatten)]
+    server: ServerFlags,
+}
+
+pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
+    let machine = Machine {
+        socket: flags.socket.clone(),
+        state_dir: flags.state_dir.clone(),
+        cni_bin_dir: flags.cni_bin_dir.clone(),
+        delegate_bin_dir: flags.delegate_bin_dir.clone(),
+        cni_conf_dir: flags.cni_conf_dir.clone(),
+        pools: flags.pools.clone(),
+    };
+    let api = match flags.no_api {
+        true => None,
+        false => learn(flags),
+    };
+    let report = examine(&machine, api.as_ref());
+    let said = || report.render(Screen::stdout(), !flags.quiet);
+    print(&structured(flags.output, || report.to_json(), said))?;
+    let bad = if flags.strict {
+        Verdict::Warn
+    } else {
+        Verdict::Fail
+    };
+    Ok(code(report.verdict() < bad))
+}
+
+/// What can be learnt of an API server; none if nobody says where one is.
+fn learn(flags: &Flags) -> Option<ApiFacts> {
+    let chosen = flags.server.chosen().ok()?;
+    let mut facts = ApiFacts {
+        node: flags.node.clone(),
+        server: format!("{chosen:?}"),
+        version: Ok(String::new()),
+        world: World::default(),
+    };
+    match flags.server.session().map_err(|error| format!("{error:#}")) {
+        Ok(session) => ask(&session, &mut facts),
+        Err(why) => facts.version = Err(why),
+    }
+    Some(facts)
+}
+
+fn ask(session: &Session, facts: &mut ApiFacts) {
+    facts.server.clone_from(&session.server);
+    let needs = [Need::Networks, Need::Nodes, Need::Leases];
+    let asked = session.version().and_then(|version| {
+        let world = session.world(&needs, None, now())?;
+        Ok((text(&version, "/gitVersion").to_owned(), world))
+    });
+    match asked {
+        Ok((version, world)) => {
+            facts.version = Ok(version);
+            facts.world = world;
+        }
+        Err(error) => facts.version = Err(format!("{:#}", anyhow::Error::from(error))),
+    }
+}

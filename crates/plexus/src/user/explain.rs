@@ -1,0 +1,80 @@
+//! `plexus explain`.
+
+use super::server::{ServerFlags, world};
+use super::{Structured, print, structured};
+use anyhow::{anyhow, bail};
+use clap::Args;
+use plexus_cli::client::Need;
+use plexus_cli::explain::{Explanation, explain_later, explain_nad, explain_network, explain_pod};
+use plexus_cli::kinds::{self, Kind};
+use plexus_cli::text::Screen;
+use plexus_cli::world::{World, find, name as name_of, text};
+use std::process::ExitCode;
+
+/// The flags of `plexus explain`.
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// pod, network, nad, or a kind of later versions.
+    kind: String,
+    /// Its name, as [NAMESPACE/]NAME.
+    name: String,
+    /// In another form.
+    #[arg(short, long, value_enum)]
+    output: Option<Structured>,
+    #[command(flatten)]
+    server: ServerFlags,
+}
+
+pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
+    let kind = kinds::find(&flags.kind).map_err(anyhow::Error::msg)?;
+    let session = flags.server.session()?;
+    let (namespace, name) = flags.server.place(&session, &flags.name)?;
+    let world = world(&session, &Need::ALL, Some(&namespace))?;
+    let explained = explained(&kind, &world, &namespace, &name)?;
+    let said = || explained.render(Screen::stdout());
+    print(&structured(flags.output, || explained.to_json(), said))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explained(
+    kind: &Kind,
+    world: &World,
+    namespace: &str,
+    name: &str,
+) -> anyhow::Result<Explanation> {
+    let missing = |hidden: &str| match world.unknown.get(hidden) {
+        Some(why) => anyhow!("{why}"),
+        None => anyhow!(
+            "there is no {} {namespace}/{name}: plexus get {} -A lists all",
+            kind.kind,
+            kind.plural
+        ),
+    };
+    let later = |kind: &str| {
+        let of =
+            |object: &&serde_json::Value| text(object, "/kind") == kind && name_of(object) == name;
+        world.waiting.iter().find(of)
+    };
+    match kind.kind {
+        "Pod" => find(&world.pods, namespace, name)
+            .map(|pod| explain_pod(world, pod))
+            .ok_or_else(|| missing("pods")),
+        // People say network of whatever a pod names.
+        "Network" => find(&world.networks, namespace, name)
+            .map(|network| explain_network(world, network))
+            .or_else(|| find(&world.nads, namespace, name).map(|nad| explain_nad(world, nad)))
+            .or_else(|| later("MultiNicNetwork").map(explain_later))
+            .ok_or_else(|| missing("networks")),
+        "NetworkAttachmentDefinition" => find(&world.nads, namespace, name)
+            .map(|nad| explain_nad(world, nad))
+            .ok_or_else(|| missing("nads")),
+        other if kind.is_later() => later(other)
+            .map(explain_later)
+            .ok_or_else(|| missing("waiting")),
+        _ => bail!(
+            "there is nothing to explain about {}: plexus get {} shows all of it",
+            kind.plural,
+            kind.plural
+        ),
+    }
+}

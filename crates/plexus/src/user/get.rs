@@ -1,0 +1,75 @@
+//! `plexus get`.
+
+use super::server::{ScopedFlags, world};
+use super::{Output, print};
+use clap::Args;
+use plexus_cli::client::Need;
+use plexus_cli::get::{Look, chosen, none, render, table};
+use plexus_cli::kinds::{self, Kind};
+use plexus_cli::output::{Form, objects};
+use plexus_cli::text::Screen;
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// The flags of `plexus get`.
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// The kinds, comma-separated: networks, pods, blocks, nodes, attachments, nads, …
+    kinds: String,
+    /// Only these.
+    name: Vec<String>,
+    /// Only those with these labels: KEY=VALUE, …
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    selector: Option<String>,
+    /// In another form.
+    #[arg(short, long, value_enum)]
+    output: Option<Output>,
+    #[command(flatten)]
+    scope: ScopedFlags,
+}
+
+pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
+    let found: Result<Vec<Kind>, String> = flags.kinds.split(',').map(kinds::find).collect();
+    let found = found.map_err(anyhow::Error::msg)?;
+    let session = flags.scope.server.session()?;
+    let namespace = flags.scope.server.namespace(&session);
+    let within = (!flags.scope.all_namespaces).then_some(namespace.as_str());
+    let form = Output::form(flags.output);
+    for (number, kind) in found.iter().enumerate() {
+        let listed = session.list(kind, within, flags.selector.as_deref())?;
+        let chosen = chosen(kind, &listed, within, &flags.name).map_err(anyhow::Error::msg)?;
+        let values: Vec<Value> = chosen.iter().map(|object| (*object).clone()).collect();
+        let single = flags.name.len() == 1 && found.len() == 1;
+        if let Some(text) = objects(form, kind, &values, single) {
+            print(&text)?;
+            continue;
+        }
+        if number > 0 {
+            print("\n")?;
+        }
+        if chosen.is_empty() {
+            eprint!("{}", none(kind, within));
+            continue;
+        }
+        let world = world(&session, beside(kind), within)?;
+        let look = Look {
+            wide: form == Form::Wide,
+            namespaces: flags.scope.all_namespaces,
+        };
+        print(&render(
+            &table(kind, &chosen, &world, look),
+            Screen::stdout(),
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a kind's table shows beside its objects.
+fn beside(kind: &Kind) -> &'static [Need] {
+    match kind.kind {
+        "Pod" => &[Need::Records],
+        "Block" => &[Need::Networks],
+        "Node" => &[Need::Blocks, Need::Records],
+        _ => &[],
+    }
+}

@@ -1,0 +1,149 @@
+//! The user's verbs: flags, and which of `plexus-cli`'s functions they call. The same against the
+//! embedded API and a cluster.
+
+mod apply;
+mod create;
+mod delete;
+mod describe;
+mod doctor;
+mod explain;
+mod files;
+mod get;
+mod ipam;
+mod plan;
+mod server;
+mod validate;
+mod version;
+
+use anyhow::Context;
+use clap::{Subcommand, ValueEnum};
+use plexus_cli::output::Form;
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+/// What users do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Make objects what files say.
+    Apply(apply::Flags),
+    /// Make a network.
+    #[command(subcommand)]
+    Create(create::What),
+    /// Delete objects, by name or by file.
+    Delete(delete::Flags),
+    /// List objects: networks, pods, blocks, nodes, attachments, nads, …
+    Get(get::Flags),
+    /// Everything about a pod or a network: interfaces, addresses, routes, and where they came from.
+    Describe(describe::Flags),
+    /// Why a pod or a network is as it is, or what is missing and what to do next.
+    Explain(explain::Flags),
+    /// Addresses.
+    #[command(subcommand)]
+    Ipam(ipam::What),
+    /// Check files without a server: all problems, with line and field.
+    Validate(validate::Flags),
+    /// The commands that pods of files amount to, without a server and without doing them.
+    Plan(plan::Flags),
+    /// What is wrong with this machine as a node.
+    Doctor(doctor::Flags),
+    /// Versions of this program, of the API server and of the agent.
+    Version(version::Flags),
+    /// The script that completes commands in a shell.
+    Completion {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Does it. The exit code says whether all was well; an error is one more reason to fail.
+pub(crate) fn run(verb: Verb) -> anyhow::Result<ExitCode> {
+    match verb {
+        Verb::Apply(flags) => apply::run(&flags),
+        Verb::Create(what) => create::run(&what),
+        Verb::Delete(flags) => delete::run(&flags),
+        Verb::Get(flags) => get::run(&flags),
+        Verb::Describe(flags) => describe::run(&flags),
+        Verb::Explain(flags) => explain::run(&flags),
+        Verb::Ipam(what) => ipam::run(&what),
+        Verb::Validate(flags) => validate::run(&flags),
+        Verb::Plan(flags) => plan::run(&flags),
+        Verb::Doctor(flags) => doctor::run(&flags),
+        Verb::Version(flags) => version::run(&flags),
+        Verb::Completion { shell } => completion(shell),
+    }
+}
+
+fn completion(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
+    let mut command = <crate::Plexus as clap::CommandFactory>::command();
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, "plexus", &mut script);
+    print(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `-o`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+    /// A table with more columns.
+    Wide,
+    /// Names alone.
+    Name,
+}
+
+impl Output {
+    fn form(of: Option<Self>) -> Form {
+        match of {
+            None => Form::Table,
+            Some(Output::Json) => Form::Json,
+            Some(Output::Yaml) => Form::Yaml,
+            Some(Output::Wide) => Form::Wide,
+            Some(Output::Name) => Form::Name,
+        }
+    }
+}
+
+/// `-o` of what is not a list of objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Structured {
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+}
+
+/// A value in that form, or else the text.
+fn structured(
+    form: Option<Structured>,
+    value: impl FnOnce() -> serde_json::Value,
+    text: impl FnOnce() -> String,
+) -> String {
+    match form {
+        Some(Structured::Json) => plexus_cli::output::json_text(&value()),
+        Some(Structured::Yaml) => plexus_cli::output::yaml_text(&value()),
+        None => text(),
+    }
+}
+
+/// Writes to standard output; a reader that has seen enough is no failure.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to standard output"),
+    }
+}
+
+/// All is well, or not.
+fn code(well: bool) -> ExitCode {
+    match well {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,62 @@
+//! `plexus plan`.
+
+use super::files::FileFlags;
+use super::{code, print};
+use crate::value;
+use anyhow::bail;
+use clap::Args;
+use ipnet::IpNet;
+use plexus_cli::plan::{Described, plan};
+use plexus_cli::text::Screen;
+use plexus_types::IfName;
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+/// The flags of `plexus plan`.
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    #[command(flatten)]
+    files: FileFlags,
+    /// The node's name.
+    #[arg(long, default_value = "n1")]
+    node: String,
+    /// The node's address on the underlay.
+    #[arg(long, default_value = "192.0.2.1")]
+    node_ip: IpAddr,
+    /// The link of the node's default route.
+    #[arg(long, default_value = "eth0")]
+    uplink: IfName,
+    /// MTU of that link.
+    #[arg(long, default_value_t = 1500, value_parser = value::number::<576, 65535>)]
+    mtu: u16,
+    /// The node's podCIDRs, comma-separated; none if another CNI makes the first interface.
+    #[arg(long, value_delimiter = ',', num_args = 0.., default_value = "10.244.0.0/24", value_parser = value::cidr)]
+    pod_cidrs: Vec<IpNet>,
+    /// The cluster's pod and service CIDRs, comma-separated.
+    #[arg(long, value_delimiter = ',', num_args = 0.., default_value = "10.244.0.0/16,10.96.0.0/12", value_parser = value::cidr)]
+    cluster_cidrs: Vec<IpNet>,
+}
+
+pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
+    let mut objects = Vec::new();
+    for source in flags.files.sources()? {
+        if let Some(fault) = source.faults.first() {
+            bail!("{}:{}: {}", source.name, fault.line, fault.text);
+        }
+        objects.extend(source.objects.into_iter().map(|written| written.object));
+    }
+    let described = Described {
+        node: flags.node.clone(),
+        node_ip: flags.node_ip,
+        uplink: flags.uplink.clone(),
+        mtu: flags.mtu.into(),
+        pod_cidrs: flags.pod_cidrs.clone(),
+        cluster_cidrs: flags.cluster_cidrs.clone(),
+    };
+    let planned = plan(objects, &described, Screen::stdout());
+    if planned.pods == 0 {
+        bail!("there is no pod in these files: add one, and the networks that it names");
+    }
+    print(&planned.text)?;
+    Ok(code(planned.failed == 0))
+}

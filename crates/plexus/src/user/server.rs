@@ -1,0 +1,98 @@
+//! The flags about the API server and the namespace, and the session that they choose.
+
+use crate::paths;
+use anyhow::bail;
+use clap::Args;
+use plexus_cli::client::{Chosen, Need, Places, Session, choose, is_answering};
+use plexus_cli::world::World;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Which server.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "API server")]
+pub(crate) struct ServerFlags {
+    /// The kubeconfig; default: KUBECONFIG, what `plexus up` or a lab runs here, ~/.kube/config.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context in it; default: the current one.
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// The namespace; default: the context's, else default.
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+}
+
+/// The same, with `-A`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ScopedFlags {
+    #[command(flatten)]
+    pub(crate) server: ServerFlags,
+    /// All namespaces.
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub(crate) all_namespaces: bool,
+}
+
+impl ServerFlags {
+    /// The kubeconfig that counts.
+    pub(crate) fn chosen(&self) -> anyhow::Result<Chosen> {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let places = Places {
+            given: self.kubeconfig.clone(),
+            variable: std::env::var_os("KUBECONFIG"),
+            up: paths::UP_KUBECONFIG.into(),
+            labs: paths::LABS.into(),
+            home: home.map(|home| home.join(".kube/config")),
+            in_pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
+        };
+        Ok(choose(&places, &is_answering)?)
+    }
+
+    /// A session with it.
+    pub(crate) fn session(&self) -> anyhow::Result<Session> {
+        Ok(Session::open(&self.chosen()?, self.context.as_deref())?)
+    }
+
+    /// The namespace that counts.
+    pub(crate) fn namespace(&self, session: &Session) -> String {
+        let written = self.namespace.clone();
+        written.unwrap_or_else(|| session.namespace.clone())
+    }
+
+    /// The namespace that is written, where no server is asked.
+    pub(crate) fn written_namespace(&self) -> String {
+        let written = self.namespace.clone();
+        written.unwrap_or_else(|| "default".to_owned())
+    }
+
+    /// The namespace and the name of what was named `[namespace/]name`.
+    pub(crate) fn place(&self, session: &Session, name: &str) -> anyhow::Result<(String, String)> {
+        match (name.split_once('/'), &self.namespace) {
+            (None, _) => Ok((self.namespace(session), name.to_owned())),
+            (Some((within, name)), None) => Ok((within.to_owned(), name.to_owned())),
+            (Some((within, name)), Some(beside)) if within == beside => {
+                Ok((within.to_owned(), name.to_owned()))
+            }
+            (Some((within, _)), Some(beside)) => {
+                bail!("the namespace is {within} in the name and {beside} beside it: keep one")
+            }
+        }
+    }
+}
+
+/// What the server has.
+pub(crate) fn world(
+    session: &Session,
+    needs: &[Need],
+    namespace: Option<&str>,
+) -> anyhow::Result<World> {
+    Ok(session.world(needs, namespace, now())?)
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
+}

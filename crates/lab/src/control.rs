@@ -47,7 +47,7 @@ pub fn remove_node(layout: &Layout, node: NodeName) -> Result<(), LabError> {
     spec.nodes.remove(&node);
     spec.generation += 1;
     spec.write(layout)?;
-    wait_until(&format!("node {node} is switched off"), || {
+    wait_until(&format!("node {node} to be switched off"), || {
         let report = Report::read(layout)?.unwrap_or_default();
         let gone = report.generation >= spec.generation && !report.nodes.contains_key(&node);
         Ok(gone)
@@ -90,7 +90,7 @@ pub fn start_agent(layout: &Layout, node: NodeName) -> Result<(), LabError> {
     of(layout)?.has(layout, node)?;
     need_keeper(layout)?;
     files::remove(&layout.agent_held(node))?;
-    wait_until(&format!("the agent of {node} is ready"), || {
+    wait_until(&format!("the agent of {node} to be ready"), || {
         let report = Report::read(layout)?.unwrap_or_default();
         Ok(report.nodes.get(&node).is_some_and(|agent| agent.ready))
     })

@@ -60,7 +60,7 @@ fn end_processes(layout: &Layout) -> Result<(), LabError> {
         if start.elapsed() > PATIENCE {
             let pids: Vec<String> = left.iter().map(|p| p.pid().to_string()).collect();
             return Err(LabError::NotYet {
-                what: "every process has ended".to_owned(),
+                what: "every process to end".to_owned(),
                 limit: PATIENCE,
                 last: format!("still there: {}", pids.join(", ")),
             });

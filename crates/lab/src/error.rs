@@ -101,7 +101,7 @@ pub enum LabError {
         source: Box<kube::Error>,
     },
     /// Something did not happen in time.
-    #[error("{what}: not after {} s{}", limit.as_secs(), because(last))]
+    #[error("waited {} s in vain for {what}{}", limit.as_secs(), because(last))]
     NotYet {
         /// What was waited for.
         what: String,

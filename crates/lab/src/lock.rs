@@ -33,7 +33,7 @@ impl Lock {
             std::thread::sleep(Duration::from_millis(20));
         }
         Err(LabError::NotYet {
-            what: format!("lab {} is free", layout.name()),
+            what: format!("lab {} to be free", layout.name()),
             limit: PATIENCE,
             last: "another `plexus lab` is at work on it".to_owned(),
         })

@@ -101,7 +101,7 @@ impl Process {
             return Ok(());
         }
         Err(LabError::NotYet {
-            what: format!("process {} has ended", self.pid),
+            what: format!("process {} to end", self.pid),
             limit,
             last: "it was sent SIGKILL".to_owned(),
         })

@@ -140,7 +140,7 @@ async fn wait(
         }
         if start.elapsed() > limit {
             return Err(LabError::NotYet {
-                what: format!("pod {name} is ready"),
+                what: format!("pod {name} to be ready"),
                 limit,
                 last: last_word(client, &pod).await,
             });

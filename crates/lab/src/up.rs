@@ -145,7 +145,7 @@ fn not_ready(layout: &Layout, missing: &[(String, String)], ended: bool) -> LabE
         .map(|(name, why)| format!("{name}: {why}"))
         .collect();
     LabError::NotYet {
-        what: format!("lab {} is ready", layout.name()),
+        what: format!("lab {} to be ready", layout.name()),
         limit: PATIENCE,
         last: format!(
             "{}; logs are in {}",

@@ -1,0 +1,64 @@
+//! Whoever is killed, the lab goes on: the keeper starts the others, `up` starts the keeper.
+
+use crate::machine::Lab;
+use serde_json::Value;
+
+fn attached(lab: &Lab) -> Vec<String> {
+    let status = lab.status();
+    let pods = status["pods"].as_array().into_iter().flatten();
+    pods.filter(|pod| pod["attached"] == true)
+        .filter_map(|pod| pod["name"].as_str().map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn the_keeper_starts_again_what_dies() {
+    let lab = Lab::up('k', 2);
+    lab.ok(&["run", "one", "--node", "n1"]);
+    for pointer in ["/server/pid", "/controller/pid", "/nodes/0/agent/pid"] {
+        let dead = lab.kill(pointer);
+        lab.eventually(&format!("{pointer} is another one, and ready"), || {
+            let now = lab.pid(pointer);
+            now.is_some_and(|pid| pid != dead) && lab.run(&["status"]).status.success()
+        });
+    }
+    lab.ok(&["run", "two", "--node", "n2"]);
+    lab.ok(&["ping", "--all"]);
+
+    // An agent that is held stays dead, until it is released.
+    lab.ok(&["kill-agent", "n2", "--hold"]);
+    lab.eventually("it is seen dead", || {
+        lab.pid("/nodes/1/agent/pid").is_none()
+    });
+    let error = lab.fails(&["kill-agent", "n2"]);
+    assert!(error.contains("does not run"), "{error}");
+    lab.ok(&["start-agent", "n2"]);
+    lab.ok(&["status"]);
+}
+
+#[test]
+fn another_keeper_goes_on_where_the_last_one_was_killed() {
+    let lab = Lab::up('r', 2);
+    for (name, node) in [("stays", "n1"), ("goes", "n2"), ("forced", "n2")] {
+        lab.ok(&["run", name, "--node", node]);
+    }
+    let (keeper, server) = (lab.kill("/keeper"), lab.pid("/server/pid"));
+    lab.eventually("it is gone", || lab.pid("/keeper").is_none());
+    let error = lab.fails(&["remove-node", "n2"]);
+    assert!(error.contains("keeper does not run"), "{error}");
+    // Nobody is there to end these: one waits, the other one is forgotten by the API.
+    let phase = |name: &str| lab.get(&["pod", name])["status"]["phase"].clone();
+    lab.delete_pod("goes", 30);
+    lab.delete_pod("forced", 0);
+    assert_eq!(phase("goes"), "Running");
+    assert_eq!(phase("forced"), Value::Null);
+    assert_eq!(attached(&lab), ["stays", "forced", "goes"]);
+
+    lab.ok(&["up"]);
+    assert_ne!(lab.pid("/keeper"), Some(keeper));
+    assert_eq!(lab.pid("/server/pid"), server, "adopted, not started");
+    lab.eventually("what has to go goes", || attached(&lab) == ["stays"]);
+    lab.eventually("and the API says so", || phase("goes") == Value::Null);
+    lab.ok(&["run", "new", "--node", "n2"]);
+    lab.ok(&["ping", "--all"]);
+}

@@ -1,0 +1,109 @@
+//! Pods on several nodes: the default network joins them, overlays stay apart, and a pod that cannot have what it asks for does
+//! not start.
+
+use crate::machine::Lab;
+use serde_json::Value;
+
+/// Two networks with the same addresses.
+pub(crate) const NETWORKS: &str = "
+apiVersion: plexus.dev/v1alpha1
+kind: Network
+metadata: {name: blue, namespace: default}
+spec: {subnets: {a: {cidr: 10.1.0.0/16}, b: {cidr: 'fd00:1::/48'}}}
+---
+apiVersion: plexus.dev/v1alpha1
+kind: Network
+metadata: {name: red, namespace: default}
+spec: {subnets: {a: {cidr: 10.1.0.0/16}}}
+";
+
+#[test]
+fn members_reach_each_other_and_nobody_else_does() {
+    let lab = Lab::up('p', 2);
+    lab.apply(NETWORKS);
+    for (name, node, network) in [
+        ("b1", "n1", "blue"),
+        ("b2", "n2", "blue"),
+        ("r1", "n1", "red"),
+        ("r2", "n2", "red"),
+    ] {
+        let said = lab.ok(&["run", name, "--node", node, "--network", network]);
+        assert!(said.contains(&format!("ready on {node}")), "{said}");
+    }
+    // The same again is the same pod; another one of that name is not.
+    lab.ok(&["run", "b1", "--node", "n1", "--network", "blue"]);
+    let error = lab.fails(&["run", "b1", "--node", "n2", "--network", "blue"]);
+    assert!(error.contains("is another one"), "{error}");
+
+    let matrix: Value = serde_json::from_str(&lab.ok(&["ping", "--all", "-o", "json"])).unwrap();
+    let cells = matrix["cells"].as_array().unwrap();
+    // Four pods with 4 + 4 + 3 + 3 addresses, each pinged by the three others.
+    assert_eq!(cells.len(), 42, "{matrix:#}");
+    let count = |expected: &str, seen: bool| {
+        let is_it = |cell: &&Value| cell["expected"] == expected && cell["seen"] == seen;
+        cells.iter().filter(is_it).count()
+    };
+    // On the default network 4 · 2 · 3; on blue 2 · 2, on red 2.
+    assert_eq!(
+        (count("yes", true), count("no", false)),
+        (30, 12),
+        "{matrix:#}"
+    );
+    let text = lab.ok(&["ping", "--all"]);
+    assert!(text.ends_with("42 judged: all as expected\n"), "{text}");
+
+    let shown = lab.ok(&["exec", "b1", "--", "ip", "-br", "addr", "show", "net1"]);
+    assert!(shown.contains("10.1."), "{shown}");
+    let route = lab.ok(&[
+        "exec",
+        "--node",
+        "n2",
+        "--",
+        "ip",
+        "route",
+        "get",
+        "10.200.0.1",
+    ]);
+    assert!(route.contains("dev eth0 src 10.200.0.2"), "{route}");
+    // A wire that is cut is a cell that differs, and a failure.
+    lab.ok(&["partition", "n2"]);
+    let cut = lab.run(&["ping", "--all"]);
+    assert_eq!(cut.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&cut.stdout).into_owned();
+    assert!(
+        text.contains("no !") && text.contains("not as expected"),
+        "{text}"
+    );
+    let error = lab.fails(&["status"]);
+    assert_eq!(error, "", "the table says it");
+    lab.ok(&["partition", "n2", "--heal"]);
+    lab.eventually("all reach each other again", || {
+        lab.run(&["ping", "--all"]).status.success()
+    });
+    lab.ok(&["status"]);
+}
+
+#[test]
+fn a_pod_without_a_network_that_it_asks_for_does_not_start() {
+    let lab = Lab::up('w', 1);
+    let error = lab.fails(&["run", "web", "--network", "nosuch", "--timeout", "7"]);
+    assert!(
+        error.contains("there is no Network default/nosuch"),
+        "{error}"
+    );
+    let pod = lab.get(&["pod", "web"]);
+    assert_eq!(pod["status"]["phase"], "Pending", "{pod:#}");
+    let error = lab.fails(&["exec", "web", "--", "true"]);
+    assert!(
+        error.contains("no pod default/web has a sandbox"),
+        "{error}"
+    );
+    // As soon as it is there, the pod is.
+    lab.apply(&NETWORKS.replace("name: blue", "name: nosuch"));
+    lab.ok(&["run", "web", "--network", "nosuch"]);
+    assert_eq!(lab.get(&["pod", "web"])["status"]["phase"], "Running");
+    // One that names no node gets one; one that wants a node that is not there waits.
+    lab.ok(&["run", "free", "-n", "elsewhere"]);
+    let error = lab.fails(&["run", "lost", "--node", "n9"]);
+    assert!(error.contains("has no node n9: it has n1"), "{error}");
+}

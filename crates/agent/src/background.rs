@@ -30,6 +30,7 @@ pub(crate) fn start(agent: Arc<Agent>) -> std::io::Result<()> {
                 std::thread::sleep(TICK);
                 agent.drain_queue();
                 agent.tend_conflist();
+                agent.tend_conflists();
                 agent.checkpoint_if_large();
                 if removals.is_due() {
                     agent.retry_removals();

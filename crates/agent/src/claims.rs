@@ -1,4 +1,4 @@
-//! Claims a block when this node's are full.
+//! Claims a block when this node's are full; asks other nodes for a part of theirs when none is free.
 
 use crate::cluster::ClaimRequest;
 use crate::failure;
@@ -6,6 +6,7 @@ use crate::ipam::NeedsBlock;
 use crate::verbs::Agent;
 use plexus_api::cni::{Error, Ipam};
 use plexus_core::attachment::Wanted;
+use plexus_core::resolve::Objects;
 
 impl Agent {
     /// Adds a block to what the attachment may take addresses from. The subnets are tried in order
@@ -23,34 +24,38 @@ impl Agent {
         let subnets = subnets.filter(|subnet| needs.subnets.contains(&subnet.cidr));
         let mut failed = needs.error.clone();
         let mut claimed = None;
-        for subnet in subnets {
+        let subnets: Vec<_> = subnets.collect();
+        let most = subnets.len();
+        for (number, subnet) in (1..).zip(subnets) {
             let request = ClaimRequest {
                 network: &object,
                 subnet,
                 containing: needs.containing,
                 have: &section.blocks,
+                // Other nodes are asked once nothing is free anywhere.
+                ask: number == most,
             };
             match cluster.claim(request) {
                 Ok(block) => {
                     claimed = Some(block);
                     break;
                 }
-                Err(error) => {
-                    let remedy = "free addresses, or give the network another subnet";
-                    failed = failure::failed(&error, remedy);
-                }
+                Err(error) => failed = failure::failed(&error, error.remedy()),
             }
         }
         let block = claimed.ok_or_else(|| Error {
             msg: format!("{}; {}", needs.error.msg, failed.msg),
             ..failed
         })?;
+        let given = cluster.given(&uid);
         for one in wanted {
             if let Some(Ipam::Blocks(section)) = &mut one.native.ipam
                 && section.uid == uid
-                && !section.blocks.contains(&block)
             {
-                section.blocks.push(block);
+                section.given.clone_from(&given);
+                if !section.blocks.contains(&block) {
+                    section.blocks.push(block);
+                }
             }
         }
         Ok(())

@@ -95,7 +95,7 @@ impl Conflist {
             path: self.directory.join(NAME),
             source,
         };
-        let directory = self.seen().map_err(failed)?;
+        let directory = seen_or_made(&self.directory, self.root.as_deref()).map_err(failed)?;
         let file = directory.join(NAME);
         let text = text(&self.socket, &capabilities(first));
         let mut state = self.lock();
@@ -137,22 +137,27 @@ impl Conflist {
         Ok(())
     }
 
-    fn seen(&self) -> io::Result<PathBuf> {
-        let root = self.root.as_deref();
-        match seen_from_here(root, &self.directory) {
-            Ok(seen) if seen.is_dir() => Ok(seen),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => {
-                let inside = self.directory.strip_prefix("/").unwrap_or(&self.directory);
-                let seen = root.map_or_else(|| self.directory.clone(), |root| root.join(inside));
-                fs::create_dir_all(&seen)?;
-                Ok(seen)
-            }
-        }
+    /// Whether it is there, as far as we know.
+    pub(crate) fn is_written(&self) -> bool {
+        self.lock().file.is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A directory of the host as it is seen from here; made if it is not there.
+pub(crate) fn seen_or_made(directory: &Path, root: Option<&Path>) -> io::Result<PathBuf> {
+    match seen_from_here(root, directory) {
+        Ok(seen) if seen.is_dir() => Ok(seen),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => {
+            let inside = directory.strip_prefix("/").unwrap_or(directory);
+            let seen = root.map_or_else(|| directory.to_owned(), |root| root.join(inside));
+            fs::create_dir_all(&seen)?;
+            Ok(seen)
+        }
     }
 }
 

@@ -107,7 +107,8 @@ impl Agent {
         for what in unreachable {
             tracing::warn!(what, "a block of another node cannot be reached");
         }
-        plexus_kernel::router::set_remotes(&self.node, router, &remotes)
+        let islands = fabric::islands(here, &blocks);
+        plexus_kernel::router::set_remotes(&self.node, router, &remotes, &islands)
             .map(drop)
             .map_err(|error| failure::failed(&error, "repeat the ADD"))
     }

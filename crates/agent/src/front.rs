@@ -12,7 +12,8 @@ use plexus_api::cni::{
     Routed,
 };
 use plexus_core::resolve::{
-    ANNOTATIONS, Objects, PodFacts, PodNetworks, Reference, Settings, named_network, pod_networks,
+    ANNOTATIONS, HOME, Objects, PodFacts, PodNetworks, Reference, Settings, container_network,
+    is_first, named_network, pod_networks,
 };
 use plexus_types::NetworkName;
 use std::net::IpAddr;
@@ -50,7 +51,11 @@ impl Agent {
         if !cluster.wait_synced(SYNC) {
             return Err(not_synced());
         }
-        let (pod, api_uid) = self.pod_of(call, conf, cluster)?;
+        let container = is_container(kubernetes, call);
+        let (pod, api_uid) = match container {
+            true => (no_pod(call)?, None),
+            false => self.pod_of(call, conf, cluster)?,
+        };
         let until = Instant::now() + PENDING;
         let PodNetworks {
             body,
@@ -67,10 +72,14 @@ impl Agent {
         for warning in warnings {
             tracing::warn!(pod = call.pod(), warning, "a network's configuration");
         }
-        let conf = NetConf {
+        let mut conf = NetConf {
             body,
             ..conf.clone()
         };
+        if container && !is_first(call.ifname()?) {
+            // A runtime asks for them on each of a container's networks.
+            conf.runtime.port_mappings.clear();
+        }
         Ok(Some(Front {
             conf,
             references,
@@ -95,6 +104,11 @@ impl Agent {
             let first = self.first_network(conf, kubernetes, cluster)?;
             return pod_networks(pod, first, &conf.runtime, &settings, cluster);
         };
+        if is_container(kubernetes, call) {
+            let (name, ifname) = (conf.name.as_str(), call.ifname()?);
+            let fq_name = fq_name.as_ref();
+            return container_network(name, fq_name, ifname, &conf.runtime, &settings, cluster);
+        }
         named_network(
             pod,
             conf.name.as_str(),
@@ -189,6 +203,25 @@ impl Agent {
     }
 }
 
+/// Whether the call is for a container that is no pod.
+fn is_container(kubernetes: &Kubernetes, call: &Call<'_>) -> bool {
+    kubernetes.containers && call.args.pod_namespace.is_none()
+}
+
+/// A container that is no pod: it has no annotations, so that `"networks": "pod"` means the
+/// cluster-wide default network alone.
+fn no_pod(call: &Call<'_>) -> Result<PodFacts, Error> {
+    let name = match &call.args.pod_name {
+        Some(name) => name.clone(),
+        None => call.container()?.to_string(),
+    };
+    Ok(PodFacts {
+        namespace: HOME.to_owned(),
+        name,
+        ..PodFacts::default()
+    })
+}
+
 /// The node's podCIDRs, routed.
 fn own_network(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<(Network, Reference), Error> {
     let node = cluster.own_node().filter(|node| !node.pod_cidrs.is_empty());
@@ -214,6 +247,7 @@ fn own_network(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<(Network, R
         uid: CLUSTER_DEFAULT.to_owned(),
         subnets,
         blocks,
+        given: Vec::new(),
         routes: Vec::new(),
     };
     let name = CLUSTER_DEFAULT.parse().map_err(|_| not_synced())?;

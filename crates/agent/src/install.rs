@@ -76,6 +76,17 @@ pub(crate) fn install(options: &Options) -> Result<Installed, InstallError> {
     Ok(installed)
 }
 
+/// The files in a plugin directory that an agent has put there: the shim under all its names, and the
+/// one that tells it the socket. What only has one of the names is not among them.
+pub(crate) fn ours(directory: &Path) -> Vec<PathBuf> {
+    let shims = OWN_TYPES.iter().map(|name| directory.join(name));
+    let mut found: Vec<PathBuf> = shims
+        .filter(|path| fs::read(path).is_ok_and(|content| is_ours(&content)))
+        .collect();
+    found.extend(Some(directory.join(SOCKET_FILE)).filter(|path| path.exists()));
+    found
+}
+
 /// The plugin directory as we see it, made if it is missing.
 fn directory(options: &Options) -> Result<PathBuf, InstallError> {
     let wanted = &options.cni_bin_dir;
@@ -262,6 +273,9 @@ mod tests {
             "theirs"
         );
         assert_eq!(lab.read("multus-multivpc-cni"), V1);
+        let ours = ours(&lab.bin.0);
+        let ours = ours.iter().filter_map(|path| path.file_name()?.to_str());
+        assert_eq!(ours.collect::<Vec<_>>(), [SHIM, "multus-multivpc-cni"]);
     }
 
     #[test]

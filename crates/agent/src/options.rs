@@ -55,6 +55,12 @@ pub struct Kubernetes {
     pub node_ips: Vec<IpAddr>,
     /// Who gives pods their first interface.
     pub cluster_network: ClusterNetwork,
+    /// Serve containers that are no pods too: a CNI configuration per Network, and a record per
+    /// container. For a machine without a kubelet.
+    pub containers: bool,
+    /// Make this host's Node in the API and keep its addresses right. For a machine without a
+    /// kubelet.
+    pub register_node: bool,
 }
 
 /// Who gives pods their first interface. Never guessed.

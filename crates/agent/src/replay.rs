@@ -30,6 +30,9 @@ impl Agent {
         for (pool, address, owner) in journal.addresses().map_err(|e| failure::journal(&e))? {
             self.addresses.replay(&pool, address, &owner)?;
         }
+        for given in journal.gifts().map_err(|e| failure::journal(&e))? {
+            self.addresses.mark_given(&given);
+        }
         self.restore_node()?;
         let search = sandbox::search();
         for stored in journal.all().map_err(|e| failure::journal(&e))? {

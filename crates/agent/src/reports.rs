@@ -2,16 +2,18 @@
 //! and what its side of the agent asks back.
 
 use crate::call::Call;
-use crate::cluster::{Attached, BlockUse, Change, Hooks, Journaled, PodName};
-use crate::journal::{Record, State, Stored};
+use crate::cluster::{Asked, Attached, BlockUse, Change, Hooks, Journaled, PodName};
+use crate::journal::{Journal, JournalError, Record, State, Stored};
 use crate::verbs::Agent;
-use crate::view::{View, views};
+use crate::view::View;
+use crate::whose::Whose;
 use ipnet::IpNet;
-use plexus_api::cni::Error;
+use plexus_api::cni::{BlockIpam, Error};
 use plexus_api::objects::{AttachmentState, AttachmentStatus, NetworkRef};
+use plexus_core::ipam::Given;
 use plexus_types::{ContainerId, Family, IfName};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -21,37 +23,65 @@ impl Agent {
         let Some(cluster) = self.cluster.get() else {
             return;
         };
+        let whose = self.whose();
         let stored = self.journal().ok().and_then(|journal| {
             let found = journal.find(&key.0, &key.1).ok()??;
-            journal.of_pod(found.record.pod_uid.as_deref()?).ok()
+            with_it(journal, whose, &found.record)?.ok()
         });
-        for report in attached(&stored.unwrap_or_default()) {
+        for report in attached(whose, &stored.unwrap_or_default()) {
             cluster.attached(report);
         }
     }
 
     /// What a record describes is gone; other attachments of the pod may be left.
     pub(crate) fn report_detached(&self, record: &Record) {
-        let (Some(cluster), Some(pod)) = (self.cluster.get(), pod_of(record)) else {
+        let whose = self.whose();
+        let (Some(cluster), Some(pod)) = (self.cluster.get(), whose.of(record)) else {
             return;
         };
-        let stored = self.journal().map(|journal| journal.of_pod(&pod.uid));
-        let (false, Ok(Ok(stored))) = (record.body.references.is_empty(), stored) else {
+        let stored = self.journal().ok();
+        let stored = stored.and_then(|journal| with_it(journal, whose, record)?.ok());
+        let Some(stored) = stored else {
             return;
         };
         let container = record.container.as_str();
-        let mut left = attached(&stored).into_iter();
-        match left.find(|one| one.sandbox == container) {
-            Some(rest) => cluster.attached(rest),
-            None => cluster.detached(&pod, container),
+        let mut gone = true;
+        for rest in attached(whose, &stored) {
+            if rest.sandbox == container {
+                gone &= rest.pod != pod;
+                cluster.attached(rest);
+            }
+        }
+        if gone {
+            cluster.detached(&pod, container);
         }
     }
 
     /// An ADD failed: the pod's owner is told, with the same text.
     pub(crate) fn report_failed(&self, call: &Call<'_>, error: &Error) {
-        if let (Some(cluster), Some(pod)) = (self.cluster.get(), pod_of_call(call)) {
+        if let (Some(cluster), Some(pod)) = (self.cluster.get(), self.pod_of_call(call)) {
             cluster.failed(&pod, &error.to_string());
         }
+    }
+
+    /// Whose records are written.
+    fn whose(&self) -> Whose {
+        let kubernetes = self.options.kubernetes.as_ref();
+        match kubernetes.is_some_and(|kubernetes| kubernetes.containers) {
+            true => Whose::Containers,
+            false => Whose::Pods,
+        }
+    }
+
+    /// The pod that the API knows; none for containers that are none.
+    fn pod_of_call(&self, call: &Call<'_>) -> Option<PodName> {
+        let is_pod = self.whose() == Whose::Pods;
+        Some(PodName {
+            namespace: call.args.pod_namespace.clone().filter(|_| is_pod)?,
+            name: call.args.pod_name.clone()?,
+            uid: call.args.pod_uid.clone()?,
+            container: false,
+        })
     }
 }
 
@@ -62,10 +92,14 @@ impl Hooks for Agent {
 
     fn pods(&self) -> Option<Journaled> {
         let stored = self.journal().ok()?.all().ok()?;
-        let uids = stored.iter().filter_map(|one| one.record.pod_uid.clone());
+        let whose = self.whose();
+        let uids = stored.iter().filter_map(|one| match whose {
+            Whose::Pods => one.record.pod_uid.clone(),
+            Whose::Containers => whose.of(&one.record).map(|container| container.key()),
+        });
         Some(Journaled {
             uids: uids.collect(),
-            done: attached(&stored),
+            done: attached(whose, &stored),
         })
     }
 
@@ -75,38 +109,81 @@ impl Hooks for Agent {
         }
         let cluster = self.cluster.get()?;
         let held = self.addresses.held_of_blocks();
-        let each = cluster.own_blocks().into_iter();
-        let each = each.map(|(network_uid, cidr)| BlockUse {
-            allocated: held_in(&held, &network_uid, cidr),
-            network_uid,
-            cidr,
+        let own = cluster.own_blocks();
+        let each = own.iter().map(|(network_uid, cidr)| BlockUse {
+            allocated: held_in(&held, &own, network_uid, *cidr),
+            network_uid: network_uid.clone(),
+            cidr: *cidr,
         });
         Some(each.collect())
     }
 
     fn in_use(&self, network_uid: &str, cidr: IpNet) -> Option<bool> {
-        let ready = self.ready.load(SeqCst);
-        ready.then(|| held_in(&self.addresses.held_of_blocks(), network_uid, cidr) > 0)
+        let own = self.ready.load(SeqCst).then_some(self.cluster.get()?)?;
+        let held = self.addresses.held_of_blocks();
+        Some(held_in(&held, &own.own_blocks(), network_uid, cidr) > 0)
+    }
+
+    fn give(&self, config: &BlockIpam, asked: &Asked<'_>) -> Option<Given> {
+        self.give_part(config, asked)
+    }
+
+    fn given(&self) -> Option<Vec<Given>> {
+        self.gifts()
+    }
+
+    fn keep_given(&self, given: &Given) -> bool {
+        self.keep_gift(given)
+    }
+
+    fn drop_given(&self, given: &Given) {
+        self.drop_gift(given);
     }
 }
 
-fn held_in(held: &BTreeMap<String, Vec<IpAddr>>, network_uid: &str, cidr: IpNet) -> u64 {
+/// Each address counts once: in the smallest of the node's blocks that it is in.
+fn held_in(
+    held: &BTreeMap<String, Vec<IpAddr>>,
+    own: &BTreeSet<(String, IpNet)>,
+    network_uid: &str,
+    cidr: IpNet,
+) -> u64 {
+    let of_network = own.iter().filter(|(uid, _)| uid == network_uid);
+    let inside = of_network.map(|(_, block)| block);
+    let inside: Vec<&IpNet> = inside
+        .filter(|block| cidr.contains(*block) && **block != cidr)
+        .collect();
     let of_network = held.get(network_uid).into_iter().flatten();
-    of_network.filter(|held| cidr.contains(*held)).count() as u64
+    let counts = |address: &&IpAddr| {
+        cidr.contains(*address) && !inside.iter().any(|block| block.contains(*address))
+    };
+    of_network.filter(counts).count() as u64
+}
+
+/// All that the journal has of whoever a record is about.
+fn with_it(
+    journal: &Journal,
+    whose: Whose,
+    record: &Record,
+) -> Option<Result<Vec<Stored>, JournalError>> {
+    Some(match whose {
+        Whose::Pods => journal.of_pod(record.pod_uid.as_deref()?),
+        Whose::Containers => journal.of_container(&record.container),
+    })
 }
 
 /// One report a pod and sandbox, of what is done.
-fn attached(stored: &[Stored]) -> Vec<Attached> {
+fn attached(whose: Whose, stored: &[Stored]) -> Vec<Attached> {
     let mut reports: BTreeMap<(PodName, String), (Vec<View>, bool)> = BTreeMap::new();
-    for one in stored.iter().filter(|one| one.state == State::Done) {
-        let record = &one.record;
-        let Some(pod) = pod_of(record).filter(|_| !record.body.references.is_empty()) else {
+    let done = stored.iter().filter(|one| one.state == State::Done);
+    for (one, views) in whose.views(done) {
+        let Some(pod) = whose.of(&one.record) else {
             continue;
         };
-        let key = (pod, record.container.to_string());
+        let key = (pod, one.record.container.to_string());
         let (all, standalone) = reports.entry(key).or_default();
-        all.extend(views(one));
-        *standalone |= record.body.standalone;
+        all.extend(views);
+        *standalone |= one.record.body.standalone && whose == Whose::Pods;
     }
     let finish = |((pod, sandbox), (mut all, standalone)): (_, (Vec<View>, bool))| {
         all.sort_by_key(|view| view.reference.index);
@@ -179,23 +256,6 @@ fn network_status(all: &[View]) -> Value {
     Value::Array(all.iter().map(one).collect())
 }
 
-fn pod_of(record: &Record) -> Option<PodName> {
-    let (namespace, name) = record.body.pod.as_deref()?.split_once('/')?;
-    Some(PodName {
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-        uid: record.pod_uid.clone()?,
-    })
-}
-
-fn pod_of_call(call: &Call<'_>) -> Option<PodName> {
-    Some(PodName {
-        namespace: call.args.pod_namespace.clone()?,
-        name: call.args.pod_name.clone()?,
-        uid: call.args.pod_uid.clone()?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,9 +265,18 @@ mod tests {
         let addresses = ["10.1.0.65", "10.1.0.66", "10.1.0.1", "fd00::1"];
         let addresses = addresses.map(|text| text.parse().unwrap()).to_vec();
         let held = BTreeMap::from([("gone-from-the-api".to_owned(), addresses)]);
-        let count = |uid: &str, cidr: &str| held_in(&held, uid, cidr.parse().unwrap());
-        assert_eq!(count("gone-from-the-api", "10.1.0.64/26"), 2);
-        assert_eq!(count("gone-from-the-api", "10.1.0.128/26"), 0);
-        assert_eq!(count("another", "10.1.0.64/26"), 0);
+        let mut own = BTreeSet::new();
+        let count = |own: &BTreeSet<_>, uid: &str, cidr: &str| {
+            held_in(&held, own, uid, cidr.parse().unwrap())
+        };
+        assert_eq!(count(&own, "gone-from-the-api", "10.1.0.64/26"), 2);
+        assert_eq!(count(&own, "gone-from-the-api", "10.1.0.128/26"), 0);
+        assert_eq!(count(&own, "another", "10.1.0.64/26"), 0);
+        // A part that is a block of its own is not counted with the whole as well.
+        for cidr in ["10.1.0.64/26", "10.1.0.66/31"] {
+            own.insert(("gone-from-the-api".to_owned(), cidr.parse().unwrap()));
+        }
+        assert_eq!(count(&own, "gone-from-the-api", "10.1.0.64/26"), 1);
+        assert_eq!(count(&own, "gone-from-the-api", "10.1.0.66/31"), 1);
     }
 }

@@ -6,6 +6,7 @@ use crate::background;
 use crate::cluster::{Cluster, ClusterError, ClusterOptions, Hooks};
 use crate::cluster_network::OtherCni;
 use crate::conflist::{self, Conflist};
+use crate::conflists::Conflists;
 use crate::fabric::{self, Bell};
 use crate::failure;
 use crate::install::{self, InstallError};
@@ -16,6 +17,7 @@ use crate::metrics::Metrics;
 use crate::mounts::{self, MountError};
 use crate::node::Kept;
 use crate::options::{ClusterNetwork, Options};
+use crate::register;
 use crate::server::{ListenError, Server};
 use crate::tcp::{self, QueryListenError};
 use crate::underlay;
@@ -73,6 +75,15 @@ pub enum StartError {
 /// Runs an agent until it is asked to stop (SIGTERM, SIGINT).
 pub fn run(options: Options) -> Result<(), StartError> {
     let signals = Signals::block().map_err(StartError::Process)?;
+    run_until(options, || match signals.wait() {
+        Ok(signal) => tracing::info!(signal, "asked to stop"),
+        Err(error) => tracing::error!(%error, "cannot wait for signals"),
+    })
+}
+
+/// The same until `stop` returns: for a process that does more than this, and has blocked the
+/// signals before it started any thread.
+pub fn run_until(options: Options, stop: impl FnOnce()) -> Result<(), StartError> {
     mounts::check(&options)?;
     let _state = Lock::state(&options.state_dir)?;
     let _socket = Lock::socket(&options.socket)?;
@@ -93,14 +104,12 @@ pub fn run(options: Options) -> Result<(), StartError> {
     install::install(&agent.options)?;
     background::start(Arc::clone(&agent)).map_err(StartError::Process)?;
     fabric::start(Arc::clone(&agent)).map_err(StartError::Process)?;
+    register::start(Arc::clone(&agent)).map_err(StartError::Process)?;
     server.start();
     answer_queries(&agent)?;
     tracing::info!(node = agent.options.node, socket = %socket.display(), "serving");
-    let signal = signals.wait().map_err(StartError::Process)?;
-    tracing::info!(
-        signal,
-        "stopping: no new requests, waiting for those in flight"
-    );
+    stop();
+    tracing::info!("stopping: no new requests, waiting for those in flight");
     server.drain(DRAIN);
     Ok(())
 }
@@ -115,7 +124,8 @@ pub fn probe() -> String {
     text
 }
 
-fn assemble(options: Options) -> Result<Agent, StartError> {
+/// Everything but what is served: journal, addresses, the node as it is.
+pub(crate) fn assemble(options: Options) -> Result<Agent, StartError> {
     let node = NodeSide::current_with(options.routers())?;
     let here = node.netns().cookie()?;
     let boot = boot_of(here)?;
@@ -151,6 +161,7 @@ fn assemble(options: Options) -> Result<Agent, StartError> {
             conflist::NAME,
         ),
         conflist: Conflist::of(&options),
+        conflists: Conflists::of(&options),
         routers: RwLock::default(),
         weaving: Mutex::default(),
         bell: Bell::default(),
@@ -178,6 +189,7 @@ fn join_cluster(agent: &Arc<Agent>) -> Result<(), StartError> {
             host_root: options.host_root.clone(),
             pod_cidrs: kubernetes.cluster_network == ClusterNetwork::OwnNodeCidrs,
             node_addresses: kubernetes.node_ips.clone(),
+            containers: kubernetes.containers,
         },
         hooks,
     )?;

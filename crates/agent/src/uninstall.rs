@@ -93,7 +93,11 @@ impl Agent {
             return Err(UninstallError::InUse(containers(&stored)));
         }
         for Stored { record, .. } in stored {
-            let what = format!("{} of container {}", record.ifname, record.container.short());
+            let what = format!(
+                "{} of container {}",
+                record.ifname,
+                record.container.short()
+            );
             match self.undo(&record) {
                 Ok(()) => log.done.push(what),
                 Err(error) => log.problems.push(format!("{what}: {error}")),
@@ -138,7 +142,11 @@ fn counted(count: usize) -> String {
 fn shortened(containers: &[String]) -> String {
     const SHOWN: usize = 8;
     let shown: Vec<&str> = containers.iter().take(SHOWN).map(String::as_str).collect();
-    let more = if containers.len() > SHOWN { ", …" } else { "" };
+    let more = if containers.len() > SHOWN {
+        ", …"
+    } else {
+        ""
+    };
     format!("{}{more}", shown.join(", "))
 }
 
@@ -147,8 +155,12 @@ fn remove_files(options: &Options, log: &mut Log) {
     let root = options.host_root.as_deref();
     if let Ok(directory) = seen_from_here(root, &options.cni_conf_dir) {
         match conflists::remove_all(&directory) {
-            Ok(removed) => log.done.extend(removed.iter().map(|p| p.display().to_string())),
-            Err(error) => log.problems.push(format!("{}: {error}", directory.display())),
+            Ok(removed) => log
+                .done
+                .extend(removed.iter().map(|p| p.display().to_string())),
+            Err(error) => log
+                .problems
+                .push(format!("{}: {error}", directory.display())),
         }
         let first = directory.join(crate::conflist::NAME);
         if fs::read_to_string(&first).is_ok_and(|text| text.contains("plexus-cni")) {
@@ -173,10 +185,13 @@ fn remove_files(options: &Options, log: &mut Log) {
     let journal = options.journal();
     let cache = options.state_dir.join("cache.db");
     let databases = [journal, cache];
-    let databases = databases.iter().flat_map(|file| {
-        ["", "-wal", "-shm"].map(|more| beside(file, more))
-    });
-    let locks = [beside(&options.socket, ".lock"), options.state_dir.join("lock")];
+    let databases = databases
+        .iter()
+        .flat_map(|file| ["", "-wal", "-shm"].map(|more| beside(file, more)));
+    let locks = [
+        beside(&options.socket, ".lock"),
+        options.state_dir.join("lock"),
+    ];
     let files = databases.chain([options.socket.clone()]).chain(locks);
     for file in files {
         log.removed(&file, fs::remove_file(&file));
@@ -190,7 +205,10 @@ mod tests {
     #[test]
     fn few_are_named_and_many_are_counted() {
         let few = UninstallError::InUse(vec!["a".to_owned(), "b".to_owned()]).to_string();
-        assert!(few.starts_with("2 containers still have interfaces: a, b; "), "{few}");
+        assert!(
+            few.starts_with("2 containers still have interfaces: a, b; "),
+            "{few}"
+        );
         let many: Vec<String> = (0..20).map(|n| format!("c{n}")).collect();
         let many = UninstallError::InUse(many).to_string();
         assert!(many.contains("c7, …") && !many.contains("c8"), "{many}");

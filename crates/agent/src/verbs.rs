@@ -7,6 +7,7 @@ use crate::call::{About, Call};
 use crate::cluster::Cluster;
 use crate::cluster_network::OtherCni;
 use crate::conflist::Conflist;
+use crate::conflists::Conflists;
 use crate::fabric::Bell;
 use crate::failure;
 use crate::http::Response;
@@ -61,6 +62,8 @@ pub(crate) struct Agent {
     pub(crate) other_cni: OtherCni,
     /// Our configuration in the runtime's directory, where we are the cluster's CNI.
     pub(crate) conflist: Option<Conflist>,
+    /// Those of Networks, where containers are served that are no pods.
+    pub(crate) conflists: Option<Conflists>,
     /// Routers are made by ADDs and removed by the fabric: never at the same time.
     pub(crate) routers: RwLock<()>,
     /// What is known of other nodes is looked at and made true by one thread at a time.

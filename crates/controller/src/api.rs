@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, Pod};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::{Client, Resource, ResourceExt};
-use plexus_api::objects::{Block, Network, NetworkStatus, PodAttachments};
+use plexus_api::objects::{Block, BlockRequest, Network, NetworkStatus, PodAttachments};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -128,6 +128,13 @@ impl Cluster {
             id.version.clone(),
         )
         .await
+    }
+
+    /// Deletes a BlockRequest, if it is this one.
+    pub(crate) async fn delete_request(&self, name: &Name, uid: &str) -> Result<(), Failure> {
+        let api: Api<BlockRequest> = Api::all(self.client.clone());
+        self.delete(&api, format!("BlockRequest {name}"), &name.name, uid, None)
+            .await
     }
 
     /// Takes the agents' finalizer off a record and deletes it.

@@ -5,6 +5,7 @@ use crate::api::{Cluster, Failure, chain};
 use crate::decide::gone::GoneClock;
 use crate::events::Events;
 use crate::health::Readiness;
+use crate::later;
 use crate::metrics::Metrics;
 use crate::queue::{Key, Queue};
 use crate::watch::{Need, watch};
@@ -140,6 +141,7 @@ impl Engine {
             Key::Node(name) => self.node(name).await,
             Key::Orphans(uid) => self.orphans(uid).await,
             Key::Policy(name) => self.policy(name).await,
+            Key::Later(kind, name) => self.later(kind, name).await,
             Key::Cluster => self.say_cluster().await,
         }
     }
@@ -150,7 +152,7 @@ impl Engine {
     }
 
     /// Again after this long.
-    pub(crate) fn later(&mut self, key: Key, delay: Duration) {
+    pub(crate) fn again_after(&mut self, key: Key, delay: Duration) {
         self.queue.add(key, Instant::now() + delay);
     }
 
@@ -194,11 +196,15 @@ impl Engine {
         kind!("NetworkAttachmentDefinitions", Must, News::Nad);
         kind!("Networks", Must, News::Network);
         kind!("Blocks", Must, News::Block);
+        kind!("BlockRequests", May, News::Request);
         kind!("PodAttachments", Must, News::Record);
         kind!("Nodes", Must, News::Node);
         kind!("ServiceCIDRs", May, News::Services);
         if self.is_index_0() {
             kind!("NetworkPolicies", May, News::Policy);
+        }
+        for kind in later::kinds() {
+            add(kind.kind, Box::pin(later::follow(client(), kind, news.clone())));
         }
         watches
     }

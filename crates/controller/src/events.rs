@@ -17,7 +17,7 @@ const LONGEST: usize = 1024;
 /// What something is said about.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct About<'a> {
-    pub(crate) api_version: &'static str,
+    pub(crate) api_version: &'a str,
     pub(crate) kind: &'static str,
     pub(crate) name: &'a Name,
     pub(crate) id: &'a Identity,
@@ -46,7 +46,30 @@ impl Events {
         reason: &str,
         message: &str,
     ) -> Result<(), Failure> {
-        let name = event_name(about, reason, message);
+        let name = event_name(about, reason, message, None);
+        self.say(cluster, about, name, reason, message).await
+    }
+
+    /// Warns about an object, and again after it was changed.
+    pub(crate) async fn warn_of_generation(
+        &mut self,
+        cluster: &Cluster,
+        about: About<'_>,
+        reason: &str,
+        message: &str,
+    ) -> Result<(), Failure> {
+        let name = event_name(about, reason, message, about.id.generation);
+        self.say(cluster, about, name, reason, message).await
+    }
+
+    async fn say(
+        &mut self,
+        cluster: &Cluster,
+        about: About<'_>,
+        name: String,
+        reason: &str,
+        message: &str,
+    ) -> Result<(), Failure> {
         if self.said.contains(&name) {
             return Ok(());
         }
@@ -62,16 +85,21 @@ impl Events {
 
     fn event(&self, about: About<'_>, name: String, reason: &str, message: &str) -> Event {
         let now = Timestamp::now();
+        let namespace = about.name.namespace.clone();
         Event {
             metadata: ObjectMeta {
                 name: Some(name),
-                namespace: Some(about.name.namespace.clone()),
+                // Events of what is in no namespace are in this one.
+                namespace: Some(match namespace.is_empty() {
+                    true => "default".to_owned(),
+                    false => namespace.clone(),
+                }),
                 ..ObjectMeta::default()
             },
             involved_object: ObjectReference {
                 api_version: Some(about.api_version.to_owned()),
                 kind: Some(about.kind.to_owned()),
-                namespace: Some(about.name.namespace.clone()),
+                namespace: Some(namespace).filter(|namespace| !namespace.is_empty()),
                 name: Some(about.name.name.clone()),
                 uid: Some(about.id.uid.clone()),
                 resource_version: about.id.version.clone(),
@@ -102,10 +130,12 @@ impl Events {
     }
 }
 
-/// `<object>.<hash of the object's UID, the reason and the message>`.
-fn event_name(about: About<'_>, reason: &str, message: &str) -> String {
-    let parts = [about.id.uid.as_str(), reason, message];
-    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0xff]));
+/// `<object>.<hash of the object's UID, the reason and the message, and its generation if that counts>`.
+fn event_name(about: About<'_>, reason: &str, message: &str, generation: Option<i64>) -> String {
+    let generation = generation.map(|generation| generation.to_string());
+    let parts = [about.id.uid.as_str(), reason, message].into_iter();
+    let parts = parts.chain(generation.as_deref());
+    let bytes = parts.flat_map(|part| part.bytes().chain([0xff]));
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -130,9 +160,13 @@ mod tests {
             name: &name,
             id: &id,
         };
-        let first = event_name(about, "R", "m");
-        assert_eq!(first, event_name(about, "R", "m"));
-        assert_ne!(first, event_name(about, "Rm", ""));
+        let first = event_name(about, "R", "m", None);
+        assert_eq!(first, event_name(about, "R", "m", None));
+        assert_ne!(first, event_name(about, "Rm", "", None));
+        let changed = event_name(about, "R", "m", Some(2));
+        assert_eq!(changed, event_name(about, "R", "m", Some(2)));
+        assert_ne!(changed, first);
+        assert_ne!(changed, event_name(about, "R", "m", Some(3)));
         assert!(first.len() <= 253);
         let successor = Identity {
             uid: "v".into(),
@@ -146,9 +180,24 @@ mod tests {
                     ..about
                 },
                 "R",
-                "m"
+                "m",
+                None
             )
         );
+    }
+
+    #[test]
+    fn an_object_in_no_namespace_has_its_events_in_the_default_one() {
+        let (name, id) = (Name::new("", "x"), Identity::default());
+        let about = About {
+            api_version: "net.cogadvisor.io/v1",
+            kind: "MultiNicNetwork",
+            name: &name,
+            id: &id,
+        };
+        let event = Events::new("me").event(about, "n".into(), "R", "m");
+        assert_eq!(event.metadata.namespace.as_deref(), Some("default"));
+        assert_eq!(event.involved_object.namespace, None);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod engine;
 mod error;
 mod events;
 mod health;
+mod later;
 mod lease;
 mod metrics;
 mod options;

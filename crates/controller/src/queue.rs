@@ -21,6 +21,8 @@ pub(crate) enum Key {
     Orphans(String),
     /// A NetworkPolicy.
     Policy(Name),
+    /// An object of a kind that is served later.
+    Later(&'static str, Name),
     /// What is said of the cluster as a whole.
     Cluster,
 }

@@ -21,6 +21,9 @@ pub(crate) enum Need {
     May,
 }
 
+/// Between two looks at a kind that is not there.
+const ABSENT: Duration = Duration::from_secs(60);
+
 /// Watches one kind until nobody listens.
 pub(crate) async fn watch<V>(
     kind: &'static str,
@@ -34,22 +37,29 @@ pub(crate) async fn watch<V>(
 {
     let stream = watcher(api, watcher::Config::default()).backoff(Pauses::default());
     let mut stream = std::pin::pin!(stream);
-    let mut begun = false;
+    let (mut begun, mut absent) = (false, false);
     while let Some(item) = stream.next().await {
         let events = match item {
-            Ok(event) => vec![view::<V>(event)],
-            Err(error) => {
-                let absent = !begun && need == Need::May && is_absent(&error);
-                tracing::warn!(kind, absent, %error, "cannot watch: trying again");
+            Ok(event) => {
+                begun |= matches!(event, Event::InitDone);
+                vec![view::<V>(event)]
+            }
+            Err(error) if !begun && need == Need::May && is_absent(&error) => {
                 if absent {
-                    vec![Event::Init, Event::InitDone]
-                } else {
-                    Vec::new()
+                    // It may come: one request now and then.
+                    tokio::time::sleep(ABSENT).await;
+                    continue;
                 }
+                absent = true;
+                tracing::info!(kind, %error, "not there for us: there are none");
+                vec![Event::Init, Event::InitDone]
+            }
+            Err(error) => {
+                tracing::warn!(kind, %error, "cannot watch: trying again");
+                Vec::new()
             }
         };
         for event in events {
-            begun |= matches!(event, Event::InitDone);
             if news.send(wrap(event)).await.is_err() {
                 return;
             }

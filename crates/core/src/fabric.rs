@@ -4,7 +4,9 @@
 //!
 //! Takes what the cluster says of nodes and blocks; gives plain lists that the kernel room makes true.
 
+use crate::ipam::is_granted;
 use ipnet::IpNet;
+use plexus_api::objects::Gift;
 use plexus_types::{Family, Mac};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -22,7 +24,7 @@ pub struct FabricNode {
 }
 
 /// Who owns which part of a network.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnedBlock {
     /// The network's identity.
     pub uid: String,
@@ -30,6 +32,8 @@ pub struct OwnedBlock {
     pub cidr: IpNet,
     /// The owner's name.
     pub node: String,
+    /// Parts of it that the owner gave away.
+    pub given: Vec<Gift>,
 }
 
 /// Another node, as a router reaches it.
@@ -116,29 +120,45 @@ pub fn block_routes(
     (routes, unreachable)
 }
 
-/// The blocks of other nodes, by owner. One that overlaps with a block of this node, or with one
-/// of a node that comes first by name, leads nowhere: the second list says so.
+/// This node's blocks of a network that are inside another node's: given parts. What is in none of
+/// its pods must lead nowhere, or it would go to the node that has the block around it, and back.
+pub fn islands(here: &str, blocks: &[OwnedBlock]) -> Vec<IpNet> {
+    let all = Blocks::of(blocks.iter());
+    let ours = blocks.iter().filter(|block| block.node == here);
+    let inside = ours.filter(|block| {
+        let mut around = all.around(block);
+        around.any(|outer| outer.node != here)
+    });
+    let inside: BTreeSet<IpNet> = inside.map(|block| block.cidr.trunc()).collect();
+    inside.into_iter().collect()
+}
+
+/// The blocks of other nodes, by owner. A part of a block that was given by its owner is beside it:
+/// the longer prefix leads. One that overlaps otherwise with a block of this node, or with one of a
+/// node that comes first by name, leads nowhere: the second list says so.
 fn elsewhere<'a>(
     here: &str,
     blocks: impl Iterator<Item = &'a OwnedBlock> + Clone,
 ) -> (BTreeMap<&'a str, BTreeSet<IpNet>>, Vec<String>) {
+    let all = Blocks::of(blocks.clone());
     let ours = blocks.clone().filter(|block| block.node == here);
-    let mut owners: BTreeMap<IpNet, &str> = ours
-        .map(|block| (block.cidr.trunc(), &*block.node))
-        .collect();
+    let mut owners: BTreeMap<IpNet, &OwnedBlock> =
+        ours.map(|block| (block.cidr.trunc(), block)).collect();
     let mut others: Vec<&OwnedBlock> = blocks.filter(|block| block.node != here).collect();
     others.sort_by_key(|block| (&block.node, block.cidr));
     let mut by_node: BTreeMap<&str, BTreeSet<IpNet>> = BTreeMap::new();
     let mut refused = Vec::new();
     for block in others {
         let cidr = block.cidr.trunc();
-        match overlapping(&owners, &cidr) {
-            Some((other, owner)) if owner != block.node => refused.push(format!(
-                "{cidr}: owned by node {}, but it overlaps with {other} of node {owner}",
-                block.node
+        match all.conflicting(&owners, block) {
+            Some(other) => refused.push(format!(
+                "{cidr}: owned by node {}, but it overlaps with {} of node {}",
+                block.node,
+                other.cidr.trunc(),
+                other.node
             )),
-            _ => {
-                owners.insert(cidr, &block.node);
+            None => {
+                owners.insert(cidr, block);
                 by_node.entry(&block.node).or_default().insert(cidr);
             }
         }
@@ -146,20 +166,55 @@ fn elsewhere<'a>(
     (by_node, refused)
 }
 
-/// Prefixes are disjoint or nested, so that one look at the wider ones and one at those inside
-/// suffice.
-fn overlapping<'a>(owners: &BTreeMap<IpNet, &'a str>, cidr: &IpNet) -> Option<(IpNet, &'a str)> {
-    let wider = (0..=cidr.prefix_len()).rev().find_map(|length| {
-        let wider = IpNet::new(cidr.network(), length).ok()?.trunc();
-        owners.get_key_value(&wider)
-    });
-    let inside = || {
-        let from = IpNet::new(cidr.network(), cidr.prefix_len()).ok()?;
-        let mut after = owners.range(from..);
-        after.next().filter(|(other, _)| cidr.contains(*other))
-    };
-    let (other, owner) = wider.or_else(inside)?;
-    Some((*other, owner))
+/// All blocks, by network and prefix.
+struct Blocks<'a>(BTreeMap<(&'a str, IpNet), &'a OwnedBlock>);
+
+impl<'a> Blocks<'a> {
+    fn of(blocks: impl Iterator<Item = &'a OwnedBlock>) -> Self {
+        let each = blocks.map(|block| ((&*block.uid, block.cidr.trunc()), block));
+        Self(each.collect())
+    }
+
+    /// One that was accepted and that this one may not overlap with. Prefixes are disjoint or
+    /// nested: it is among the wider ones, or among those inside.
+    fn conflicting(
+        &self,
+        owners: &BTreeMap<IpNet, &'a OwnedBlock>,
+        block: &OwnedBlock,
+    ) -> Option<&'a OwnedBlock> {
+        let cidr = block.cidr.trunc();
+        let wider = std::iter::successors(Some(cidr), IpNet::supernet);
+        let wider = wider.filter_map(|wider| owners.get(&wider));
+        let inside = owners.range(cidr..).map(|(_, other)| other);
+        let inside = inside.take_while(|other| cidr.contains(&other.cidr.trunc()));
+        let mut overlapping = wider.chain(inside);
+        overlapping
+            .find(|other| other.node != block.node && !self.may_overlap(block, other))
+            .copied()
+    }
+
+    /// Whether one is inside the other, rightly.
+    fn may_overlap(&self, one: &OwnedBlock, other: &OwnedBlock) -> bool {
+        let inner = match one.cidr.prefix_len() > other.cidr.prefix_len() {
+            true => one,
+            false => other,
+        };
+        let nested = one.cidr.prefix_len() != other.cidr.prefix_len();
+        nested && one.uid == other.uid && self.is_granted(inner)
+    }
+
+    fn is_granted(&self, block: &OwnedBlock) -> bool {
+        is_granted(block.cidr, &block.node, |prefix| {
+            let holder = self.0.get(&(&*block.uid, *prefix))?;
+            Some((&*holder.node, &*holder.given))
+        })
+    }
+
+    /// The blocks of the same network around one.
+    fn around(&self, block: &OwnedBlock) -> impl Iterator<Item = &'a OwnedBlock> {
+        let wider = std::iter::successors(block.cidr.trunc().supernet(), IpNet::supernet);
+        wider.filter_map(|wider| self.0.get(&(&*block.uid, wider)).copied())
+    }
 }
 
 fn address_of(node: &str, nodes: &[FabricNode], family: Family) -> Result<IpAddr, String> {
@@ -180,127 +235,4 @@ fn list(blocks: &BTreeSet<IpNet>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn block(uid: &str, cidr: &str, node: &str) -> OwnedBlock {
-        OwnedBlock {
-            uid: uid.to_owned(),
-            cidr: cidr.parse().unwrap(),
-            node: node.to_owned(),
-        }
-    }
-
-    fn node(name: &str, addresses: &[&str]) -> FabricNode {
-        FabricNode {
-            name: name.to_owned(),
-            addresses: addresses.iter().map(|ip| ip.parse().unwrap()).collect(),
-        }
-    }
-
-    fn nodes() -> Vec<FabricNode> {
-        vec![
-            node("n1", &["192.0.2.1", "2001:db8::1"]),
-            node("n2", &["192.0.2.2", "192.0.2.22", "2001:db8::2"]),
-            node("n3", &["192.0.2.3"]),
-            node("n6", &["2001:db8::6"]),
-        ]
-    }
-
-    #[test]
-    fn one_remote_per_node_with_all_its_blocks_of_the_network() {
-        let blocks = [
-            block("a", "10.1.0.128/26", "n2"),
-            block("a", "fd00::40/122", "n2"),
-            block("a", "10.1.0.0/26", "n2"),
-            block("b", "10.1.0.64/26", "n3"),
-            block("a", "10.1.0.64/26", "n1"),
-            block("a", "10.1.1.0/26", "n6"),
-            block("a", "10.1.2.0/26", "gone"),
-        ];
-        let local = "192.0.2.1".parse().unwrap();
-        let (remotes, unreachable) = remotes("a", "n1", local, &nodes(), &blocks);
-        assert_eq!(remotes.len(), 1);
-        assert_eq!(remotes[0].underlay, "192.0.2.2".parse::<IpAddr>().unwrap());
-        assert_eq!(remotes[0].mac, vtep_mac("a", "n2"));
-        let cidrs: Vec<String> = remotes[0].blocks.iter().map(IpNet::to_string).collect();
-        assert_eq!(cidrs, ["10.1.0.0/26", "10.1.0.128/26", "fd00::40/122"]);
-        assert_eq!(
-            unreachable,
-            [
-                "10.1.2.0/26: its owner gone is not a node of the cluster",
-                "10.1.1.0/26: node n6 has no IPv4 InternalIP",
-            ]
-        );
-    }
-
-    #[test]
-    fn the_order_of_what_goes_in_does_not_matter() {
-        let mut blocks = vec![
-            block("a", "10.1.0.128/26", "n2"),
-            block("a", "10.1.0.0/26", "n3"),
-            block("a", "10.1.0.0/27", "n2"),
-            block("a", "10.1.0.0/24", "n6"),
-        ];
-        let local = "192.0.2.1".parse().unwrap();
-        let one = remotes("a", "n1", local, &nodes(), &blocks);
-        let routes = block_routes("n1", &nodes(), &blocks);
-        blocks.reverse();
-        assert_eq!(one, remotes("a", "n1", local, &nodes(), &blocks));
-        assert_eq!(routes, block_routes("n1", &nodes(), &blocks));
-    }
-
-    #[test]
-    fn a_block_that_overlaps_with_another_node_s_leads_nowhere() {
-        for (mine, theirs) in [
-            ("10.1.0.0/26", "10.1.0.0/26"),
-            ("10.1.0.0/26", "10.1.0.7/32"),
-            ("10.1.0.0/26", "10.0.0.0/8"),
-        ] {
-            let blocks = [
-                block("a", mine, "n1"),
-                block("a", theirs, "n2"),
-                block("a", "10.200.0.0/26", "n3"),
-            ];
-            let (routes, refused) = block_routes("n1", &nodes(), &blocks);
-            assert_eq!(refused.len(), 1, "{refused:?}");
-            assert!(refused[0].contains("overlaps with 10.1.0.0/26 of node n1"));
-            assert_eq!(routes.len(), 1);
-        }
-    }
-
-    #[test]
-    fn routes_go_to_the_owner_s_address_of_the_block_s_family() {
-        let blocks = [
-            block("a", "fd00:244:2::/64", "n2"),
-            block("b", "10.244.2.0/24", "n2"),
-            block("b", "10.244.1.0/24", "n1"),
-            block("a", "fd00:244:3::/64", "n3"),
-        ];
-        let (routes, unreachable) = block_routes("n1", &nodes(), &blocks);
-        let text: Vec<String> = routes
-            .iter()
-            .map(|route| format!("{} via {}", route.dst, route.via))
-            .collect();
-        assert_eq!(
-            text,
-            [
-                "10.244.2.0/24 via 192.0.2.2",
-                "fd00:244:2::/64 via 2001:db8::2"
-            ]
-        );
-        assert_eq!(
-            unreachable,
-            ["fd00:244:3::/64: node n3 has no IPv6 InternalIP"]
-        );
-    }
-
-    #[test]
-    fn a_node_that_has_our_own_address_is_not_a_remote() {
-        let twin = [node("n1", &["192.0.2.1"]), node("twin", &["192.0.2.1"])];
-        let blocks = [block("a", "10.1.0.0/26", "twin")];
-        let local = "192.0.2.1".parse().unwrap();
-        let (remotes, unreachable) = remotes("a", "n1", local, &twin, &blocks);
-        assert!(remotes.is_empty() && unreachable.len() == 1);
-    }
-}
+mod tests;

@@ -108,11 +108,8 @@ fn bridge(node: &NodeSide, socket: &mut Socket, name: &IfName) -> Result<Bridge,
 fn table(node: &NodeSide) -> Result<(), NetlinkError> {
     let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
     let name = Attributes::default().text(1, TABLE);
-    let delete: Request<Raw> = Request::new(
-        message(DELTABLE, INET, name),
-        0,
-        "delete table inet plexus",
-    );
+    let delete: Request<Raw> =
+        Request::new(message(DELTABLE, INET, name), 0, "delete table inet plexus");
     node.inside(|| {
         let mut socket = Socket::netfilter()?;
         commit(&mut socket, [delete])

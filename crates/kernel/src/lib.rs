@@ -17,6 +17,7 @@ mod address;
 pub mod announce;
 mod boot;
 mod bridge;
+pub mod clear;
 mod devconf;
 pub mod echo;
 mod effect;

@@ -162,7 +162,7 @@ mod tests {
             .map(|found| found.mount)
             .filter(|mount| mount.starts_with(&dir))
             .collect();
-        assert_eq!(left, [dir.clone()]);
+        assert_eq!(left, std::slice::from_ref(&dir));
         rustix::mount::unmount(&dir, UnmountFlags::DETACH).unwrap();
         fs::remove_dir_all(&dir).unwrap();
         unmount_below(&dir).unwrap();

@@ -71,24 +71,37 @@ impl<'n> Containerd<'n> {
         let text = |path: PathBuf| path.display().to_string();
         let layer = text(self.node.file("layer.tar"));
         run("tar", &["-C", &text(root), "-cf", &layer, "."]);
-        let sum = |file: &str| run("sha256sum", &[file]).split(' ').next().unwrap().to_owned();
+        let sum = |file: &str| {
+            run("sha256sum", &[file])
+                .split(' ')
+                .next()
+                .unwrap()
+                .to_owned()
+        };
         let config = json!({"architecture": "amd64", "os": "linux",
             "config": {"Entrypoint": ["/bin/sleep", "100000"]},
             "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", sum(&layer))]}});
         std::fs::write(self.node.file("config.json"), config.to_string()).unwrap();
-        let manifest = json!([{"Config": "config.json", "RepoTags": [PAUSE], "Layers": ["layer.tar"]}]);
+        let manifest =
+            json!([{"Config": "config.json", "RepoTags": [PAUSE], "Layers": ["layer.tar"]}]);
         std::fs::write(self.node.file("manifest.json"), manifest.to_string()).unwrap();
         let archive = text(self.node.file("pause-image.tar"));
         let dir = text(self.node.file(""));
         let parts = ["manifest.json", "config.json", "layer.tar"];
-        run("tar", &[&["-C", &dir, "-cf", &archive][..], &parts[..]].concat());
+        run(
+            "tar",
+            &[&["-C", &dir, "-cf", &archive][..], &parts[..]].concat(),
+        );
         let import = ["-n", "k8s.io", "images", "import", "--local", &archive];
         self.ok(self.tool("ctr", &import), "the image");
     }
 
     fn tool(&self, name: &str, arguments: &[&str]) -> Running {
         let mut command = Command::new(self.tools.containerd.join(name));
-        command.arg("--address").arg(socket(self.node)).args(arguments);
+        command
+            .arg("--address")
+            .arg(socket(self.node))
+            .args(arguments);
         let what = format!("{name} {}", arguments.join(" "));
         Running::start(self.node.ns(), &what, command, Vec::new())
     }
@@ -97,7 +110,12 @@ impl<'n> Containerd<'n> {
         let endpoint = format!("unix://{}", socket(self.node).display());
         let mut command = Command::new(self.tools.crictl.join("crictl"));
         command
-            .args(["--runtime-endpoint", &endpoint, "--image-endpoint", &endpoint])
+            .args([
+                "--runtime-endpoint",
+                &endpoint,
+                "--image-endpoint",
+                &endpoint,
+            ])
             .args(["--timeout", "30s"])
             .args(arguments);
         let what = format!("crictl {}", arguments.join(" "));
@@ -129,15 +147,21 @@ impl<'n> Containerd<'n> {
 
 impl Drop for Containerd<'_> {
     fn drop(&mut self) {
-        let _ = self.crictl(&["rmp", "--force", "--all"]).ended_within(LIMIT);
+        let _ = self
+            .crictl(&["rmp", "--force", "--all"])
+            .ended_within(LIMIT);
         let _ = self.child.kill();
         let _ = self.child.wait();
         // Everything that runs in the node's namespace is this test's: shims, should any be left.
         let (ns, dir) = (self.node.ns().name(), self.node.file("containerd"));
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let places = mounts.lines().filter_map(|line| line.split(' ').nth(1));
-        let ours: Vec<&str> = places.filter(|place| dir.to_str().is_some_and(|dir| place.starts_with(dir))).collect();
-        let shims = format!("for p in $(ip netns pids {ns}); do grep -q containerd-shim /proc/$p/cmdline && kill -9 $p; done; true");
+        let ours: Vec<&str> = places
+            .filter(|place| dir.to_str().is_some_and(|dir| place.starts_with(dir)))
+            .collect();
+        let shims = format!(
+            "for p in $(ip netns pids {ns}); do grep -q containerd-shim /proc/$p/cmdline && kill -9 $p; done; true"
+        );
         let _ = Command::new("sh").args(["-c", &shims]).status();
         for place in ours.iter().rev() {
             let _ = Command::new("umount").args(["-l", place]).status();
@@ -148,7 +172,12 @@ impl Drop for Containerd<'_> {
 }
 
 fn spawn(node: &Node, tools: &Tools) -> Child {
-    let log = || OpenOptions::new().create(true).append(true).open(node.file("containerd.log"));
+    let log = || {
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(node.file("containerd.log"))
+    };
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new(tools.containerd.join("containerd"));
     command
@@ -211,7 +240,10 @@ state = '{dir}/state'
 fn address(up: &Up<'_>, sandbox: &str, interface: &str) -> (String, String) {
     let all = up.attachments();
     let is_it = |one: &&Value| one["container"] == sandbox && one["interface"] == interface;
-    let found = all.iter().find(is_it).unwrap_or_else(|| panic!("no {interface}: {all:?}"));
+    let found = all
+        .iter()
+        .find(is_it)
+        .unwrap_or_else(|| panic!("no {interface}: {all:?}"));
     let ip = found["ips"][0].as_str().unwrap().split('/').next().unwrap();
     (ip.to_owned(), found["netns"].as_str().unwrap().to_owned())
 }
@@ -239,18 +271,29 @@ fn sandboxes_on_two_networks_while_everything_comes_and_goes() {
     let up = Up::start(&node);
     let routed = json!({"provider": "routed", "subnets": {"a": {"cidr": "10.62.0.0/24"}}});
     up.network("default/fabric", &routed, "fabric");
-    up.network("default/blue", &json!({"subnets": {"a": {"cidr": "10.61.0.0/24"}}}), "blue");
+    up.network(
+        "default/blue",
+        &json!({"subnets": {"a": {"cidr": "10.61.0.0/24"}}}),
+        "blue",
+    );
     let mut containerd = Containerd::start(&node);
     let (one, two) = (containerd.sandbox("one"), containerd.sandbox("two"));
     assert_connected(&node, &up, &one, &two);
-    soon("each sandbox has its record", || up.records() == [record("one"), record("two")]);
+    soon("each sandbox has its record", || {
+        up.records() == [record("one"), record("two")]
+    });
 
     // Everything killed; one sandbox goes while nobody serves it.
     up.kill();
     containerd.restart();
-    containerd.ok(containerd.crictl(&["stopp", &two]), "stopped without an agent");
+    containerd.ok(
+        containerd.crictl(&["stopp", &two]),
+        "stopped without an agent",
+    );
     let up = Up::start(&node);
-    soon("what went meanwhile is released", || up.records() == [record("one")]);
+    soon("what went meanwhile is released", || {
+        up.records() == [record("one")]
+    });
     containerd.ok(containerd.crictl(&["rmp", &two]), "removed");
     let two = containerd.sandbox("two");
     assert_connected(&node, &up, &one, &two);
@@ -260,7 +303,14 @@ fn sandboxes_on_two_networks_while_everything_comes_and_goes() {
     assert!(up.stop().success());
     let up = Up::start(&node);
     assert_connected(&node, &up, &one, &two);
-    soon("records are as before", || up.records() == [record("one"), record("two")]);
-    containerd.ok(containerd.crictl(&["rmp", "--force", "--all"]), "all removed");
-    soon("nothing is left", || up.records().is_empty() && up.attachments().is_empty());
+    soon("records are as before", || {
+        up.records() == [record("one"), record("two")]
+    });
+    containerd.ok(
+        containerd.crictl(&["rmp", "--force", "--all"]),
+        "all removed",
+    );
+    soon("nothing is left", || {
+        up.records().is_empty() && up.attachments().is_empty()
+    });
 }

@@ -59,7 +59,7 @@ fn pod(layout: &Layout, namespace: &str, name: &str) -> Result<String, LabError>
         .iter()
         .map(|(_, sandbox)| sandbox)
         .filter(|sandbox| sandbox.namespace == namespace && sandbox.name == name);
-    let ready = found.filter(|sandbox| sandbox.is_ready()).last();
+    let ready = found.filter(|sandbox| sandbox.is_ready()).next_back();
     ready.map(|sandbox| sandbox.netns.clone()).ok_or_else(|| {
         let others: Vec<String> = all
             .iter()

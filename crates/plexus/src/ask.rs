@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Longer than any answer takes; a probe has its own patience.
@@ -28,25 +28,32 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
             flags.path
         );
     }
-    let socket = flags.socket.display();
-    let mut stream = UnixStream::connect(&flags.socket).with_context(|| {
-        format!("cannot connect to {socket}: does the agent run, and are you root?")
+    let (status, body) = get(&flags.socket, &flags.path)?;
+    if status != 200 {
+        bail!("{}", body.trim_end());
+    }
+    std::io::stdout().write_all(body.as_bytes())?;
+    Ok(())
+}
+
+/// Status and body of an answer.
+pub(crate) fn get(socket: &Path, path: &str) -> anyhow::Result<(u16, String)> {
+    let shown = socket.display();
+    let mut stream = UnixStream::connect(socket).with_context(|| {
+        format!("cannot connect to {shown}: does the agent run, and are you root?")
     })?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    let path = &flags.path;
     stream.write_all(
         format!("GET {path} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n").as_bytes(),
     )?;
     let mut answer = String::new();
     stream
         .read_to_string(&mut answer)
-        .with_context(|| format!("the agent at {socket} does not answer"))?;
+        .with_context(|| format!("the agent at {shown} does not answer"))?;
     let (head, body) = answer
         .split_once("\r\n\r\n")
-        .with_context(|| format!("{socket} does not speak HTTP"))?;
-    if head.split(' ').nth(1) != Some("200") {
-        bail!("{}", body.trim_end());
-    }
-    std::io::stdout().write_all(body.as_bytes())?;
-    Ok(())
+        .with_context(|| format!("{shown} does not speak HTTP"))?;
+    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
+    let status = status.with_context(|| format!("{shown} does not speak HTTP"))?;
+    Ok((status, body.to_owned()))
 }

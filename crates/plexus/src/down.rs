@@ -56,8 +56,9 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
 
 /// Asked before anything is stopped.
 fn refuse_while_in_use(paths: &Paths) -> anyhow::Result<()> {
-    let (status, text) = ask::get(&paths.socket, "/attachments")
-        .context("the agent cannot be asked which containers there are: try again, or use --force")?;
+    let (status, text) = ask::get(&paths.socket, "/attachments").context(
+        "the agent cannot be asked which containers there are: try again, or use --force",
+    )?;
     if status != 200 {
         bail!("which containers there are is not known: {}", text.trim());
     }
@@ -77,7 +78,11 @@ fn refuse_while_in_use(paths: &Paths) -> anyhow::Result<()> {
          their interfaces away with --force",
         containers.len(),
         shown.join(", "),
-        if containers.len() > shown.len() { ", …" } else { "" }
+        if containers.len() > shown.len() {
+            ", …"
+        } else {
+            ""
+        }
     )
 }
 
@@ -111,7 +116,10 @@ fn remove_rest(paths: &Paths) -> anyhow::Result<()> {
         }
         _ => {}
     };
-    note(&paths.server_dir, std::fs::remove_dir_all(&paths.server_dir));
+    note(
+        &paths.server_dir,
+        std::fs::remove_dir_all(&paths.server_dir),
+    );
     if is_ours(&paths.kubeconfig) {
         note(&paths.kubeconfig, std::fs::remove_file(&paths.kubeconfig));
     }
@@ -123,7 +131,10 @@ fn remove_rest(paths: &Paths) -> anyhow::Result<()> {
         let _ = std::fs::remove_dir(directory);
     }
     if !problems.is_empty() {
-        bail!("not everything could be removed: {}; repeat it", problems.join("; "));
+        bail!(
+            "not everything could be removed: {}; repeat it",
+            problems.join("; ")
+        );
     }
     Ok(())
 }

@@ -62,6 +62,13 @@ pub(crate) struct ClusterFlags {
     /// The namespace that Plexus itself is in; default: plexus-system.
     #[arg(long, env = "PLEXUS_NAMESPACE", value_parser = value::label)]
     namespace: Option<String>,
+    /// Serve containers that are no pods too (Podman, nerdctl): a CNI configuration per Network, and
+    /// a record per container. For a host without a kubelet.
+    #[arg(long, env = "PLEXUS_CONTAINERS")]
+    containers: bool,
+    /// Make this host's Node in the API, and keep its addresses right. For a host without a kubelet.
+    #[arg(long, env = "PLEXUS_REGISTER_NODE")]
+    register_node: bool,
 }
 
 impl ClusterFlags {
@@ -78,6 +85,8 @@ impl ClusterFlags {
             cluster_name: self.cluster_name.unwrap_or_else(|| "k8s".to_owned()),
             cluster_cidrs: self.cluster_cidrs.unwrap_or_default(),
             node_ips: self.node_ip.unwrap_or_default(),
+            containers: self.containers,
+            register_node: self.register_node,
         }))
     }
 
@@ -103,6 +112,8 @@ impl ClusterFlags {
             ("cluster-name", self.cluster_name.is_some()),
             ("node-ip", self.node_ip.is_some()),
             ("namespace", self.namespace.is_some()),
+            ("containers", self.containers),
+            ("register-node", self.register_node),
         ];
         let Some((name, _)) = given.iter().find(|(_, given)| *given) else {
             return Ok(());
@@ -179,6 +190,8 @@ mod tests {
             ("--cluster-network=own", "needs --own-cidrs"),
             ("--own-cidrs=node", "--own-cidrs is about a cluster"),
             ("--node-ip=10.0.0.1", "--node-ip is about a cluster"),
+            ("--containers", "--containers is about a cluster"),
+            ("--register-node", "--register-node is about a cluster"),
             ("--cluster-network=maybe", "delegate"),
             ("--kubernetes --cluster-cidrs=10.0.0.1", "10.0.0.1"),
             ("--kubernetes --cluster-cidrs=10.0.0.1/8", "10.0.0.0/8"),

@@ -7,8 +7,15 @@ mod agent;
 mod ask;
 mod config;
 mod controller;
+mod down;
+mod kinds;
 mod kubernetes;
+mod lab;
 mod log;
+mod paths;
+mod server;
+mod up;
+mod user;
 mod value;
 
 use clap::{Parser, Subcommand};
@@ -29,8 +36,18 @@ enum Verb {
     Agent(Box<agent::Flags>),
     /// Serve a cluster: networks, their phases, and what nodes that are gone have left behind.
     Controller(Box<controller::Flags>),
+    /// Serve the embedded API by itself: the part of Kubernetes's that Plexus uses, for one machine.
+    Server(server::Flags),
+    /// Serve this machine without Kubernetes: API, controller and agent in one.
+    Up(Box<up::Flags>),
+    /// Stop what `up` runs, and remove every trace of it from this machine.
+    Down(down::Flags),
+    /// Virtual nodes on this machine, each with a real agent: to try things out, and for tests.
+    Lab(lab::Flags),
     /// Ask the agent of this node: readiness, attachments, metrics.
     Ask(ask::Flags),
+    #[command(flatten)]
+    User(user::Verb),
 }
 
 fn main() -> std::process::ExitCode {
@@ -59,7 +76,18 @@ fn main() -> std::process::ExitCode {
     let done = match command {
         Verb::Agent(flags) => agent::run(*flags),
         Verb::Controller(flags) => controller::run(*flags),
+        Verb::Server(flags) => server::run(flags),
+        Verb::Up(flags) => up::run(*flags),
+        Verb::Down(flags) => down::run(&flags),
+        Verb::Lab(flags) => match lab::run(flags) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Verb::Ask(flags) => ask::run(&flags),
+        Verb::User(verb) => match user::run(verb) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
     };
     match done {
         Ok(()) => std::process::ExitCode::SUCCESS,

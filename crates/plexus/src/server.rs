@@ -45,7 +45,9 @@ struct Elsewhere {
 
 impl Elsewhere {
     fn parse(text: &str) -> Result<Self, String> {
-        let parts = text.split_once('=').filter(|(netns, _)| netns.starts_with('/'));
+        let parts = text
+            .split_once('=')
+            .filter(|(netns, _)| netns.starts_with('/'));
         let read = parts.and_then(|(netns, address)| {
             Some(Self {
                 netns: netns.into(),
@@ -122,7 +124,14 @@ mod tests {
         let read = Elsewhere::parse("/run/netns/x=10.0.0.1:6443").unwrap();
         assert_eq!(read.address.port(), 6443);
         assert_eq!(read.netns, Path::new("/run/netns/x"));
-        for text in ["", "x=10.0.0.1:1", "/x", "/x=10.0.0.1", "=10.0.0.1:1", "/x=name:1"] {
+        for text in [
+            "",
+            "x=10.0.0.1:1",
+            "/x",
+            "/x=10.0.0.1",
+            "=10.0.0.1:1",
+            "/x=name:1",
+        ] {
             assert!(Elsewhere::parse(text).is_err(), "{text}");
         }
     }

@@ -25,7 +25,12 @@ pub struct Up<'n> {
 impl<'n> Up<'n> {
     /// Starts one on the node and waits until containers can be attached.
     pub fn start(node: &'n Node) -> Self {
-        let open = || OpenOptions::new().create(true).append(true).open(node.log());
+        let open = || {
+            OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(node.log())
+        };
         let mut command = Self::command(node, "up");
         command
             .args(["--node", node.name(), "--shim-source"])

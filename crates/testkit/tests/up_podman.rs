@@ -45,7 +45,12 @@ fn both(name: &str) -> String {
 /// A container on two networks, the first of which has the way out.
 fn container(podman: &Podman<'_>, name: &str) {
     let usual = ["run", "--detach", "--name", name];
-    let nets = ["--network", "fabric:interface_name=eth0", "--network", "blue:interface_name=eth1"];
+    let nets = [
+        "--network",
+        "fabric:interface_name=eth0",
+        "--network",
+        "blue:interface_name=eth1",
+    ];
     let sleep = [interop::podman::IMAGE, "/bin/sleep", "1000"];
     podman.run(&[&usual[..], &nets[..], &sleep[..]].concat());
 }
@@ -55,7 +60,10 @@ fn assert_connected(podman: &Podman<'_>) {
     for (from, to) in [("one", "two"), ("two", "one")] {
         for network in ["fabric", "blue"] {
             let address = podman.address(to, network);
-            assert!(podman.pings(from, &address), "{from} to {to} on {network}: {address}");
+            assert!(
+                podman.pings(from, &address),
+                "{from} to {to} on {network}: {address}"
+            );
         }
     }
     assert!(podman.pings("one", "192.0.2.1"), "the outside");
@@ -75,14 +83,20 @@ fn networks_by_name_while_everything_comes_and_goes() {
     assert_connected(&podman);
     let theirs = podman.address("two", "blue");
     assert_ne!(theirs, podman.address("other", "team-a.blue"));
-    assert!(!podman.pings("other", &theirs), "networks of two namespaces are apart");
+    assert!(
+        !podman.pings("other", &theirs),
+        "networks of two namespaces are apart"
+    );
     let other = "team-a/other: 0/1 eth0 blue".to_owned();
     soon("each container has its record", || {
         up.records() == [both("one"), both("two"), other.clone()]
     });
     let second = Up::command(&node, "up").output().unwrap();
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(!second.status.success() && said.contains("plexus up runs already"), "{said}");
+    assert!(
+        !second.status.success() && said.contains("plexus up runs already"),
+        "{said}"
+    );
 
     // Killed: containers need nobody to talk. Stopped meanwhile: the next one does what was left.
     up.kill();
@@ -107,11 +121,21 @@ fn networks_by_name_while_everything_comes_and_goes() {
 
     let refused = Up::down(&node, &[]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && said.contains("--force"), "{said}");
-    assert!(podman.pings("one", "192.0.2.1"), "a refused down takes nothing away");
+    assert!(
+        !refused.status.success() && said.contains("--force"),
+        "{said}"
+    );
+    assert!(
+        podman.pings("one", "192.0.2.1"),
+        "a refused down takes nothing away"
+    );
     podman.run(&["rm", "--force", "--time", "0", "one", "two", "other"]);
     soon("rm releases every record", || up.records().is_empty());
-    up.api("DELETE", &format!("{GROUP}/namespaces/team-a/networks/blue"), None);
+    up.api(
+        "DELETE",
+        &format!("{GROUP}/namespaces/team-a/networks/blue"),
+        None,
+    );
     let file = node.cni_conf().join("plexus-team-a.blue.conflist");
     soon("a Network's file goes with it", || !file.exists());
     drop(podman);
@@ -132,7 +156,10 @@ fn a_container_that_died_unseen_is_released() {
     let pod = node.pod("c1");
     let result = pod.add(&config);
     let address = result["ips"][0]["address"].as_str().unwrap().to_owned();
-    assert!(address.starts_with("10.62.0.") && address.ends_with("/32"), "{result}");
+    assert!(
+        address.starts_with("10.62.0.") && address.ends_with("/32"),
+        "{result}"
+    );
     soon("it has a record", || up.records().len() == 1);
     // The whole network for pods, for a container that is none.
     let plexus = std::fs::read_to_string(node.cni_conf().join("00-plexus.conflist")).unwrap();
@@ -144,7 +171,10 @@ fn a_container_that_died_unseen_is_released() {
     let result = plain.add(&default);
     let address = result["ips"][0]["address"].as_str().unwrap();
     assert!(address.starts_with("10.245."), "{result}");
-    assert!(plain.ns().pings("192.0.2.1"), "the default network leads out");
+    assert!(
+        plain.ns().pings("192.0.2.1"),
+        "the default network leads out"
+    );
     soon("it has a record too", || up.records().len() == 2);
     up.kill();
     drop(pod);
@@ -161,14 +191,24 @@ fn assert_gone_after_down(node: &Node, mut up: Up<'_>, before: &[String]) {
     let down = Up::down(node, &[]);
     let said = String::from_utf8_lossy(&down.stderr).into_owned();
     assert!(down.status.success(), "{said}");
-    assert!(up.wait_exit().is_some_and(|status| status.success()), "down stops it");
+    assert!(
+        up.wait_exit().is_some_and(|status| status.success()),
+        "down stops it"
+    );
     assert_eq!(links(node.ns()), before);
-    let routes = node.ns().sh("ip route show table all proto 80; ip -6 route show table all proto 80");
+    let routes = node
+        .ns()
+        .sh("ip route show table all proto 80; ip -6 route show table all proto 80");
     assert_eq!(routes.trim(), "");
     let tables = node.ns().sh("nft list tables");
     assert!(!tables.contains("plexus"), "{tables}");
     assert_eq!(files(&node.cni_bin()), [""; 0]);
-    assert_eq!(files(&node.cni_conf()), [""; 0]);
+    // Podman's own lock is there.
+    let confs = files(&node.cni_conf());
+    assert!(
+        confs.iter().all(|file| file.ends_with("/cni.lock")),
+        "{confs:?}"
+    );
     assert_eq!(files(&node.state_dir()), [""; 0]);
     assert_eq!(files(&node.file("root")), [""; 0]);
     for path in [node.socket(), node.queue(), Up::kubeconfig(node)] {

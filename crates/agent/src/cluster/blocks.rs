@@ -4,8 +4,9 @@
 //! One that vanished from the API while it is in use is made again; one that is another node's now
 //! is lost. Nothing is issued from one that the API does not say is this very Node's.
 
+use super::create::{Created, create};
 use super::disk::Disk;
-use super::kept::{self, BlockSeen};
+use super::kept::BlockSeen;
 use super::kinds::Blocks;
 use super::report::{Change, LostBlock, Subject};
 use super::shared::{MANAGER, Shared, code, said};
@@ -13,10 +14,9 @@ use super::state::State;
 use super::watch;
 use super::wire::BlockWire;
 use ipnet::IpNet;
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::core::Request;
-use kube::{Api, Resource};
-use plexus_api::objects::{BlockSpec, NETWORK_LABEL, NODE_LABEL};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use plexus_api::objects::BlockSpec;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -48,14 +48,6 @@ struct Known {
     lost: BTreeMap<String, LostBlock>,
 }
 
-/// What came of creating a block.
-pub(super) enum Created {
-    /// It is ours, now or already.
-    Ours,
-    /// It is another node's.
-    Theirs(String),
-}
-
 impl OwnBlocks {
     pub(super) fn load(disk: &Disk) -> Self {
         let rows = disk.rows(OWN).into_iter();
@@ -80,7 +72,10 @@ impl OwnBlocks {
         let issues = |name: &String| {
             let there = state.blocks.objects.get(name);
             there.is_some_and(|block| {
-                block.spec.node == node && block.spec.node_uid == here.uid && !block.unreadable
+                block.spec.node == node
+                    && block.spec.node_uid == here.uid
+                    && !block.unreadable
+                    && (!block.is_part || state.is_granted(&block.spec))
             })
         };
         let known = self.known();
@@ -90,6 +85,21 @@ impl OwnBlocks {
         })
         .map(|(_, spec)| spec.cidr)
         .collect()
+    }
+
+    /// Parts of ours that are blocks of their own, or will be.
+    pub(super) fn apart(&self, state: &State, network_uid: &str) -> Vec<IpNet> {
+        let known = self.known();
+        let own = known.own.iter();
+        let own = own.filter(|(_, spec)| spec.network.uuid == network_uid);
+        let mut apart = BTreeSet::new();
+        for (name, spec) in own {
+            let there = state.blocks.objects.get(name).into_iter();
+            apart.extend(there.flat_map(|block| block.given.iter().map(|gift| gift.cidr)));
+            let inside = state.inside(network_uid, &spec.cidr);
+            apart.extend(inside.map(|block| block.spec.cidr));
+        }
+        apart.into_iter().collect()
     }
 
     /// All that are or were ours, whoever has them in the API, by their network's UID.
@@ -214,42 +224,6 @@ impl OwnBlocks {
     }
 }
 
-/// Creates a block, or finds whose it is.
-pub(super) async fn create(shared: &Shared, spec: &BlockSpec) -> kube::Result<Created> {
-    let name = BlockSpec::name(&spec.network.uuid, &spec.cidr);
-    let body = json!({
-        "apiVersion": BlockWire::api_version(&()),
-        "kind": BlockWire::kind(&()),
-        "metadata": {
-            "name": name,
-            "labels": {NODE_LABEL: spec.node, NETWORK_LABEL: spec.network.uuid},
-        },
-        "spec": spec,
-    });
-    let how = PostParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PostParams::default()
-    };
-    let body = serde_json::to_vec(&body).map_err(kube::Error::SerdeError)?;
-    let request = Request::new(BlockWire::url_path(&(), None)).create(&how, body);
-    let request = request.map_err(kube::Error::BuildRequest)?;
-    let made = match shared.client.request::<BlockWire>(request).await {
-        Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            Api::<BlockWire>::all(shared.client.clone())
-                .get(&name)
-                .await?
-        }
-        other => other?,
-    };
-    let owner = kept::block(&made).map(|block| block.spec);
-    watch::take::<Blocks>(shared, made);
-    Ok(match owner {
-        Some(owner) if owner.node == spec.node && owner.node_uid == spec.node_uid => Created::Ours,
-        Some(owner) => Created::Theirs(owner.node),
-        None => Created::Theirs("(unknown)".to_owned()),
-    })
-}
-
 /// Keeps our blocks in the API, and says how full they are. Never ends.
 pub(super) async fn keep(shared: Arc<Shared>) {
     let mut again = true;
@@ -351,6 +325,8 @@ async fn missing(
             shared.blocks.add(shared, name, &again);
             shared.blocks.touched();
         }
+        // The watch will bring it, and what is around it.
+        Created::Unclear => return Ok(false),
         Created::Theirs(_) => {
             let found = shared.state().blocks.get(name);
             if let Some(found) = found.filter(|found| found.spec.node != spec.node) {

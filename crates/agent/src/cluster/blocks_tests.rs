@@ -1,9 +1,11 @@
 //! Which blocks are issued from, and which are forgotten. The API server is one that never answers.
 
 use super::*;
-use crate::cluster::kept::{BlockSeen, NodeSeen};
-use crate::cluster::report::{BlockUse, ClusterOptions, Hooks, Journaled};
-use plexus_api::objects::NetworkRef;
+use crate::cluster::kept::{self, BlockSeen, NodeSeen};
+use crate::cluster::report::{Asked, BlockUse, ClusterOptions, Hooks, Journaled};
+use plexus_api::cni::BlockIpam;
+use plexus_api::objects::{Gift, NetworkRef};
+use plexus_core::ipam::Given;
 use std::path::{Path, PathBuf};
 
 /// What an agent would answer of its addresses.
@@ -21,6 +23,16 @@ impl Hooks for Fake {
     fn in_use(&self, _: &str, _: IpNet) -> Option<bool> {
         *self.0.lock().unwrap()
     }
+    fn give(&self, _: &BlockIpam, _: &Asked<'_>) -> Option<Given> {
+        None
+    }
+    fn given(&self) -> Option<Vec<Given>> {
+        None
+    }
+    fn keep_given(&self, _: &Given) -> bool {
+        true
+    }
+    fn drop_given(&self, _: &Given) {}
 }
 
 /// Node `n1` whose Node object has the UID `now`.
@@ -104,6 +116,7 @@ fn shared(runtime: &tokio::runtime::Runtime, directory: &Path, hooks: &Arc<Fake>
         host_root: None,
         pod_cidrs: false,
         node_addresses: Vec::new(),
+        containers: false,
     };
     let hooks: Arc<dyn Hooks> = Arc::clone(hooks) as Arc<dyn Hooks>;
     Shared::new(options, kube::Client::try_from(nobody).unwrap(), hooks)
@@ -130,8 +143,93 @@ fn seen(spec: &BlockSpec, unreadable: bool) -> BlockSeen {
     BlockSeen {
         spec: spec.clone(),
         allocated: 0,
+        given: Vec::new(),
+        is_part: false,
         unreadable,
     }
+}
+
+#[test]
+fn a_part_is_issued_from_only_if_the_block_around_it_says_so() {
+    let place = Place::new("part");
+    let part = spec("10.0.0.8/29", "n1", "now");
+    place.own(&part);
+    let put = |spec: &BlockSpec, given: &[(&str, &str)], is_part: bool| {
+        let gift = |(cidr, node): &(&str, &str)| Gift {
+            cidr: cidr.parse().unwrap(),
+            node: (*node).to_owned(),
+        };
+        let block = BlockSeen {
+            given: given.iter().map(gift).collect(),
+            is_part,
+            ..seen(spec, false)
+        };
+        let mut state = place.shared.state_mut();
+        state.blocks.put(&name(spec), Arc::new(block));
+    };
+    put(&part, &[], true);
+    assert_eq!(place.issued(), ["10.0.0.8/29"], "nobody else has it");
+    let whole = spec("10.0.0.0/26", "n2", "other");
+    put(&whole, &[], false);
+    assert!(place.issued().is_empty());
+    put(&whole, &[("10.0.0.8/29", "n3")], false);
+    assert!(place.issued().is_empty());
+    put(
+        &whole,
+        &[("10.0.0.16/32", "n3"), ("10.0.0.8/29", "n1")],
+        false,
+    );
+    assert_eq!(place.issued(), ["10.0.0.8/29"]);
+    // Of which it gave something away in turn, and of which something is a block already.
+    put(&part, &[("10.0.0.9/32", "n3")], true);
+    put(&spec("10.0.0.10/31", "n3", "other"), &[], true);
+    let others = ["10.0.0.16/32", "10.0.0.7/32", "10.0.0.0/24"];
+    for cidr in others {
+        put(&spec(cidr, "n3", "other"), &[], true);
+    }
+    let apart = place.shared.blocks.apart(&place.shared.state(), "u");
+    let apart: Vec<String> = apart.iter().map(ToString::to_string).collect();
+    assert_eq!(apart, ["10.0.0.9/32", "10.0.0.10/31"]);
+    assert!(
+        place
+            .shared
+            .blocks
+            .apart(&place.shared.state(), "other")
+            .is_empty()
+    );
+    let around = place
+        .shared
+        .state()
+        .around("u", &"10.0.0.10/32".parse().unwrap())
+        .cloned();
+    assert_eq!(around.unwrap().spec.cidr, "10.0.0.10/31".parse().unwrap());
+}
+
+#[test]
+fn blocks_inside_are_found_by_their_names_in_both_families() {
+    let place = Place::new("inside");
+    for cidr in [
+        "fd00::/122",
+        "fd00::3f/128",
+        "fd00::40/128",
+        "10.0.0.63/32",
+        "10.0.0.64/32",
+    ] {
+        place.there(&spec(cidr, "n2", "other"));
+    }
+    let inside = |cidr: &str| {
+        let (state, cidr) = (place.shared.state(), cidr.parse().unwrap());
+        let inside = state
+            .inside("u", &cidr)
+            .map(|block| block.spec.cidr.to_string());
+        inside.collect::<Vec<_>>()
+    };
+    assert_eq!(inside("fd00::/122"), ["fd00::3f/128"]);
+    assert_eq!(inside("10.0.0.0/26"), ["10.0.0.63/32"]);
+    assert_eq!(inside("10.0.0.0/8").len(), 2);
+    assert_eq!(inside("0.0.0.0/0").len(), 2);
+    assert_eq!(inside("::/0").len(), 3);
+    assert!(inside("10.0.0.63/32").is_empty());
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Claims a block by creating it: a name that is taken is a block that is taken, so no lock is
-//! needed between nodes. Within the node one claim per network and family goes on at a time, and
+//! needed between nodes. If none is free, other nodes may be asked for a part of theirs. Within the node one claim per network and family goes on at a time, and
 //! whoever asks meanwhile for the same gets its answer.
 
-use super::blocks::{self, Created};
+use super::ask;
+use super::create::{self, Created};
 use super::error::ClaimError;
 use super::shared::{Shared, said};
 use ipnet::IpNet;
@@ -16,8 +17,13 @@ use std::net::IpAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// All of a claim, waiting for another one included.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// Claiming, waiting for another claim included.
+const CLAIMING: Duration = Duration::from_secs(10);
+/// All of it, asking included.
+pub(super) const PATIENCE: Duration = CLAIMING
+    .saturating_add(ask::PATIENCE)
+    .saturating_add(ask::WITHDRAW)
+    .saturating_add(Duration::from_secs(1));
 /// Blocks that are tried in one claim.
 const MOST: usize = 256;
 
@@ -33,14 +39,18 @@ pub(crate) struct ClaimRequest<'a> {
     /// What the caller has tried: a block of this node that is not among them is as good as a new
     /// one.
     pub(crate) have: &'a [IpNet],
+    /// If none is free, other nodes are asked for a part of theirs.
+    pub(crate) ask: bool,
 }
 
 /// A request that outlives its caller's patience.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
-    network: NetworkRef,
-    subnet: BlockSubnet,
+    pub(super) network: NetworkRef,
+    pub(super) subnet: BlockSubnet,
     containing: Option<IpAddr>,
+    pub(super) have: Vec<IpNet>,
+    ask: bool,
 }
 
 impl Wanted {
@@ -53,7 +63,13 @@ impl Wanted {
             },
             subnet: request.subnet.clone(),
             containing: request.containing,
+            have: request.have.to_vec(),
+            ask: request.ask,
         }
+    }
+
+    pub(super) fn family(&self) -> Family {
+        Family::of(self.subnet.cidr.addr())
     }
 
     pub(super) fn network(&self) -> String {
@@ -82,6 +98,7 @@ pub(super) struct Claims {
 struct Going {
     subnet: IpNet,
     containing: Option<IpAddr>,
+    ask: bool,
     outcome: Mutex<Outcome>,
     ended: Condvar,
 }
@@ -119,10 +136,7 @@ impl Claims {
         run: impl FnOnce() -> Answer,
     ) -> Answer {
         let end = Instant::now() + PATIENCE;
-        let key = (
-            wanted.network.uuid.clone(),
-            Family::of(wanted.subnet.cidr.addr()),
-        );
+        let key = (wanted.network.uuid.clone(), wanted.family());
         loop {
             if let Some(block) = ours() {
                 return Ok(block);
@@ -156,6 +170,7 @@ impl Claims {
         let going = Arc::new(Going {
             subnet: wanted.subnet.cidr,
             containing: wanted.containing,
+            ask: wanted.ask,
             outcome: Mutex::new(Outcome::Open),
             ended: Condvar::new(),
         });
@@ -170,7 +185,9 @@ impl Claims {
 
 impl Going {
     fn is_for(&self, wanted: &Wanted) -> bool {
-        self.subnet == wanted.subnet.cidr && self.containing == wanted.containing
+        self.subnet == wanted.subnet.cidr
+            && self.containing == wanted.containing
+            && self.ask == wanted.ask
     }
 
     fn wait(&self, patience: Duration) -> Outcome {
@@ -186,21 +203,32 @@ impl Going {
     }
 }
 
-/// Tries one block after the other. A call that failed is an error, and says nothing of the block.
+/// Claims a block; asks for a part of one if that is wished for and none is free.
 pub(super) async fn claim(shared: Arc<Shared>, wanted: Wanted) -> Answer {
+    let claimed = tokio::time::timeout(CLAIMING, claim_whole(&shared, &wanted)).await;
+    match claimed.unwrap_or_else(|_| Err(late(&wanted))) {
+        Err(none @ ClaimError::Exhausted { .. }) if wanted.ask => {
+            ask::ask(&shared, &wanted, none).await
+        }
+        answer => answer,
+    }
+}
+
+/// Tries one block after the other. A call that failed is an error, and says nothing of the block.
+async fn claim_whole(shared: &Shared, wanted: &Wanted) -> Answer {
     if wanted.subnet.block_length.is_none() {
         return Err(ClaimError::NotDivided(wanted.subnet.cidr));
     }
     let node = &shared.options.node;
     let facts = shared.state().node(node, &[]);
     let node_uid = facts.ok_or_else(|| ClaimError::NoNode(node.clone()))?.uid;
-    let mut taken = known(&shared, &wanted);
+    let mut taken = known(shared, wanted);
     let mut tried = 0;
     loop {
         let list: Vec<IpNet> = taken.keys().copied().collect();
         let candidates = blocks_to_try(&wanted.subnet, &list, node, wanted.containing);
         if candidates.is_empty() || tried >= MOST {
-            return Err(none_free(&wanted, &taken, tried));
+            return Err(none_free(wanted, &taken, tried));
         }
         for cidr in candidates {
             tried += 1;
@@ -210,16 +238,19 @@ pub(super) async fn claim(shared: Arc<Shared>, wanted: Wanted) -> Answer {
                 node: node.clone(),
                 node_uid: node_uid.clone(),
             };
-            let created = blocks::create(&shared, &spec).await;
-            match created.map_err(|error| refused(&wanted, cidr, &error))? {
+            let created = create::create(shared, &spec).await;
+            match created.map_err(|error| refused(wanted, cidr, &error))? {
                 Created::Ours => {
                     let name = BlockSpec::name(&spec.network.uuid, &cidr);
-                    shared.blocks.claimed(&shared, &name, &spec);
+                    shared.blocks.claimed(shared, &name, &spec);
                     tracing::info!(%cidr, network = wanted.network(), "a block is this node's");
                     return Ok(cidr);
                 }
                 Created::Theirs(owner) => {
                     taken.insert(cidr, owner);
+                }
+                Created::Unclear => {
+                    taken.insert(cidr, node.clone());
                 }
             }
             if tried >= MOST {
@@ -232,7 +263,7 @@ pub(super) async fn claim(shared: Arc<Shared>, wanted: Wanted) -> Answer {
 pub(super) fn late(wanted: &Wanted) -> ClaimError {
     ClaimError::Late {
         network: wanted.network(),
-        seconds: PATIENCE.as_secs(),
+        seconds: CLAIMING.as_secs(),
     }
 }
 
@@ -249,8 +280,8 @@ fn known(shared: &Shared, wanted: &Wanted) -> BTreeMap<IpNet, String> {
 
 fn none_free(wanted: &Wanted, taken: &BTreeMap<IpNet, String>, tried: usize) -> ClaimError {
     let holder = wanted.containing.and_then(|address| {
-        let mut all = taken.iter();
-        let (cidr, owner) = all.find(|(cidr, _)| cidr.contains(&address))?;
+        let around = taken.iter().filter(|(cidr, _)| cidr.contains(&address));
+        let (cidr, owner) = around.max_by_key(|(cidr, _)| cidr.prefix_len())?;
         Some(ClaimError::Elsewhere {
             network: wanted.network(),
             cidr: *cidr,
@@ -258,9 +289,11 @@ fn none_free(wanted: &Wanted, taken: &BTreeMap<IpNet, String>, tried: usize) -> 
             wanted: address,
         })
     });
-    let inside = taken
-        .keys()
-        .filter(|cidr| wanted.subnet.cidr.contains(*cidr));
+    let whole = wanted.subnet.block_length.unwrap_or_default();
+    let inside = taken.keys().filter(|cidr| {
+        // Parts of blocks are not blocks more.
+        wanted.subnet.cidr.contains(*cidr) && cidr.prefix_len() <= whole
+    });
     holder.unwrap_or_else(|| ClaimError::Exhausted {
         network: wanted.network(),
         subnet: wanted.subnet.cidr,
@@ -297,6 +330,8 @@ mod tests {
                 block_length: Some(26),
             },
             containing: containing.map(|address| address.parse().unwrap()),
+            have: Vec::new(),
+            ask: false,
         }
     }
 

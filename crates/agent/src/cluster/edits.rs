@@ -30,6 +30,7 @@ pub(super) fn pod(shared: &Shared, before: &PodSeen, after: &PodSeen) {
         namespace: after.meta.facts.namespace.clone(),
         name: after.meta.facts.name.clone(),
         uid: cni_uid.clone(),
+        container: false,
     };
     let text = format!(
         "{} of this running pod was edited: its interfaces stay as they are; delete the pod, so that it is made anew with the new networks",
@@ -71,7 +72,8 @@ pub(super) fn nad(shared: &Shared, before: &NadObject, after: Option<&NadObject>
     let text = format!(
         "network {whose} was {what}: this pod keeps its interface as it is until it is made anew"
     );
-    for pod in users.iter().take(MOST_PODS) {
+    let pods = users.iter().filter(|user| !user.container);
+    for pod in pods.take(MOST_PODS) {
         shared
             .events
             .push(Subject::pod(pod), "NetworkChangedInUse", &text);

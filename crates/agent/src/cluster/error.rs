@@ -63,6 +63,22 @@ pub(crate) enum ClaimError {
         taken: usize,
         tried: usize,
     },
+    /// All are somebody's, and nobody gave a part of theirs.
+    #[error(
+        "{none}; {} asked for a part of theirs, and none was given within {seconds} s",
+        asked(owners)
+    )]
+    NotGiven {
+        none: Box<ClaimError>,
+        owners: Vec<String>,
+        seconds: u64,
+    },
+    /// All are somebody's, and nobody could be asked.
+    #[error("{none}; other nodes could not be asked for a part of theirs: {cause}")]
+    CannotAsk {
+        none: Box<ClaimError>,
+        cause: String,
+    },
     /// The block with the wanted address is another node's.
     #[error(
         "{cidr} of network {network} belongs to node {owner}, so the address {wanted} cannot be used here"
@@ -88,6 +104,36 @@ pub(crate) enum ClaimError {
         cidr: IpNet,
         cause: String,
     },
+}
+
+impl ClaimError {
+    /// The next step.
+    pub(crate) fn remedy(&self) -> &'static str {
+        match self {
+            ClaimError::NotGiven { .. } => {
+                "free addresses on one of these nodes, or give the network another subnet; if they have free addresses, is the agent running there?"
+            }
+            ClaimError::CannotAsk { .. } => {
+                "may this agent create blockrequests.plexus.dev, and are they defined? free addresses, or give the network another subnet"
+            }
+            _ => "free addresses, or give the network another subnet",
+        }
+    }
+}
+
+/// The first of them, and how many there are.
+fn asked(owners: &[String]) -> String {
+    const NAMED: usize = 5;
+    let named: Vec<&str> = owners.iter().take(NAMED).map(String::as_str).collect();
+    let more = owners.len().saturating_sub(NAMED);
+    let (noun, verb) = match owners.len() {
+        1 => ("node", "was"),
+        _ => ("nodes", "were"),
+    };
+    match more {
+        0 => format!("{noun} {} {verb}", named.join(", ")),
+        _ => format!("{noun} {} and {more} more {verb}", named.join(", ")),
+    }
 }
 
 impl From<AskError> for Error {

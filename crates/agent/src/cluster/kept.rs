@@ -2,11 +2,12 @@
 
 use super::lenient;
 use super::report::PodMeta;
-use super::wire::{BlockWire, NadWire, NetworkWire, NodeWire, PodWire, RecordWire};
+use super::wire::{BlockWire, NadWire, NetworkWire, NodeWire, PodWire, RecordWire, RequestWire};
 use ipnet::IpNet;
 use kube::api::ObjectMeta;
 use plexus_api::objects::{
-    BlockSpec, BlockStatus, FINALIZER, NetworkSpec, NetworkStatus, Phase, PodAttachmentsStatus,
+    BlockRequestSpec, BlockSpec, BlockStatus, FINALIZER, FROM_LABEL, Gift, NetworkSpec,
+    NetworkStatus, Phase, PodAttachmentsStatus,
 };
 use plexus_core::resolve::{ANNOTATIONS, NadObject, NetworkObject, PodFacts};
 use serde_json::Value;
@@ -59,8 +60,20 @@ pub(super) struct NodeSeen {
 pub(super) struct BlockSeen {
     pub(super) spec: BlockSpec,
     pub(super) allocated: u64,
-    /// The newest version of it cannot be read; this is an earlier one.
+    /// What its owner gave away.
+    pub(super) given: Vec<Gift>,
+    /// It is a part of another one.
+    pub(super) is_part: bool,
+    /// The newest version of it, or what was given of it, cannot be read; this is an earlier one.
     pub(super) unreadable: bool,
+}
+
+/// A request for a part of a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RequestSeen {
+    pub(super) spec: BlockRequestSpec,
+    /// The object's UID: a node that asks again makes another.
+    pub(super) uid: String,
 }
 
 /// A record of a pod of this node.
@@ -168,11 +181,29 @@ pub(super) fn block(wire: &BlockWire) -> Option<BlockSeen> {
         );
     }
     spec.cidr = spec.cidr.trunc();
-    let status: BlockStatus = serde_json::from_value(wire.status.clone()).unwrap_or_default();
+    // Of what was given nothing may be missed.
+    let status: Option<BlockStatus> = match &wire.status {
+        Value::Null => Some(BlockStatus::default()),
+        status => serde_json::from_value(status.clone()).ok(),
+    };
+    let unreadable = status.is_none();
+    let status = status.unwrap_or_default();
+    let labels = wire.metadata.labels.as_ref();
     Some(BlockSeen {
         spec,
         allocated: status.allocated,
-        unreadable: false,
+        given: status.given,
+        is_part: labels.is_some_and(|labels| labels.contains_key(FROM_LABEL)),
+        unreadable,
+    })
+}
+
+/// None if it cannot be read.
+pub(super) fn request(wire: &RequestWire) -> Option<RequestSeen> {
+    let (spec, _) = lenient::request(&wire.spec);
+    Some(RequestSeen {
+        spec: serde_json::from_value(spec).ok()?,
+        uid: text(wire.metadata.uid.as_ref()),
     })
 }
 
@@ -374,6 +405,21 @@ mod tests {
 
         let spec = json!({"network": {"namespace": "a", "name": "blue", "uid": "u"}, "later": 1,
             "cidr": "10.1.0.64/26", "node": "n2", "nodeUID": "x"});
+        let status = |status: Value| {
+            let meta = json!({"name": "x", "labels": {"plexus.dev/from": "n1"}});
+            block(&wire(
+                json!({"metadata": meta, "spec": spec, "status": status}),
+            ))
+        };
+        let given = json!([{"cidr": "10.1.0.65/32", "node": "n3", "later": 1}]);
+        let seen = status(json!({"allocated": 3, "given": given})).unwrap();
+        assert_eq!(
+            (seen.allocated, seen.given.len(), seen.is_part),
+            (3, 1, true)
+        );
+        // Gifts that cannot be read: nothing may be issued from it.
+        let odd = status(json!({"given": ["10.1.0.65/32"]})).unwrap();
+        assert!(odd.unreadable && !seen.unreadable);
         let kept = block(&wire(json!({"metadata": {"name": "x"}, "spec": spec}))).unwrap();
         assert_eq!((kept.spec.node.as_str(), kept.unreadable), ("n2", false));
         let after = unreadable_block(Some(&kept)).unwrap();

@@ -1,11 +1,11 @@
 //! The kinds that are watched: which objects of each, what is kept, and what follows from a change.
 
 use super::edits;
-use super::kept::{self, BlockSeen, NodeSeen, PodSeen, RecordSeen};
+use super::kept::{self, BlockSeen, NodeSeen, PodSeen, RecordSeen, RequestSeen};
 use super::report::Change;
 use super::shared::Shared;
 use super::state::{State, Store, key};
-use super::wire::{BlockWire, NadWire, NetworkWire, NodeWire, PodWire, RecordWire};
+use super::wire::{BlockWire, NadWire, NetworkWire, NodeWire, PodWire, RecordWire, RequestWire};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::Namespace;
@@ -97,6 +97,7 @@ pub(super) struct Pods;
 pub(super) struct Networks;
 pub(super) struct Nads;
 pub(super) struct Blocks;
+pub(super) struct Requests;
 pub(super) struct Nodes;
 pub(super) struct Namespaces;
 pub(super) struct Records;
@@ -239,12 +240,55 @@ impl Kind for Blocks {
         after: Option<&Arc<BlockSeen>>,
     ) {
         shared.blocks.seen(shared, name, before, after);
+        let gives = match (before, after) {
+            (Some(before), Some(after)) => before.given != after.given || before.spec != after.spec,
+            (one, other) => one
+                .or(other)
+                .is_some_and(|b| b.is_part || !b.given.is_empty()),
+        };
+        if gives {
+            shared.gifts.look();
+        }
     }
     fn listed(shared: &Shared) {
         shared.blocks.look();
+        shared.gifts.look();
     }
     fn notices() -> &'static [Change] {
         &[Change::Fabric]
+    }
+    fn trim(wire: &mut BlockWire) {
+        kept::trim(wire.meta_mut(), true);
+    }
+}
+
+impl Kind for Requests {
+    const NAME: &'static str = "request";
+    const ON_DISK: bool = false;
+    const OPTIONAL: bool = true;
+    const NAMESPACED: bool = false;
+    type Wire = RequestWire;
+    type Kept = RequestSeen;
+
+    fn stream(client: &Client, _: &str) -> Stream<RequestWire> {
+        watcher::watcher(Api::all(client.clone()), config()).boxed()
+    }
+    fn keep(wire: &RequestWire) -> Option<RequestSeen> {
+        kept::request(wire)
+    }
+    fn store(state: &State) -> &Store<RequestSeen> {
+        &state.requests
+    }
+    fn store_mut(state: &mut State) -> &mut Store<RequestSeen> {
+        &mut state.requests
+    }
+    fn changed(
+        shared: &Shared,
+        _: &str,
+        _: Option<&Arc<RequestSeen>>,
+        _: Option<&Arc<RequestSeen>>,
+    ) {
+        shared.gifts.look();
     }
 }
 
@@ -275,6 +319,9 @@ impl Kind for Nodes {
         let uid = |node: Option<&Arc<NodeSeen>>| node.map(|node| node.uid.clone());
         if name == shared.options.node && uid(before) != uid(after) {
             shared.blocks.look();
+        }
+        if before.is_none() || after.is_none() {
+            shared.gifts.look();
         }
     }
     fn notices() -> &'static [Change] {

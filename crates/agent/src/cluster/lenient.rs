@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 static NETWORK: LazyLock<Value> = LazyLock::new(|| schema("networks"));
 static BLOCK: LazyLock<Value> = LazyLock::new(|| schema("blocks"));
+static REQUEST: LazyLock<Value> = LazyLock::new(|| schema("blockrequests"));
 
 /// A Network's spec without what is not known; the paths of what was dropped.
 pub(super) fn network(spec: &Value) -> (Value, Vec<String>) {
@@ -19,6 +20,11 @@ pub(super) fn network(spec: &Value) -> (Value, Vec<String>) {
 /// A Block's spec without what is not known; the paths of what was dropped.
 pub(super) fn block(spec: &Value) -> (Value, Vec<String>) {
     pruned(spec, &BLOCK)
+}
+
+/// A BlockRequest's spec without what is not known; the paths of what was dropped.
+pub(super) fn request(spec: &Value) -> (Value, Vec<String>) {
+    pruned(spec, &REQUEST)
 }
 
 fn pruned(spec: &Value, schema: &Value) -> (Value, Vec<String>) {

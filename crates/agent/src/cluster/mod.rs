@@ -1,20 +1,25 @@
 //! The node's side of the Kubernetes API. Owns the watches, the cache that is also kept on disk,
-//! the claiming of blocks and the one writer of records, statuses and Events.
+//! the claiming of blocks, the asking for and giving of parts of them, and the one writer of records,
+//! statuses and Events.
 //!
 //! Everything async is behind [`Cluster`], on one thread of its own: callers are blocking threads and
 //! get values from memory, or an answer within a bound. Never touches the kernel or the journal;
 //! what it must know of them it asks through [`Hooks`].
 
+mod ask;
 mod blocks;
 mod claim;
+mod create;
 mod disk;
 mod edits;
 mod error;
 mod events;
+mod gifts;
 mod kept;
 mod kinds;
 mod lenient;
 mod records;
+mod register;
 mod report;
 mod resync;
 mod shared;
@@ -32,8 +37,8 @@ pub(crate) use claim::ClaimRequest;
 pub use error::ClusterError;
 pub(crate) use error::{AskError, ClaimError};
 pub(crate) use report::{
-    Attached, BlockUse, Change, ClusterOptions, Fabric, Hooks, Journaled, LostBlock, NodeFacts,
-    PodMeta, PodName, Subject,
+    Asked, Attached, BlockUse, Change, ClusterOptions, Fabric, Hooks, Journaled, LostBlock,
+    NodeFacts, PodMeta, PodName, Subject,
 };
 
 use claim::{Claims, Wanted};
@@ -43,6 +48,7 @@ use plexus_core::resolve::{NadObject, NetworkObject, Objects};
 use shared::Shared;
 use start::Side;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::PodWire;
@@ -120,8 +126,8 @@ impl Cluster {
         Ok(found.filter(|pod| pod.is(uid)).map(|pod| pod.meta))
     }
 
-    /// Makes a block this node's. One at a time per network and family: whoever asks meanwhile gets
-    /// the same answer. At most 10 s.
+    /// Makes a block this node's, or a part of one. One at a time per network and family: whoever asks
+    /// meanwhile gets the same answer. At most 10 s, and 10 s more if other nodes are asked.
     pub(crate) fn claim(&self, request: ClaimRequest<'_>) -> Result<IpNet, ClaimError> {
         let wanted = Wanted::of(&request);
         let ours = || {
@@ -133,6 +139,20 @@ impl Cluster {
             let answer = self.side.run(claim::PATIENCE, claim);
             answer.unwrap_or_else(|| Err(claim::late(&wanted)))
         })
+    }
+
+    /// Makes this host's Node, or corrects its addresses; says whether anything was written. At
+    /// most 3 s.
+    pub(crate) fn register(&self, addresses: &[IpAddr]) -> Result<bool, AskError> {
+        let what = format!("Node {}", self.shared.options.node);
+        let keep = register::keep(Arc::clone(&self.shared), addresses.to_vec());
+        match self.side.run(ASK, keep) {
+            Some(answer) => answer.map_err(|source| AskError::Api { what, source }),
+            None => Err(AskError::Late {
+                what,
+                seconds: ASK.as_secs(),
+            }),
+        }
     }
 
     /// This node's Node object, once known.
@@ -214,6 +234,11 @@ impl Objects for Cluster {
         shared
             .blocks
             .of(&shared.state(), &shared.options.node, network_uid)
+    }
+
+    fn given(&self, network_uid: &str) -> Vec<IpNet> {
+        let shared = &self.shared;
+        shared.blocks.apart(&shared.state(), network_uid)
     }
 
     fn on_disk(&self, name: &str) -> Option<String> {

@@ -44,7 +44,7 @@ pub(super) struct Writer {
 #[derive(Default)]
 struct Queue {
     jobs: BTreeMap<String, (What, u32, Option<Instant>)>,
-    /// By the UID that CNI has.
+    /// By what tells them apart: of a pod, the UID that CNI has.
     pods: BTreeMap<String, Has>,
     /// While the journal is compared: the pods that changed meanwhile.
     meanwhile: Option<BTreeSet<String>>,
@@ -61,7 +61,7 @@ impl Writer {
     /// A pod has its attachments.
     pub(super) fn attached(&self, report: Attached) {
         let mut queue = self.queue();
-        queue.changes(&report.pod.uid);
+        queue.changes(&report.pod.key());
         queue.learn(&report);
         queue.write(report);
         drop(queue);
@@ -79,7 +79,7 @@ impl Writer {
         let mut queue = self.queue();
         let newer = queue.meanwhile.take().unwrap_or_default();
         for report in reports {
-            if newer.contains(&report.pod.uid) {
+            if newer.contains(&report.pod.key()) {
                 continue;
             }
             queue.learn(&report);
@@ -93,34 +93,36 @@ impl Writer {
 
     /// A sandbox has nothing any more; ignored if a newer one of that pod has.
     pub(super) fn detached(&self, pod: &PodName, sandbox: &str) {
+        let key = pod.key();
         let mut queue = self.queue();
-        let has = queue.pods.get(&pod.uid);
+        let has = queue.pods.get(&key);
         if has.is_some_and(|has| has.sandbox != sandbox) {
             return;
         }
-        queue.changes(&pod.uid);
-        let api_uid = queue.pods.remove(&pod.uid).and_then(|has| has.api_uid);
+        queue.changes(&key);
+        let api_uid = queue.pods.remove(&key).and_then(|has| has.api_uid);
         let what = What::Release {
             pod: pod.clone(),
             api_uid,
         };
-        queue.jobs.insert(pod.uid.clone(), (what, 0, None));
+        queue.jobs.insert(key, (what, 0, None));
         drop(queue);
         self.came.notify_one();
     }
 
-    /// A record without a pod, by the API's UID; something newer about that pod wins.
-    pub(super) fn release(&self, namespace: &str, api_uid: &str) {
+    /// A record without a pod, by its name; something newer about that pod wins.
+    pub(super) fn release(&self, namespace: &str, name: &str, container: bool) {
         let mut queue = self.queue();
         let pod = PodName {
             namespace: namespace.to_owned(),
             name: String::new(),
-            uid: api_uid.to_owned(),
+            uid: name.to_owned(),
+            container,
         };
-        let api_uid = Some(api_uid.to_owned());
+        let api_uid = Some(name.to_owned());
         queue
             .jobs
-            .entry(pod.uid.clone())
+            .entry(pod.key())
             .or_insert((What::Release { pod, api_uid }, 0, None));
         drop(queue);
         self.came.notify_one();
@@ -143,8 +145,8 @@ impl Writer {
     }
 
     /// The API's UID of a pod was found.
-    pub(super) fn found(&self, uid: &str, api_uid: &str) {
-        if let Some(has) = self.queue().pods.get_mut(uid) {
+    pub(super) fn found(&self, pod: &PodName, api_uid: &str) {
+        if let Some(has) = self.queue().pods.get_mut(&pod.key()) {
             has.api_uid = Some(api_uid.to_owned());
         }
     }
@@ -211,7 +213,7 @@ impl Queue {
     }
 
     fn write(&mut self, report: Attached) {
-        let key = report.pod.uid.clone();
+        let key = report.pod.key();
         let what = What::Write(Box::new(report));
         self.jobs.insert(key, (what, 0, None));
     }
@@ -220,14 +222,15 @@ impl Queue {
         let networks = report.attachments.iter();
         let networks =
             networks.map(|one| (one.network.namespace.clone(), one.network.name.clone()));
-        let before = self.pods.remove(&report.pod.uid);
+        let key = report.pod.key();
+        let before = self.pods.remove(&key);
         let has = Has {
             pod: report.pod.clone(),
             sandbox: report.sandbox.clone(),
             networks: networks.collect(),
             api_uid: before.and_then(|before| before.api_uid),
         };
-        self.pods.insert(report.pod.uid.clone(), has);
+        self.pods.insert(key, has);
     }
 }
 
@@ -241,6 +244,7 @@ mod tests {
                 namespace: "a".into(),
                 name: "p".into(),
                 uid: uid.into(),
+                container: false,
             },
             sandbox: sandbox.into(),
             attachments: Vec::new(),
@@ -304,7 +308,25 @@ mod tests {
     fn a_stray_record_is_not_released_over_something_newer() {
         let writer = Writer::default();
         writer.attached(report("u", "s1"));
-        writer.release("a", "u");
+        writer.release("a", "u", false);
         assert!(matches!(writer.due(10).0[0].what, What::Write(_)));
+    }
+
+    #[test]
+    fn a_container_has_a_record_in_each_namespace_of_its_networks() {
+        let writer = Writer::default();
+        let in_namespace = |namespace: &str| {
+            let mut report = report("c1", "c1");
+            report.pod.namespace = namespace.to_owned();
+            report.pod.container = true;
+            report
+        };
+        writer.attached(in_namespace("a"));
+        writer.attached(in_namespace("b"));
+        assert_eq!(writer.due(10).0.len(), 2);
+        writer.detached(&in_namespace("a").pod, "c1");
+        let (jobs, _) = writer.due(10);
+        assert!(matches!(&jobs[0].what, What::Release { pod, .. } if pod.namespace == "a"));
+        assert!(writer.queue().pods.contains_key("b/c1"));
     }
 }

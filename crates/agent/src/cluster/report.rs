@@ -2,9 +2,12 @@
 //! the API side asks back.
 
 use ipnet::IpNet;
+use plexus_api::cni::BlockIpam;
 use plexus_api::objects::AttachmentStatus;
 use plexus_core::fabric::{FabricNode, OwnedBlock};
+use plexus_core::ipam::Given;
 use plexus_core::resolve::{NadObject, NetworkObject, PodFacts};
+use plexus_types::Family;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -29,6 +32,8 @@ pub(crate) struct ClusterOptions {
     pub(crate) pod_cidrs: bool,
     /// This node's addresses on the underlay, if not those that its Node object has.
     pub(crate) node_addresses: Vec<IpAddr>,
+    /// Records are those of containers that are no pods.
+    pub(crate) containers: bool,
 }
 
 /// A pod, as the API knows it.
@@ -64,15 +69,28 @@ pub(crate) struct Fabric {
     pub(crate) overlay: BTreeMap<String, Vec<OwnedBlock>>,
 }
 
-/// A pod, as CNI names it.
+/// A pod, as CNI names it; or a container that is no pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PodName {
-    /// Its namespace.
+    /// Its namespace; of a container, that of its networks.
     pub(crate) namespace: String,
     /// Its name.
     pub(crate) name: String,
-    /// Its UID, as CNI has it.
+    /// Its UID, as CNI has it; of a container, the name of its record.
     pub(crate) uid: String,
+    /// It is no pod, so that the API has nothing of it but the record.
+    pub(crate) container: bool,
+}
+
+impl PodName {
+    /// What tells it from all others. A container has a record in each namespace that it has
+    /// networks of.
+    pub(crate) fn key(&self) -> String {
+        match self.container {
+            true => format!("{}/{}", self.namespace, self.uid),
+            false => self.uid.clone(),
+        }
+    }
 }
 
 /// What a pod has, for its record.
@@ -93,8 +111,8 @@ pub(crate) struct Attached {
 pub(crate) struct Journaled {
     /// Those whose attachments are done.
     pub(crate) done: Vec<Attached>,
-    /// UIDs, as CNI has them, of all pods that it has anything of: also what is being made, and what
-    /// could not be removed yet.
+    /// [Keys](PodName::key) of all pods and containers that it has anything of: also what is being
+    /// made, and what could not be removed yet.
     pub(crate) uids: BTreeSet<String>,
 }
 
@@ -107,6 +125,17 @@ pub(crate) struct BlockUse {
     pub(crate) cidr: IpNet,
     /// Addresses in use.
     pub(crate) allocated: u64,
+}
+
+/// What another node asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// Who asks.
+    pub(crate) node: &'a str,
+    /// Of which family.
+    pub(crate) family: Family,
+    /// How many addresses it would like.
+    pub(crate) addresses: u32,
 }
 
 /// A block that this node thought its own, and that is another's in the API.
@@ -193,4 +222,15 @@ pub(crate) trait Hooks: Send + Sync {
     /// Whether pods hold addresses of a network (by its UID) in that block. None if unknown: then it
     /// counts as used.
     fn in_use(&self, network_uid: &str, cidr: IpNet) -> Option<bool>;
+    /// Gives up a part of this node's blocks, which are in `config`. When it returns, that is on
+    /// disk, and nothing is issued from the part any more. None: there is nothing to give, or what is
+    /// in use is not known.
+    fn give(&self, config: &BlockIpam, asked: &Asked<'_>) -> Option<Given>;
+    /// All parts of this node's blocks that were given away. None if unknown.
+    fn given(&self) -> Option<Vec<Given>>;
+    /// Keeps a gift that is not known yet, or whose it is now. Whether it is on disk; nothing is
+    /// issued from it in any case.
+    fn keep_given(&self, given: &Given) -> bool;
+    /// The block that it is a part of is no longer this node's.
+    fn drop_given(&self, given: &Given);
 }

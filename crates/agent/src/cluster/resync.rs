@@ -43,9 +43,10 @@ fn compare(shared: &Shared) {
     let release = strays(&shared.state(), &journaled);
     let differ = |report: &Attached| differs(&shared.state(), report);
     shared.records.journal(journaled.done, differ);
-    for (namespace, uid) in release {
-        tracing::info!(namespace, uid, "a record without a pod is released");
-        shared.records.release(&namespace, &uid);
+    for (namespace, name) in release {
+        tracing::info!(namespace, name, "a record without a pod is released");
+        let container = shared.options.containers;
+        shared.records.release(&namespace, &name, container);
     }
     shared.blocks.touched();
 }
@@ -54,6 +55,7 @@ fn compare(shared: &Shared) {
 fn differs(state: &State, report: &Attached) -> bool {
     let pod = &report.pod;
     let seen = state.pod(&pod.namespace, &pod.name, Some(pod.uid.as_str()));
+    let seen = seen.filter(|_| !pod.container);
     let uid = seen.as_ref().map_or(&pod.uid, |seen| &seen.meta.api_uid);
     let status = PodAttachmentsStatus {
         sandbox: report.sandbox.clone(),
@@ -71,9 +73,9 @@ fn differs(state: &State, report: &Attached) -> bool {
 /// Records of pods of which the journal has nothing, not even what could not be removed yet, and
 /// that do not live here.
 fn strays(state: &State, journaled: &Journaled) -> Vec<(String, String)> {
-    let done = journaled.done.iter().map(|report| report.pod.uid.as_str());
+    let done: Vec<String> = journaled.done.iter().map(|one| one.pod.key()).collect();
     let mut kept: BTreeSet<&str> = journaled.uids.iter().map(String::as_str).collect();
-    kept.extend(done);
+    kept.extend(done.iter().map(String::as_str));
     for pod in state.pods.objects.values() {
         let is_journaled = pod
             .config_hash
@@ -83,9 +85,13 @@ fn strays(state: &State, journaled: &Journaled) -> Vec<(String, String)> {
             kept.insert(pod.meta.api_uid.as_str());
         }
     }
-    let records = state.records.objects.values();
-    let strays = records.filter(|record: &&Arc<RecordSeen>| !kept.contains(record.uid.as_str()));
+    let records = state.records.objects.iter();
+    // By the pod's UID, or by namespace and name where it is a container's.
+    let strays = records.filter(|(place, record): &(&String, &Arc<RecordSeen>)| {
+        !kept.contains(record.uid.as_str()) && !kept.contains(place.as_str())
+    });
     strays
+        .map(|(_, record)| record)
         .map(|record| (record.namespace.clone(), record.uid.clone()))
         .collect()
 }
@@ -128,5 +134,17 @@ mod tests {
         };
         let gone = ("a".to_owned(), "gone".to_owned());
         assert_eq!(strays(&state, &journaled), [gone]);
+    }
+
+    #[test]
+    fn a_containers_record_in_another_namespace_is_another() {
+        let mut state = State::default();
+        record(&mut state, "c1");
+        let journaled = |namespace: &str| Journaled {
+            done: Vec::new(),
+            uids: [format!("{namespace}/c1")].into(),
+        };
+        assert_eq!(strays(&state, &journaled("a")), []);
+        assert_eq!(strays(&state, &journaled("b")).len(), 1);
     }
 }

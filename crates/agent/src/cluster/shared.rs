@@ -3,6 +3,7 @@
 use super::blocks::OwnBlocks;
 use super::disk::Disk;
 use super::events::Events;
+use super::gifts::Gifts;
 use super::kinds;
 use super::records::Writer;
 use super::report::{Change, ClusterOptions, Hooks};
@@ -32,6 +33,7 @@ pub(super) struct Shared {
     pub(super) disk: Disk,
     pub(super) records: Writer,
     pub(super) blocks: OwnBlocks,
+    pub(super) gifts: Gifts,
     pub(super) events: Events,
     /// Records and journal are to be compared.
     pub(super) resync: Notify,
@@ -48,6 +50,7 @@ impl Shared {
             hooks,
             records: Writer::default(),
             blocks: OwnBlocks::load(&disk),
+            gifts: Gifts::default(),
             events: Events::default(),
             resync: Notify::new(),
             state: RwLock::default(),

@@ -1,11 +1,11 @@
 //! The thread of the API side: one runtime on it, all tasks in that. Ends with its handle.
 
 use super::error::ClusterError;
-use super::kinds::{Blocks, Nads, Namespaces, Networks, Nodes, Pods, Records};
+use super::kinds::{Blocks, Nads, Namespaces, Networks, Nodes, Pods, Records, Requests};
 use super::report::{ClusterOptions, Hooks};
 use super::shared::Shared;
 use super::watch::follow;
-use super::{blocks, events, resync, write};
+use super::{blocks, events, gifts, resync, write};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use std::future::Future;
@@ -88,10 +88,12 @@ fn serve(runtime: &Runtime, shared: &Arc<Shared>, stopped: oneshot::Receiver<()>
     runtime.spawn(follow::<Nodes>(Arc::clone(shared)));
     runtime.spawn(follow::<Namespaces>(Arc::clone(shared)));
     runtime.spawn(follow::<Blocks>(Arc::clone(shared)));
+    runtime.spawn(follow::<Requests>(Arc::clone(shared)));
     runtime.spawn(follow::<Pods>(Arc::clone(shared)));
     runtime.spawn(follow::<Records>(Arc::clone(shared)));
     runtime.spawn(Arc::clone(shared).mind_the_disk());
     runtime.spawn(blocks::keep(Arc::clone(shared)));
+    runtime.spawn(gifts::keep(Arc::clone(shared)));
     runtime.spawn(resync::keep(Arc::clone(shared)));
     runtime.spawn(write::write(Arc::clone(shared)));
     runtime.spawn(events::write(Arc::clone(shared)));

@@ -1,10 +1,13 @@
 //! What is known of the cluster, in memory. Owns the objects and whether they are as the API has
 //! them; never waits, never asks.
 
-use super::kept::{self, BlockSeen, NodeSeen, PodSeen, RecordSeen};
+use super::kept::{self, BlockSeen, NodeSeen, PodSeen, RecordSeen, RequestSeen};
 use super::report::{CLUSTER_NETWORK, Fabric, NodeFacts};
+use ipnet::IpNet;
 use kube::api::ObjectMeta;
+use plexus_api::objects::BlockSpec;
 use plexus_core::fabric::{FabricNode, OwnedBlock};
+use plexus_core::ipam::is_granted;
 use plexus_core::resolve::{NadObject, NetworkObject};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -111,6 +114,7 @@ pub(super) struct State {
     pub(super) networks: Store<NetworkObject>,
     pub(super) nads: Store<NadObject>,
     pub(super) blocks: Store<BlockSeen>,
+    pub(super) requests: Store<RequestSeen>,
     pub(super) nodes: Store<NodeSeen>,
     pub(super) namespaces: Store<BTreeMap<String, String>>,
     pub(super) records: Store<RecordSeen>,
@@ -135,6 +139,47 @@ impl State {
     pub(super) fn network_by_uid(&self, uid: &str) -> Option<Arc<NetworkObject>> {
         let mut all = self.networks.objects.values();
         all.find(|network| network.uid == uid).cloned()
+    }
+
+    /// Whether a block is its owner's to use, though it may be inside another one.
+    pub(super) fn is_granted(&self, spec: &BlockSpec) -> bool {
+        is_granted(spec.cidr, &spec.node, |prefix| {
+            let around = self.block(&spec.network.uuid, prefix)?;
+            Some((&*around.spec.node, &*around.given))
+        })
+    }
+
+    /// The smallest block around a part.
+    pub(super) fn around(&self, network_uid: &str, part: &IpNet) -> Option<&Arc<BlockSeen>> {
+        let mut wider = std::iter::successors(part.supernet(), IpNet::supernet);
+        wider.find_map(|wider| self.block(network_uid, &wider))
+    }
+
+    /// The blocks inside one, whoever's. Names have the address in hex: they are beside each other.
+    pub(super) fn inside<'a>(
+        &'a self,
+        network_uid: &str,
+        cidr: &'a IpNet,
+    ) -> impl Iterator<Item = &'a Arc<BlockSeen>> {
+        let single = cidr.max_prefix_len();
+        let name = |address: IpAddr| {
+            let address = IpNet::new(address, single).unwrap_or_else(|_| address.into());
+            let name = BlockSpec::name(network_uid, &address);
+            name.trim_end_matches(|c| c != '-').to_owned()
+        };
+        let first = name(cidr.network());
+        let mut last = name(cidr.broadcast());
+        last.push('~');
+        let named = self.blocks.objects.range(first..last);
+        named
+            .map(|(_, block)| block)
+            .filter(|block| block.spec.cidr != *cidr && cidr.contains(&block.spec.cidr))
+    }
+
+    /// A block by its network and its addresses.
+    pub(super) fn block(&self, network_uid: &str, cidr: &IpNet) -> Option<&Arc<BlockSeen>> {
+        let name = BlockSpec::name(network_uid, cidr);
+        self.blocks.objects.get(&name)
     }
 
     /// A pod by the UID that CNI or the API has.
@@ -177,6 +222,7 @@ impl State {
                     uid: CLUSTER_NETWORK.to_owned(),
                     cidr: *cidr,
                     node: name.clone(),
+                    given: Vec::new(),
                 }));
             }
             fabric.nodes.push(FabricNode {
@@ -196,6 +242,7 @@ impl State {
                 uid: block.spec.network.uuid.clone(),
                 cidr: block.spec.cidr,
                 node: block.spec.node.clone(),
+                given: block.given.clone(),
             };
             match provider.get(owned.uid.as_str()) {
                 Some(&"routed") => fabric.routed.push(owned),

@@ -118,6 +118,14 @@ pub(super) struct BlockWire {
     pub(super) status: Value,
 }
 
+/// A request for a part of a block.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct RequestWire {
+    pub(super) metadata: ObjectMeta,
+    pub(super) spec: Value,
+}
+
 /// A record of a pod.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -151,6 +159,14 @@ resource!(
     "v1alpha1",
     "Block",
     "blocks"
+);
+resource!(
+    RequestWire,
+    ClusterResourceScope,
+    "plexus.dev",
+    "v1alpha1",
+    "BlockRequest",
+    "blockrequests"
 );
 resource!(
     RecordWire,

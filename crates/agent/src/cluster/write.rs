@@ -108,7 +108,7 @@ fn judge(trouble: &Trouble, tries: u32) -> (bool, String) {
 
 async fn written(shared: &Shared, report: &Attached) -> Result<(), Trouble> {
     let api_uid = api_uid(shared, &report.pod).ok_or(Trouble::NoMirror)?;
-    shared.records.found(&report.pod.uid, &api_uid);
+    shared.records.found(&report.pod, &api_uid);
     let (record, annotation) = tokio::join!(
         write_record(shared, report, &api_uid),
         write_network_status(shared, report, &api_uid)
@@ -243,26 +243,35 @@ fn record(node: &str, pod: &PodName, uid: &str) -> Value {
         node: node.to_owned(),
     };
     let mut labels = json!({NODE_LABEL: node});
-    if pod.name.len() <= LONGEST_LABEL {
+    if is_label(&pod.name) {
         labels[POD_LABEL] = json!(pod.name);
+    }
+    let mut metadata = json!({"name": uid, "labels": labels, "finalizers": [FINALIZER]});
+    if !pod.container {
+        let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": uid});
+        metadata["ownerReferences"] = json!([owner]);
     }
     json!({
         "apiVersion": RecordWire::api_version(&()),
         "kind": RecordWire::kind(&()),
-        "metadata": {
-            "name": uid,
-            "labels": labels,
-            "finalizers": [FINALIZER],
-            "ownerReferences": [
-                {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": uid},
-            ],
-        },
+        "metadata": metadata,
         "spec": spec,
     })
 }
 
+/// Whether the API takes it as a label's value: containers may be called anything.
+fn is_label(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric();
+    let inner = |byte: u8| plain(byte) || matches!(byte, b'-' | b'_' | b'.');
+    let ends = text.bytes().next().is_some_and(plain) && text.bytes().last().is_some_and(plain);
+    ends && text.len() <= LONGEST_LABEL && text.bytes().all(inner)
+}
+
 /// What the API calls a pod: a static pod has another UID there, that of its mirror.
 fn api_uid(shared: &Shared, pod: &PodName) -> Option<String> {
+    if pod.container {
+        return Some(pod.uid.clone());
+    }
     let seen = shared
         .state()
         .pod(&pod.namespace, &pod.name, Some(pod.uid.as_str()));
@@ -298,6 +307,7 @@ mod tests {
             namespace: "a".into(),
             name: "p".repeat(64),
             uid: "u-1".into(),
+            container: false,
         };
         let long = record("n1", &pod, "u-1");
         assert_eq!(long["metadata"]["labels"], json!({NODE_LABEL: "n1"}));
@@ -305,5 +315,22 @@ mod tests {
             long["metadata"]["ownerReferences"][0]["name"],
             json!(pod.name)
         );
+    }
+
+    #[test]
+    fn a_container_has_no_owner_in_the_api() {
+        let mut container = PodName {
+            namespace: "a".into(),
+            name: "web_1".into(),
+            uid: "0f3a".into(),
+            container: true,
+        };
+        let plain = record("n1", &container, "0f3a");
+        assert_eq!(plain["metadata"].get("ownerReferences"), None);
+        assert_eq!(plain["metadata"]["labels"][POD_LABEL], "web_1");
+        assert_eq!(plain["spec"]["pod"]["uid"], "0f3a");
+        container.name = "my web server".into();
+        let odd = record("n1", &container, "0f3a");
+        assert_eq!(odd["metadata"]["labels"], json!({NODE_LABEL: "n1"}));
     }
 }

@@ -15,11 +15,11 @@ use crate::failure;
 use crate::journal::{HostLocalLease, NativeRecord, Record, owner_of};
 use host_local::{DirectoryError, Locked};
 use ipnet::IpNet;
-use plexus_api::cni::{Code, Error, HostLocal, Ipam, Static};
+use plexus_api::cni::{BlockIpam, Code, Error, HostLocal, Ipam, Static};
 use plexus_cni::delegate::seen_from_here;
 use plexus_core::attachment::{Assigned, AssignedIp, Wanted};
-use plexus_core::ipam::{AllocateError, PoolKey, Pools, host_local as order};
-use plexus_types::{ContainerId, IfName, NetworkName};
+use plexus_core::ipam::{AllocateError, Given, PoolKey, Pools, host_local as order};
+use plexus_types::{ContainerId, Family, IfName, NetworkName};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -187,6 +187,27 @@ impl Addresses {
                 );
             }
         }
+    }
+
+    /// Gives up a part of this node's blocks: from now on nothing is handed out from it.
+    pub(crate) fn give(
+        &self,
+        config: &BlockIpam,
+        family: Family,
+        addresses: u32,
+        node: &str,
+    ) -> Option<Given> {
+        self.lock().give(config, family, addresses, node)
+    }
+
+    /// A part was given away: replay, and what the API knew before the journal did.
+    pub(crate) fn mark_given(&self, given: &Given) {
+        self.lock().mark_given(given);
+    }
+
+    /// It was not after all, or its block is no longer this node's.
+    pub(crate) fn unmark_given(&self, given: &Given) {
+        self.lock().unmark_given(given);
     }
 
     /// How many addresses each pool has given out, and how many it has.

@@ -189,3 +189,45 @@ fn refusal(why: NotChosen) -> Error {
         NotChosen::NeedsBlock(needs) => needs.error,
     }
 }
+
+#[test]
+fn what_an_add_has_chosen_is_not_given_and_what_is_given_is_not_chosen() {
+    use plexus_api::cni::BlockSubnet;
+    let blocks = BlockIpam {
+        uid: "u".to_owned(),
+        subnets: vec![BlockSubnet {
+            cidr: "10.0.0.0/24".parse().unwrap(),
+            gateway: "10.0.0.254".parse().unwrap(),
+            exclude: Vec::new(),
+            block_length: Some(30),
+        }],
+        blocks: vec!["10.0.0.4/30".parse().unwrap()],
+        given: Vec::new(),
+        routes: Vec::new(),
+    };
+    let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
+    let want = |ifname: &str| wanted(ifname, Ipam::Blocks(blocks.clone()));
+    let addresses = Addresses::default();
+    // Not journaled yet: an ADD on its way.
+    let first = [want("eth0")];
+    let reservation = addresses.choose(&first, &container, &cni_ifname).unwrap();
+    assert_eq!(addresses_of(&reservation), ["10.0.0.4"]);
+    let give = |addresses: &Addresses| addresses.give(&blocks, Family::V4, 8, "n2");
+    let given: Vec<Given> = std::iter::from_fn(|| give(&addresses)).collect();
+    let parts: Vec<String> = given.iter().map(|one| one.part.to_string()).collect();
+    assert_eq!(parts, ["10.0.0.5/32", "10.0.0.6/32", "10.0.0.7/32"]);
+    let second = [want("net1")];
+    let full = addresses.choose(&second, &container, &cni_ifname);
+    assert!(matches!(full, Err(NotChosen::NeedsBlock(_))));
+    drop(full);
+    drop(reservation);
+
+    // After a restart, by the journal alone.
+    let addresses = Addresses::default();
+    addresses.mark_given(&given[0]);
+    addresses.mark_given(&given[2]);
+    let two = [want("eth0"), want("net1")];
+    let reservation = addresses.choose(&two, &container, &cni_ifname).unwrap();
+    assert_eq!(addresses_of(&reservation), ["10.0.0.4", "10.0.0.6"]);
+    assert_eq!(give(&addresses), None);
+}

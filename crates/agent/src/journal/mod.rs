@@ -1,5 +1,6 @@
 //! The journal: what this node has promised and done, in one SQLite file. Owns the records of
-//! attachments, the addresses of `plexus` pools and what networks keep on the node.
+//! attachments, the addresses of `plexus` pools, what networks keep on the node and which parts of its
+//! blocks were given away.
 //!
 //! ```text
 //!   begin ──► intent ──► done ──► deleting ──► (gone)
@@ -8,8 +9,9 @@
 //! A row is written before the side effect that it describes. It survives the death of the
 //! process without a disk flush; a machine crash wipes the kernel state that it describes, so
 //! rows of an earlier boot are void, except where they stand for something that outlives a
-//! reboot: those are flushed ([`Record::outlives_reboot`]). Decides nothing.
+//! reboot: those are flushed ([`Record::outlives_reboot`], and every gift). Decides nothing.
 
+mod gift;
 mod record;
 mod schema;
 mod trouble;
@@ -246,6 +248,14 @@ impl Journal {
     /// The records of a pod, whatever the sandbox.
     pub(crate) fn of_pod(&self, pod_uid: &str) -> Result<Vec<Stored>, JournalError> {
         self.select("WHERE pod_uid = ?1", params![pod_uid])
+    }
+
+    /// The records of a container, in the order of its interfaces.
+    pub(crate) fn of_container(
+        &self,
+        container: &ContainerId,
+    ) -> Result<Vec<Stored>, JournalError> {
+        self.select("WHERE container = ?1", params![container.as_str()])
     }
 
     /// All records.

@@ -5,8 +5,13 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
 
-/// The format that this agent writes. An older agent refuses a newer number.
-pub(super) const FORMAT: i64 = 1;
+/// The newest format that this agent knows. An older agent refuses a newer number.
+pub(super) const FORMAT: i64 = 2;
+/// What a journal has at first: as long as no part of a block was given away, an agent that knows
+/// nothing of gifts can do no harm.
+const FIRST: i64 = 1;
+/// What it has once one was: an agent that knows nothing of gifts would issue from it.
+pub(super) const WITH_GIFTS: i64 = 2;
 
 const TABLES: &str = "
 CREATE TABLE record (
@@ -39,6 +44,17 @@ CREATE TABLE network (
 ) WITHOUT ROWID;
 ";
 
+/// Parts of this node's blocks that were given away. Beside the others, so that older journals get it.
+const GIFTS: &str = "
+CREATE TABLE IF NOT EXISTS gift (
+    network TEXT NOT NULL,
+    part    TEXT NOT NULL,
+    block   TEXT NOT NULL,
+    node    TEXT NOT NULL,
+    PRIMARY KEY (network, part)
+) WITHOUT ROWID;
+";
+
 /// Opens, checks and if need be creates the journal.
 pub(super) fn open(path: &Path) -> Result<Connection, JournalError> {
     let connection = Connection::open(path).map_err(|source| failed(path, source))?;
@@ -50,13 +66,13 @@ pub(super) fn open(path: &Path) -> Result<Connection, JournalError> {
             known: FORMAT,
         });
     }
-    if format == 0 {
-        connection
-            .execute_batch(&format!(
-                "BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;"
-            ))
-            .map_err(|source| failed(path, source))?;
-    }
+    let tables = match format {
+        0 => format!("{TABLES} PRAGMA user_version = {FIRST};"),
+        _ => String::new(),
+    };
+    connection
+        .execute_batch(&format!("BEGIN IMMEDIATE; {tables} {GIFTS} COMMIT;"))
+        .map_err(|source| failed(path, source))?;
     check(&connection, path)?;
     Ok(connection)
 }

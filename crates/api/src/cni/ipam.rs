@@ -99,6 +99,9 @@ pub struct BlockIpam {
     pub subnets: Vec<BlockSubnet>,
     /// What this node owns, masked; each inside one of the subnets. Grows when one is claimed.
     pub blocks: Vec<IpNet>,
+    /// Parts of those that are blocks of their own, whoever's: from the block around them nothing
+    /// is handed out there.
+    pub given: Vec<IpNet>,
     /// Routes for the interface.
     pub routes: Vec<RouteConf>,
 }

@@ -2,6 +2,7 @@
 
 use super::NetworkRef;
 use ipnet::IpNet;
+use plexus_types::Family;
 use serde::{Deserialize, Serialize};
 
 /// Whose block it is. Its name is [`name`](BlockSpec::name), so that creating it claims it.
@@ -52,21 +53,21 @@ pub struct BlockStatus {
     /// Addresses in use.
     #[serde(default)]
     pub allocated: u64,
-    /// Parts that now belong to others.
+    /// Parts that are blocks of their own now, or will be once those to whom they were given make them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<Gift>,
 }
 
-/// A part of a block that was given to another node.
+/// A part of a block that was given to another node. Nothing is handed out from it any more as a part
+/// of that block: whoever has it has a block of its own for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
 pub struct Gift {
     /// The part.
     #[serde(deserialize_with = "super::text::net")]
     #[cfg_attr(feature = "objects", schemars(with = "String", length(max = 43)))]
     pub cidr: IpNet,
-    /// To whom.
+    /// To whom; the owner itself, once nobody else is there to have it.
     pub node: String,
 }
 
@@ -76,7 +77,8 @@ pub struct Gift {
 #[cfg_attr(
     feature = "objects",
     derive(kube::CustomResource, schemars::JsonSchema),
-    kube(group = "plexus.dev", version = "v1alpha1", kind = "BlockRequest")
+    kube(group = "plexus.dev", version = "v1alpha1", kind = "BlockRequest"),
+    schemars(extend("x-kubernetes-validations" = super::rules::BLOCK_REQUEST))
 )]
 pub struct BlockRequestSpec {
     /// The network, as in a block.
@@ -88,9 +90,30 @@ pub struct BlockRequestSpec {
     /// `ipv4` or `ipv6`.
     #[cfg_attr(feature = "objects", schemars(extend("enum" = ["ipv4", "ipv6"])))]
     pub family: String,
-    /// How many.
+    /// How many it would like; it may be given fewer, down to one.
     #[cfg_attr(feature = "objects", schemars(range(min = 1, max = 65536)))]
     pub addresses: u32,
+}
+
+impl BlockRequestSpec {
+    /// `<network uid>-<node>`: a node asks once for a network.
+    pub fn name(network_uid: &str, node: &str) -> String {
+        format!("{network_uid}-{node}")
+    }
+
+    /// As `family` is written.
+    pub fn family_name(family: Family) -> &'static str {
+        match family {
+            Family::V4 => "ipv4",
+            Family::V6 => "ipv6",
+        }
+    }
+
+    /// The family; none if it is not one that we know.
+    pub fn family(&self) -> Option<Family> {
+        let known = |family: &Family| Self::family_name(*family) == self.family;
+        Family::ALL.into_iter().find(known)
+    }
 }
 
 /// A network by the UID of its object.

@@ -70,6 +70,13 @@ impl NetworkSpec {
         subnets.collect()
     }
 
+    /// Whether a block is one that a node claims, as opposed to a part of one that was given away.
+    pub fn is_whole_block(&self, cidr: &IpNet) -> bool {
+        let mut subnets = self.subnets.values();
+        let subnet = subnets.find(|subnet| subnet.cidr.contains(cidr));
+        subnet.is_none_or(|subnet| cidr.prefix_len() <= self.block_length_of(subnet))
+    }
+
     fn check_provider(&self, found: &mut Found) {
         let name = self.provider_name();
         if let Some((owner, rest)) = name.split_once('/') {

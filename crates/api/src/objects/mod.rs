@@ -51,3 +51,5 @@ pub const POD_LABEL: &str = "plexus.dev/pod";
 pub const NODE_LABEL: &str = "plexus.dev/node";
 /// Label of a block and of a record's networks: the network's UID.
 pub const NETWORK_LABEL: &str = "plexus.dev/network";
+/// Label of a block that is a part of another one: the node that gave it.
+pub const FROM_LABEL: &str = "plexus.dev/from";

@@ -81,6 +81,12 @@ pub(super) const BLOCK: [Rule; 2] = [
     },
 ];
 
+/// Of the spec of a request for a part of a block.
+pub(super) const BLOCK_REQUEST: [Rule; 1] = [Rule {
+    rule: "self == oldSelf",
+    message: "a request cannot be changed: delete it and make another",
+}];
+
 /// Of the spec of a pod's record.
 pub(super) const ATTACHMENTS: [Rule; 1] = [Rule {
     rule: "self == oldSelf",

@@ -2,6 +2,7 @@
 //! each may be repeated at any time and then writes nothing.
 
 mod cluster;
+mod later;
 mod nad;
 mod network;
 mod node;

@@ -9,6 +9,7 @@ use crate::world::{AnyNad, Nad, Name, Net};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Resource, ResourceExt};
+use plexus_api::later::plugin_waits;
 use plexus_api::objects::{Network, NetworkSpec};
 use serde_json::{Value, json};
 
@@ -38,6 +39,9 @@ impl Engine {
         }
         for warning in warnings {
             self.warn(name, &nad, "ConfigWarning", &warning).await?;
+        }
+        if let Some(text) = waits(&nad) {
+            self.warn(name, &nad, "Waiting", text).await?;
         }
         Ok(())
     }
@@ -228,6 +232,14 @@ fn read(nad: &Nad) -> Reading {
         .map(Option::as_deref)
         .map_err(String::as_str);
     nad::read(&nad.annotations, config)
+}
+
+/// What a NAD waits for, if its plugin is served by a later version.
+fn waits(nad: &Nad) -> Option<&'static str> {
+    let (config, _) = plexus_api::nad::config(nad.config.as_ref().ok()?.as_deref()?).ok()?;
+    let plugins = config.get("plugins").and_then(Value::as_array);
+    let first = plugins.and_then(|plugins| plugins.first()?.get("type"));
+    plugin_waits(first.or(config.get("type"))?.as_str()?)
 }
 
 fn is_made_from(net: &Net, uid: &str) -> bool {

@@ -6,6 +6,7 @@ use crate::decide::network::{self, Case, Number};
 use crate::decide::usage::{self, Users};
 use crate::decide::{nad, vni};
 use crate::engine::Engine;
+use crate::events::About;
 use crate::queue::Key;
 use crate::world::{Name, Net};
 use futures::StreamExt;
@@ -60,10 +61,33 @@ impl Engine {
             return self.end(name, &net, in_use).await;
         }
         self.idle.forget(&net.id.uid);
-        Ok(())
+        self.warn_of_robbery(name, &net).await
     }
 
-    /// Deletes the Blocks of a network that is gone.
+    /// A block inside another node's is legal only if that node gave it: nothing leads to one that is
+    /// not, and its owner issues nothing from it.
+    async fn warn_of_robbery(&mut self, name: &Name, net: &Net) -> Result<(), Failure> {
+        let spec = net.spec.as_ref().ok();
+        let wrong = spec.map(|spec| self.world.not_given(&net.id.uid, spec));
+        let Some(wrong) = wrong.filter(|wrong| !wrong.is_empty()) else {
+            return Ok(());
+        };
+        let message = format!(
+            "blocks inside another node's block, which did not give them: {}; nothing leads there. Was the API server restored from a backup? Restart the pods that use them, then delete these Blocks",
+            wrong.join(", ")
+        );
+        let about = About {
+            api_version: "plexus.dev/v1alpha1",
+            kind: "Network",
+            name,
+            id: &net.id,
+        };
+        self.events
+            .warn(&self.cluster, about, "BlockNotGiven", &message)
+            .await
+    }
+
+    /// Deletes the Blocks of a network that is gone, and the requests for them.
     pub(crate) async fn orphans(&mut self, uid: &str) -> Result<(), Failure> {
         if uid.is_empty()
             || self.world.network_by_uid(uid).is_some()
@@ -76,20 +100,29 @@ impl Engine {
             .blocks_of(uid)
             .map(|(name, block)| (name.clone(), block.clone()))
             .collect();
-        let Some((_, first)) = blocks
-            .first()
-            .filter(|(_, block)| !block.of.name.is_empty())
-        else {
+        let requests: Vec<_> = self
+            .world
+            .requests
+            .iter()
+            .filter(|(_, request)| request.network == uid)
+            .map(|(name, request)| (name.clone(), request.clone()))
+            .collect();
+        let of_block = blocks.first().map(|(_, block)| &block.of);
+        let network = of_block.or(requests.first().map(|(_, request)| &request.of));
+        let Some(network) = network.filter(|network| !network.name.is_empty()).cloned() else {
             return Ok(());
         };
         let api: Api<PartialObjectMeta<Network>> =
-            Api::namespaced(self.cluster.client.clone(), &first.of.namespace);
-        let there = self.cluster.uid_of(api, "Network", &first.of.name).await?;
+            Api::namespaced(self.cluster.client.clone(), &network.namespace);
+        let there = self.cluster.uid_of(api, "Network", &network.name).await?;
         if there.and_then(|network| network.uid()).as_deref() == Some(uid) {
             return Ok(());
         }
-        tracing::info!(network = %first.of, uid, blocks = blocks.len(), "deleting the blocks of a network that is gone");
+        tracing::info!(%network, uid, blocks = blocks.len(), "deleting the blocks of a network that is gone");
         let cluster = self.cluster.clone();
+        for (name, request) in requests {
+            cluster.delete_request(&name, &request.id.uid).await?;
+        }
         let deletes = blocks
             .iter()
             .map(|(name, block)| cluster.delete_block(name, &block.id));
@@ -132,7 +165,7 @@ impl Engine {
         let wait = if counted { SETTLE_USED } else { SETTLE };
         let idle = self.idle.gone(&net.id.uid, Instant::now());
         if idle < wait {
-            self.later(Key::Network(name.clone()), wait - idle);
+            self.again_after(Key::Network(name.clone()), wait - idle);
             return Ok(());
         }
         let mut finalizers = net.id.finalizers.clone();
@@ -171,7 +204,7 @@ impl Engine {
             held: self.world.held(&net.id.uid),
             usage: valid.map(|spec| {
                 let blocks = self.world.blocks_of(&net.id.uid);
-                usage::usage(spec, blocks.map(|(_, block)| block.allocated))
+                usage::usage(spec, blocks.map(|(_, block)| (block.cidr, block.allocated)))
             }),
             namesake,
             nad: self.nad_of(name, net),

@@ -1,12 +1,12 @@
-//! A Node that is gone: the records of its pods have nobody left to remove them, and its blocks
-//! return, after the checks. Before anything is taken away the API server is asked, not the cache.
+//! A Node that is gone: the records of its pods have nobody left to remove them, nobody waits for what
+//! it asked for, and its blocks return, after the checks. Before anything is taken away the API server is asked, not the cache.
 
 use crate::act::network::AT_A_TIME;
 use crate::api::Failure;
-use crate::decide::gone::{is_abandoned, may_return};
+use crate::decide::gone::{self, is_abandoned, may_return};
 use crate::engine::Engine;
 use crate::queue::Key;
-use crate::world::{Identity, Name, Owned, Record};
+use crate::world::{Identity, Name, Owned, Record, Request};
 use futures::StreamExt;
 use kube::ResourceExt;
 use plexus_api::objects::FINALIZER;
@@ -24,16 +24,24 @@ const PERIOD_REPLACED: Duration = Duration::from_secs(60);
 struct Left {
     blocks: Vec<(Name, Owned)>,
     records: Vec<(Name, Record)>,
+    requests: Vec<(Name, Request)>,
 }
 
 impl Engine {
     /// Cleans up after a Node, if it is gone.
     pub(crate) async fn node(&mut self, node: &str) -> Result<(), Failure> {
         let left = self.left(node);
-        if left.blocks.is_empty() && left.records.is_empty() {
+        if left.blocks.is_empty() && left.records.is_empty() && left.requests.is_empty() {
             return Ok(());
         }
         let there = self.cluster.node(node).await?;
+        for (name, request) in left.requests.iter().filter(|_| there.is_none()) {
+            tracing::info!(request = %name, "removing the request of a Node that is gone");
+            self.cluster.delete_request(name, &request.id.uid).await?;
+        }
+        if left.blocks.is_empty() && left.records.is_empty() {
+            return Ok(());
+        }
         let uid = there
             .as_ref()
             .and_then(|node| node.uid())
@@ -64,7 +72,11 @@ impl Engine {
                 .filter(|(_, block)| block.node_uid == *gone)
                 .partition(|(_, block)| {
                     let replaced = successor.is_some();
-                    may_return(known, grace, bound.len(), block.allocated, replaced)
+                    let left = gone::Left {
+                        allocated: block.allocated,
+                        given: self.world.parts_of_others(block),
+                    };
+                    may_return(known, grace, bound.len(), left, replaced)
                 });
             if !free.is_empty() {
                 self.return_blocks(node, gone, free).await?;
@@ -76,7 +88,7 @@ impl Engine {
             }
         }
         if rest < Duration::MAX {
-            self.later(Key::Node(node.to_owned()), rest);
+            self.again_after(Key::Node(node.to_owned()), rest);
         }
         Ok(())
     }
@@ -111,6 +123,12 @@ impl Engine {
                 .collect(),
             records: records
                 .map(|(name, record)| (name.clone(), record.clone()))
+                .collect(),
+            requests: self
+                .world
+                .requests_on(node)
+                .filter(|_| there.is_none())
+                .map(|(name, request)| (name.clone(), request.clone()))
                 .collect(),
         }
     }

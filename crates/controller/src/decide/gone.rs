@@ -23,6 +23,15 @@ impl GoneClock {
     }
 }
 
+/// What matters of a block of a Node that is gone.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Left {
+    /// Addresses in use, as its owner said last.
+    pub(crate) allocated: u64,
+    /// Parts of it are other nodes', or may become theirs: it can be nobody's as a whole.
+    pub(crate) given: bool,
+}
+
 /// Whether a block of a Node that is gone may return. `bound`: pods that are bound to the Node's
 /// name, whenever they were made. `replaced`: another Node has that name; it may be the same machine,
 /// which registered again while its pods ran on, so that what its owner last said counts too.
@@ -30,10 +39,10 @@ pub(crate) fn may_return(
     known: Duration,
     grace: Duration,
     bound: usize,
-    allocated: u64,
+    left: Left,
     replaced: bool,
 ) -> bool {
-    known >= grace && bound == 0 && !(replaced && allocated > 0)
+    known >= grace && bound == 0 && !(replaced && left.allocated > 0) && !left.given
 }
 
 /// Whether the record of a pod on a Node that is gone has nobody left to remove it: its pod is no
@@ -54,6 +63,13 @@ mod tests {
 
     const GRACE: Duration = Duration::from_secs(60);
 
+    fn used(allocated: u64) -> Left {
+        Left {
+            allocated,
+            ..Left::default()
+        }
+    }
+
     #[test]
     fn the_clock_starts_when_it_is_first_seen_gone() {
         let mut clock = GoneClock::default();
@@ -66,19 +82,30 @@ mod tests {
 
     #[test]
     fn blocks_return_after_the_grace_when_no_pod_is_bound() {
-        assert!(may_return(GRACE, GRACE, 0, 0, false));
+        assert!(may_return(GRACE, GRACE, 0, used(0), false));
         // Its owner is no more: what it said last means nothing.
-        assert!(may_return(GRACE, GRACE, 0, 7, false));
+        assert!(may_return(GRACE, GRACE, 0, used(7), false));
         let early = GRACE - Duration::from_millis(1);
-        assert!(!may_return(early, GRACE, 0, 0, false));
-        assert!(!may_return(GRACE * 10, GRACE, 1, 0, false));
+        assert!(!may_return(early, GRACE, 0, used(0), false));
+        assert!(!may_return(GRACE * 10, GRACE, 1, used(0), false));
+    }
+
+    #[test]
+    fn a_block_stays_while_a_part_of_it_is_another_s() {
+        let given = Left {
+            given: true,
+            ..Left::default()
+        };
+        for replaced in [false, true] {
+            assert!(!may_return(GRACE * 10, GRACE, 0, given, replaced));
+        }
     }
 
     #[test]
     fn a_machine_that_registered_again_keeps_what_its_pods_use() {
-        assert!(may_return(GRACE, GRACE, 0, 0, true));
-        assert!(!may_return(GRACE * 10, GRACE, 1, 0, true));
-        assert!(!may_return(GRACE * 10, GRACE, 0, 1, true));
+        assert!(may_return(GRACE, GRACE, 0, used(0), true));
+        assert!(!may_return(GRACE * 10, GRACE, 1, used(0), true));
+        assert!(!may_return(GRACE * 10, GRACE, 0, used(1), true));
     }
 
     #[test]

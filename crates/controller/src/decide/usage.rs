@@ -1,18 +1,24 @@
 //! How full a network is, and who uses it.
 
+use ipnet::IpNet;
 use plexus_api::objects::{NetworkSpec, Usage};
 use plexus_core::ipam::Pool;
 use std::collections::BTreeSet;
 
-/// From what the owners of its blocks say.
-pub(crate) fn usage(spec: &NetworkSpec, allocated: impl Iterator<Item = u64>) -> Usage {
+/// From what the owners of its blocks say. A part of a block is no block more; addresses count where
+/// they are, in the part or in the rest.
+pub(crate) fn usage(
+    spec: &NetworkSpec,
+    blocks: impl Iterator<Item = (Option<IpNet>, u64)>,
+) -> Usage {
     let capacity = spec.subnets.values().fold(0_u128, |sum, subnet| {
         let gateway = [spec.gateway_of(subnet)];
         let pool = Pool::new(subnet.cidr, &subnet.exclude, &gateway);
         sum.saturating_add(pool.capacity())
     });
-    let (blocks, allocated) = allocated.fold((0_u64, 0_u64), |(blocks, sum), one| {
-        (blocks.saturating_add(1), sum.saturating_add(one))
+    let (blocks, allocated) = blocks.fold((0_u64, 0_u64), |(blocks, sum), (cidr, one)| {
+        let whole = u64::from(cidr.is_none_or(|cidr| spec.is_whole_block(&cidr)));
+        (blocks.saturating_add(whole), sum.saturating_add(one))
     });
     Usage {
         blocks,
@@ -101,14 +107,20 @@ mod tests {
             "a": {"cidr": "10.1.0.0/24", "gateway": "10.1.0.254", "exclude": ["10.1.0.0/28"]}
         }}))
         .unwrap();
-        let usage = super::usage(&spec, [3, 4].into_iter());
+        let block = |cidr: &str, allocated| (Some(cidr.parse().unwrap()), allocated);
+        let blocks = [
+            block("10.1.0.0/26", 3),
+            block("10.1.0.8/29", 2),
+            block("10.1.0.64/26", 2),
+        ];
+        let usage = super::usage(&spec, blocks.into_iter());
         // 256 less the 16 excluded, the broadcast address and the gateway.
         assert_eq!((usage.blocks, usage.allocated, usage.capacity), (2, 7, 238));
         let spec: NetworkSpec = serde_json::from_value(
             json!({"subnets": {"b": {"cidr": "fd00::/16", "gateway": "fd00::1"}}}),
         )
         .unwrap();
-        let usage = super::usage(&spec, [u64::MAX, u64::MAX].into_iter());
+        let usage = super::usage(&spec, [(None, u64::MAX), (None, u64::MAX)].into_iter());
         assert_eq!((usage.allocated, usage.capacity), (MOST, MOST));
     }
 

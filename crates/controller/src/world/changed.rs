@@ -1,6 +1,8 @@
 //! What follows from one change: the indexes are moved along, and the keys that it concerns named.
 
-use super::{Change, GATHER, Index, Machine, Name, Net, Owned, Record, Work, World, routed, soon};
+use super::{
+    Change, GATHER, Index, Machine, Name, Net, Owned, Record, Request, Work, World, routed, soon,
+};
 use crate::decide::conflict::Whose;
 use crate::queue::Key;
 use ipnet::IpNet;
@@ -62,6 +64,19 @@ impl World {
             if there.is_none_or(|node| node.id.uid != block.node_uid) {
                 soon(work, Key::Node(block.node.clone()));
             }
+        }
+    }
+
+    /// Requests go with their Node, and with their network.
+    pub(super) fn request_changed(&mut self, change: &Change<Request>, work: &mut Work) {
+        let Some(request) = change.new.as_ref().filter(|new| !new.node.is_empty()) else {
+            return;
+        };
+        if self.nodes.get(&Name::new("", &request.node)).is_none() {
+            soon(work, Key::Node(request.node.clone()));
+        }
+        if !self.by_uid.contains_key(&request.network) {
+            soon(work, Key::Orphans(request.network.clone()));
         }
     }
 

@@ -9,7 +9,8 @@ mod views;
 
 pub(crate) use table::{Change, Table};
 pub(crate) use views::{
-    AnyNad, Identity, Machine, Nad, Name, Net, Owned, Policy, Record, Services, View, name_of,
+    AnyNad, Identity, Machine, Nad, Name, Net, Owned, Policy, Record, Request, Services, View,
+    name_of,
 };
 
 use crate::decide::conflict::{Rival, Standing, Whose, precedes};
@@ -19,6 +20,9 @@ use crate::decide::usage::{Held, Users};
 use crate::queue::Key;
 use ipnet::IpNet;
 use kube::runtime::watcher::Event;
+use plexus_api::later::LaterKind;
+use plexus_api::objects::{BlockSpec, Gift, NetworkSpec};
+use plexus_core::ipam::is_granted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -27,10 +31,28 @@ pub(crate) enum News {
     Nad(Event<(Name, Nad)>),
     Network(Event<(Name, Net)>),
     Block(Event<(Name, Owned)>),
+    Request(Event<(Name, Request)>),
     Record(Event<(Name, Record)>),
     Node(Event<(Name, Machine)>),
     Services(Event<(Name, Services)>),
     Policy(Event<(Name, Policy)>),
+    Later(Waiting),
+}
+
+/// An object that waits for a later version, as long as that was not said.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Waiting {
+    pub(crate) kind: &'static LaterKind,
+    pub(crate) name: Name,
+    pub(crate) id: Identity,
+    /// What it waits for.
+    pub(crate) text: &'static str,
+}
+
+impl Waiting {
+    pub(crate) fn api_version(&self) -> String {
+        format!("{}/{}", self.kind.group, self.kind.version)
+    }
 }
 
 /// How long changes of how full a network is are gathered before it is said.
@@ -44,10 +66,13 @@ pub(crate) struct World {
     pub(crate) nads: Table<Nad>,
     pub(crate) networks: Table<Net>,
     pub(crate) blocks: Table<Owned>,
+    pub(crate) requests: Table<Request>,
     pub(crate) records: Table<Record>,
     pub(crate) nodes: Table<Machine>,
     pub(crate) services: Table<Services>,
     pub(crate) policies: Table<Policy>,
+    /// By kind and name; only what is still to be said.
+    pub(crate) later: BTreeMap<(&'static str, Name), Waiting>,
     by_uid: BTreeMap<String, Name>,
     by_uuid: Index<Name>,
     blocks_of: Index<Name>,
@@ -69,6 +94,7 @@ impl World {
             ("NetworkAttachmentDefinitions", self.nads.is_complete()),
             ("Networks", self.networks.is_complete()),
             ("Blocks", self.blocks.is_complete()),
+            ("BlockRequests", self.requests.is_complete()),
             ("PodAttachments", self.records.is_complete()),
             ("Nodes", self.nodes.is_complete()),
             ("ServiceCIDRs", self.services.is_complete()),
@@ -100,6 +126,11 @@ impl World {
                     self.block_changed(&change, &mut work);
                 }
             }
+            News::Request(event) => {
+                for change in self.requests.feed(event) {
+                    self.request_changed(&change, &mut work);
+                }
+            }
             News::Record(event) => {
                 for change in self.records.feed(event) {
                     self.record_changed(&change, &mut work);
@@ -123,6 +154,11 @@ impl World {
                         &mut work,
                     );
                 }
+            }
+            News::Later(waiting) => {
+                let key = (waiting.kind.kind, waiting.name.clone());
+                soon(&mut work, Key::Later(key.0, key.1.clone()));
+                self.later.insert(key, waiting);
             }
             News::Policy(event) => {
                 for change in self.policies.feed(event) {
@@ -152,6 +188,44 @@ impl World {
     /// The Blocks of a Node, by its name.
     pub(crate) fn blocks_on(&self, node: &str) -> impl Iterator<Item = (&Name, &Owned)> {
         rows(&self.blocks, self.blocks_on.get(node))
+    }
+
+    /// What other nodes have of a block, or may still take because it was given to them.
+    pub(crate) fn parts_of_others(&self, block: &Owned) -> bool {
+        let mut others = self.blocks_of(&block.network).map(|(_, other)| other);
+        if others.any(|other| block.is_around(other) && other.node != block.node) {
+            return true;
+        }
+        let open = |gift: &Gift| {
+            let name = BlockSpec::name(&block.network, &gift.cidr);
+            let there = self.nodes.get(&Name::new("", &gift.node)).is_some();
+            there && gift.node != block.node && self.blocks.get(&Name::new("", name)).is_none()
+        };
+        block.given.iter().any(open)
+    }
+
+    /// Parts of another node's block, which did not give them, with their owners: sorted.
+    pub(crate) fn not_given(&self, uid: &str, spec: &NetworkSpec) -> Vec<String> {
+        let find = |prefix: &IpNet| {
+            let name = Name::new("", BlockSpec::name(uid, prefix));
+            let block = self.blocks.get(&name)?;
+            Some((&*block.node, &*block.given))
+        };
+        let blocks = self.blocks_of(uid).map(|(_, block)| block);
+        let mut wrong: Vec<String> = blocks
+            .filter_map(|block| Some((block.cidr?, block)))
+            .filter(|(cidr, _)| !spec.is_whole_block(cidr))
+            .filter(|(cidr, block)| !is_granted(*cidr, &block.node, find))
+            .map(|(cidr, block)| format!("{cidr} of node {}", block.node))
+            .collect();
+        wrong.sort();
+        wrong
+    }
+
+    /// The requests of a Node, by its name.
+    pub(crate) fn requests_on(&self, node: &str) -> impl Iterator<Item = (&Name, &Request)> {
+        let all = self.requests.iter();
+        all.filter(move |(_, request)| request.node == node && !request.node.is_empty())
     }
 
     /// The records of a Node's pods.

@@ -46,6 +46,7 @@ fn block(name: &str, node: &str, network: &str) -> (Name, Owned) {
         node: node.to_owned(),
         node_uid: format!("uid-{node}"),
         allocated: 1,
+        given: Vec::new(),
     };
     (Name::new("", name), block)
 }
@@ -277,4 +278,43 @@ fn numbers_and_identities_that_two_have_are_noticed() {
     assert_eq!(world.older_namesake(older), None);
     world.feed(News::Network(Event::Delete(with("b", "t1", 5000))));
     assert_eq!(world.claims(5000).unwrap().len(), 1);
+}
+
+#[test]
+fn a_block_of_which_others_have_parts_or_may_take_them_is_known() {
+    let mut world = World::default();
+    let gift = |cidr: &str, node: &str| Gift {
+        cidr: cidr.parse().unwrap(),
+        node: node.to_owned(),
+    };
+    let put = |world: &mut World, cidr: &str, node: &str, given: Vec<Gift>| {
+        let cidr: IpNet = cidr.parse().unwrap();
+        let (_, mut owned) = block("b", node, "u");
+        owned.cidr = Some(cidr);
+        owned.given = given;
+        let name = Name::new("", BlockSpec::name("u", &cidr));
+        world.feed(News::Block(Event::Apply((name, owned.clone()))));
+        owned
+    };
+    let whole = |world: &mut World, given| put(world, "10.0.0.0/26", "n1", given);
+    for name in ["n1", "n2"] {
+        let here = node(name, "10.9.0.0/24", "192.0.2.1");
+        world.feed(News::Node(Event::Apply(here)));
+    }
+    let alone = whole(&mut world, Vec::new());
+    assert!(!world.parts_of_others(&alone));
+    // Given to a node that is there and has not taken it; to one that is gone; taken back.
+    for (to, kept) in [("n2", true), ("gone", false), ("n1", false)] {
+        let gave = whole(&mut world, vec![gift("10.0.0.8/29", to)]);
+        assert_eq!(world.parts_of_others(&gave), kept, "{to}");
+    }
+    let gave = whole(&mut world, vec![gift("10.0.0.8/29", "gone")]);
+    put(&mut world, "10.0.0.8/29", "gone", Vec::new());
+    assert!(world.parts_of_others(&gave), "its block is still there");
+
+    let spec = net("x", "t", "overlay", "10.0.0.0/24").1.spec.unwrap();
+    assert!(world.not_given("u", &spec).is_empty());
+    put(&mut world, "10.0.0.64/29", "n2", Vec::new());
+    put(&mut world, "10.0.0.9/32", "n2", Vec::new());
+    assert_eq!(world.not_given("u", &spec), ["10.0.0.9/32 of node n2"]);
 }

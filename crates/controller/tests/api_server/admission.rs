@@ -7,7 +7,7 @@ use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
 };
 use kube::{Client, ResourceExt};
-use plexus_api::objects::{Block, BlockSpec, PodAttachments};
+use plexus_api::objects::{Block, BlockRequest, BlockSpec, PodAttachments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -45,6 +45,20 @@ fn agents_write_their_own_records_under_their_own_names() {
             assert!(create(wrong).await.contains("plexus.dev/network must be"));
             let wrong = block(&format!("{name}0"), "n1", "u1", cidr);
             assert!(create(wrong).await.contains("its name must be"));
+        }
+        let requests: Api<BlockRequest> = Api::all(agent.clone());
+        let create = async |object: Value| refusal(requests.create(&dry, &from(object)).await);
+        assert_eq!(create(request("u1-n1", "n1", "u1")).await, "");
+        for (wrong, why) in [
+            (request("u1-n2", "n1", "u1"), "its name must be u1-n1"),
+            (
+                request("u1-n2", "n2", "u1"),
+                "only the records of that node",
+            ),
+            (request("u1-n1", "n1", "u2"), "plexus.dev/network must be"),
+        ] {
+            let said = create(wrong).await;
+            assert!(said.contains(why), "{said}");
         }
         let records: Api<PodAttachments> = Api::namespaced(agent, &setting.namespace);
         let create = async |object: Value| refusal(records.create(&dry, &from(object)).await);
@@ -158,6 +172,17 @@ fn block(name: &str, node: &str, network: &str, cidr: &str) -> Value {
         "spec": {
             "network": {"namespace": "a", "name": "b", "uid": "u1"},
             "cidr": cidr, "node": "n1", "nodeUID": "x",
+        },
+    })
+}
+
+fn request(name: &str, node: &str, network: &str) -> Value {
+    json!({
+        "apiVersion": "plexus.dev/v1alpha1", "kind": "BlockRequest",
+        "metadata": {"name": name, "labels": {"plexus.dev/node": node, "plexus.dev/network": network}},
+        "spec": {
+            "network": {"namespace": "a", "name": "b", "uid": "u1"},
+            "node": node, "family": "ipv4", "addresses": 8,
         },
     })
 }

@@ -6,6 +6,7 @@
 
 mod admission;
 mod election;
+mod gifts;
 mod nads;
 mod networks;
 mod nodes;

@@ -5,7 +5,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource, ResourceExt};
-use plexus_api::objects::{Block, BlockSpec, Network, NetworkStatus, Phase, PodAttachments, crds};
+use plexus_api::objects::{
+    Block, BlockRequest, BlockRequestSpec, BlockSpec, Network, NetworkStatus, Phase,
+    PodAttachments, crds,
+};
 use plexus_controller::{ClusterNetwork, Error, Options, run_until};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -317,6 +320,42 @@ impl Setting {
         .unwrap()
     }
 
+    /// What a block's owner says that it gave away.
+    pub(crate) async fn set_given(&self, block: &Block, given: &[(&str, &Node)]) {
+        let api: Api<Block> = Api::all(self.client.clone());
+        let gift = |(cidr, node): &(&str, &Node)| json!({"cidr": cidr, "node": node.name_any()});
+        let given: Vec<Value> = given.iter().map(gift).collect();
+        let status = json!({"status": {"given": given}});
+        let (params, patch) = (PatchParams::default(), Patch::Merge(&status));
+        let patched = api.patch_status(&block.name_any(), &params, &patch).await;
+        patched.unwrap();
+    }
+
+    /// What an agent asks for.
+    pub(crate) async fn request(&self, network: &Network, node: &Node) -> BlockRequest {
+        let uid = network.uid().unwrap();
+        let object = json!({
+            "apiVersion": "plexus.dev/v1alpha1", "kind": "BlockRequest",
+            "metadata": {
+                "name": BlockRequestSpec::name(&uid, &node.name_any()),
+                "labels": {"plexus-test": self.namespace}
+            },
+            "spec": {
+                "network": {"namespace": self.namespace, "name": network.name_any(), "uid": uid},
+                "node": node.name_any(), "family": "ipv4", "addresses": 8
+            }
+        });
+        let api: Api<BlockRequest> = Api::all(self.client.clone());
+        api.create(&PostParams::default(), &from(object))
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn has_request(&self, request: &BlockRequest) -> bool {
+        let api: Api<BlockRequest> = Api::all(self.client.clone());
+        api.get_opt(&request.name_any()).await.unwrap().is_some()
+    }
+
     /// The first subnet of a network; empty if there is none.
     pub(crate) async fn first_subnet(&self, network: &str) -> String {
         let found = self.api::<Network>().get_opt(network).await.unwrap();
@@ -475,6 +514,9 @@ async fn clean(client: &Client, namespace: &str) {
     let _ = policies.delete_collection(&delete, &list).await;
     let ours = ListParams::default().labels(&format!("plexus-test={namespace}"));
     let _ = Api::<Block>::all(client.clone())
+        .delete_collection(&delete, &ours)
+        .await;
+    let _ = Api::<BlockRequest>::all(client.clone())
         .delete_collection(&delete, &ours)
         .await;
     let _ = Api::<Node>::all(client.clone())

@@ -5,6 +5,7 @@
 
 use super::PoolKey;
 use super::error::AllocateError;
+use super::given::Apart;
 use super::index::with_prefix;
 use super::pool::{PoolError, check_usable};
 use super::pools::{Network, check_prefix, check_requests, families};
@@ -20,6 +21,7 @@ impl Network {
         &mut self,
         key: &PoolKey,
         config: &BlockIpam,
+        apart: &Apart,
         requested: &[(IpAddr, Option<u8>)],
         owner: &str,
     ) -> Result<Assigned, AllocateError> {
@@ -33,9 +35,9 @@ impl Network {
                 .find(|(address, _)| Family::of(*address) == family);
             ips.push(match asked {
                 Some(&(address, prefix)) => {
-                    self.block_specific(key, config, (address, prefix), owner)?
+                    self.block_specific(key, (config, apart), (address, prefix), owner)?
                 }
-                None => self.block_any(key, config, family, owner)?,
+                None => self.block_any(key, (config, apart), family, owner)?,
             });
         }
         Ok(Assigned {
@@ -48,7 +50,7 @@ impl Network {
     fn block_any(
         &mut self,
         key: &PoolKey,
-        config: &BlockIpam,
+        (config, apart): (&BlockIpam, &Apart),
         family: Family,
         owner: &str,
     ) -> Result<AssignedIp, AllocateError> {
@@ -59,7 +61,8 @@ impl Network {
         let mut capacity = 0_u128;
         for subnet in subnets() {
             for block in self.in_turn(config, subnet) {
-                self.prepare_pool(&block, &subnet.cidr, &subnet.exclude, &[subnet.gateway]);
+                let exclude = apart.excluded(subnet, &block);
+                self.prepare_pool(&block, &subnet.cidr, &exclude, &[subnet.gateway]);
                 let Some(pool) = self.pools.get_mut(&block) else {
                     continue;
                 };
@@ -71,13 +74,13 @@ impl Network {
                 capacity = capacity.saturating_add(pool.capacity());
             }
         }
-        Err(no_room(key, config, family, capacity))
+        Err(no_room(key, (config, apart), family, capacity))
     }
 
     fn block_specific(
         &mut self,
         key: &PoolKey,
-        config: &BlockIpam,
+        (config, apart): (&BlockIpam, &Apart),
         (address, prefix): (IpAddr, Option<u8>),
         owner: &str,
     ) -> Result<AssignedIp, AllocateError> {
@@ -108,9 +111,11 @@ impl Network {
             None => {}
         }
         check_usable(address, &subnet.cidr, &subnet.exclude, &[subnet.gateway]).map_err(refused)?;
-        let block = of_subnet(config, subnet).find(|block| block.contains(&address));
-        let block = block.ok_or_else(|| not_owned(key, config, subnet, address))?;
-        self.prepare_pool(&block, &subnet.cidr, &subnet.exclude, &[subnet.gateway]);
+        let block = of_subnet(config, subnet)
+            .find(|block| block.contains(&address) && !apart.has(block, address));
+        let block = block.ok_or_else(|| not_owned(key, (config, apart), subnet, address))?;
+        let exclude = apart.excluded(subnet, &block);
+        self.prepare_pool(&block, &subnet.cidr, &exclude, &[subnet.gateway]);
         if let Some(pool) = self.pools.get_mut(&block) {
             pool.allocate_specific(address, owner).map_err(refused)?;
         }
@@ -153,12 +158,12 @@ pub(crate) fn every_block_subnet(config: &BlockIpam) -> Vec<AssignedIp> {
         .collect()
 }
 
-fn of_family(config: &BlockIpam, family: Family) -> impl Iterator<Item = &BlockSubnet> {
+pub(super) fn of_family(config: &BlockIpam, family: Family) -> impl Iterator<Item = &BlockSubnet> {
     let subnets = config.subnets.iter();
     subnets.filter(move |subnet| Family::of(subnet.cidr.network()) == family)
 }
 
-fn of_subnet<'a>(
+pub(super) fn of_subnet<'a>(
     config: &'a BlockIpam,
     subnet: &'a BlockSubnet,
 ) -> impl Iterator<Item = IpNet> + 'a {
@@ -168,21 +173,29 @@ fn of_subnet<'a>(
         .map(IpNet::trunc)
 }
 
-/// Whether there may be a block in it that the node does not own.
-fn has_more(config: &BlockIpam, subnet: &BlockSubnet) -> bool {
-    let whole = of_subnet(config, subnet).any(|block| block == subnet.cidr);
-    let owned = of_subnet(config, subnet).count();
-    let all = subnet.block_length.and_then(|length| {
-        let bits = length.checked_sub(subnet.cidr.prefix_len())?;
-        Some(1_usize.checked_shl(u32::from(bits)).unwrap_or(usize::MAX))
-    });
-    !whole && all.is_some_and(|all| owned < all)
+/// Whether there may be a block in it, or a part of one, that the node does not own.
+fn has_more(config: &BlockIpam, apart: &Apart, subnet: &BlockSubnet) -> bool {
+    let Some(length) = subnet.block_length else {
+        return false;
+    };
+    let is_whole = |block: &IpNet| block.prefix_len() <= length;
+    let all = length.checked_sub(subnet.cidr.prefix_len());
+    let all = all.map(|bits| 1_usize.checked_shl(u32::from(bits)).unwrap_or(usize::MAX));
+    let owned = of_subnet(config, subnet).filter(is_whole).count();
+    let everything = of_subnet(config, subnet).any(|block| block == subnet.cidr);
+    let given = of_subnet(config, subnet).any(|block| apart.of(&block).next().is_some());
+    given || (!everything && all.is_some_and(|all| owned < all))
 }
 
-fn no_room(key: &PoolKey, config: &BlockIpam, family: Family, capacity: u128) -> AllocateError {
+fn no_room(
+    key: &PoolKey,
+    (config, apart): (&BlockIpam, &Apart),
+    family: Family,
+    capacity: u128,
+) -> AllocateError {
     let network = key.network.clone();
     let could: Vec<IpNet> = of_family(config, family)
-        .filter(|subnet| has_more(config, subnet))
+        .filter(|subnet| has_more(config, apart, subnet))
         .map(|subnet| subnet.cidr)
         .collect();
     if could.is_empty() {
@@ -207,12 +220,12 @@ fn no_room(key: &PoolKey, config: &BlockIpam, family: Family, capacity: u128) ->
 
 fn not_owned(
     key: &PoolKey,
-    config: &BlockIpam,
+    (config, apart): (&BlockIpam, &Apart),
     subnet: &BlockSubnet,
     address: IpAddr,
 ) -> AllocateError {
     let network = key.network.clone();
-    if has_more(config, subnet) {
+    if has_more(config, apart, subnet) {
         return AllocateError::NeedsBlock {
             network,
             family: Family::of(address),

@@ -1,6 +1,7 @@
 //! Addresses. Owns the decision which address an attachment gets: [`Pool`] over one subnet,
 //! [`Pools`] for IPAM `plexus` and for blocks of networks that nodes share, [`blocks_to_try`] for
-//! the order in which a node claims those, [`host_local`] for the order in which host-local tries its ranges.
+//! the order in which a node claims those, [`Given`] for parts of them that other nodes get,
+//! [`is_granted`] for whose a block inside another one is, [`host_local`] for the order in which host-local tries its ranges.
 //!
 //! Keeps nothing on disk and asks nobody: the agent journals what is decided here, and replays it.
 
@@ -8,6 +9,8 @@ mod blocks;
 mod claim;
 mod error;
 mod fixed;
+mod given;
+mod granted;
 pub mod host_local;
 mod index;
 mod key;
@@ -19,6 +22,8 @@ pub(crate) use blocks::every_block_subnet;
 pub use claim::{MOST_CANDIDATES, blocks_to_try};
 pub use error::AllocateError;
 pub use fixed::assigned_static;
+pub use given::{Given, rounds_to_wait};
+pub use granted::is_granted;
 pub use index::{address_at, exclude_range, index_of};
 pub use key::PoolKey;
 pub use pool::{Pool, PoolError};

@@ -19,7 +19,9 @@ use std::net::IpAddr;
 /// The pools of a node.
 #[derive(Debug, Clone, Default)]
 pub struct Pools {
-    networks: BTreeMap<PoolKey, Network>,
+    pub(super) networks: BTreeMap<PoolKey, Network>,
+    /// Parts of blocks that were given away, by the network's identity.
+    pub(super) given: BTreeMap<String, BTreeSet<IpNet>>,
 }
 
 /// How many pools of subnets that a configuration no longer names are kept, for the place where
@@ -52,8 +54,9 @@ impl Pools {
         requested: &[(IpAddr, Option<u8>)],
         owner: &str,
     ) -> Result<Assigned, AllocateError> {
+        let apart = self.apart(config);
         self.all_or_nothing(key, owner, |network| {
-            network.allocate_blocks(key, config, requested, owner)
+            network.allocate_blocks(key, config, &apart, requested, owner)
         })
     }
 
@@ -138,7 +141,7 @@ impl Pools {
 /// All of one key.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Network {
-    held: BTreeMap<IpAddr, String>,
+    pub(super) held: BTreeMap<IpAddr, String>,
     pub(super) owned: BTreeMap<String, BTreeSet<IpAddr>>,
     pub(super) pools: BTreeMap<IpNet, Pool>,
     /// Blocks: the one of each subnet that an address was handed out from last.

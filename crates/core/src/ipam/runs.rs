@@ -61,6 +61,23 @@ impl Runs {
         (free <= last).then_some(free)
     }
 
+    /// The first multiple of `size`, from `from` on, such that the set has none of the `size` numbers
+    /// that begin with it; all of them up to `last`.
+    pub(crate) fn next_free_aligned(&self, from: u128, last: u128, size: u128) -> Option<u128> {
+        let size = size.max(1);
+        let mut start = from.checked_next_multiple_of(size)?;
+        loop {
+            let end = start.checked_add(size - 1).filter(|end| *end <= last)?;
+            let before = self.runs.range(..=end).next_back();
+            match before.filter(|(_, run_end)| **run_end >= start) {
+                None => return Some(start),
+                Some((_, run_end)) => {
+                    start = run_end.checked_add(1)?.checked_next_multiple_of(size)?;
+                }
+            }
+        }
+    }
+
     /// How many numbers from 0 to `last`, both included, the set does not have. All 2^128 of them
     /// count as one less, for want of a bigger integer.
     pub(crate) fn count_free(&self, last: u128) -> u128 {
@@ -123,6 +140,23 @@ mod tests {
         runs.remove(u128::MAX);
         assert_eq!(runs.next_free(u128::MAX, u128::MAX), Some(u128::MAX));
         assert_eq!(runs.count_free(u128::MAX), u128::MAX);
+    }
+
+    #[test]
+    fn free_numbers_that_begin_with_a_multiple() {
+        let mut runs = Runs::default();
+        assert_eq!(runs.next_free_aligned(1, 7, 4), Some(4));
+        assert_eq!(runs.next_free_aligned(5, 7, 4), None);
+        runs.insert(5, 5);
+        runs.insert(9, 17);
+        assert_eq!(runs.next_free_aligned(0, 31, 4), Some(0));
+        assert_eq!(runs.next_free_aligned(1, 31, 4), Some(20));
+        assert_eq!(runs.next_free_aligned(1, 31, 2), Some(2));
+        assert_eq!(runs.next_free_aligned(4, 31, 2), Some(6));
+        assert_eq!(runs.next_free_aligned(1, 31, 16), None);
+        assert_eq!(runs.next_free_aligned(9, 31, 1), Some(18));
+        runs.insert(0, u128::MAX);
+        assert_eq!(runs.next_free_aligned(0, u128::MAX, 1), None);
     }
 
     #[test]

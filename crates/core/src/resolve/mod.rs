@@ -8,9 +8,9 @@ mod pod;
 
 pub use default::{Brings, Candidate, choose_default};
 pub use pod::{
-    ANNOTATIONS, HOME, NadObject, NetworkObject, Objects, PodFacts, PodNetworks, Reference,
-    Settings, block_ipam, container_network, is_first, name_of, named_network, pod_networks,
-    runtime_name,
+    ANNOTATIONS, Examined, HOME, NadObject, Named, NetworkObject, Objects, PodFacts, PodNetworks,
+    Reference, Settings, block_ipam, container_network, examine, is_first, name_of, named_network,
+    pod_networks, runtime_name,
 };
 
 use crate::attachment::Wanted;

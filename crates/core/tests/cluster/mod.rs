@@ -94,6 +94,10 @@ impl Objects for Case {
         nets(&self.0["blocks"][network_uid])
     }
 
+    fn given(&self, _: &str) -> Vec<IpNet> {
+        Vec::new()
+    }
+
     fn on_disk(&self, name: &str) -> Option<String> {
         self.0["onDisk"].get(name).map(Value::to_string)
     }
@@ -121,6 +125,7 @@ fn first(cidrs: &Value) -> (Network, Reference) {
             uid: "cluster-default".to_owned(),
             subnets: subnets.collect(),
             blocks: cidrs.clone(),
+            given: Vec::new(),
             routes: Vec::new(),
         })),
         mac: None,

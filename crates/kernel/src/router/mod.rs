@@ -204,7 +204,9 @@ fn nowhere(
     let mut requests = Vec::new();
     for family in Family::ALL {
         let mut have = list_of(socket, managed::list_unreachable(family), Managed::read)?;
-        have.retain(|route| route.hop == Hop::Unreachable);
+        have.retain(|route| {
+            route.hop == Hop::Unreachable && !remotes::is_inside(router, &route.dst)
+        });
         let subnets = router
             .subnets
             .iter()

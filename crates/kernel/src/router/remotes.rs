@@ -1,6 +1,7 @@
 //! What a router knows of other nodes: behind which address a MAC is, where a next hop is, and which
 //! blocks it leads to. Owns the forwarding table, the permanent neighbours and the routes of the
-//! VXLAN device; state is per node and block, never per pod.
+//! VXLAN device, and those that lead nowhere inside the network's subnets; state is per node and
+//! block, never per pod.
 
 use super::{RouterError, VXLAN, link_local, vxlan};
 use crate::effect::effect;
@@ -8,6 +9,7 @@ use crate::managed::{self, Hop, Managed};
 use crate::netlink::Request;
 use crate::observe::list;
 use crate::{NetlinkError, NodeSide, Socket, fdb, neighbour};
+use ipnet::IpNet;
 use plexus_core::fabric::Remote;
 use plexus_core::plan::{Neighbour, ObservedNeighbour, Router};
 use plexus_types::Family;
@@ -15,11 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Makes what a router knows of other nodes exactly this, by difference; gives the number of
-/// changes. The router must have been [`ensured`](super::ensure()).
+/// changes. `islands` are this node's blocks inside another's: what no pod has of them leads nowhere,
+/// or it would go to that node, and back. The router must have been [`ensured`](super::ensure()).
 pub fn set_remotes(
     node: &NodeSide,
     router: &Router,
     remotes: &[Remote],
+    islands: &[IpNet],
 ) -> Result<usize, RouterError> {
     let failed = RouterError::netlink(&router.name);
     let home = node.home(Some(&router.name))?;
@@ -30,8 +34,8 @@ pub fn set_remotes(
             link: VXLAN.into(),
         })?;
         let index = device.link.index;
-        let wanted = Known::wanted(router, remotes, index);
-        let have = Known::read(socket, index).map_err(failed)?;
+        let wanted = Known::wanted(router, remotes, islands, index);
+        let have = Known::read(socket, router, index).map_err(failed)?;
         let requests = have.changes_to(&wanted, index);
         let refused = socket
             .batch_all(effect!("router.remotes"), &requests)
@@ -43,6 +47,13 @@ pub fn set_remotes(
     })
 }
 
+/// Whether it is a part of one of the network's subnets: what leads nowhere there is about blocks,
+/// the whole subnet is the router's own matter.
+pub(super) fn is_inside(router: &Router, dst: &IpNet) -> bool {
+    let mut subnets = router.subnets.iter();
+    subnets.any(|subnet| subnet.contains(dst) && subnet.prefix_len() < dst.prefix_len())
+}
+
 /// Everything that is known of other nodes.
 #[derive(Debug, Default)]
 struct Known {
@@ -52,8 +63,15 @@ struct Known {
 }
 
 impl Known {
-    fn wanted(router: &Router, remotes: &[Remote], index: u32) -> Self {
+    fn wanted(router: &Router, remotes: &[Remote], islands: &[IpNet], index: u32) -> Self {
         let mut known = Known::default();
+        let nowhere = islands.iter().map(|island| Managed {
+            dst: island.trunc(),
+            hop: Hop::Unreachable,
+        });
+        known
+            .routes
+            .extend(nowhere.filter(|route| is_inside(router, &route.dst)));
         for remote in remotes {
             let hop6 = link_local(remote.mac);
             // The kernel takes no address of its own as a next hop.
@@ -83,7 +101,7 @@ impl Known {
         known
     }
 
-    fn read(socket: &mut Socket, index: u32) -> Result<Self, NetlinkError> {
+    fn read(socket: &mut Socket, router: &Router, index: u32) -> Result<Self, NetlinkError> {
         let entries = list(socket, fdb::list(index), fdb::read)?;
         let mut known = Known {
             fdb: entries
@@ -102,6 +120,10 @@ impl Known {
             let through =
                 |route: &Managed| matches!(route.hop, Hop::Via { link, .. } if link == Some(index));
             known.routes.extend(routes.into_iter().filter(through));
+            let nowhere = list(socket, managed::list_unreachable(family), Managed::read)?;
+            let inside =
+                |route: &Managed| route.hop == Hop::Unreachable && is_inside(router, &route.dst);
+            known.routes.extend(nowhere.into_iter().filter(inside));
         }
         Ok(known)
     }

@@ -9,8 +9,10 @@ use plexus_kernel::{clear, fabric, node};
 fn what_is_ours_goes_and_the_rest_stays() {
     let lab = Lab::new();
     let ns = lab.node.ns();
-    ns.sh("ip link add theirs type bridge; ip route add 10.99.0.0/24 via 192.0.2.1; \
-           nft add table inet other; ip link add used0 type dummy");
+    ns.sh(
+        "ip link add theirs type bridge; ip route add 10.99.0.0/24 via 192.0.2.1; \
+           nft add table inet other; ip link add used0 type dummy",
+    );
     let names = || ns.sh("ip -o link show | cut -d: -f2; ip route show; nft list tables");
     let before = names();
     let mut wanted = node_plan(vec![
@@ -37,5 +39,9 @@ fn what_is_ours_goes_and_the_rest_stays() {
     assert_eq!(names(), before);
     // It may be repeated.
     let again = clear::clear(&lab.side, &ours);
-    assert_eq!((again.problems.len(), again.left.len()), (0, 1), "{again:?}");
+    assert_eq!(
+        (again.problems.len(), again.left.len()),
+        (0, 1),
+        "{again:?}"
+    );
 }

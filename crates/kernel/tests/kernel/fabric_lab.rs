@@ -66,7 +66,8 @@ impl Fabric {
         for node in &self.nodes {
             let router = network.router(node);
             node.ensure(&router);
-            router::set_remotes(&node.side, &router, &network.remotes(self, node)).unwrap();
+            let remotes = network.remotes(self, node);
+            router::set_remotes(&node.side, &router, &remotes, &[]).unwrap();
         }
     }
 }

@@ -12,6 +12,7 @@
 mod announce;
 mod block_routes;
 mod bridge;
+mod clear;
 mod fabric_lab;
 mod guard;
 mod host_ports;

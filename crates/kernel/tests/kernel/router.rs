@@ -254,7 +254,7 @@ fn what_is_known_of_other_nodes_follows_by_difference() {
     fabric.network(&blue);
     let router = blue.router(first);
     let mut remotes = blue.remotes(&fabric, first);
-    let set = |remotes: &[_]| router::set_remotes(&first.side, &router, remotes).unwrap();
+    let set = |remotes: &[_]| router::set_remotes(&first.side, &router, remotes, &[]).unwrap();
     assert_eq!(set(&remotes), 0);
     let (one, plan) = first.pod_of(&blue, "one", &["10.7.0.2/32", "fd00:7::2/128"]);
     let (_far, _) = second.pod_of(&blue, "far", &["10.7.5.2/32", "fd00:7:0:1::2/128"]);
@@ -304,6 +304,41 @@ fn what_is_known_of_other_nodes_follows_by_difference() {
     );
     let later = pod::observe(&plan, &one.netns, &first.side).unwrap();
     assert_eq!(diff_host_ends(&plan, &later.node), []);
+}
+
+#[test]
+fn a_part_of_another_node_s_block_is_reached_here_and_its_rest_is_nowhere() {
+    let fabric = Fabric::new();
+    let blue = Network::new("blue", 5071);
+    let (first, second) = (&fabric.nodes[0], &fabric.nodes[1]);
+    fabric.network(&blue);
+    // 10.7.1.0/24 is the second's; it gave a part of it to the first.
+    let island = [net("10.7.1.8/29"), net("fd00:7:0:1::8/125")];
+    let (router, theirs) = (blue.router(first), blue.router(second));
+    let to_second = blue.remotes(&fabric, first);
+    let mut to_first = blue.remotes(&fabric, second);
+    to_first[0].blocks.extend(island);
+    router::set_remotes(&second.side, &theirs, &to_first, &[]).unwrap();
+    let set = |islands: &[_]| router::set_remotes(&first.side, &router, &to_second, islands);
+    assert_eq!(set(&island).unwrap(), 2);
+    assert_eq!(set(&island).unwrap(), 0);
+    assert_eq!(first.ensure(&router), Vec::<String>::new());
+
+    let (one, _) = first.pod_of(&blue, "one", &["10.7.1.9/32", "fd00:7:0:1::9/128"]);
+    let (far, _) = second.pod_of(&blue, "far", &["10.7.1.2/32", "fd00:7:0:1::2/128"]);
+    assert!(one.ns.pings("10.7.1.2") && far.ns.pings("10.7.1.9"));
+    assert!(one.ns.pings("fd00:7:0:1::2") && far.ns.pings("fd00:7:0:1::9"));
+    // Nobody has it: it does not go to and fro.
+    for pod in [&one, &far] {
+        let said = pod.ns.sh("ping -n -c 1 -W 2 10.7.1.10 || true");
+        assert!(
+            said.contains("Unreachable") && !said.contains("exceeded"),
+            "{said}"
+        );
+    }
+    assert_eq!(set(&[]).unwrap(), 2);
+    let said = far.ns.sh("ping -n -c 1 -W 2 10.7.1.10 || true");
+    assert!(said.contains("exceeded"), "{said}");
 }
 
 #[test]
@@ -419,10 +454,10 @@ fn an_underlay_of_ipv6_carries_both_families() {
         node.ensure(&router);
         let mut remotes = blue.remotes(&fabric, node);
         remotes[0].underlay = underlays[1 - i].parse().unwrap();
-        router::set_remotes(&node.side, &router, &remotes).unwrap();
+        router::set_remotes(&node.side, &router, &remotes, &[]).unwrap();
         assert_eq!(node.ensure(&router), Vec::<String>::new());
         assert_eq!(
-            router::set_remotes(&node.side, &router, &remotes).unwrap(),
+            router::set_remotes(&node.side, &router, &remotes, &[]).unwrap(),
             0
         );
     }

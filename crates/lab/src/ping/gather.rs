@@ -135,7 +135,7 @@ mod tests {
                 one("eth0", "", "plexus", "Attached"), one("net1", "a", "blue", "Attached"),
                 one("net2", "default", "x", "Failed")]}}))
         .unwrap();
-        let kinds = Kinds::from([("a/blue".to_owned(), Kind::Overlay)]);
+        let known = Known::from([("a/blue".to_owned(), (Kind::Overlay, vec![]))]);
         let found = attachments(&record, &known);
         assert_eq!(found.len(), 2);
         assert_eq!(

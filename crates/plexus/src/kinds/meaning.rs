@@ -67,14 +67,20 @@ mod tests {
         let kind = kind("plexus.dev", "v1alpha1", "networks");
         let object = |spec: Value| json!({"metadata": {"name": "n"}, "spec": spec});
         let old = old.map(object);
-        let found = Meaning::new().unwrap().problems(&kind, old.as_ref(), &object(spec));
+        let found = Meaning::new()
+            .unwrap()
+            .problems(&kind, old.as_ref(), &object(spec));
         found.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn mistakes_in_a_network_are_named_with_their_place() {
         for (spec, place, said) in [
-            (json!({"provider": "nonsense"}), "spec: ", "provider is not known"),
+            (
+                json!({"provider": "nonsense"}),
+                "spec: ",
+                "provider is not known",
+            ),
             (
                 json!({"subnets": {"a": {"cidr": "10.1.0.1/16"}}}),
                 "spec.subnets[a]: ",
@@ -103,7 +109,10 @@ mod tests {
         ] {
             let found = problems(spec.clone(), None);
             assert_eq!(found.len(), 1, "{spec}: {found:?}");
-            assert!(found[0].starts_with(place) && found[0].contains(said), "{found:?}");
+            assert!(
+                found[0].starts_with(place) && found[0].contains(said),
+                "{found:?}"
+            );
         }
         let fine = json!({
             "provider": "mycorp/fancy", "uuid": "u",
@@ -120,11 +129,20 @@ mod tests {
         let subnet = |cidr: &str| json!({"provider": "overlay", "subnets": {"a": {"cidr": cidr}}});
         let old = subnet("10.1.0.0/16");
         let found = problems(subnet("10.2.0.0/16"), Some(old.clone()));
-        assert!(found[0].contains("the cidr of a subnet cannot be changed"), "{found:?}");
+        assert!(
+            found[0].contains("the cidr of a subnet cannot be changed"),
+            "{found:?}"
+        );
         let found = problems(json!({"provider": "routed"}), Some(old.clone()));
         assert!(found[0].contains("provider cannot be changed"), "{found:?}");
-        let found = problems(json!({"provider": "overlay", "blockSize": {}}), Some(old.clone()));
-        assert!(found[0].contains("blockSize cannot be changed"), "{found:?}");
+        let found = problems(
+            json!({"provider": "overlay", "blockSize": {}}),
+            Some(old.clone()),
+        );
+        assert!(
+            found[0].contains("blockSize cannot be changed"),
+            "{found:?}"
+        );
         assert_eq!(problems(old.clone(), Some(old)), [""; 0]);
     }
 
@@ -145,7 +163,10 @@ mod tests {
         };
         let mut written = pod(json!(["a"]));
         assert_eq!(meaning.received(&pods, &mut written).unwrap().len(), 1);
-        assert_eq!(written["metadata"]["annotations"]["plexus.dev/networks"], "[\"a\"]");
+        assert_eq!(
+            written["metadata"]["annotations"]["plexus.dev/networks"],
+            "[\"a\"]"
+        );
         let wrong = meaning.received(&pods, &mut pod(json!(7))).unwrap_err();
         assert_eq!(wrong[0].field, "spec.networks");
         let mut other = pod(json!(["a"]));

@@ -87,8 +87,9 @@ impl Rule {
     fn of(written: &Value) -> anyhow::Result<Option<Self>> {
         let text = |key: &str| written.get(key).and_then(Value::as_str);
         let rule = text("rule").context("a rule of a definition has no text")?;
-        let check = known::find(rule)
-            .ok_or_else(|| anyhow!("nobody here knows what this rule of a definition means: {rule}"))?;
+        let check = known::find(rule).ok_or_else(|| {
+            anyhow!("nobody here knows what this rule of a definition means: {rule}")
+        })?;
         let message = text("message").unwrap_or(rule).to_owned();
         Ok((!matches!(check, Check::ByTheServer)).then_some(Self { check, message }))
     }
@@ -131,6 +132,10 @@ mod tests {
             [{"rule": "self.a < self.b", "message": "a first"}]}}});
         let error = Rules::of(&schema).unwrap_err().to_string();
         assert!(error.contains("self.a < self.b"), "{error}");
-        assert!(Rules::of(&json!({"properties": {"spec": {}}})).unwrap().is_none());
+        assert!(
+            Rules::of(&json!({"properties": {"spec": {}}}))
+                .unwrap()
+                .is_none()
+        );
     }
 }

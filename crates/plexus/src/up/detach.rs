@@ -25,7 +25,9 @@ pub(crate) fn start(paths: &Paths) -> anyhow::Result<u32> {
         .with_context(|| format!("cannot write {}", paths.log().display()))?;
     let begins = log.metadata().map_or(0, |file| file.len());
     let program = std::env::current_exe().context("cannot find our own program")?;
-    let given = std::env::args_os().skip(1).filter(|word| word != "--detach");
+    let given = std::env::args_os()
+        .skip(1)
+        .filter(|word| word != "--detach");
     let mut child = Command::new(program)
         .args(given)
         .arg("--detached")
@@ -51,7 +53,11 @@ fn wait(child: &mut Child, paths: &Paths, begins: u64) -> anyhow::Result<()> {
         match ask::get(&paths.socket, "/readyz") {
             Ok((200, _)) if first.exists() => return Ok(()),
             Ok((200, _)) => {}
-            Ok((_, text)) => text.lines().next().unwrap_or_default().clone_into(&mut last),
+            Ok((_, text)) => text
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .clone_into(&mut last),
             Err(_) => {}
         }
         std::thread::sleep(LOOK);

@@ -110,7 +110,10 @@ mod tests {
         assert_eq!(taken(&free, &subnets), None);
         for dst in ["10.245.7.0/24", "10.0.0.0/8"] {
             let (subnet, by) = taken(&[route(dst, 3, MAIN)], &subnets).unwrap();
-            assert_eq!((subnet.to_string(), by.to_string()), (SUBNETS[0].to_owned(), dst.to_owned()));
+            assert_eq!(
+                (subnet.to_string(), by.to_string()),
+                (SUBNETS[0].to_owned(), dst.to_owned())
+            );
         }
     }
 }

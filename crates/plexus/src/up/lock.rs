@@ -49,9 +49,8 @@ impl Lock {
             return Ok(None);
         };
         let number = holder.parse().ok().and_then(Pid::from_raw);
-        let number = number.with_context(|| {
-            format!("{} is taken, but does not say by whom", path.display())
-        })?;
+        let number = number
+            .with_context(|| format!("{} is taken, but does not say by whom", path.display()))?;
         Ok(Some(number))
     }
 }

@@ -114,7 +114,10 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
 }
 
 fn machine(flags: &Flags) -> anyhow::Result<Machine> {
-    let shim = flags.shim_source.clone().or_else(plexus_agent::shim_beside_us);
+    let shim = flags
+        .shim_source
+        .clone()
+        .or_else(plexus_agent::shim_beside_us);
     if shim.is_none() {
         bail!("there is no plexus-cni beside this program: name it with --shim-source");
     }
@@ -138,7 +141,10 @@ fn machine(flags: &Flags) -> anyhow::Result<Machine> {
 pub(crate) fn need_root(what: &str) -> anyhow::Result<()> {
     let user = rustix::process::geteuid();
     if !user.is_root() {
-        bail!("{what} changes this host's networks (this is user {}): run it as root", user.as_raw());
+        bail!(
+            "{what} changes this host's networks (this is user {}): run it as root",
+            user.as_raw()
+        );
     }
     Ok(())
 }
@@ -149,7 +155,10 @@ fn publish(from: &Path, to: &Path) -> anyhow::Result<()> {
     let failed = || format!("cannot write {}", to.display());
     let text = std::fs::read(from).with_context(failed)?;
     if to.exists() && !is_ours(to) {
-        bail!("{} is not ours: move it away, or name another place with --kubeconfig", to.display());
+        bail!(
+            "{} is not ours: move it away, or name another place with --kubeconfig",
+            to.display()
+        );
     }
     make_parent(to)?;
     let mut beside = to.as_os_str().to_owned();
@@ -171,7 +180,10 @@ fn publish(from: &Path, to: &Path) -> anyhow::Result<()> {
 /// Whether a kubeconfig is one of an embedded API.
 pub(crate) fn is_ours(path: &Path) -> bool {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    let plain: String = text.chars().filter(|c| !c.is_whitespace() && *c != '"').collect();
+    let plain: String = text
+        .chars()
+        .filter(|c| !c.is_whitespace() && *c != '"')
+        .collect();
     plain.contains("current-context:plexus")
 }
 
@@ -215,7 +227,10 @@ mod tests {
         std::fs::write(&to, "current-context: production\n").unwrap();
         let error = publish(&from, &to).unwrap_err().to_string();
         assert!(error.contains("is not ours"), "{error}");
-        assert_eq!(std::fs::read_to_string(&to).unwrap(), "current-context: production\n");
+        assert_eq!(
+            std::fs::read_to_string(&to).unwrap(),
+            "current-context: production\n"
+        );
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -96,7 +96,9 @@ fn keep(options: &controller::Options, asked: &watch::Receiver<bool>) {
         if *asked.borrow() {
             return;
         }
-        let error = ended.err().map(|error| format!("{:#}", anyhow::Error::new(error)));
+        let error = ended
+            .err()
+            .map(|error| format!("{:#}", anyhow::Error::new(error)));
         let error = error.unwrap_or_default();
         tracing::warn!(error, "the controller has ended: it is started again");
         std::thread::sleep(AGAIN);

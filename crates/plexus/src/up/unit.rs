@@ -43,7 +43,12 @@ mod tests {
 
     #[test]
     fn flags_are_kept_as_they_were_given() {
-        let given = ["--node", "n 1", "--own-subnets=10.0.0.0/8,fd00::/8", "a%b\"c"];
+        let given = [
+            "--node",
+            "n 1",
+            "--own-subnets=10.0.0.0/8,fd00::/8",
+            "a%b\"c",
+        ];
         let given: Vec<OsString> = given.iter().map(OsString::from).collect();
         let unit = text(Path::new("/usr/local/bin/plexus"), &given);
         let line = r#"ExecStart=/usr/local/bin/plexus up --node "n 1" --own-subnets=10.0.0.0/8,fd00::/8 "a%%b\"c""#;

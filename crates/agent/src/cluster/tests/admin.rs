@@ -154,6 +154,7 @@ impl Admin {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             uid: made["metadata"]["uid"].as_str().unwrap().to_owned(),
+            container: false,
         }
     }
 }

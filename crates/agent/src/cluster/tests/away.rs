@@ -22,6 +22,7 @@ fn claim(node: &TestNode, network: &NetworkObject) -> Result<IpNet, ClaimError> 
         subnet: &subnet,
         containing: None,
         have: &[],
+        ask: false,
     })
 }
 

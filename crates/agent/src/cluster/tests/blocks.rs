@@ -31,6 +31,7 @@ fn claim(
         subnet: &subnet("10.7.0.0/25"),
         containing: containing.map(|address| address.parse().unwrap()),
         have,
+        ask: false,
     })
 }
 

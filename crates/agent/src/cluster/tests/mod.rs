@@ -7,13 +7,18 @@ mod away;
 mod blocks;
 mod cache;
 mod events;
+mod gifts;
 mod records;
 mod relay;
 
-use super::{Attached, BlockUse, Change, Cluster, ClusterOptions, Hooks, Journaled, PodName};
+use super::{
+    Asked, Attached, BlockUse, Change, Cluster, ClusterOptions, Hooks, Journaled, PodName,
+};
 use admin::Admin;
 use ipnet::IpNet;
+use plexus_api::cni::BlockIpam;
 use plexus_api::objects::{AttachmentState, AttachmentStatus, NetworkRef};
+use plexus_core::ipam::{Given, Pools};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -25,6 +30,9 @@ struct Fake {
     pods: Mutex<Vec<Attached>>,
     usage: Mutex<Vec<BlockUse>>,
     changes: AtomicUsize,
+    pools: Mutex<Pools>,
+    /// What the journal would have.
+    given: Mutex<Vec<Given>>,
 }
 
 impl Hooks for Fake {
@@ -43,6 +51,26 @@ impl Hooks for Fake {
     }
     fn usage(&self) -> Option<Vec<BlockUse>> {
         Some(self.usage.lock().unwrap().clone())
+    }
+    fn give(&self, config: &BlockIpam, asked: &Asked<'_>) -> Option<Given> {
+        let mut pools = self.pools.lock().unwrap();
+        let given = pools.give(config, asked.family, asked.addresses, asked.node)?;
+        self.given.lock().unwrap().push(given.clone());
+        Some(given)
+    }
+    fn given(&self) -> Option<Vec<Given>> {
+        Some(self.given.lock().unwrap().clone())
+    }
+    fn keep_given(&self, given: &Given) -> bool {
+        self.pools.lock().unwrap().mark_given(given);
+        let mut all = self.given.lock().unwrap();
+        all.retain(|one| one.part != given.part);
+        all.push(given.clone());
+        true
+    }
+    fn drop_given(&self, given: &Given) {
+        self.pools.lock().unwrap().unmark_given(given);
+        self.given.lock().unwrap().retain(|one| one != given);
     }
 }
 
@@ -73,6 +101,7 @@ impl TestNode {
             host_root: None,
             pod_cidrs: true,
             node_addresses: Vec::new(),
+            containers: false,
         };
         let told: Arc<dyn Hooks> = Arc::clone(&hooks) as Arc<dyn Hooks>;
         let cluster = Cluster::start(options, told).unwrap();

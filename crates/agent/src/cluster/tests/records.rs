@@ -100,6 +100,7 @@ fn a_static_pod_is_known_by_its_mirror() {
         namespace: team.clone(),
         name: "static".to_owned(),
         uid: hash.to_owned(),
+        container: false,
     };
     // Its sandbox comes first, the mirror later.
     node.cluster.attached(report(&cni, "s1", &[]));

@@ -24,6 +24,8 @@ pub struct ObjectFacts {
     pub vni: Option<u32>,
     /// The blocks that this node owns of it.
     pub blocks: Vec<IpNet>,
+    /// Parts of those that are blocks of their own.
+    pub given: Vec<IpNet>,
     /// `routed`: what is reached without masquerading beside its own subnets.
     pub not_masq: Vec<IpNet>,
 }
@@ -204,6 +206,7 @@ fn blocks(spec: &NetworkSpec, facts: &ObjectFacts) -> BlockIpam {
         uid: facts.uid.clone(),
         subnets: spec.block_subnets(),
         blocks: facts.blocks.clone(),
+        given: facts.given.clone(),
         routes: spec.routes.iter().map(route).collect(),
     }
 }

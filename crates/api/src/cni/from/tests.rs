@@ -37,6 +37,7 @@ fn facts() -> ObjectFacts {
         vni: Some(4097),
         blocks: vec!["10.1.0.64/26".parse().unwrap()],
         not_masq: vec!["10.9.0.0/16".parse().unwrap()],
+        ..ObjectFacts::default()
     }
 }
 

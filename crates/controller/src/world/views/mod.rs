@@ -5,7 +5,7 @@ mod network;
 mod node;
 
 pub(crate) use network::{AnyNad, Nad, Net};
-pub(crate) use node::{Machine, Owned, Policy, Record, Services};
+pub(crate) use node::{Machine, Owned, Policy, Record, Request, Services};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, ResourceExt};

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Node as ApiNode;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use kube::Resource;
 use kube::core::DeserializeGuard;
-use plexus_api::objects::{Block, PodAttachments};
+use plexus_api::objects::{Block, BlockRequest, Gift, PodAttachments};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -22,6 +22,18 @@ pub(crate) struct Owned {
     pub(crate) node: String,
     pub(crate) node_uid: String,
     pub(crate) allocated: u64,
+    /// What its owner gave away.
+    pub(crate) given: Vec<Gift>,
+}
+
+impl Owned {
+    /// Whether another block is a part of this one.
+    pub(crate) fn is_around(&self, other: &Owned) -> bool {
+        let (Some(mine), Some(theirs)) = (self.cidr, other.cidr) else {
+            return false;
+        };
+        self.network == other.network && mine != theirs && mine.contains(&theirs)
+    }
 }
 
 impl View for Owned {
@@ -30,15 +42,19 @@ impl View for Owned {
     fn of(object: Self::Object) -> Self {
         let id = Identity::of(object.meta());
         match object.0 {
-            Ok(block) => Owned {
-                id,
-                network: block.spec.network.uuid,
-                of: Name::new(block.spec.network.namespace, block.spec.network.name),
-                cidr: Some(block.spec.cidr),
-                node: block.spec.node,
-                node_uid: block.spec.node_uid,
-                allocated: block.status.map_or(0, |status| status.allocated),
-            },
+            Ok(block) => {
+                let status = block.status.unwrap_or_default();
+                Owned {
+                    id,
+                    network: block.spec.network.uuid,
+                    of: Name::new(block.spec.network.namespace, block.spec.network.name),
+                    cidr: Some(block.spec.cidr),
+                    node: block.spec.node,
+                    node_uid: block.spec.node_uid,
+                    allocated: status.allocated,
+                    given: status.given,
+                }
+            }
             Err(invalid) => {
                 tracing::warn!(
                     block = invalid.metadata.name,
@@ -53,6 +69,51 @@ impl View for Owned {
                     node: String::new(),
                     node_uid: String::new(),
                     allocated: 0,
+                    given: Vec::new(),
+                }
+            }
+        }
+    }
+
+    fn id(&self) -> &Identity {
+        &self.id
+    }
+}
+
+/// A node asks for a part of a block.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Request {
+    pub(crate) id: Identity,
+    /// The network's UID; empty if the request cannot be read.
+    pub(crate) network: String,
+    /// Namespace and name of the network.
+    pub(crate) of: Name,
+    pub(crate) node: String,
+}
+
+impl View for Request {
+    type Object = DeserializeGuard<BlockRequest>;
+
+    fn of(object: Self::Object) -> Self {
+        let id = Identity::of(object.meta());
+        match object.0 {
+            Ok(request) => Request {
+                id,
+                network: request.spec.network.uuid,
+                of: Name::new(request.spec.network.namespace, request.spec.network.name),
+                node: request.spec.node,
+            },
+            Err(invalid) => {
+                tracing::warn!(
+                    request = invalid.metadata.name,
+                    error = invalid.error,
+                    "a BlockRequest that cannot be read is left alone"
+                );
+                Request {
+                    id,
+                    network: String::new(),
+                    of: Name::new("", ""),
+                    node: String::new(),
                 }
             }
         }

@@ -8,12 +8,14 @@ mod asked;
 mod container;
 mod default_gw;
 mod error;
+mod examine;
 mod lookup;
 mod nad;
 mod named;
 mod object;
 
 pub use container::{HOME, container_network, is_first, runtime_name};
+pub use examine::{Examined, Named, examine};
 pub use named::named_network;
 pub use object::{block_ipam, name_of};
 pub use plexus_api::pod::ANNOTATIONS;
@@ -86,6 +88,8 @@ pub trait Objects {
     fn namespace(&self, name: &str) -> Option<BTreeMap<String, String>>;
     /// The blocks of a network that this node owns.
     fn blocks(&self, network_uid: &str) -> Vec<IpNet>;
+    /// Parts of those that are blocks of their own, this node's or another's.
+    fn given(&self, network_uid: &str) -> Vec<IpNet>;
     /// A configuration in the CNI directory with that `name` (NADs without a config).
     fn on_disk(&self, name: &str) -> Option<String>;
 }

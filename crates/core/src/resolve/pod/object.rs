@@ -24,6 +24,7 @@ impl Lookup<'_> {
             uid: object.uid.clone(),
             vni: object.vni,
             blocks: self.objects.blocks(&object.uid),
+            given: self.objects.given(&object.uid),
             not_masq: self.settings.cluster_cidrs.clone(),
         };
         let name = name_of(object)?;
@@ -104,6 +105,7 @@ pub fn block_ipam(object: &NetworkObject, objects: &dyn Objects) -> Result<Block
         uid: object.uid.clone(),
         subnets: spec.block_subnets(),
         blocks: objects.blocks(&object.uid),
+        given: objects.given(&object.uid),
         routes: routes.collect(),
     })
 }

@@ -1,0 +1,152 @@
+//! Asks other nodes for a part of their blocks when none is free: one BlockRequest per network, there
+//! for as long as this node waits. What is given comes as a block of this node's, whoever made it so:
+//! see [`gifts`](super::gifts).
+
+use super::claim::Wanted;
+use super::error::ClaimError;
+use super::shared::{MANAGER, Shared, said};
+use super::wire::RequestWire;
+use ipnet::IpNet;
+use kube::api::{DeleteParams, PostParams};
+use kube::core::Request;
+use kube::{Api, Resource};
+use plexus_api::objects::{BlockRequestSpec, NETWORK_LABEL, NODE_LABEL};
+use plexus_types::Family;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// How long a gift is waited for.
+pub(super) const PATIENCE: Duration = Duration::from_secs(8);
+/// How many addresses are asked for: the next pods of this node need theirs too, and an object for
+/// each of them would be many.
+const ADDRESSES: u32 = 8;
+/// How long taking the request back may take.
+pub(super) const WITHDRAW: Duration = Duration::from_secs(1);
+/// How often it is looked without being told.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Waits for a part of another node's block. `none` is why there is no whole one.
+pub(super) async fn ask(
+    shared: &Shared,
+    wanted: &Wanted,
+    none: ClaimError,
+) -> Result<IpNet, ClaimError> {
+    let owners = owners(shared, wanted);
+    if owners.is_empty() {
+        return Err(none);
+    }
+    let uid = &wanted.network.uuid;
+    let turn = shared.gifts.turn(uid);
+    let end = Instant::now() + PATIENCE;
+    let late = |none: ClaimError, owners: BTreeSet<String>| ClaimError::NotGiven {
+        none: Box::new(none),
+        owners: owners.into_iter().collect(),
+        seconds: PATIENCE.as_secs(),
+    };
+    // The other family's request has the same name.
+    let Ok(_alone) = tokio::time::timeout_at(end, turn.lock()).await else {
+        return Err(late(none, owners));
+    };
+    let name = BlockRequestSpec::name(uid, &shared.options.node);
+    let _asking = shared.gifts.asking(&name);
+    let spec = BlockRequestSpec {
+        network: wanted.network.clone(),
+        node: shared.options.node.clone(),
+        family: BlockRequestSpec::family_name(wanted.family()).to_owned(),
+        addresses: ADDRESSES,
+    };
+    let posted = tokio::time::timeout_at(end, post(shared, &name, &spec)).await;
+    let refused = match posted {
+        Ok(posted) => posted.err().map(|error| said(&error)),
+        Err(_) => Some(format!("no answer within {} s", PATIENCE.as_secs())),
+    };
+    if let Some(cause) = refused {
+        let none = Box::new(none);
+        return Err(ClaimError::CannotAsk { none, cause });
+    }
+    tracing::info!(
+        network = wanted.network(),
+        owners = owners.len(),
+        "no block is free: asking other nodes for a part of theirs"
+    );
+    let given = loop {
+        let told = shared.gifts.arrived.notified();
+        let given = arrived(shared, wanted);
+        let left = end.saturating_duration_since(Instant::now());
+        if given.is_some() || left.is_zero() {
+            break given;
+        }
+        // Told or not: it is looked again.
+        let _ = timeout(left.min(LOOK), told).await;
+    };
+    // It answers, or somebody else withdraws it later.
+    let _ = timeout(WITHDRAW, withdraw(shared, &name)).await;
+    given.ok_or_else(|| late(none, owners))
+}
+
+/// Takes a request of this node's back; what fails is tried again by whoever tends gifts.
+pub(super) async fn withdraw(shared: &Shared, name: &str) {
+    let api: Api<RequestWire> = Api::all(shared.client.clone());
+    match api.delete(name, &DeleteParams::default()).await {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.code == 404 => {}
+        Err(error) => tracing::debug!(
+            request = name,
+            error = said(&error),
+            "cannot take a request back"
+        ),
+    }
+}
+
+/// Makes the request; one that an earlier wait has left goes first: it may have been answered.
+async fn post(shared: &Shared, name: &str, spec: &BlockRequestSpec) -> kube::Result<()> {
+    let body = json!({
+        "apiVersion": RequestWire::api_version(&()),
+        "kind": RequestWire::kind(&()),
+        "metadata": {
+            "name": name,
+            "labels": {NODE_LABEL: spec.node, NETWORK_LABEL: spec.network.uuid},
+        },
+        "spec": spec,
+    });
+    let how = PostParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    let body = serde_json::to_vec(&body).map_err(kube::Error::SerdeError)?;
+    let send = async || {
+        let request = Request::new(RequestWire::url_path(&(), None)).create(&how, body.clone());
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        shared.client.request::<RequestWire>(request).await
+    };
+    match send().await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {
+            withdraw(shared, name).await;
+            send().await.map(drop)
+        }
+        made => made.map(drop),
+    }
+}
+
+/// The other nodes that own blocks of the network, of that family.
+fn owners(shared: &Shared, wanted: &Wanted) -> BTreeSet<String> {
+    let state = shared.state();
+    let blocks = state.blocks.objects.values().map(|block| &block.spec);
+    let of_it = blocks.filter(|spec| {
+        spec.network.uuid == wanted.network.uuid
+            && Family::of(spec.cidr.network()) == wanted.family()
+            && spec.node != shared.options.node
+            && state.nodes.objects.contains_key(&spec.node)
+    });
+    of_it.map(|spec| spec.node.clone()).collect()
+}
+
+/// A block of this node's that whoever asked does not have.
+fn arrived(shared: &Shared, wanted: &Wanted) -> Option<IpNet> {
+    let (state, node) = (shared.state(), &shared.options.node);
+    let own = shared.blocks.of(&state, node, &wanted.network.uuid);
+    let mut own = own.into_iter();
+    own.find(|block| Family::of(block.network()) == wanted.family() && !wanted.have.contains(block))
+}

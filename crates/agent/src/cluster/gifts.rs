@@ -1,0 +1,75 @@
+//! Parts of blocks that nodes give each other. Owns both ends of it in the API: what this node gives,
+//! and what it is given; what to give is decided elsewhere, and is on disk before it is said here.
+//!
+//! ```text
+//!   a request of another node ──► hooks: chosen, journaled, flushed ──► status.given of our block
+//!   status.given names this node ──► a Block of its own for the part
+//!   whoever has a part is gone ──► a Block of ours for the part: never a part of the old one again
+//! ```
+//! Each node writes only what is its own. Whoever creates the Block of a part has it: to take a part
+//! back is to create it, and that fails as long as somebody has it.
+
+mod answer;
+mod keep;
+mod receive;
+
+pub(super) use keep::keep;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Wakes whoever tends gifts, and knows what this node asks for.
+#[derive(Default)]
+pub(super) struct Gifts {
+    look: Notify,
+    /// A block may have come.
+    pub(super) arrived: Notify,
+    asking: Mutex<BTreeSet<String>>,
+    turns: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// While it is there, a request of that name is wanted.
+pub(super) struct Asking<'a> {
+    gifts: &'a Gifts,
+    name: String,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        lock(&self.gifts.asking).remove(&self.name);
+        self.gifts.look();
+    }
+}
+
+impl Gifts {
+    /// Blocks, requests or nodes changed.
+    pub(super) fn look(&self) {
+        self.look.notify_one();
+        self.arrived.notify_waiters();
+    }
+
+    /// From now on a request of that name is waited for.
+    pub(super) fn asking(&self, name: &str) -> Asking<'_> {
+        lock(&self.asking).insert(name.to_owned());
+        Asking {
+            gifts: self,
+            name: name.to_owned(),
+        }
+    }
+
+    /// One asks for a network at a time.
+    pub(super) fn turn(&self, network_uid: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = lock(&self.turns);
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(network_uid.to_owned()).or_default())
+    }
+
+    fn is_asking(&self, name: &str) -> bool {
+        lock(&self.asking).contains(name)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

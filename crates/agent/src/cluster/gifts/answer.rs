@@ -1,0 +1,129 @@
+//! Answers other nodes' requests. Every owner decides alone, but not all at once: those with the most
+//! free addresses come first, and whoever sees that something was given waits. If two give all the
+//! same, the asker has more than it asked for.
+
+use super::keep::{Desk, say_given};
+use crate::cluster::kept::RequestSeen;
+use crate::cluster::report::Asked;
+use crate::cluster::shared::Shared;
+use crate::cluster::state::State;
+use ipnet::IpNet;
+use plexus_api::cni::BlockIpam;
+use plexus_core::ipam::rounds_to_wait;
+use plexus_types::Family;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the first to answer has before the next ones do.
+const ROUND: Duration = Duration::from_millis(400);
+
+/// Gives what can be given to those whose turn it is; says when to look again.
+pub(super) async fn answer(shared: &Shared, desk: &mut Desk) -> Option<Duration> {
+    let node = &shared.options.node;
+    let open: Vec<Arc<RequestSeen>> = {
+        let state = shared.state();
+        let all = state.requests.objects.values();
+        let others = all.filter(|request| request.spec.node != *node);
+        others.cloned().collect()
+    };
+    desk.keep_only(&open);
+    let mut next: Option<Duration> = None;
+    for request in &open {
+        if desk.has_answered(request) {
+            continue;
+        }
+        let since = desk.since(request);
+        let wait = match due(&shared.state(), node, request) {
+            Some(wait) => wait.saturating_sub(since.elapsed()),
+            None => continue,
+        };
+        let given = match wait.is_zero() {
+            true => give(shared, request).await,
+            false => None,
+        };
+        if given.is_some() {
+            desk.answered(request);
+        }
+        if given != Some(true) {
+            // Something may be freed, the first ones may not answer, or the API server did not.
+            let wait = if wait.is_zero() { ROUND } else { wait };
+            next = Some(next.map_or(wait, |next| next.min(wait)));
+        }
+    }
+    next
+}
+
+/// Gives something, if there is something to give: whether it is said, or will be by whoever keeps
+/// journal and API in agreement.
+async fn give(shared: &Shared, request: &RequestSeen) -> Option<bool> {
+    let spec = &request.spec;
+    let (family, config) = (spec.family()?, config(shared, request)?);
+    let asked = Asked {
+        node: &spec.node,
+        family,
+        addresses: spec.addresses,
+    };
+    let given = shared.hooks.give(&config, &asked)?;
+    tracing::info!(part = %given.part, block = %given.block, network = spec.network.name, node = spec.node, "a part of a block is given to another node");
+    Some(say_given(shared, &given.network, &given.block).await)
+}
+
+/// This node's blocks of the network; none if it has none, or if nobody may use the network.
+fn config(shared: &Shared, request: &RequestSeen) -> Option<BlockIpam> {
+    let state = shared.state();
+    let uid = &request.spec.network.uuid;
+    let network = state.network_by_uid(uid)?;
+    let blocks = shared.blocks.of(&state, &shared.options.node, uid);
+    let usable = network.unusable.is_none() && !blocks.is_empty();
+    usable.then(|| BlockIpam {
+        uid: uid.clone(),
+        subnets: network.spec.block_subnets(),
+        blocks,
+        given: shared.blocks.apart(&state, uid),
+        routes: Vec::new(),
+    })
+}
+
+/// How long after the request was seen this node answers; none: not at all, as things are.
+fn due(state: &State, node: &str, request: &RequestSeen) -> Option<Duration> {
+    let (spec, family) = (&request.spec, request.spec.family()?);
+    let uid = &spec.network.uuid;
+    if !state.nodes.objects.contains_key(&spec.node) || is_given(state, request, family) {
+        return None;
+    }
+    let mut free: BTreeMap<String, u128> = BTreeMap::new();
+    for block in state.blocks.objects.values() {
+        let of_it = block.spec.network.uuid == *uid
+            && Family::of(block.spec.cidr.network()) == family
+            && block.spec.node != spec.node
+            && state.nodes.objects.contains_key(&block.spec.node);
+        if of_it {
+            let given = block.given.iter().map(|gift| size(&gift.cidr));
+            let used = given.fold(u128::from(block.allocated), u128::saturating_add);
+            let left = size(&block.spec.cidr).saturating_sub(used);
+            let sum = free.entry(block.spec.node.clone()).or_default();
+            *sum = sum.saturating_add(left);
+        }
+    }
+    free.contains_key(node)
+        .then(|| ROUND.saturating_mul(rounds_to_wait(node, &free, &request.uid)))
+}
+
+/// Whether the asker was given something that it has not taken yet.
+fn is_given(state: &State, request: &RequestSeen, family: Family) -> bool {
+    let uid = &request.spec.network.uuid;
+    let blocks = state.blocks.objects.values();
+    let of_it = blocks.filter(|block| block.spec.network.uuid == *uid);
+    let mut gifts = of_it.flat_map(|block| &block.given);
+    gifts.any(|gift| {
+        gift.node == request.spec.node
+            && Family::of(gift.cidr.network()) == family
+            && state.block(uid, &gift.cidr).is_none()
+    })
+}
+
+fn size(cidr: &IpNet) -> u128 {
+    let bits = u32::from(cidr.max_prefix_len().saturating_sub(cidr.prefix_len()));
+    1_u128.checked_shl(bits).unwrap_or(u128::MAX)
+}

@@ -1,0 +1,280 @@
+//! Keeps journal and API in agreement about what this node gave away, and takes back what nobody is
+//! left to have. The journal is written first and believed first; what only the API knows is added to
+//! it, so that neither a lost journal nor a restored API server makes a gift undone.
+
+use super::answer::answer;
+use super::receive::{receive, withdraw_old};
+use crate::cluster::create::{Created, create};
+use crate::cluster::kept::{BlockSeen, RequestSeen};
+use crate::cluster::kinds::Blocks;
+use crate::cluster::shared::{MANAGER, Shared, said};
+use crate::cluster::watch;
+use crate::cluster::wire::BlockWire;
+use ipnet::IpNet;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use plexus_api::objects::{BlockSpec, Gift};
+use plexus_core::ipam::Given;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a Node must have been gone before what was given to it is taken back.
+const GRACE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 60 });
+/// How often something that failed is tried again.
+const AGAIN: Duration = Duration::from_secs(2);
+/// How often it is looked anyway.
+const ANYWAY: Duration = Duration::from_secs(300);
+
+/// What is remembered from one look to the next.
+#[derive(Default)]
+pub(super) struct Desk {
+    /// When requests were first seen, by their UID.
+    since: BTreeMap<String, Instant>,
+    answered: BTreeSet<String>,
+    /// Since when nobody is there to have a part, by network and part.
+    nobody: BTreeMap<(String, IpNet), Instant>,
+}
+
+impl Desk {
+    pub(super) fn keep_only(&mut self, open: &[Arc<RequestSeen>]) {
+        let open: BTreeSet<&String> = open.iter().map(|request| &request.uid).collect();
+        self.since.retain(|uid, _| open.contains(uid));
+        self.answered.retain(|uid| open.contains(uid));
+    }
+
+    pub(super) fn since(&mut self, request: &RequestSeen) -> Instant {
+        let since = self.since.entry(request.uid.clone());
+        *since.or_insert_with(Instant::now)
+    }
+
+    /// Each request is answered once: what was given may be taken before the request is.
+    pub(super) fn has_answered(&self, request: &RequestSeen) -> bool {
+        self.answered.contains(&request.uid)
+    }
+
+    pub(super) fn answered(&mut self, request: &RequestSeen) {
+        self.answered.insert(request.uid.clone());
+    }
+}
+
+/// Never ends.
+pub(in crate::cluster) async fn keep(shared: Arc<Shared>) {
+    let mut desk = Desk::default();
+    let mut pause = ANYWAY;
+    loop {
+        // Either way it is looked.
+        let _ = tokio::time::timeout(pause, shared.gifts.look.notified()).await;
+        pause = tend(&shared, &mut desk).await;
+    }
+}
+
+/// Does what is to be done now; says when to look again.
+async fn tend(shared: &Shared, desk: &mut Desk) -> Duration {
+    let live = {
+        let state = shared.state();
+        let known = state.nodes.objects.contains_key(&shared.options.node);
+        known && state.blocks.live && state.nodes.live && state.networks.live
+    };
+    if !live {
+        return AGAIN;
+    }
+    let received = receive(shared).await;
+    withdraw_old(shared).await;
+    let Some(journaled) = shared.hooks.given() else {
+        return AGAIN;
+    };
+    let agreed = agree(shared, desk, journaled).await;
+    let answered = answer(shared, desk).await;
+    let again = (!received).then_some(AGAIN);
+    let pauses = [again, agreed, answered];
+    pauses.into_iter().flatten().min().unwrap_or(ANYWAY)
+}
+
+/// Makes what the API says of this node's gifts true; says when to look again.
+async fn agree(shared: &Shared, desk: &mut Desk, journaled: Vec<Given>) -> Option<Duration> {
+    let node = &shared.options.node;
+    let mut next: Option<Duration> = None;
+    let mut blocks: BTreeSet<(String, IpNet)> = told(shared);
+    for given in journaled {
+        match look_at(shared, &given) {
+            Fate::Over => {
+                desk.nobody.remove(&(given.network.clone(), given.part));
+                tracing::info!(part = %given.part, block = %given.block, "the block of a gift is no longer this node's");
+                shared.hooks.drop_given(&given);
+                continue;
+            }
+            Fate::Kept => drop(desk.nobody.remove(&(given.network.clone(), given.part))),
+            Fate::Ours => {
+                shared.hooks.keep_given(&Given {
+                    node: node.clone(),
+                    ..given.clone()
+                });
+            }
+            Fate::Nobodys => {
+                let key = (given.network.clone(), given.part);
+                let since = *desk.nobody.entry(key).or_insert_with(Instant::now);
+                let left = GRACE.saturating_sub(since.elapsed());
+                let left = match left.is_zero() {
+                    true => take_back(shared, &given).await.then_some(AGAIN),
+                    false => Some(left),
+                };
+                next = next.into_iter().chain(left).min();
+            }
+        }
+        blocks.insert((given.network, given.block));
+    }
+    for (network, block) in blocks {
+        if !say_given(shared, &network, &block).await {
+            next = Some(next.map_or(AGAIN, |next| next.min(AGAIN)));
+        }
+    }
+    next
+}
+
+/// What became of a part.
+enum Fate {
+    /// Its block is another's, or its network is gone.
+    Over,
+    /// Somebody has it, or may take it.
+    Kept,
+    /// This node has it, as a block of its own.
+    Ours,
+    /// Nobody has it, and whoever it was given to is gone.
+    Nobodys,
+}
+
+fn look_at(shared: &Shared, given: &Given) -> Fate {
+    let (state, node) = (shared.state(), &shared.options.node);
+    let whole = state.block(&given.network, &given.block);
+    if state.network_by_uid(&given.network).is_none()
+        || whole.is_some_and(|whole| whole.spec.node != *node)
+    {
+        return Fate::Over;
+    }
+    match state.block(&given.network, &given.part) {
+        Some(part) if part.spec.node == *node && given.node != *node => Fate::Ours,
+        Some(_) => Fate::Kept,
+        // Only if it is ours to take: the block is there, and this very Node's.
+        None if state.nodes.objects.contains_key(&given.node) || whole.is_none() => Fate::Kept,
+        None => Fate::Nobodys,
+    }
+}
+
+/// Blocks of this node of which the API knows gifts.
+fn told(shared: &Shared) -> BTreeSet<(String, IpNet)> {
+    let state = shared.state();
+    let blocks = state.blocks.objects.values();
+    let own =
+        blocks.filter(|block| block.spec.node == shared.options.node && !block.given.is_empty());
+    own.map(|block| (block.spec.network.uuid.clone(), block.spec.cidr))
+        .collect()
+}
+
+/// Makes a block of a part that nobody is left to have. Whether it must be tried again.
+async fn take_back(shared: &Shared, given: &Given) -> bool {
+    let node = &shared.options.node;
+    let spec = {
+        let state = shared.state();
+        let (Some(here), Some(whole)) = (
+            state.nodes.get(node),
+            state.block(&given.network, &given.block),
+        ) else {
+            return true;
+        };
+        if whole.spec.node_uid != here.uid {
+            return false;
+        }
+        BlockSpec {
+            cidr: given.part,
+            ..whole.spec.clone()
+        }
+    };
+    match create(shared, &spec).await {
+        Ok(Created::Ours) => {
+            let name = BlockSpec::name(&given.network, &given.part);
+            shared.blocks.claimed(shared, &name, &spec);
+            tracing::info!(part = %given.part, node = given.node, "whoever a part of a block was given to is gone: it is this node's again");
+            !shared.hooks.keep_given(&Given {
+                node: node.clone(),
+                ..given.clone()
+            })
+        }
+        Ok(Created::Unclear | Created::Theirs(_)) => false,
+        Err(error) => {
+            tracing::warn!(part = %given.part, error = said(&error), "cannot take a part of a block back");
+            true
+        }
+    }
+}
+
+/// Says in a block's status what was given of it, if it does not say so already. Whether it does.
+pub(super) async fn say_given(shared: &Shared, network: &str, block: &IpNet) -> bool {
+    let Some(journaled) = shared.hooks.given() else {
+        return false;
+    };
+    let there = shared.state().block(network, block).cloned();
+    let own = there.filter(|there| there.spec.node == shared.options.node);
+    let Some(there) = own.filter(|there| !there.unreadable) else {
+        // It is made again, or it is not ours to write.
+        return true;
+    };
+    let kept = journaled
+        .into_iter()
+        .filter(|given| given.network == network && given.block == *block);
+    let (all, unknown) = merged(&there, kept);
+    for (part, node) in unknown {
+        shared.hooks.keep_given(&Given {
+            network: network.to_owned(),
+            block: *block,
+            part,
+            node,
+        });
+    }
+    if all == there.given {
+        return true;
+    }
+    let name = BlockSpec::name(network, block);
+    let how = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let patch = Patch::Merge(json!({"status": {"given": all}}));
+    let api: Api<BlockWire> = Api::all(shared.client.clone());
+    match api.patch_status(&name, &how, &patch).await {
+        Ok(written) => {
+            watch::take::<Blocks>(shared, written);
+            true
+        }
+        Err(error) => {
+            tracing::warn!(
+                block = name,
+                error = said(&error),
+                "cannot say what was given of a block"
+            );
+            false
+        }
+    }
+}
+
+/// What a block's status should say was given, and what only the API knows of that.
+fn merged(
+    there: &BlockSeen,
+    journaled: impl Iterator<Item = Given>,
+) -> (Vec<Gift>, Vec<(IpNet, String)>) {
+    let journaled: BTreeMap<IpNet, String> =
+        journaled.map(|given| (given.part, given.node)).collect();
+    let told = there.given.iter();
+    let told: BTreeMap<IpNet, String> = told
+        .map(|gift| (gift.cidr.trunc(), gift.node.clone()))
+        .collect();
+    let unknown = told
+        .iter()
+        .filter(|(part, _)| !journaled.contains_key(*part));
+    let unknown = unknown.map(|(part, node)| (*part, node.clone())).collect();
+    let mut all = told;
+    all.extend(journaled);
+    let all = all.into_iter().map(|(cidr, node)| Gift { cidr, node });
+    (all.collect(), unknown)
+}

@@ -1,0 +1,113 @@
+//! Parts of blocks that nodes give each other, as the controller sees them.
+
+use crate::setting::{until, with_setting};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, DeleteParams};
+use kube::{ResourceExt, api::Patch, api::PatchParams};
+use plexus_api::objects::{Network, Phase};
+use serde_json::json;
+use std::time::Duration;
+
+#[test]
+fn a_block_returns_only_when_no_part_of_it_is_another_s() {
+    with_setting("gifts", async |setting| {
+        let _running = setting.controller();
+        let subnets = json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}});
+        let network = setting.network("blue", subnets).await;
+        setting.until_phase("blue", Phase::Active).await;
+        let (giver, asker, late) = (
+            setting.node("giver", None).await,
+            setting.node("asker", None).await,
+            setting.node("late", None).await,
+        );
+        let whole = setting.block(&network, &giver, "10.1.0.0/26", 3).await;
+        let given = [("10.1.0.8/29", &asker), ("10.1.0.32/32", &late)];
+        setting.set_given(&whole, &given).await;
+        let part = setting.block(&network, &asker, "10.1.0.8/29", 2).await;
+        // Addresses count once, and a part is no block more.
+        let status = setting
+            .until_status("blue", |status| {
+                let usage = status.usage.as_ref();
+                usage.is_some_and(|usage| usage.allocated == 5)
+            })
+            .await;
+        assert_eq!(status.usage.map(|usage| usage.blocks), Some(1));
+        assert!(setting.events("blue", "BlockNotGiven").await.is_empty());
+
+        setting.delete_node(&giver).await;
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert!(setting.has_block(&whole).await, "both parts are others'");
+        setting.delete_node(&asker).await;
+        until("the part returned", async || {
+            !setting.has_block(&part).await
+        })
+        .await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(setting.has_block(&whole).await, "one may still be taken");
+        setting.delete_node(&late).await;
+        until("the block returned", async || {
+            !setting.has_block(&whole).await
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_block_that_was_not_given_is_pointed_out() {
+    with_setting("not-given", async |setting| {
+        let _running = setting.controller();
+        let subnets = json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}});
+        let network = setting.network("blue", subnets).await;
+        let (owner, other) = (
+            setting.node("owner", None).await,
+            setting.node("other", None).await,
+        );
+        let whole = setting.block(&network, &owner, "10.1.0.0/26", 0).await;
+        setting.set_given(&whole, &[("10.1.0.8/29", &other)]).await;
+        setting.block(&network, &other, "10.1.0.8/29", 0).await;
+        setting.block(&network, &other, "10.1.0.16/29", 0).await;
+        let said = setting.until_event("blue", "BlockNotGiven").await;
+        assert!(
+            said.contains("10.1.0.16/29") && !said.contains("10.1.0.8/29"),
+            "{said}"
+        );
+    });
+}
+
+#[test]
+fn requests_go_with_their_node_and_with_their_network() {
+    with_setting("requests", async |setting| {
+        let _running = setting.controller();
+        let subnets = |cidr: &str| json!({"subnets": {"a": {"cidr": cidr}}});
+        let blue = setting.network("blue", subnets("10.1.0.0/24")).await;
+        let red = setting.network("red", subnets("10.2.0.0/24")).await;
+        setting.until_phase("red", Phase::Active).await;
+        let (gone, stays): (Node, Node) = (
+            setting.node("gone", None).await,
+            setting.node("stays", None).await,
+        );
+        let of_gone = setting.request(&blue, &gone).await;
+        let stay = setting.request(&blue, &stays).await;
+        let of_red = setting.request(&red, &stays).await;
+        setting.delete_node(&gone).await;
+        until("the Node's request is gone", async || {
+            !setting.has_request(&of_gone).await
+        })
+        .await;
+        let networks: Api<Network> = setting.api();
+        let none = json!({"metadata": {"finalizers": null}});
+        networks
+            .delete(&red.name_any(), &DeleteParams::default())
+            .await
+            .unwrap();
+        // As if nobody had used it.
+        let _ = networks
+            .patch("red", &PatchParams::default(), &Patch::Merge(&none))
+            .await;
+        until("the network's request is gone", async || {
+            !setting.has_request(&of_red).await
+        })
+        .await;
+        assert!(setting.has_request(&stay).await);
+    });
+}

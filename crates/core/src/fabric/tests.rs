@@ -1,0 +1,186 @@
+//! Which node a block is reached at.
+
+use super::*;
+
+fn block(uid: &str, cidr: &str, node: &str) -> OwnedBlock {
+    OwnedBlock {
+        uid: uid.to_owned(),
+        cidr: cidr.parse().unwrap(),
+        node: node.to_owned(),
+        given: Vec::new(),
+    }
+}
+
+fn giving(mut block: OwnedBlock, gifts: &[(&str, &str)]) -> OwnedBlock {
+    block.given = gifts
+        .iter()
+        .map(|(cidr, node)| Gift {
+            cidr: cidr.parse().unwrap(),
+            node: (*node).to_owned(),
+        })
+        .collect();
+    block
+}
+
+fn node(name: &str, addresses: &[&str]) -> FabricNode {
+    FabricNode {
+        name: name.to_owned(),
+        addresses: addresses.iter().map(|ip| ip.parse().unwrap()).collect(),
+    }
+}
+
+fn nodes() -> Vec<FabricNode> {
+    vec![
+        node("n1", &["192.0.2.1", "2001:db8::1"]),
+        node("n2", &["192.0.2.2", "192.0.2.22", "2001:db8::2"]),
+        node("n3", &["192.0.2.3"]),
+        node("n6", &["2001:db8::6"]),
+    ]
+}
+
+#[test]
+fn one_remote_per_node_with_all_its_blocks_of_the_network() {
+    let blocks = [
+        block("a", "10.1.0.128/26", "n2"),
+        block("a", "fd00::40/122", "n2"),
+        block("a", "10.1.0.0/26", "n2"),
+        block("b", "10.1.0.64/26", "n3"),
+        block("a", "10.1.0.64/26", "n1"),
+        block("a", "10.1.1.0/26", "n6"),
+        block("a", "10.1.2.0/26", "gone"),
+    ];
+    let local = "192.0.2.1".parse().unwrap();
+    let (remotes, unreachable) = remotes("a", "n1", local, &nodes(), &blocks);
+    assert_eq!(remotes.len(), 1);
+    assert_eq!(remotes[0].underlay, "192.0.2.2".parse::<IpAddr>().unwrap());
+    assert_eq!(remotes[0].mac, vtep_mac("a", "n2"));
+    let cidrs: Vec<String> = remotes[0].blocks.iter().map(IpNet::to_string).collect();
+    assert_eq!(cidrs, ["10.1.0.0/26", "10.1.0.128/26", "fd00::40/122"]);
+    assert_eq!(
+        unreachable,
+        [
+            "10.1.2.0/26: its owner gone is not a node of the cluster",
+            "10.1.1.0/26: node n6 has no IPv4 InternalIP",
+        ]
+    );
+}
+
+#[test]
+fn the_order_of_what_goes_in_does_not_matter() {
+    let mut blocks = vec![
+        block("a", "10.1.0.128/26", "n2"),
+        block("a", "10.1.0.0/26", "n3"),
+        block("a", "10.1.0.0/27", "n2"),
+        block("a", "10.1.0.0/24", "n6"),
+    ];
+    let local = "192.0.2.1".parse().unwrap();
+    let one = remotes("a", "n1", local, &nodes(), &blocks);
+    let routes = block_routes("n1", &nodes(), &blocks);
+    blocks.reverse();
+    assert_eq!(one, remotes("a", "n1", local, &nodes(), &blocks));
+    assert_eq!(routes, block_routes("n1", &nodes(), &blocks));
+}
+
+#[test]
+fn a_block_that_overlaps_with_another_node_s_leads_nowhere() {
+    for (mine, theirs) in [
+        ("10.1.0.0/26", "10.1.0.0/26"),
+        ("10.1.0.0/26", "10.1.0.7/32"),
+        ("10.1.0.0/26", "10.0.0.0/8"),
+    ] {
+        let blocks = [
+            block("a", mine, "n1"),
+            block("a", theirs, "n2"),
+            block("a", "10.200.0.0/26", "n3"),
+        ];
+        let (routes, refused) = block_routes("n1", &nodes(), &blocks);
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert!(refused[0].contains("overlaps with 10.1.0.0/26 of node n1"));
+        assert_eq!(routes.len(), 1);
+    }
+}
+
+#[test]
+fn a_part_that_was_given_is_reached_at_whoever_has_it() {
+    let whole = giving(
+        block("a", "10.1.0.0/26", "n1"),
+        &[("10.1.0.8/29", "n2"), ("10.1.0.32/32", "n3")],
+    );
+    let part = giving(block("a", "10.1.0.8/29", "n2"), &[("10.1.0.9/32", "n1")]);
+    let blocks = [
+        block("a", "10.1.0.32/32", "n3"),
+        part,
+        whole,
+        block("a", "10.1.0.9/32", "n1"),
+        // Nobody gave it this.
+        block("a", "10.1.0.48/32", "n2"),
+    ];
+    let text = |here: &str| {
+        let (routes, refused) = block_routes(here, &nodes(), &blocks);
+        let text = routes.iter().map(|r| format!("{} {}", r.dst, r.via));
+        (text.collect::<Vec<_>>(), refused)
+    };
+    let wrong = "10.1.0.48/32: owned by node n2, but it overlaps with 10.1.0.0/26 of node n1";
+    let (routes, refused) = text("n1");
+    assert_eq!(routes, ["10.1.0.8/29 192.0.2.2", "10.1.0.32/32 192.0.2.3"]);
+    assert_eq!(refused, [wrong]);
+    let (routes, refused) = text("n3");
+    let expected = [
+        "10.1.0.0/26 192.0.2.1",
+        "10.1.0.8/29 192.0.2.2",
+        "10.1.0.9/32 192.0.2.1",
+    ];
+    assert_eq!(
+        (routes.as_slice(), refused.len()),
+        (&expected.map(str::to_owned)[..], 1)
+    );
+    let local = "192.0.2.3".parse().unwrap();
+    let (remotes, _) = remotes("a", "n3", local, &nodes(), &blocks);
+    let each = remotes
+        .iter()
+        .map(|remote| (&*remote.node, remote.blocks.len()));
+    assert_eq!(each.collect::<Vec<_>>(), [("n1", 2), ("n2", 1)]);
+
+    let islands = |here: &str| {
+        let cidrs = super::islands(here, &blocks).into_iter();
+        cidrs.map(|cidr| cidr.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(islands("n1"), ["10.1.0.9/32"]);
+    assert_eq!(islands("n3"), ["10.1.0.32/32"]);
+    assert!(super::islands("n1", &blocks[2..3]).is_empty());
+}
+
+#[test]
+fn routes_go_to_the_owner_s_address_of_the_block_s_family() {
+    let blocks = [
+        block("a", "fd00:244:2::/64", "n2"),
+        block("b", "10.244.2.0/24", "n2"),
+        block("b", "10.244.1.0/24", "n1"),
+        block("a", "fd00:244:3::/64", "n3"),
+    ];
+    let (routes, unreachable) = block_routes("n1", &nodes(), &blocks);
+    let text: Vec<String> = routes
+        .iter()
+        .map(|route| format!("{} via {}", route.dst, route.via))
+        .collect();
+    assert_eq!(
+        text,
+        [
+            "10.244.2.0/24 via 192.0.2.2",
+            "fd00:244:2::/64 via 2001:db8::2"
+        ]
+    );
+    assert_eq!(
+        unreachable,
+        ["fd00:244:3::/64: node n3 has no IPv6 InternalIP"]
+    );
+}
+
+#[test]
+fn a_node_that_has_our_own_address_is_not_a_remote() {
+    let twin = [node("n1", &["192.0.2.1"]), node("twin", &["192.0.2.1"])];
+    let blocks = [block("a", "10.1.0.0/26", "twin")];
+    let local = "192.0.2.1".parse().unwrap();
+    let (remotes, unreachable) = remotes("a", "n1", local, &twin, &blocks);
+    assert!(remotes.is_empty() && unreachable.len() == 1);
+}

@@ -1,0 +1,202 @@
+//! Parts of a node's blocks that other nodes get when no block is free. Owns which part is given, and
+//! when a node answers if several could; never asks, never writes.
+//!
+//! ```text
+//!   asker                         owner
+//!   "I need 8 addresses"  ──►  give: a part that nobody uses; from now on nothing is handed out
+//!                              from it, whatever happens next
+//!   its own block         ◄──  journaled, flushed, and only then said
+//! ```
+//! A part is aligned, has no address that is in use, excluded, a gateway's or set apart by its
+//! family, and is always less than the block: a block of one address is not given. Once given, a
+//! part never counts to its block again: whoever has it has another block for it.
+
+use super::Pools;
+use super::blocks::{of_family, of_subnet};
+use super::index::{address_at, exclude_range, index_of, last_index};
+use super::pool::never_handed_out;
+use super::runs::Runs;
+use crate::stable::hash64;
+use ipnet::IpNet;
+use plexus_api::cni::{BlockIpam, BlockSubnet};
+use plexus_types::Family;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// The IPAM type of pools that are blocks.
+const BLOCKS: &str = "blocks";
+
+/// A part of a block that is another node's, or another block of the same node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Given {
+    /// The network's identity.
+    pub network: String,
+    /// The block.
+    pub block: IpNet,
+    /// The part of it.
+    pub part: IpNet,
+    /// Whose it is.
+    pub node: String,
+}
+
+impl Pools {
+    /// Gives up a part of the node's blocks for `node`: as many addresses as it would like, but no
+    /// more than half of what is free here, and never less than one. None: nothing is free.
+    ///
+    /// From now on nothing is handed out from the part. What is chosen would have been handed out
+    /// next: it has rested the longest.
+    pub fn give(
+        &mut self,
+        config: &BlockIpam,
+        family: Family,
+        addresses: u32,
+        node: &str,
+    ) -> Option<Given> {
+        let rooms = self.rooms(config, family);
+        let free = rooms.iter().map(|room| room.free);
+        let free = free.fold(0_u128, u128::saturating_add);
+        let most = u128::from(addresses).min(free / 2).max(1);
+        let (block, part) = (0..=most.ilog2()).rev().find_map(|bits| {
+            let mut rooms = rooms.iter();
+            rooms.find_map(|room| Some((room.block, room.part(bits)?)))
+        })?;
+        let given = Given {
+            network: config.uid.clone(),
+            block,
+            part,
+            node: node.to_owned(),
+        };
+        self.mark_given(&given);
+        Some(given)
+    }
+
+    /// A part was given: replay, and what the API knew of before we did.
+    pub fn mark_given(&mut self, given: &Given) {
+        let parts = self.given.entry(given.network.clone()).or_default();
+        parts.insert(given.part.trunc());
+    }
+
+    /// It was not: nobody was told of it. Or its block is another's altogether.
+    pub fn unmark_given(&mut self, given: &Given) {
+        if let Some(parts) = self.given.get_mut(&given.network) {
+            parts.remove(&given.part.trunc());
+            if parts.is_empty() {
+                self.given.remove(&given.network);
+            }
+        }
+    }
+
+    /// What no block of the configuration may hand out though it is inside.
+    pub(super) fn apart(&self, config: &BlockIpam) -> Apart {
+        let marked = self.given.get(&config.uid).into_iter().flatten().copied();
+        let told = config.given.iter().chain(&config.blocks).map(IpNet::trunc);
+        Apart(marked.chain(told).collect())
+    }
+
+    fn rooms(&self, config: &BlockIpam, family: Family) -> Vec<Room> {
+        let apart = self.apart(config);
+        let mut rooms = Vec::new();
+        for subnet in of_family(config, family) {
+            let blocks: BTreeSet<IpNet> = of_subnet(config, subnet).collect();
+            for block in blocks {
+                let mut busy = apart.busy(subnet, &block);
+                let mut cursor = None;
+                let mut highest = None;
+                for (key, network) in &self.networks {
+                    if key.ipam != BLOCKS || key.data_dir != config.uid {
+                        continue;
+                    }
+                    let held = network.held.range(block.network()..=block.broadcast());
+                    for index in held.filter_map(|(address, _)| index_of(&block, *address)) {
+                        busy.insert(index, index);
+                        highest = highest.max(Some(index));
+                    }
+                    cursor = cursor.or(network.pools.get(&block).map(|pool| pool.cursor()));
+                }
+                let after = highest.map_or(0, |index: u128| index.saturating_add(1));
+                rooms.push(Room {
+                    free: busy.count_free(last_index(&block)),
+                    cursor: cursor.unwrap_or(after),
+                    block,
+                    busy,
+                });
+            }
+        }
+        rooms
+    }
+}
+
+/// What is inside blocks without being theirs: parts given, and smaller blocks.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Apart(BTreeSet<IpNet>);
+
+impl Apart {
+    /// What is inside of a block.
+    pub(super) fn of(&self, block: &IpNet) -> impl Iterator<Item = &IpNet> {
+        let parts = self.0.range(*block..);
+        let inside = parts.take_while(|part| block.contains(*part));
+        inside.filter(move |part| *part != block)
+    }
+
+    /// Whether an address of a block is.
+    pub(super) fn has(&self, block: &IpNet, address: IpAddr) -> bool {
+        self.of(block).any(|part| part.contains(&address))
+    }
+
+    /// What a block hands out nothing from: the subnet's excludes, and what is inside.
+    pub(super) fn excluded(&self, subnet: &BlockSubnet, block: &IpNet) -> Vec<IpNet> {
+        let written = subnet.exclude.iter().copied();
+        written.chain(self.of(block).copied()).collect()
+    }
+
+    /// The indices of a block that are nobody's to hand out.
+    fn busy(&self, subnet: &BlockSubnet, block: &IpNet) -> Runs {
+        let gateway = [subnet.gateway];
+        let mut busy = never_handed_out(block, &subnet.cidr, &subnet.exclude, &gateway);
+        for part in self.of(block) {
+            if let Some((first, last)) = exclude_range(block, part) {
+                busy.insert(first, last);
+            }
+        }
+        busy
+    }
+}
+
+/// A block, as its owner sees it when it is asked.
+struct Room {
+    block: IpNet,
+    busy: Runs,
+    free: u128,
+    cursor: u128,
+}
+
+impl Room {
+    /// A free part of 2^`bits` addresses.
+    fn part(&self, bits: u32) -> Option<IpNet> {
+        let bits = u8::try_from(bits).ok()?;
+        let length = self.block.max_prefix_len().checked_sub(bits)?;
+        if length <= self.block.prefix_len() {
+            return None;
+        }
+        let (last, size) = (last_index(&self.block), 1_u128 << bits);
+        let found = self.busy.next_free_aligned(self.cursor, last, size);
+        let found = found.or_else(|| self.busy.next_free_aligned(0, last, size))?;
+        IpNet::new(address_at(&self.block, found)?, length).ok()
+    }
+}
+
+/// How many rounds an owner waits before it answers a request, so that one answers and not all: the
+/// one with the most free addresses at once, then two more, then four… `free` is what is known of
+/// every owner, `request` spreads those that have as much. One who has nothing is not waited for.
+pub fn rounds_to_wait(node: &str, free: &BTreeMap<String, u128>, request: &str) -> u32 {
+    let order = |name: &str, free: u128| (std::cmp::Reverse(free), hash64(&[request, name]));
+    let mine = order(node, free.get(node).copied().unwrap_or(0));
+    let others = free
+        .iter()
+        .filter(|(name, free)| *name != node && **free > 0);
+    let before = others.filter(|(name, free)| order(name, **free) < mine);
+    u32::try_from(before.count())
+        .unwrap_or(u32::MAX)
+        .saturating_add(1)
+        .ilog2()
+}

@@ -1,0 +1,143 @@
+//! What several nodes do, at random and on purpose.
+
+use crate::nodes::{Dies, NODES, Step, World};
+use proptest::prelude::*;
+
+fn step() -> impl Strategy<Value = Step> {
+    let (n, owner) = (0..NODES, 0_u8..12);
+    let dies = prop_oneof![
+        Just(Dies::BeforeJournal),
+        Just(Dies::BeforeStatus),
+        Just(Dies::After),
+        Just(Dies::Not),
+        Just(Dies::Not),
+    ];
+    prop_oneof![
+        8 => (n.clone(), owner.clone()).prop_map(|(n, owner)| Step::Add(n, owner)),
+        4 => (n.clone(), owner).prop_map(|(n, owner)| Step::Del(n, owner)),
+        6 => (n.clone(), n.clone(), 1_u32..6, dies)
+            .prop_map(|(n, to, addresses, dies)| Step::Give(n, to, addresses, dies)),
+        6 => n.clone().prop_map(Step::Take),
+        2 => n.clone().prop_map(Step::TakeBack),
+        2 => n.clone().prop_map(Step::Publish),
+        1 => n.clone().prop_map(Step::Crash),
+        6 => n.clone().prop_map(Step::Watch),
+        1 => n.clone().prop_map(Step::Gone),
+        1 => n.clone().prop_map(Step::Returns),
+        2 => Just(Step::Collect),
+        1 => (n, 0_u8..8).prop_map(|(n, number)| Step::Deleted(n, number)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn no_address_is_ever_issued_by_two(
+        steps in prop::collection::vec(step(), 1..200),
+        length in 27_u8..=31,
+    ) {
+        let mut world = World::new(length);
+        for step in steps {
+            world.step(step);
+            world.check()?;
+        }
+    }
+}
+
+/// The way that it is meant to go, so that the histories above are not all idle.
+#[test]
+fn a_full_network_goes_on_by_gifts() {
+    let mut world = World::new(27);
+    world.step(Step::Add(0, 0));
+    world.step(Step::Watch(1));
+    world.step(Step::Add(1, 0));
+    assert!(world.nodes[1].addresses.is_empty(), "no block is free");
+    world.step(Step::Give(0, 1, 4, Dies::BeforeStatus));
+    world.step(Step::Take(1));
+    assert_eq!(world.api.len(), 1, "nobody was told");
+    world.step(Step::Publish(0));
+    for step in [Step::Watch(1), Step::Take(1), Step::Add(1, 0)] {
+        world.step(step);
+    }
+    assert_eq!(world.nodes[1].addresses["o0"].to_string(), "10.1.0.4");
+    // The giver cannot have it, whatever it asks for.
+    for owner in 0..40 {
+        world.step(Step::Add(0, owner));
+    }
+    assert_eq!(world.nodes[0].addresses.len(), 29 - 4);
+    // The asker's machine is gone: its block returns, and its addresses are the giver's again.
+    world.step(Step::Watch(0));
+    world.step(Step::Gone(1));
+    world.step(Step::Collect);
+    world.step(Step::TakeBack(0));
+    assert_eq!(world.api.len(), 1, "the giver has not seen it yet");
+    for step in [
+        Step::Watch(0),
+        Step::TakeBack(0),
+        Step::Publish(0),
+        Step::Add(0, 41),
+    ] {
+        world.step(step);
+    }
+    assert_eq!(world.api.len(), 2);
+    assert_eq!(world.nodes[0].addresses.len(), 29 - 4 + 1);
+}
+
+/// Two blocks: the first node's and the third's. The first gives half of what it has to the second, and
+/// then somebody deletes its block.
+fn given_and_deleted(taken: bool) -> World {
+    let mut world = World::new(28);
+    for step in [Step::Add(0, 0), Step::Watch(2), Step::Add(2, 0)] {
+        world.step(step);
+    }
+    world.step(Step::Give(0, 1, 4, Dies::Not));
+    world.step(Step::Watch(1));
+    if taken {
+        world.step(Step::Take(1));
+    }
+    for step in [Step::Del(0, 0), Step::Deleted(0, 0)] {
+        world.step(step);
+    }
+    world
+}
+
+/// All that a node can get.
+fn fill(world: &mut World, n: usize) -> usize {
+    for owner in 0..40 {
+        world.step(Step::Add(n, owner));
+        world.check().unwrap();
+    }
+    world.nodes[n].addresses.len()
+}
+
+#[test]
+fn whoever_claims_a_block_sees_the_parts_in_it_however_old_its_cache_is() {
+    let mut world = given_and_deleted(true);
+    assert_eq!(fill(&mut world, 1), 4);
+    // The fourth has never seen anything; its own block has a hole, and it says so.
+    let block = fill(&mut world, 3);
+    assert!((9..=11).contains(&block), "{block}");
+    world.step(Step::Publish(3));
+    world.step(Step::Watch(1));
+    world.step(Step::Del(1, 0));
+    world.step(Step::Add(1, 50));
+    assert_eq!(
+        world.nodes[1].addresses.len(),
+        4,
+        "it is granted by the new owner"
+    );
+}
+
+#[test]
+fn a_gift_that_is_void_is_not_used() {
+    let mut world = given_and_deleted(false);
+    let block = fill(&mut world, 3);
+    assert!((13..=15).contains(&block), "{block}");
+    // The second still sees the gift of the block's last owner.
+    world.step(Step::Take(1));
+    assert_eq!(world.api.len(), 3);
+    assert_eq!(fill(&mut world, 1), 0);
+    world.step(Step::Watch(1));
+    assert_eq!(fill(&mut world, 1), 0);
+}

@@ -44,8 +44,10 @@ pub(super) struct Member {
 /// One interface of a pod.
 #[derive(Debug, Clone)]
 pub(super) struct Attachment {
-    /// `namespace/name`.
+    /// As the pod names it: `namespace/name`.
     pub(super) network: String,
+    /// What it is whoever names it.
+    pub(super) identity: String,
     pub(super) kind: Kind,
     pub(super) interface: String,
     pub(super) addresses: Vec<IpAddr>,
@@ -55,7 +57,7 @@ pub(super) struct Attachment {
 
 /// Whether a pod must reach the addresses of another pod's interface.
 pub(super) fn expected(from: &Member, to: &Member, on: &Attachment) -> Expected {
-    let member = from.attachments.iter().any(|a| a.network == on.network);
+    let member = from.attachments.iter().any(|a| a.identity == on.identity);
     let routed = from.attachments.iter().any(|a| a.kind == Kind::Routed);
     match on.kind {
         // A pod on two networks that share addresses cannot know which one is meant.
@@ -72,7 +74,7 @@ pub(super) fn expected(from: &Member, to: &Member, on: &Attachment) -> Expected 
 /// Whether a pod is on another network with the same addresses.
 fn is_torn(pod: &Member, on: &Attachment) -> bool {
     let overlap = |a: &IpNet, b: &IpNet| a.contains(b) || b.contains(a);
-    let others = pod.attachments.iter().filter(|a| a.network != on.network);
+    let others = pod.attachments.iter().filter(|a| a.identity != on.identity);
     let mut theirs = others.flat_map(|other| &other.subnets);
     theirs.any(|one| on.subnets.iter().any(|own| overlap(one, own)))
 }
@@ -84,7 +86,7 @@ pub(super) fn ways(from: &Member, on: &Attachment) -> Vec<Option<String>> {
         let found = from.attachments.iter().find(|a| wanted(a));
         found.map(|attachment| vec![Some(attachment.interface.clone())])
     };
-    let as_member = of(&|a| a.network == on.network);
+    let as_member = of(&|a| a.identity == on.identity);
     let as_routed = || (on.kind == Kind::Routed).then(|| of(&|a| a.kind == Kind::Routed))?;
     as_member.or_else(as_routed).unwrap_or_else(|| {
         let links = from.attachments.iter().map(|a| Some(a.interface.clone()));
@@ -105,7 +107,8 @@ mod tests {
                 .iter()
                 .enumerate()
                 .map(|(index, (network, kind))| Attachment {
-                    network: (*network).to_owned(),
+                    network: format!("{node}'s {network}"),
+                    identity: (*network).to_owned(),
                     kind: *kind,
                     interface: format!("net{index}"),
                     addresses: vec![],

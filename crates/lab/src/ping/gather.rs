@@ -12,7 +12,7 @@ use plexus_api::objects::{AttachmentState, Network, NetworkSpec, PodAttachments}
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// By `namespace/name`: what it does, and its subnets.
+/// By identity: what it does, and its subnets. A network may have several names: a NAD may stand for one.
 type Known = BTreeMap<String, (Kind, Vec<IpNet>)>;
 
 /// Every pod with a sandbox that is attached to something, in order.
@@ -49,14 +49,10 @@ async fn networks(client: Client) -> Result<Known, LabError> {
         .items
         .into_iter()
         .filter_map(|network| network.0.ok());
-    let known = readable.map(|network| {
-        let name = format!(
-            "{}/{}",
-            network.namespace().unwrap_or_default(),
-            network.name_any()
-        );
+    let known = readable.filter_map(|network| {
+        let identity = network.spec.uuid.clone().or_else(|| network.uid())?;
         let subnets = network.spec.subnets.values().map(|subnet| subnet.cidr);
-        (name, (kind(&network.spec), subnets.collect()))
+        Some((identity, (kind(&network.spec), subnets.collect())))
     });
     Ok(known.collect())
 }
@@ -79,19 +75,25 @@ fn attachments(record: &PodAttachments, known: &Known) -> Vec<Attachment> {
     let attached = status.filter(|one| one.state == AttachmentState::Attached);
     attached
         .map(|one| {
-            let network = format!("{}/{}", one.network.namespace, one.network.name);
             // The cluster's own default network may have no object.
             let unknown = if one.network.namespace.is_empty() {
                 Kind::Routed
             } else {
                 Kind::Other
             };
-            let (kind, subnets) = known.get(&network).cloned().unwrap_or((unknown, vec![]));
+            let network = short(&one.network.namespace, &one.network.name);
+            let known = known.get(&one.network.uuid).cloned();
+            let (kind, subnets) = known.unwrap_or((unknown, vec![]));
             let addresses = one.ips.iter().filter_map(|ip| ip.parse::<IpNet>().ok());
             Attachment {
                 kind,
                 subnets,
-                network: short(&one.network.namespace, &one.network.name),
+                identity: if one.network.uuid.is_empty() {
+                    network.clone()
+                } else {
+                    one.network.uuid.clone()
+                },
+                network,
                 interface: one.interface.clone(),
                 addresses: addresses.map(|net| net.addr()).collect(),
             }
@@ -126,7 +128,7 @@ mod tests {
     fn records_become_attachments() {
         let one = |interface: &str, namespace: &str, name: &str, state: &str| {
             json!({"index": 0, "total": 1, "ordinal": 0, "id": "x", "interface": interface, "state": state,
-                   "network": {"namespace": namespace, "name": name}, "ips": ["10.0.0.1/32", "fd00::1/128"]})
+                   "network": {"namespace": namespace, "name": name, "uuid": format!("uid-{name}")}, "ips": ["10.0.0.1/32", "fd00::1/128"]})
         };
         let record: PodAttachments = serde_json::from_value(json!({
             "apiVersion": "plexus.dev/v1alpha1", "kind": "PodAttachments", "metadata": {"name": "u"},
@@ -135,7 +137,7 @@ mod tests {
                 one("eth0", "", "plexus", "Attached"), one("net1", "a", "blue", "Attached"),
                 one("net2", "default", "x", "Failed")]}}))
         .unwrap();
-        let known = Known::from([("a/blue".to_owned(), (Kind::Overlay, vec![]))]);
+        let known = Known::from([("uid-blue".to_owned(), (Kind::Overlay, vec![]))]);
         let found = attachments(&record, &known);
         assert_eq!(found.len(), 2);
         assert_eq!(

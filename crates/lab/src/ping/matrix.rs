@@ -30,7 +30,7 @@ pub struct Cell {
 }
 
 /// More columns than this do not fit anywhere.
-const COLUMNS: usize = 12;
+const COLUMNS: usize = 20;
 
 impl Cell {
     /// Whether it is not as it must be.
@@ -46,7 +46,7 @@ impl Cell {
         let seen = if self.seen { "yes" } else { "no" };
         match self.expected {
             Expected::Either => format!("({seen})"),
-            _ if self.is_wrong() => format!("{seen} !"),
+            _ if self.is_wrong() => format!("{seen}!"),
             _ => seen.to_owned(),
         }
     }
@@ -78,9 +78,10 @@ impl Matrix {
         text
     }
 
+    /// Pods have numbers: their names would make it too wide.
     fn table(&self, pods: &[&str]) -> String {
-        let head = ["to", "network", "address"].map(str::to_owned);
-        let columns = pods.iter().map(|pod| format!("from {pod}"));
+        let head = ["#", "pod", "network", "address"].map(str::to_owned);
+        let columns = (1..=pods.len()).map(|number| number.to_string());
         let mut rows: Vec<Vec<String>> = vec![head.into_iter().chain(columns).collect()];
         let mut by_row: BTreeMap<(&str, &str, IpAddr), BTreeMap<&str, &Cell>> = BTreeMap::new();
         for cell in &self.cells {
@@ -88,15 +89,25 @@ impl Matrix {
             by_row.entry(row).or_default().insert(&cell.from, cell);
         }
         for ((network, to, address), cells) in by_row {
-            let mut row = vec![to.to_owned(), network.to_owned(), address.to_string()];
-            let texts = pods.iter().map(|from| match cells.get(from) {
+            let number = pods
+                .iter()
+                .position(|pod| *pod == to)
+                .map_or(0, |at| at + 1);
+            let texts = [
+                number.to_string(),
+                to.into(),
+                network.into(),
+                address.to_string(),
+            ];
+            let cells = pods.iter().map(|from| match cells.get(from) {
                 Some(cell) => cell.text(),
                 None => "-".to_owned(),
             });
-            row.extend(texts);
-            rows.push(row);
+            rows.push(texts.into_iter().chain(cells).collect());
         }
-        aligned(&rows)
+        let legend = "does the pod of a column reach the address of a row? \
+                      (! not as expected, in parentheses: not judged)\n";
+        format!("{legend}{}", aligned(&rows))
     }
 
     fn list(&self) -> String {
@@ -188,18 +199,21 @@ mod tests {
             ],
         };
         let expected = "\
-to  network  address   from a  from b  from c
-a   blue     10.0.0.1  -       no !    (yes)
-b   blue     10.0.0.2  yes     -       no
+#  pod  network  address   1    2    3
+1  a    blue     10.0.0.1  -    no!  (yes)
+2  b    blue     10.0.0.2  yes  -    no
 4 pings, 2 answered, 3 judged: 1 is not as expected (!)
 ";
-        assert_eq!(matrix.text(), expected);
+        let text = matrix.text();
+        let (legend, table) = text.split_once('\n').unwrap();
+        assert!(legend.contains("not as expected"), "{legend}");
+        assert_eq!(table, expected);
         assert_eq!(matrix.wrong().len(), 1);
     }
 
     #[test]
     fn of_many_pods_only_what_is_wrong() {
-        let names: Vec<String> = (0..13).map(|number| format!("p{number}")).collect();
+        let names: Vec<String> = (0..21).map(|number| format!("p{number}")).collect();
         let mut cells: Vec<Cell> = names
             .iter()
             .map(|name| cell(name, "x", "fd00::1", Expected::No, false))

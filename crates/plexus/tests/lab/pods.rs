@@ -71,7 +71,7 @@ fn members_reach_each_other_and_nobody_else_does() {
     assert_eq!(cut.status.code(), Some(1));
     let text = String::from_utf8_lossy(&cut.stdout).into_owned();
     assert!(
-        text.contains("no !") && text.contains("not as expected"),
+        text.contains("no!") && text.contains("not as expected"),
         "{text}"
     );
     let error = lab.fails(&["status"]);

@@ -25,7 +25,7 @@ setup: ## Install what is missing (Debian packages, toolchain, CNI tools); quick
 build: setup ## Release binaries: plexus, and the static plexus-cni
 	@$(XTASK) build
 
-demo: setup ## Three containers, four interfaces each, one killed agent; under 30 s once built
+demo: setup ## Three virtual nodes, pods on several networks, one killed agent; under 60 s once built
 	@$(XTASK) demo
 
 test: setup ## Everything that must be green: unit, kernel, CNI, crash and interoperability tests

@@ -36,7 +36,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    pub(crate) fn at(file: &Path) -> Self {
+    /// The journal in that file.
+    pub fn at(file: &Path) -> Self {
         Self {
             file: file.to_owned(),
         }

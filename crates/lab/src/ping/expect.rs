@@ -79,9 +79,10 @@ fn is_torn(pod: &Member, on: &Attachment) -> bool {
     theirs.any(|one| on.subnets.iter().any(|own| overlap(one, own)))
 }
 
-/// By which of its links a pod pings such an address: a member by its link on that network, whoever is not by every link that it
-/// has, and as its routes say (none).
-pub(super) fn ways(from: &Member, on: &Attachment) -> Vec<Option<String>> {
+/// By which of its links a pod pings such an address of another one: a member by its link on that network, whoever is not by every
+/// link that it has, and as its routes say (none). Links on a layer-2 network that both are on do not count: there Linux answers for
+/// all addresses of a pod, whatever link they are on.
+pub(super) fn ways(from: &Member, to: &Member, on: &Attachment) -> Vec<Option<String>> {
     let of = |wanted: &dyn Fn(&Attachment) -> bool| {
         let found = from.attachments.iter().find(|a| wanted(a));
         found.map(|attachment| vec![Some(attachment.interface.clone())])
@@ -89,7 +90,12 @@ pub(super) fn ways(from: &Member, on: &Attachment) -> Vec<Option<String>> {
     let as_member = of(&|a| a.identity == on.identity);
     let as_routed = || (on.kind == Kind::Routed).then(|| of(&|a| a.kind == Kind::Routed))?;
     as_member.or_else(as_routed).unwrap_or_else(|| {
-        let links = from.attachments.iter().map(|a| Some(a.interface.clone()));
+        let apart = from.attachments.iter().filter(|a| {
+            let of_layer_2 = !matches!(a.kind, Kind::Routed | Kind::Overlay);
+            let shared = to.attachments.iter().any(|b| a.identity == b.identity);
+            !(of_layer_2 && shared)
+        });
+        let links = apart.map(|a| Some(a.interface.clone()));
         links.chain([None]).collect()
     })
 }
@@ -129,9 +135,9 @@ mod tests {
         assert_eq!(expected(&a, &b, &b.attachments[0]), Expected::Yes);
         assert_eq!(expected(&a, &b, &b.attachments[1]), Expected::No);
         assert_eq!(expected(&a, &c, &c.attachments[1]), Expected::Yes);
-        assert_eq!(ways(&a, &c.attachments[1]), [Some("net1".to_owned())]);
+        assert_eq!(ways(&a, &c, &c.attachments[1]), [Some("net1".to_owned())]);
         let all = [Some("net0".to_owned()), Some("net1".to_owned()), None];
-        assert_eq!(ways(&a, &b.attachments[1]), all, "every way is tried");
+        assert_eq!(ways(&a, &b, &b.attachments[1]), all, "every way is tried");
     }
 
     #[test]
@@ -146,12 +152,22 @@ mod tests {
     }
 
     #[test]
+    fn a_layer_2_network_that_both_are_on_is_no_way_to_another_one() {
+        let a = member("n1", &[("blue", Kind::Overlay), ("lan", Kind::Shared)]);
+        let b = member("n2", &[("red", Kind::Overlay), ("lan", Kind::Shared)]);
+        let c = member("n2", &[("red", Kind::Overlay)]);
+        let net = |number: u8| Some(format!("net{number}"));
+        assert_eq!(ways(&a, &b, &b.attachments[0]), [net(0), None]);
+        assert_eq!(ways(&a, &c, &c.attachments[0]), [net(0), net(1), None]);
+    }
+
+    #[test]
     fn routed_networks_are_one() {
         let a = member("n1", &[("d", Kind::Routed)]);
         let b = member("n2", &[("e", Kind::Routed)]);
         let only = member("n1", &[("blue", Kind::Overlay)]);
         assert_eq!(expected(&a, &b, &b.attachments[0]), Expected::Yes);
-        assert_eq!(ways(&a, &b.attachments[0]), [Some("net0".to_owned())]);
+        assert_eq!(ways(&a, &b, &b.attachments[0]), [Some("net0".to_owned())]);
         assert_eq!(expected(&only, &b, &b.attachments[0]), Expected::Either);
     }
 

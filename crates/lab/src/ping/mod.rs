@@ -37,7 +37,7 @@ pub fn ping_all(layout: &Layout) -> Result<Matrix, LabError> {
                         expected,
                         seen: false,
                     });
-                    for link in expect::ways(source, attachment) {
+                    for link in expect::ways(source, target, attachment) {
                         probes.push(measure::Probe {
                             from: source.netns.clone(),
                             link,

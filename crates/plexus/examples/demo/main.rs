@@ -1,25 +1,28 @@
-//! `make demo`: one node, three containers, four interfaces each, and an agent that is killed in
-//! the middle. Shows what every container got, who reaches whom and who must not, and that
-//! nothing is left. Exits non-zero if any cell differs from what is expected.
+//! `make demo`: a cluster of three virtual nodes on this machine, two teams whose networks have the same addresses, and an agent
+//! that is killed while pods are being attached. Shows what every pod got, who reaches whom and who must not, and that nothing is
+//! left. Exits non-zero if any of it is not as expected.
 //!
-//! The node is a network namespace with an uplink; the agent and `plexus-cni` are the real ones,
-//! called as a runtime calls them.
+//! Everything is done by the commands that it shows: `plexus` as users have it.
 
-#![allow(
-    clippy::print_stdout,
-    clippy::expect_used,
-    reason = "a demonstration talks, and may give up"
-)]
+#![allow(clippy::print_stdout, reason = "a demonstration talks")]
 
-mod matrix;
-mod networks;
+mod burst;
+mod lab;
 
 use anyhow::{Context, Result, bail};
-use plexus_testkit::{Agent, CniOutput, Node, Pod, Running, Start};
+use lab::Lab;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// The pods of `examples/lab`.
+const PODS: [(&str, &str); 4] = [
+    ("team-a", "web"),
+    ("team-a", "db"),
+    ("team-b", "web"),
+    ("team-b", "db"),
+];
 
 fn main() -> Result<()> {
     let signals = plexus_kernel::Signals::block().context("cannot watch for Ctrl-C")?;
@@ -30,125 +33,91 @@ fn main() -> Result<()> {
         }
     });
     let started = Instant::now();
-    demo()?;
+    let lab = Lab::new("demo")?;
+    let shown = demo(&lab);
+    say("And away again");
+    let left = lab.remove();
+    shown?;
+    left?;
     println!(
         "\nEverything was as expected, and nothing was left behind ({:.1} s).",
         started.elapsed().as_secs_f64()
     );
-    println!("Next: README.md shows how to put plexus-cni behind cnitool, Podman or containerd.");
+    go_on(&lab);
     Ok(())
 }
 
-fn demo() -> Result<()> {
-    let node = Node::new();
-    say("A node: a network namespace with an uplink eth1, and an agent that serves it");
-    let agent = Agent::start(&node);
-    let config = networks::config(&node.pools());
-    networks::forward(&node);
-    let before = node.dump_kernel(None);
-    println!("    plexus agent --node n1 --socket … --state-dir …");
-    println!("    networks of each container: {}", networks::summary());
+fn demo(lab: &Lab) -> Result<()> {
+    say("Three nodes: network namespaces with three NICs each, a real agent on every one");
+    lab.show(&["lab", "up", "--nodes", "3", "--nics", "2"])?;
 
-    let [alpha, beta, gamma] = ["alpha", "beta", "gamma"].map(|name| node.pod(name));
-    for pod in [&alpha, &beta] {
-        pause()?;
-        let took = Instant::now();
-        pod.add(&config);
-        println!(
-            "    plexus-cni ADD {:<5}  4 interfaces in {:.1} ms",
-            pod.container(),
-            millis(took)
-        );
-    }
-    let agent = kill_in_the_middle(&node, agent, &gamma, &config)?;
+    say(
+        "Two teams whose networks have the same addresses, a network on the second NIC for all, four pods",
+    );
+    lab.show(&["apply", "-f", "examples/lab/"])?;
+    burst::wait_ready(lab, &PODS)?;
+    lab.show(&["get", "networks", "--all-namespaces"])?;
+    lab.show(&["get", "pods", "--all-namespaces"])?;
 
-    say("What each container got");
-    for pod in [&alpha, &beta, &gamma] {
-        println!("  {}", pod.container());
-        for line in pod.ns().run("ip", &["-brief", "address"]).lines() {
-            println!(
-                "    {}",
-                line.split_whitespace().collect::<Vec<_>>().join("  ")
-            );
-        }
+    say("What the pods got");
+    for (namespace, name) in PODS {
+        lab.show(&[
+            "lab", "exec", name, "-n", namespace, "--", "ip", "-brief", "address",
+        ])?;
     }
-    pause()?;
-    say("Who reaches whom (yes/no as measured; ! where it should be different)");
-    let wrong = matrix::show(&[&alpha, &beta, &gamma]);
 
-    say("And away again");
-    for pod in [&alpha, &beta, &gamma] {
-        let took = Instant::now();
-        pod.del(&config);
-        println!(
-            "    plexus-cni DEL {:<5}  4 interfaces in {:.1} ms",
-            pod.container(),
-            millis(took)
-        );
-    }
-    let left = agent
-        .get("/attachments")
-        .map(|response| response.body)
-        .unwrap_or_default();
-    agent.stop();
-    if left.trim() != "[]" {
-        bail!("the agent still has attachments: {left}");
-    }
-    networks::remove_what_stays(&node);
-    let after = node.dump_kernel(None);
-    let differences = before.diff(&after);
-    if !differences.is_empty() {
-        bail!("left behind on the node:\n{differences}");
-    }
-    if wrong > 0 {
-        bail!("{wrong} cells of the matrix differ from what is expected");
+    say("Who reaches whom, and who must not");
+    lab.show(&["lab", "ping", "--all"])?;
+
+    say("The agent of n2 is killed (-9) while pods are being attached there");
+    burst::kill_in_the_middle(lab)?;
+    let text = lab.run(&["lab", "ping", "--all"])?;
+    let verdict = text.lines().last().unwrap_or_default();
+    println!("  $ plexus lab ping --all | tail -1\n    {verdict}");
+    if stopped() {
+        bail!("stopped");
     }
     Ok(())
 }
 
-/// kill -9 between the intent and the end of an ADD: the shim waits for the next agent, which
-/// reads the journal, settles what it finds, and answers. An ADD takes about a millisecond, so it
-/// may take a few tries to hit one.
-fn kill_in_the_middle<'n>(
-    node: &'n Node,
-    mut agent: Agent<'n>,
-    gamma: &Pod<'n>,
-    config: &serde_json::Value,
-) -> Result<Agent<'n>> {
-    say("The agent is killed (-9) in the middle of the third ADD");
-    for attempt in 1..=40_u64 {
-        pause()?;
-        let adding: Running = gamma.call("ADD", config).spawn();
-        std::thread::sleep(Duration::from_micros(700 + 97 * (attempt % 20)));
-        agent.kill();
-        let took = Instant::now();
-        let open = node.journal().open_intents().contains_key("intent");
-        agent = Start::on(node).ready();
-        CniOutput::new(&adding.wait(Duration::from_secs(20))).ok();
-        if open {
-            println!("    killed with the journal saying: intent (try {attempt})");
-            println!(
-                "    plexus-cni ADD gamma waited, the next agent settled the journal and answered {:.0} ms later",
-                millis(took)
-            );
-            return Ok(agent);
-        }
-        gamma.del(config);
+fn go_on(lab: &Lab) {
+    println!("\nTo go on by hand:\n");
+    println!("  export PATH={}:$PATH", lab.directory().display());
+    if let Some(shim) = std::env::var_os("PLEXUS_CNI_BIN") {
+        println!("  export PLEXUS_CNI_BIN={}", shim.to_string_lossy());
     }
-    bail!("no kill in 40 met an ADD in the middle")
+    for (command, what) in [
+        ("plexus lab up", "the same cluster, until `plexus lab down`"),
+        (
+            "export KUBECONFIG=$(plexus lab kubeconfig)",
+            "for kubectl; `plexus` finds it by itself",
+        ),
+        ("plexus apply -f examples/lab/", "or any other of examples/"),
+        (
+            "plexus lab run me --node n2 --network team-a/blue",
+            "a pod of your own",
+        ),
+        (
+            "plexus lab exec me -- ip route",
+            "any program of this machine, in that pod",
+        ),
+        (
+            "plexus describe pod me",
+            "every interface, address and route, and where it came from",
+        ),
+        (
+            "plexus lab partition n2; plexus lab ping --all",
+            "break it, and see what breaks",
+        ),
+    ] {
+        println!("  {command:<50} # {what}");
+    }
 }
 
 fn say(text: &str) {
     println!("\n== {text}");
 }
 
-fn millis(since: Instant) -> f64 {
-    since.elapsed().as_secs_f64() * 1e3
-}
-
-fn pause() -> Result<()> {
-    if STOPPED.load(SeqCst) {
-        bail!("stopped");
-    }
-    Ok(())
+fn stopped() -> bool {
+    STOPPED.load(SeqCst)
 }

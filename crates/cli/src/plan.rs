@@ -2,7 +2,7 @@
 //! described. Nothing is asked and nothing is changed.
 
 use crate::text::{Paint, Screen};
-use crate::world::{Seen, World, name, namespace, pod_facts, settings};
+use crate::world::{Seen, World, list, name, namespace, pod_facts, settings, text};
 use ipnet::IpNet;
 use plexus_api::cni::{Args, Chain, Error, How, NetConf, Network, Version};
 use plexus_api::translate;
@@ -100,7 +100,7 @@ pub fn plan(objects: Vec<Value>, described: &Described, screen: Screen) -> Plann
 
 /// A pod, or the pod that a workload makes.
 fn pod_of(object: &Value) -> Option<Value> {
-    let path = match (object["apiVersion"].as_str()?, object["kind"].as_str()?) {
+    let path = match (text(object, "/apiVersion"), text(object, "/kind")) {
         ("v1", "Pod") => return Some(object.clone()),
         ("apps/v1", _) | ("batch/v1", "Job") => "/spec/template",
         ("batch/v1", "CronJob") => "/spec/jobTemplate/spec/template",
@@ -168,10 +168,10 @@ fn first(described: &Described) -> Result<(Network, Reference), Error> {
 
 /// What a runtime would tell of the containers' ports.
 fn ports(pod: &Value) -> Vec<Value> {
-    let containers = crate::world::list(pod, "/spec/containers").iter();
-    let ports = containers.flat_map(|container| crate::world::list(container, "/ports"));
+    let containers = list(pod, "/spec/containers").iter();
+    let ports = containers.flat_map(|container| list(container, "/ports"));
     let mapped = ports.filter_map(|port| {
-        let protocol = match crate::world::text(port, "/protocol") {
+        let protocol = match text(port, "/protocol") {
             "" => "tcp".to_owned(),
             protocol => protocol.to_ascii_lowercase(),
         };

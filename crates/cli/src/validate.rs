@@ -106,9 +106,12 @@ impl Report {
                 "" => String::new(),
                 path => format!("{path}: "),
             };
-            out.push_str(&screen.paint(Paint::Faint, &place));
-            out.push_str(&screen.paint(paint, word));
-            out.push_str(&screen.wrapped(": ", 4, &format!("{object}{path}{text}")));
+            let (place, word) = (
+                screen.paint(Paint::Faint, &place),
+                screen.paint(paint, word),
+            );
+            let head = format!("{place}{word}: ");
+            out.push_str(&screen.wrapped(&head, 4, &format!("{object}{path}{text}")));
         }
         out.push_str(&self.sum());
         out

@@ -1,7 +1,7 @@
-//! Mounts as this process sees them. Owns reading `/proc/self/mountinfo` and letting go of what is mounted
-//! below a directory; mounts nothing. A path goes in; what comes out is how mounts below it travel.
+//! Mounts as this process sees them. Owns reading `/proc/self/mountinfo`, file systems in memory for a directory, and
+//! letting go of what is mounted there; decides nothing. A path goes in; what comes out is how mounts below it travel.
 
-use rustix::mount::UnmountFlags;
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
@@ -44,6 +44,33 @@ pub fn propagation(path: &Path) -> io::Result<Propagation> {
     of_path
         .max_by_key(|mount| mount.mount.components().count())
         .ok_or_else(|| io::Error::other("no mount of this process has the path"))
+}
+
+/// Gives a directory a file system in memory: programs in it can be executed, whatever the file system around it allows, and
+/// what is mounted in it is seen from everywhere. What is mounted there already stays; says whether it had to be mounted.
+pub fn memory_at(directory: &Path) -> io::Result<bool> {
+    let directory = directory.canonicalize()?;
+    if propagation(&directory)?.mount == directory {
+        return Ok(false);
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    rustix::mount::mount("tmpfs", &directory, "tmpfs", flags, Some(c"mode=0755"))?;
+    rustix::mount::mount_change(&directory, MountPropagationFlags::SHARED)?;
+    Ok(true)
+}
+
+/// Unmounts what is mounted on a directory, with everything below it.
+pub fn unmount_all(directory: &Path) -> io::Result<()> {
+    unmount_below(directory)?;
+    // As often as something is mounted there, within reason.
+    for _ in 0..8 {
+        match rustix::mount::unmount(directory, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Unmounts everything that is mounted below a directory, not what is mounted on it; the newest first. A
@@ -151,7 +178,7 @@ mod tests {
         let places = [dir.clone(), dir.join("a"), dir.join("a/b")];
         for place in &places {
             fs::create_dir_all(place).unwrap();
-            let flags = rustix::mount::MountFlags::NOEXEC;
+            let flags = MountFlags::NOEXEC;
             rustix::mount::mount("tmpfs", place, "tmpfs", flags, None).unwrap();
         }
         unmount_below(&dir).unwrap();
@@ -166,6 +193,31 @@ mod tests {
         rustix::mount::unmount(&dir, UnmountFlags::DETACH).unwrap();
         fs::remove_dir_all(&dir).unwrap();
         unmount_below(&dir).unwrap();
+    }
+
+    #[test]
+    fn programs_run_in_memory_whatever_is_around() {
+        let around = std::env::temp_dir().join(format!("px-memory-{}", std::process::id()));
+        fs::create_dir_all(&around).unwrap();
+        rustix::mount::mount("tmpfs", &around, "tmpfs", MountFlags::NOEXEC, None).unwrap();
+        let dir = around.join("lab");
+        fs::create_dir(&dir).unwrap();
+        let runs = || {
+            let program = dir.join("true");
+            fs::copy("/bin/true", &program).unwrap();
+            let ran = std::process::Command::new(&program).status();
+            ran.is_ok_and(|status| status.success())
+        };
+        assert!(!runs());
+        assert!(memory_at(&dir).unwrap());
+        assert!(!memory_at(&dir).unwrap());
+        assert!(runs());
+        assert!(propagation(&dir).unwrap().is_shared());
+        unmount_all(&dir).unwrap();
+        unmount_all(&dir).unwrap();
+        assert!(!runs());
+        unmount_all(&around).unwrap();
+        fs::remove_dir_all(&around).unwrap();
     }
 
     #[test]

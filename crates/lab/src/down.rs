@@ -80,10 +80,10 @@ fn remove_namespaces(layout: &Layout) -> Result<(), LabError> {
     first
 }
 
-/// Routers are pinned below the nodes' directories.
+/// The directory has a file system of its own, and routers are pinned below the nodes' directories.
 fn remove_files(layout: &Layout) -> Result<(), LabError> {
     let dir = layout.dir();
-    mount::unmount_below(&dir).map_err(LabError::file("unmount what is in", &dir))?;
+    mount::unmount_all(&dir).map_err(LabError::file("unmount", &dir))?;
     remove_all(&dir).map_err(LabError::file("remove", &dir))
 }
 

@@ -55,11 +55,11 @@ pub fn exec(layout: &Layout, place: &Place, argv: &[OsString]) -> Result<(), Lab
 
 fn pod(layout: &Layout, namespace: &str, name: &str) -> Result<String, LabError> {
     let all = sandbox::all(layout);
-    let found = all
+    let mut found = all
         .iter()
         .map(|(_, sandbox)| sandbox)
         .filter(|sandbox| sandbox.namespace == namespace && sandbox.name == name);
-    let ready = found.filter(|sandbox| sandbox.is_ready()).next_back();
+    let ready = found.rfind(|sandbox| sandbox.is_ready());
     ready.map(|sandbox| sandbox.netns.clone()).ok_or_else(|| {
         let others: Vec<String> = all
             .iter()

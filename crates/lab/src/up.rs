@@ -36,7 +36,8 @@ pub enum Step {
     Ready(String),
 }
 
-/// Makes the lab, or adds to it what is asked for now, and waits until it is ready.
+/// Makes the lab, or adds to it what is asked for now, and waits until it is ready. Wires that were cut are joined again, and agents that
+/// were held are released.
 pub fn up(
     layout: &Layout,
     wish: &Wish,
@@ -53,6 +54,10 @@ pub fn up(
     files::make_dir(&layout.dir().join("log"))?;
     spec.write(layout)?;
     make(layout, &spec)?;
+    for node in &spec.nodes {
+        underlay::partition(layout.name(), *node, spec.nics, false)?;
+        files::remove(&layout.agent_held(*node))?;
+    }
     tell(Step::Underlay {
         nodes: spec.nodes.len(),
         nics: spec.nics,

@@ -94,31 +94,45 @@ impl Screen {
         }
     }
 
-    /// The text in lines that fit, each after `indent` blanks, the first after `first`. Without a
-    /// width it is one line.
+    /// The text behind `first`, in lines that fit; those that follow begin after `indent` blanks.
+    /// Without a width it is one line.
     pub fn wrapped(self, first: &str, indent: usize, text: &str) -> String {
-        let room = match self.width {
-            Some(width) => width.saturating_sub(indent).max(20),
-            None => usize::MAX,
-        };
+        let most = self
+            .width
+            .map_or(usize::MAX, |width| width.max(indent + 20));
         let mut out = first.to_owned();
-        let mut used = 0;
+        let mut column = visible(first);
+        let mut begun = false;
         for word in text.split_whitespace() {
             let length = word.chars().count();
-            if used > 0 && used + 1 + length > room {
+            if begun && column + 1 + length > most {
                 out.push('\n');
                 out.push_str(&" ".repeat(indent));
-                used = 0;
-            } else if used > 0 {
+                column = indent;
+            } else if begun {
                 out.push(' ');
-                used += 1;
+                column += 1;
             }
             out.push_str(word);
-            used += length;
+            column += length;
+            begun = true;
         }
         out.push('\n');
         out
     }
+}
+
+/// How many columns a text takes: colours take none.
+fn visible(text: &str) -> usize {
+    let mut count = 0;
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\x1b' => while letters.next().is_some_and(|letter| letter != 'm') {},
+            _ => count += 1,
+        }
+    }
+    count
 }
 
 #[cfg(test)]
@@ -161,6 +175,9 @@ mod tests {
         };
         assert_eq!(screen.paint(Paint::Good, "ok"), "\x1b[32mok\x1b[0m");
         assert_eq!(screen.paint(Paint::Plain, "ok"), "ok");
+        let first = screen.paint(Paint::Bad, "file:7: ");
+        let behind = screen.wrapped(&first, 4, &"word ".repeat(40));
+        assert!(behind.lines().all(|line| visible(line) <= 50), "{behind}");
         let text = screen.wrapped("    ", 4, &"word ".repeat(40));
         assert!(text.lines().count() > 3);
         assert!(

@@ -119,6 +119,9 @@ async fn answer(shared: &Arc<Shared>, part: Part) -> Result<(), String> {
 /// not before it is released.
 async fn may_start(shared: &Arc<Shared>, part: Part) {
     if part != Part::Server {
+        if shared.client_now().is_none() {
+            not_ready(shared, part, "waits for the server".to_owned());
+        }
         shared.client().await;
     }
     if let Part::Agent(node) = part {

@@ -15,6 +15,8 @@ const ENOUGH: Duration = Duration::from_millis(1200);
 const AT_MOST: Duration = Duration::from_secs(6);
 const SEND_EVERY: Duration = Duration::from_millis(300);
 const LISTEN: Duration = Duration::from_millis(20);
+/// So many are sent before we listen: what arrives meanwhile must fit into the sockets.
+const AT_A_TIME: usize = 200;
 
 /// A ping to be sent.
 #[derive(Debug, Clone)]
@@ -48,6 +50,19 @@ pub(super) fn measure(probes: &[Probe]) -> Result<BTreeSet<usize>, LabError> {
     let arrived = |seen: &BTreeMap<u64, (bool, bool)>, index: usize| {
         seen.get(&token(index)) == Some(&(true, true))
     };
+    let note = |seen: &mut BTreeMap<u64, (bool, bool)>, namespace: &str, heard: Heard| {
+        let (number, request) = match heard {
+            Heard::Request(number) => (number, true),
+            Heard::Reply(number) => (number, false),
+        };
+        let index = number.checked_sub(first);
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        if let Some(probe) = index.and_then(|index| probes.get(index)) {
+            let entry = seen.entry(number).or_default();
+            entry.0 |= request && *namespace == probe.to;
+            entry.1 |= !request && *namespace == probe.from;
+        }
+    };
     let (start, mut next) = (Instant::now(), Duration::ZERO);
     loop {
         let elapsed = start.elapsed();
@@ -64,27 +79,15 @@ pub(super) fn measure(probes: &[Probe]) -> Result<BTreeSet<usize>, LabError> {
             for (index, probe) in probes.iter().enumerate() {
                 if !arrived(&seen, index) {
                     // No way there is an answer too.
-                    let _ = sockets.all[senders[index]]
-                        .echo
-                        .send(probe.address, token(index));
+                    let sender = &sockets.all[senders[index]].echo;
+                    let _ = sender.send(probe.address, token(index));
+                }
+                if index % AT_A_TIME == AT_A_TIME - 1 {
+                    sockets.listen(Duration::ZERO, |space, heard| note(&mut seen, space, heard));
                 }
             }
         }
-        sockets.listen(|namespace, heard| {
-            let (number, request) = match heard {
-                Heard::Request(number) => (number, true),
-                Heard::Reply(number) => (number, false),
-            };
-            let index = number
-                .checked_sub(first)
-                .and_then(|i| usize::try_from(i).ok());
-            let Some(probe) = index.and_then(|index| probes.get(index)) else {
-                return;
-            };
-            let entry = seen.entry(number).or_default();
-            entry.0 |= request && *namespace == probe.to;
-            entry.1 |= !request && *namespace == probe.from;
-        });
+        sockets.listen(LISTEN, |space, heard| note(&mut seen, space, heard));
     }
     let reached = probes.iter().enumerate();
     Ok(reached
@@ -127,9 +130,9 @@ impl Sockets {
         Ok(self.all.len() - 1)
     }
 
-    fn listen(&self, mut hear: impl FnMut(&String, Heard)) {
+    fn listen(&self, limit: Duration, mut hear: impl FnMut(&str, Heard)) {
         let echos: Vec<&Echo> = self.all.iter().map(|open| &open.echo).collect();
-        wait(&echos, LISTEN);
+        wait(&echos, limit);
         for open in &self.all {
             for heard in open.echo.heard() {
                 hear(&open.namespace, heard);

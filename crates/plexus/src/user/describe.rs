@@ -1,7 +1,7 @@
 //! `plexus describe`.
 
 use super::print;
-use super::server::{ServerFlags, world};
+use super::server::{ServerFlags, mention_unknown, world};
 use anyhow::{anyhow, bail};
 use clap::Args;
 use plexus_cli::client::Need;
@@ -37,6 +37,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     for (number, named) in flags.name.iter().enumerate() {
         let (namespace, name) = flags.server.place(&session, named)?;
         let world = world(&session, &Need::ALL, Some(&namespace))?;
+        mention_unknown(&world);
         let objects = match kind.kind {
             "Pod" => &world.pods,
             _ => &world.networks,

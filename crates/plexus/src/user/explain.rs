@@ -1,6 +1,6 @@
 //! `plexus explain`.
 
-use super::server::{ServerFlags, world};
+use super::server::{ServerFlags, mention_unknown, world};
 use super::{Structured, print, structured};
 use anyhow::{anyhow, bail};
 use clap::Args;
@@ -30,6 +30,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let session = flags.server.session()?;
     let (namespace, name) = flags.server.place(&session, &flags.name)?;
     let world = world(&session, &Need::ALL, Some(&namespace))?;
+    mention_unknown(&world);
     let explained = explained(&kind, &world, &namespace, &name)?;
     let said = || explained.render(Screen::stdout());
     print(&structured(flags.output, || explained.to_json(), said))?;

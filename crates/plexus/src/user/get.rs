@@ -1,6 +1,6 @@
 //! `plexus get`.
 
-use super::server::{ScopedFlags, world};
+use super::server::{ScopedFlags, mention_unknown, world};
 use super::{Output, print};
 use clap::Args;
 use plexus_cli::client::Need;
@@ -52,6 +52,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
             continue;
         }
         let world = world(&session, beside(kind), within)?;
+        mention_unknown(&world);
         let look = Look {
             wide: form == Form::Wide,
             namespaces: flags.scope.all_namespaces,

@@ -147,3 +147,70 @@ fn code(well: bool) -> ExitCode {
         false => ExitCode::FAILURE,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Plexus;
+    use clap::{CommandFactory, Parser};
+
+    fn parses(line: &str) -> Result<(), String> {
+        let words = ["plexus"].into_iter().chain(line.split_whitespace());
+        let parsed = Plexus::try_parse_from(words);
+        parsed.map(drop).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_users_type() {
+        Plexus::command().debug_assert();
+        for line in [
+            "apply -f a.yaml -f - -n team-a --dry-run",
+            "create network blue --subnet 10.1.0.0/16 --snat --for Same --dry-run -o json",
+            "delete network blue green --wait 0",
+            "delete -f a.yaml --ignore-not-found",
+            "get networks -A -o wide",
+            "get pods,networks web -n a -l app=web -o name",
+            "describe pod team-a/web",
+            "explain network blue --kubeconfig x --context y -o yaml",
+            "ipam show blue",
+            "validate -R -f examples",
+            "plan -f a.yaml --node n2 --pod-cidrs= --uplink eth1 --mtu 9000",
+            "doctor -q --no-api --strict",
+            "version --client",
+            "completion zsh",
+        ] {
+            assert_eq!(parses(line), Ok(()), "{line}");
+        }
+        for line in [
+            "apply",
+            "get",
+            "get pods -A -n a",
+            "get pods -o xml",
+            "delete",
+            "delete network",
+            "delete network blue -f a.yaml",
+            "describe pod",
+            "explain pod",
+            "plan -f a --mtu 5",
+            "completion tcsh",
+        ] {
+            assert!(parses(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_shell_is_given_every_verb() {
+        for shell in [
+            clap_complete::Shell::Bash,
+            clap_complete::Shell::Zsh,
+            clap_complete::Shell::Fish,
+        ] {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Plexus::command(), "plexus", &mut script);
+            let script = String::from_utf8(script).unwrap();
+            for verb in ["explain", "validate", "doctor", "--all-namespaces"] {
+                let word = verb.trim_start_matches('-');
+                assert!(script.contains(word), "{shell}: {verb}");
+            }
+        }
+    }
+}

@@ -89,6 +89,13 @@ pub(crate) fn world(
     Ok(session.world(needs, namespace, now())?)
 }
 
+/// What could not be seen is said beside what was.
+pub(crate) fn mention_unknown(world: &World) {
+    for why in world.unknown.values() {
+        eprintln!("note: {why}");
+    }
+}
+
 /// Seconds since 1970.
 pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);

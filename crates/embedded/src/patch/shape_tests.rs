@@ -121,6 +121,35 @@ fn a_schema_says_what_is_whole_shared_or_refused() {
 }
 
 #[test]
+fn empty_maps_and_lists_of_core_kinds_are_none() {
+    let mut pod = json!({
+        "metadata": {"labels": {}, "finalizers": []},
+        "spec": {
+            "nodeSelector": {}, "tolerations": [], "hostAliases": [],
+            "containers": [{"name": "c", "env": [], "resources": {"limits": {}}, "securityContext": {}}],
+            "volumes": [{"name": "v", "emptyDir": {}}],
+        },
+    });
+    core_kind("", "Pod").drop_empties(&mut pod);
+    let left = json!({
+        "metadata": {},
+        "spec": {
+            "nodeSelector": {}, "tolerations": [],
+            "containers": [{"name": "c", "resources": {}, "securityContext": {}}],
+            "volumes": [{"name": "v", "emptyDir": {}}],
+        },
+    });
+    assert_eq!(pod, left);
+    let schema = json!({"type": "object", "properties": {"m": {"type": "object"}}});
+    let mut custom = json!({"m": {}});
+    Schema::parse(&schema)
+        .unwrap()
+        .shape()
+        .drop_empties(&mut custom);
+    assert_eq!(custom, json!({"m": {}}), "to a schema they are something");
+}
+
+#[test]
 fn only_what_has_an_identity_is_taken_apart() {
     let list = json!(["a"]);
     let form = |shape: &Shape, value: &Value| format!("{:?}", shape.form(value));

@@ -30,6 +30,7 @@ pub(super) fn change(
     take_back(subject, before, &mut after);
     identity::keep_ours(before, &mut after);
     identity::without_empties(&mut after);
+    Shape::of(kind).drop_empties(&mut after);
     fill(api, subject, &mut after);
     let now = clock::rfc3339(changes.now());
     if !applied {

@@ -44,6 +44,7 @@ pub(super) fn make(
             .and_then(|object| object.remove("status"));
     }
     identity::without_empties(&mut object);
+    Shape::of(kind).drop_empties(&mut object);
     object["metadata"]["uid"] = random::uuid().into();
     object["metadata"]["creationTimestamp"] = now.clone().into();
     if kind.has_generation {

@@ -4,6 +4,7 @@
 
 mod core;
 mod custom;
+mod empties;
 
 #[cfg(test)]
 pub(super) use core::shape as core_kind;

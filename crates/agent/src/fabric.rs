@@ -148,23 +148,36 @@ impl Agent {
     fn remove_router(&self, name: &RouterName) {
         let Ok(journal) = self.journal() else { return };
         let has = |plan: &NodePlan| plan.routers.iter().any(|router| router.name == *name);
-        let keepers: Vec<NetworkName> = {
+        let _alone = self.kept.changing();
+        let keepers: Vec<(NetworkName, NodePlan)> = {
             let kept = self.kept.lock();
             let keepers = kept.iter().filter(|(_, plan)| has(plan));
-            keepers.map(|(network, _)| network.clone()).collect()
+            let without = |plan: &NodePlan| plan.without_router(name);
+            keepers
+                .map(|(network, plan)| (network.clone(), without(plan)))
+                .collect()
         };
         if let Err(error) = plexus_kernel::router::remove(&self.node, name) {
             tracing::error!(router = %name, error = failure::chain(&error), "cannot remove a router");
             return;
         }
         tracing::info!(router = %name, "the network is gone: its router is removed");
-        for network in keepers {
-            match journal.unkeep(&network) {
-                Ok(()) => drop(self.kept.lock().remove(&network)),
-                Err(error) => tracing::error!(
-                    error = failure::chain(&error),
-                    "cannot journal that a router is removed"
-                ),
+        for (network, plan) in keepers {
+            let written = if plan.is_empty() {
+                journal.unkeep(&network)
+            } else {
+                journal.keep(&network, &self.boot, &plan)
+            };
+            if let Err(error) = written {
+                let error = failure::chain(&error);
+                tracing::error!(error, "cannot journal that a router is removed");
+                continue;
+            }
+            let mut kept = self.kept.lock();
+            if plan.is_empty() {
+                kept.remove(&network);
+            } else {
+                kept.insert(network, plan);
             }
         }
     }

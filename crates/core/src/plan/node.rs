@@ -1,7 +1,7 @@
 //! What networks keep on the node.
 
 use super::effective::effective;
-use super::{Bridge, Facts, Masquerade, NodePlan, settings};
+use super::{Bridge, Facts, Masquerade, NodePlan, Router, RouterName, settings};
 use crate::attachment::{Assigned, DefaultRoute};
 use crate::ipam::{every_block_subnet, every_subnet};
 use ipnet::IpNet;
@@ -80,6 +80,34 @@ impl NodePlan {
             }
         }
     }
+
+    /// What is kept once `newer` is there too. Networks of two namespaces may have one name, so
+    /// what one brings takes nothing from the other; of one thing the newer description counts.
+    pub fn renewed_by(&self, newer: &NodePlan) -> NodePlan {
+        let mut kept = self.clone();
+        let renewed = |mine: &Router, other: &Router| other.name == mine.name && other != mine;
+        kept.routers
+            .retain(|mine| !newer.routers.iter().any(|other| renewed(mine, other)));
+        let renewed = |mine: &Masquerade, other: &Masquerade| {
+            (&other.network, other.source) == (&mine.network, mine.source) && other != mine
+        };
+        kept.masquerades
+            .retain(|mine| !newer.masquerades.iter().any(|other| renewed(mine, other)));
+        let renewed = |mine: &Bridge, other: &Bridge| {
+            other.name == mine.name && other.force_address && other != mine
+        };
+        kept.bridges
+            .retain(|mine| !newer.bridges.iter().any(|other| renewed(mine, other)));
+        kept.merge(newer.clone());
+        kept
+    }
+
+    /// What is kept once a router is gone: nothing, if it was all there was.
+    pub fn without_router(&self, name: &RouterName) -> NodePlan {
+        let mut kept = self.clone();
+        kept.routers.retain(|router| router.name != *name);
+        kept
+    }
 }
 
 fn bridge_plan(bridge: &cni::Bridge, native: &Native, assigned: &Assigned) -> Bridge {
@@ -130,5 +158,60 @@ fn add_new<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
         if !to.contains(&item) {
             to.push(item);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Bridge, NodePlan};
+    use super::Masquerade;
+
+    fn bridge(name: &str, addresses: &[&str], force_address: bool) -> NodePlan {
+        let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
+        let bridge = Bridge {
+            name: name.parse().unwrap(),
+            mtu: None,
+            promisc: false,
+            addresses,
+            force_address,
+            settings: Vec::new(),
+        };
+        NodePlan {
+            bridges: vec![bridge],
+            ..NodePlan::default()
+        }
+    }
+
+    #[test]
+    fn two_networks_of_one_name_keep_both_their_bridges() {
+        let (one, two) = (bridge("br1", &[], true), bridge("br2", &[], false));
+        let kept = one.renewed_by(&two);
+        let names: Vec<&str> = kept.bridges.iter().map(|b| b.name.as_str()).collect();
+        assert_eq!(names, ["br1", "br2"]);
+        assert_eq!(kept.renewed_by(&one), kept);
+        assert_eq!(kept.renewed_by(&two), kept);
+    }
+
+    #[test]
+    fn a_forced_address_takes_the_place_of_the_one_before() {
+        let before = bridge("br1", &["10.1.0.1/24"], false);
+        let further = before.renewed_by(&bridge("br1", &["10.2.0.1/24"], false));
+        assert_eq!(further.bridges[0].addresses.len(), 2);
+        let forced = bridge("br1", &["10.3.0.1/24"], true);
+        assert_eq!(further.renewed_by(&forced), forced);
+    }
+
+    #[test]
+    fn of_one_masqueraded_subnet_the_newer_exceptions_count() {
+        let except = |except: &str| NodePlan {
+            masquerades: vec![Masquerade {
+                network: "blue".parse().unwrap(),
+                source: "10.1.0.0/24".parse().unwrap(),
+                except: vec![except.parse().unwrap()],
+            }],
+            ..NodePlan::default()
+        };
+        let (older, newer) = (except("10.0.0.0/8"), except("172.16.0.0/12"));
+        assert_eq!(older.renewed_by(&newer), newer);
     }
 }

@@ -100,7 +100,7 @@ pub(crate) fn soak(place: &Place) -> Result<()> {
     let _alone = lock::build_directory(place)?;
     let plexus = release_binaries(place)?;
     let mut soak = cargo(place)?;
-    soak.args(["run", "--release", "-p", "plexus-kubekit", "--bin", "soak"]);
+    soak.args(["run", "-p", "plexus-kubekit", "--bin", "soak"]);
     in_lab(place, FOR_SOAK, &plexus, soak)
 }
 

@@ -5,7 +5,7 @@ use crate::verbs::Agent;
 use plexus_api::cni::{Code, Error, Native, Provider};
 use plexus_core::attachment::Wanted;
 use plexus_core::plan::{self, Link, LinkKind, NodePlan, PodPlan};
-use plexus_kernel::{Feature, node, pod};
+use plexus_kernel::{Feature, nft, node, pod};
 use plexus_types::NetworkName;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -56,7 +56,16 @@ impl Agent {
                 let kept = journal.keep(network, &self.boot, &after);
                 kept.map_err(|e| failure::journal(&e))?;
             }
-            if let Err(error) = node::ensure(plan, &self.node) {
+            let over = before.as_ref().filter(|b| b.masquerades_more_than(&after));
+            let made = match over {
+                Some(_) => nft::remove(&self.node, network).map_err(|e| failure::chain(&e)),
+                None => Ok(0),
+            };
+            let made = made.and_then(|_| {
+                let made = node::ensure(plan, &self.node);
+                made.map_err(|error| failure::chain(&error))
+            });
+            if let Err(error) = made {
                 if !known {
                     // What the network really keeps is what the next agent must restore.
                     let put_back = match &before {
@@ -65,7 +74,8 @@ impl Agent {
                     };
                     put_back.map_err(|e| failure::journal(&e))?;
                 }
-                let failed = failure::failed(&error, "correct the cause and repeat the ADD");
+                let next = "correct the cause and repeat the ADD";
+                let failed = Error::new(Code::Failed, error, next);
                 return Err(failure::at(format!("network {network}"), failed));
             }
             if !known {

@@ -1,9 +1,8 @@
 //! Nothing is removed without evidence, and nothing is believed without looking: the ways in which
 //! a running container could lose an interface, or an address be given out twice.
 
-use plexus_testkit::{Agent, Call, FAKE, NetNs, Node, Start, config, eventually, run};
+use plexus_testkit::{Agent, Call, NetNs, Node, Start, config, eventually, run};
 use serde_json::json;
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 /// Long enough for the background to have looked at its queue.
@@ -56,13 +55,7 @@ fn a_queued_del_that_fails_keeps_the_next_add_out() {
     let (code, text) = pod.cni("ADD", &config).error();
     assert!(code == 11 && text.contains("queued"), "{code} {text}");
     // The plugin recovers: its DEL is done first, and only once.
-    let plugin = node.delegate_bin().join(FAKE);
-    let script = std::fs::read_to_string(&plugin)
-        .unwrap()
-        .replace("get fail;", "v=;");
-    std::fs::remove_file(&plugin).unwrap();
-    std::fs::write(&plugin, script).unwrap();
-    std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o755)).unwrap();
+    node.edit_delegate("get fail;", "v=;");
     eventually("the queued DEL is done, then the ADD", || {
         pod.cni("ADD", &config).success()
     });
@@ -308,5 +301,29 @@ fn gc_removes_an_adopted_list_like_any_other() {
     assert!(
         !has(pod.ns(), "eth0") && !has(pod.ns(), "net1"),
         "GC left what nobody knows"
+    );
+}
+
+#[test]
+fn a_mark_that_a_pod_made_up_is_not_believed() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    pod.add(&config::routed());
+    let shown = pod.ns().run("ip", &["-j", "link", "show", "eth0"]);
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let mark = shown[0]["ifalias"].as_str().unwrap();
+    let forged = mark.replace("c1", "c9").replace("eth0", "evil0");
+    assert_ne!(forged, mark);
+    pod.ns()
+        .run("ip", &["link", "add", "evil0", "type", "veth"]);
+    pod.ns()
+        .run("ip", &["link", "set", "evil0", "alias", &forged]);
+    agent.kill();
+    let agent = Agent::start(&node);
+    let known = agent.get("/attachments").unwrap().body;
+    assert!(
+        known.contains("\"c1\"") && !known.contains("\"c9\""),
+        "{known}"
     );
 }

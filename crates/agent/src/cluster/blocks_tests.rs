@@ -103,7 +103,6 @@ fn shared(runtime: &tokio::runtime::Runtime, directory: &Path, hooks: &Arc<Fake>
         cni_conf_dir: directory.to_owned(),
         host_root: None,
         pod_cidrs: false,
-        node_addresses: Vec::new(),
     };
     let hooks: Arc<dyn Hooks> = Arc::clone(hooks) as Arc<dyn Hooks>;
     Shared::new(options, kube::Client::try_from(nobody).unwrap(), hooks)
@@ -130,6 +129,7 @@ fn seen(spec: &BlockSpec, unreadable: bool) -> BlockSeen {
     BlockSeen {
         spec: spec.clone(),
         allocated: 0,
+        closed: false,
         unreadable,
     }
 }

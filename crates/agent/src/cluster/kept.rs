@@ -59,6 +59,7 @@ pub(super) struct NodeSeen {
 pub(super) struct BlockSeen {
     pub(super) spec: BlockSpec,
     pub(super) allocated: u64,
+    pub(super) closed: bool,
     /// The newest version of it cannot be read; this is an earlier one.
     pub(super) unreadable: bool,
 }
@@ -172,6 +173,7 @@ pub(super) fn block(wire: &BlockWire) -> Option<BlockSeen> {
     Some(BlockSeen {
         spec,
         allocated: status.allocated,
+        closed: status.closed,
         unreadable: false,
     })
 }
@@ -247,6 +249,7 @@ fn network_with(
         uid: text(wire.metadata.uid.as_ref()),
         spec,
         vni: status.vni,
+        earlier_subnets: status.subnets.clone(),
         made_from: made_from(&wire.metadata),
         unusable: unreadable.or_else(|| unusable(&wire.metadata, status)),
     }
@@ -274,6 +277,12 @@ fn network_status(status: &Value) -> NetworkStatus {
             ..NetworkStatus::default()
         }
     })
+}
+
+/// Whether it is being deleted.
+pub(super) fn is_terminating(network: &NetworkObject) -> bool {
+    let why = network.unusable.as_deref();
+    why.is_some_and(|why| why.starts_with(TERMINATING))
 }
 
 fn unusable(meta: &ObjectMeta, status: &NetworkStatus) -> Option<String> {

@@ -27,8 +27,6 @@ pub(crate) struct ClusterOptions {
     pub(crate) host_root: Option<PathBuf>,
     /// Whether the podCIDRs of Nodes are blocks of the cluster-wide default network.
     pub(crate) pod_cidrs: bool,
-    /// This node's addresses on the underlay, if not those that its Node object has.
-    pub(crate) node_addresses: Vec<IpAddr>,
 }
 
 /// A pod, as the API knows it.

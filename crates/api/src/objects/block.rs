@@ -52,6 +52,9 @@ pub struct BlockStatus {
     /// Addresses in use.
     #[serde(default)]
     pub allocated: u64,
+    /// Its network is being deleted, and nothing more is issued from it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
     /// Parts that now belong to others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<Gift>,

@@ -46,6 +46,7 @@ fn block(name: &str, node: &str, network: &str) -> (Name, Owned) {
         node: node.to_owned(),
         node_uid: format!("uid-{node}"),
         allocated: 1,
+        closed: false,
     };
     (Name::new("", name), block)
 }

@@ -19,6 +19,7 @@ pub fn node_plan(
     assigned: &Assigned,
     facts: &Facts,
 ) -> NodePlan {
+    let whole = matches!(native.ipam, Some(Ipam::Blocks(_)));
     let every = match &native.ipam {
         Some(Ipam::Plexus(config)) => Some(every_subnet(config)),
         Some(Ipam::Blocks(config)) => Some(every_block_subnet(config)),
@@ -41,17 +42,20 @@ pub fn node_plan(
             bridges: vec![bridge_plan(bridge, native, &assigned)],
             masquerades: masquerades(bridge.ip_masq, &[], network, &assigned),
             routers: Vec::new(),
+            whole,
         },
         Provider::Routed(routed) => NodePlan {
             settings: settings::forwarding(&assigned),
             bridges: Vec::new(),
             masquerades: masquerades(routed.ip_masq, &routed.not_masq, network, &assigned),
             routers: Vec::new(),
+            whole,
         },
         Provider::Overlay(overlay) => NodePlan {
             routers: super::overlay::router(overlay, native, facts)
                 .into_iter()
                 .collect(),
+            whole,
             ..NodePlan::default()
         },
     }
@@ -84,6 +88,9 @@ impl NodePlan {
     /// What is kept once `newer` is there too. Networks of two namespaces may have one name, so
     /// what one brings takes nothing from the other; of one thing the newer description counts.
     pub fn renewed_by(&self, newer: &NodePlan) -> NodePlan {
+        if newer.whole {
+            return newer.clone();
+        }
         let mut kept = self.clone();
         let renewed = |mine: &Router, other: &Router| other.name == mine.name && other != mine;
         kept.routers
@@ -100,6 +107,15 @@ impl NodePlan {
             .retain(|mine| !newer.bridges.iter().any(|other| renewed(mine, other)));
         kept.merge(newer.clone());
         kept
+    }
+
+    /// Whether it masquerades something that `newer` does not.
+    pub fn masquerades_more_than(&self, newer: &NodePlan) -> bool {
+        let kept = |mine: &&Masquerade| {
+            let mut others = newer.masquerades.iter();
+            others.any(|other| (&other.network, other.source) == (&mine.network, mine.source))
+        };
+        !self.masquerades.iter().all(|mine| kept(&mine))
     }
 
     /// What is kept once a router is gone: nothing, if it was all there was.
@@ -199,6 +215,26 @@ mod tests {
         assert_eq!(further.bridges[0].addresses.len(), 2);
         let forced = bridge("br1", &["10.3.0.1/24"], true);
         assert_eq!(further.renewed_by(&forced), forced);
+    }
+
+    #[test]
+    fn what_a_whole_plan_does_not_name_is_over() {
+        let masquerade = Masquerade {
+            network: "blue".parse().unwrap(),
+            source: "10.1.0.0/24".parse().unwrap(),
+            except: Vec::new(),
+        };
+        let before = NodePlan {
+            masquerades: vec![masquerade],
+            whole: true,
+            ..NodePlan::default()
+        };
+        let after = NodePlan {
+            whole: true,
+            ..NodePlan::default()
+        };
+        assert!(before.masquerades_more_than(&after) && !after.masquerades_more_than(&before));
+        assert_eq!(before.renewed_by(&after), after);
     }
 
     #[test]

@@ -72,7 +72,6 @@ impl TestNode {
             cni_conf_dir: directory.clone(),
             host_root: None,
             pod_cidrs: true,
-            node_addresses: Vec::new(),
         };
         let told: Arc<dyn Hooks> = Arc::clone(&hooks) as Arc<dyn Hooks>;
         let cluster = Cluster::start(options, told).unwrap();

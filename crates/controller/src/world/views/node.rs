@@ -22,6 +22,8 @@ pub(crate) struct Owned {
     pub(crate) node: String,
     pub(crate) node_uid: String,
     pub(crate) allocated: u64,
+    /// Nothing more is issued from it.
+    pub(crate) closed: bool,
 }
 
 impl View for Owned {
@@ -37,6 +39,7 @@ impl View for Owned {
                 cidr: Some(block.spec.cidr),
                 node: block.spec.node,
                 node_uid: block.spec.node_uid,
+                closed: block.status.as_ref().is_some_and(|status| status.closed),
                 allocated: block.status.map_or(0, |status| status.allocated),
             },
             Err(invalid) => {
@@ -53,6 +56,7 @@ impl View for Owned {
                     node: String::new(),
                     node_uid: String::new(),
                     allocated: 0,
+                    closed: false,
                 }
             }
         }

@@ -122,6 +122,8 @@ impl Agent {
         }
         match journal.forget(&record.container, &record.ifname) {
             Ok(()) => {
+                let key = (record.container.clone(), record.ifname.clone());
+                self.removed().remove(&key);
                 self.addresses.forget(record);
                 self.report_detached(record);
             }

@@ -116,6 +116,56 @@ fn a_full_disk_leaves_no_ghost() {
 }
 
 #[test]
+fn a_row_that_cannot_be_removed_is_tried_again_and_nothing_else_is_said() {
+    let node = Node::new();
+    node.small_disk(&node.state_dir(), 1 << 20);
+    let _agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    let config = config::one_address(&config::bridge());
+    pod.add(&config);
+    let full = node.state_dir().join("full");
+    let fill = format!(
+        "dd if=/dev/zero of={} bs=1k 2>/dev/null || true",
+        full.display()
+    );
+    run("sh", &["-c", &fill]);
+    pod.del(&config);
+    let log = || std::fs::read_to_string(node.log()).unwrap();
+    eventually("it is tried again", || {
+        log().contains("is done, but for the journal")
+    });
+    assert_eq!(node.journal().records().len(), 1);
+    assert!(
+        !log().contains("a removal that was left is done "),
+        "{}",
+        log()
+    );
+    std::fs::remove_file(&full).unwrap();
+    eventually("the row is gone", || node.journal().records().is_empty());
+    eventually("and that is said", || {
+        log().contains("a removal that was left is done ")
+    });
+    node.pod("c2").add(&config);
+}
+
+#[test]
+fn a_namespace_that_goes_without_a_del_is_noticed() {
+    let node = Node::new();
+    let _agent = Start::on(&node).env("PLEXUS_HASTE", "1").ready();
+    let config = config::one_address(&config::bridge());
+    let (gone, stays) = (node.pod("c1"), node.pod("c2"));
+    gone.add(&config);
+    stays.add(&config::routed());
+    drop(gone);
+    eventually("the record of the one is gone", || {
+        node.journal().records().len() == 1
+    });
+    node.pod("c3").add(&config);
+    assert!(has(stays.ns(), "eth0"));
+    stays.cni("CHECK", &config::routed()).done();
+}
+
+#[test]
 fn two_calls_that_want_one_name_do_not_share_an_address() {
     let node = Node::new();
     let _agent = Agent::start(&node);

@@ -248,6 +248,14 @@ impl Journal {
         self.select("WHERE pod_uid = ?1", params![pod_uid])
     }
 
+    /// The records of a container.
+    pub(crate) fn of_container(
+        &self,
+        container: &ContainerId,
+    ) -> Result<Vec<Stored>, JournalError> {
+        self.select("WHERE container = ?1", params![container.as_str()])
+    }
+
     /// All records.
     pub(crate) fn all(&self) -> Result<Vec<Stored>, JournalError> {
         self.select("", [])

@@ -182,7 +182,6 @@ fn join_cluster(agent: &Arc<Agent>) -> Result<(), StartError> {
             cni_conf_dir: options.cni_conf_dir.clone(),
             host_root: options.host_root.clone(),
             pod_cidrs: kubernetes.cluster_network == ClusterNetwork::OwnNodeCidrs,
-            node_addresses: kubernetes.node_ips.clone(),
         },
         hooks,
     )?;

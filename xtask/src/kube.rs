@@ -45,6 +45,8 @@ pub(crate) fn test(place: &Place) -> Result<()> {
         "e2e",
         "--no-fail-fast",
     ]);
+    // For the tests that need a lab of their own.
+    tests.env("PLEXUS_BIN", &plexus);
     in_lab(place, FOR_TESTS, &plexus, tests)
 }
 
@@ -54,20 +56,24 @@ fn on_bare_api_server(place: &Place) -> Result<()> {
     let kubeconfig = place.cache.join("kube").join(BARE).join("kubeconfig");
     let mut up = kubelab(place);
     up.args(["up", "--prefix", BARE, "--nodes", "1", "--cni", "none"]);
-    let done = run::shout(place, &mut up).and_then(|()| {
-        for (package, further) in [
-            ("plexus-agent", &["--lib", "cluster::tests"][..]),
-            ("plexus-controller", &["--test", "api_server"]),
-        ] {
-            let mut tests = cargo(place)?;
-            tests
-                .args(["test", "-p", package, "--features", "e2e"])
-                .args(further)
-                .env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
-            run::shout(place, &mut tests)?;
-        }
-        Ok(())
-    });
+    let suite = |package: &str, which: &[&str]| {
+        let mut tests = cargo(place)?;
+        tests
+            .args(["test", "-p", package, "--features", "e2e"])
+            .args(which)
+            .env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
+        run::shout(place, &mut tests)
+    };
+    let mut definitions = kubelab(place);
+    definitions
+        .args(["kubectl", "--prefix", BARE, "--"])
+        .args(["apply", "--server-side", "--force-conflicts", "-f"])
+        .arg(place.root.join("deploy/crds"));
+    // The controller makes the definitions that it needs; the agent finds them.
+    let done = run::shout(place, &mut up)
+        .and_then(|()| suite("plexus-controller", &["--test", "api_server"]))
+        .and_then(|()| run::shout(place, &mut definitions))
+        .and_then(|()| suite("plexus-agent", &["--lib", "cluster::tests"]));
     let stopped = stop(place, BARE);
     done.and(stopped)
 }
@@ -94,7 +100,7 @@ pub(crate) fn soak(place: &Place) -> Result<()> {
     let _alone = lock::build_directory(place)?;
     let plexus = release_binaries(place)?;
     let mut soak = cargo(place)?;
-    soak.args(["run", "--release", "-p", "plexus-kubekit", "--bin", "soak"]);
+    soak.args(["run", "-p", "plexus-kubekit", "--bin", "soak"]);
     in_lab(place, FOR_SOAK, &plexus, soak)
 }
 

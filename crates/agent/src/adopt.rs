@@ -15,7 +15,7 @@ use plexus_core::plan::{
 use plexus_kernel::observe::{self, What};
 use plexus_kernel::{Netns, NodeSide, Socket, scan};
 use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName, RouterName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 type Key = (ContainerId, IfName);
 
@@ -23,12 +23,14 @@ impl Agent {
     /// Looks through every namespace that can be seen.
     pub(crate) fn adopt(&self) -> Result<(), Error> {
         let mut found: BTreeMap<Key, Vec<Found>> = BTreeMap::new();
+        let ends = self.marked_ends();
         for namespace in scan::namespaces().found {
             let path = namespace.path.to_string_lossy();
             let (links, rules) = marked_links(&namespace.netns);
             for link in links {
                 if let Some((key, one)) = Found::of(link, &rules, &path, namespace.cookie)
                     && one.alias.node == self.here
+                    && one.is_made_here(&ends)
                 {
                     found.entry(key).or_default().push(one);
                 }
@@ -93,12 +95,32 @@ impl Agent {
             container,
             ifname,
         };
-        for (pool, address, owner) in record.pool_addresses() {
-            self.addresses.replay(pool, address, &owner)?;
-        }
-        let journal = self.journal()?;
-        journal.adopt(&record).map_err(|e| failure::journal(&e))
+        let reserved = record
+            .pool_addresses()
+            .into_iter()
+            .try_for_each(|(pool, address, owner)| self.addresses.replay(pool, address, &owner));
+        let adopted = reserved.and_then(|()| {
+            let journal = self.journal()?;
+            journal.adopt(&record).map_err(|e| failure::journal(&e))
+        });
+        adopted.inspect_err(|_| self.addresses.forget(&record))
     }
+
+    /// The marks of the node's ends of veths, in the node's namespace and in the routers.
+    fn marked_ends(&self) -> BTreeSet<String> {
+        let routers = plexus_kernel::router::list(&self.options.routers()).unwrap_or_default();
+        let routers = routers
+            .iter()
+            .filter_map(|name| self.node.router(name).ok());
+        let mut ends: BTreeSet<String> = routers.flat_map(|netns| marks(&netns)).collect();
+        ends.extend(marks(self.node.netns()));
+        ends
+    }
+}
+
+fn marks(netns: &Netns) -> Vec<String> {
+    let (links, _) = marked_links(netns);
+    links.into_iter().filter_map(|link| link.alias).collect()
 }
 
 /// A link of a pod with our mark.
@@ -152,6 +174,20 @@ impl Found {
                 rules,
             },
         ))
+    }
+
+    /// Whether the node's side says the same: a pod may write what it likes on links of its own, and
+    /// must not take addresses from others by that.
+    fn is_made_here(&self, ends: &BTreeSet<String>) -> bool {
+        match self.link.kind.as_str() {
+            "veth" => self
+                .link
+                .alias
+                .as_ref()
+                .is_some_and(|alias| ends.contains(alias)),
+            "macvlan" => self.link.parent_elsewhere,
+            _ => false,
+        }
     }
 
     fn native(&self, index: usize, addresses: &Addresses) -> NativeRecord {

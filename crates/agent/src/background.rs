@@ -1,142 +1,94 @@
-//! What happens without anyone asking: queued DELs, removals that failed, checkpoints.
+//! What happens without anyone asking, each on a thread of its own where it may take long: queued DELs,
+//! removals that were left, and the small things, which never wait for a plugin.
 
+use crate::backoff::Backoff;
 use crate::failure;
-use crate::journal::{Record, State};
-use crate::sandbox::{self, Sandbox};
 use crate::verbs::Agent;
-use plexus_api::cni::Error;
-use plexus_kernel::observe;
-use plexus_types::{ContainerId, IfName};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How often removals that failed are tried again.
-const RETRY: Duration = Duration::from_secs(30);
-/// How often the log's size is looked at, and the queue in case a notice was lost.
+/// How often one looks whether there is something to do.
 const TICK: Duration = Duration::from_millis(500);
+/// How often, at least, what could not be settled is looked at again.
+const SETTLE: Duration = Duration::from_secs(30);
+/// How often namespaces are looked for that went without a DEL.
+const GONE: Duration = Duration::from_secs(300);
 /// A write-ahead log larger than this is moved into the journal.
 const LOG_BYTES: u64 = 4 << 20;
-/// How long a background removal waits for a container's turn.
-const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Starts the thread; it ends with the process.
-pub(crate) fn start(agent: Arc<Agent>) -> std::io::Result<()> {
-    std::thread::Builder::new()
-        .name("background".to_owned())
-        .spawn(move || {
-            let mut removals = Pace::new(RETRY);
-            let mut settling = Pace::new(TICK);
-            loop {
-                std::thread::sleep(TICK);
-                agent.drain_queue();
-                agent.tend_conflist();
-                agent.tend_conflists();
-                agent.checkpoint_if_large();
-                if removals.is_due() {
-                    agent.retry_removals();
-                }
-                if settling.is_due() && agent.settle_the_rest() {
-                    settling.slower();
-                }
+/// Starts the threads; they end with the process.
+pub(crate) fn start(agent: &Arc<Agent>) -> std::io::Result<()> {
+    spawn(agent, "background", |agent| {
+        every_tick(|| {
+            agent.tend_conflist();
+            agent.tend_conflists();
+            agent.checkpoint_if_large();
+        });
+    })?;
+    spawn(agent, "queue", |agent| {
+        let mut backoff = Backoff::new();
+        every_tick(|| agent.drain_queue(&mut backoff));
+    })?;
+    spawn(agent, "removals", |agent| {
+        let mut backoff = Backoff::new();
+        let mut settling = Pace::new(TICK);
+        let mut looking = Pace::new(plexus_faults::hastened(GONE));
+        agent.retry_removals(&mut backoff, true);
+        every_tick(|| {
+            agent.retry_removals(&mut backoff, false);
+            if settling.is_due() && agent.settle_the_rest() {
+                settling.slower();
             }
-        })?;
-    Ok(())
+            if looking.is_due() {
+                agent.remove_what_is_gone();
+            }
+        });
+    })
 }
 
-/// How often something is done, in ticks.
+fn spawn(
+    agent: &Arc<Agent>,
+    name: &str,
+    work: impl FnOnce(&Agent) + Send + 'static,
+) -> std::io::Result<()> {
+    let agent = Arc::clone(agent);
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(move || work(&agent)).map(drop)
+}
+
+fn every_tick(mut work: impl FnMut()) {
+    loop {
+        work();
+        std::thread::sleep(TICK);
+    }
+}
+
+/// How often something is done.
 struct Pace {
     every: Duration,
-    waited: Duration,
+    last: Instant,
 }
 
 impl Pace {
     fn new(every: Duration) -> Self {
-        Self {
-            every,
-            waited: Duration::ZERO,
-        }
+        let last = Instant::now();
+        Self { every, last }
     }
 
-    /// Called every tick.
     fn is_due(&mut self) -> bool {
-        self.waited += TICK;
-        let due = self.waited >= self.every;
+        let due = self.last.elapsed() >= self.every;
         if due {
-            self.waited = Duration::ZERO;
+            self.last = Instant::now();
         }
         due
     }
 
     fn slower(&mut self) {
-        self.every = (self.every * 2).min(RETRY);
+        self.every = (self.every * 2).min(SETTLE);
     }
 }
 
 impl Agent {
-    /// Waits a little for another container's turn, while holding one's own.
-    pub(crate) fn second_turn(
-        &self,
-        container: &ContainerId,
-    ) -> Result<crate::admission::Turn<'_>, Error> {
-        self.admission
-            .turn(container, PATIENCE, || false)
-            .map_err(failure::refused)
-    }
-
-    /// What was being removed, or was not settled, when it failed; and what is removed but could
-    /// not be journaled. Each is looked at again once its container's turn has come.
-    fn retry_removals(&self) {
-        let Ok(journal) = self.journal() else { return };
-        let Ok(stored) = journal.all() else { return };
-        let mut keys = std::mem::take(&mut *self.removed());
-        let deleting = stored
-            .into_iter()
-            .filter(|one| one.state == State::Deleting);
-        keys.extend(deleting.map(|one| (one.record.container, one.record.ifname)));
-        for key in keys {
-            match self.retry_removal(&key) {
-                Ok(()) => tracing::info!(container = %key.0, "a removal that had failed is done"),
-                Err(error) => {
-                    tracing::error!(container = %key.0, %error, "a removal failed again");
-                }
-            }
-        }
-    }
-
-    fn retry_removal(&self, key: &(ContainerId, IfName)) -> Result<(), Error> {
-        let _turn = self.second_turn(&key.0)?;
-        let found = self
-            .journal()?
-            .find(&key.0, &key.1)
-            .map_err(|e| failure::journal(&e))?;
-        match found {
-            Some(stored) if stored.state == State::Deleting || self.is_gone(&stored.record) => {
-                self.undo(&stored.record)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether no link of a record is there any more: its row is all that is left.
-    fn is_gone(&self, record: &Record) -> bool {
-        let Sandbox::Here(netns) = self.sandbox_of(record, None, &sandbox::search()) else {
-            return true;
-        };
-        let links = self
-            .node
-            .socket_in(&netns)
-            .and_then(|mut socket| observe::links(&mut socket));
-        let planned = |name: &str| {
-            record
-                .body
-                .plan
-                .links
-                .iter()
-                .any(|l| l.name.as_str() == name)
-        };
-        links.is_ok_and(|links| !links.iter().any(|link| planned(&link.name)))
-    }
-
     fn checkpoint_if_large(&self) {
         let Ok(journal) = self.journal() else { return };
         let mut log = journal.path().as_os_str().to_owned();

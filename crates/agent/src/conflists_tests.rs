@@ -22,6 +22,7 @@ fn networks(names: &[&str]) -> Vec<Arc<NetworkObject>> {
             name: name.to_owned(),
             uid: format!("uid-{full}"),
             spec: Default::default(),
+            earlier_subnets: Vec::new(),
             vni: None,
             made_from: None,
             unusable: None,

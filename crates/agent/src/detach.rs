@@ -27,7 +27,7 @@ impl Agent {
             Err(_) => return self.detach_without_journal(call).map_err(at),
         };
         match stored {
-            Ok(Some(Stored { record, .. })) if is_another(call, &record) => {
+            Ok(Some(Stored { record, .. })) if self.is_another(call, &record) => {
                 tracing::info!(
                     interface = %record.ifname, network = %record.network,
                     "a DEL of another network leaves the interface alone"
@@ -122,6 +122,8 @@ impl Agent {
         }
         match journal.forget(&record.container, &record.ifname) {
             Ok(()) => {
+                let key = (record.container.clone(), record.ifname.clone());
+                self.removed().remove(&key);
                 self.addresses.forget(record);
                 self.report_detached(record);
             }
@@ -182,6 +184,21 @@ impl Agent {
         ))
     }
 
+    /// Whether a delegating plugin means another attachment of the container, under an interface that is
+    /// this one's. Only if the container has one of that name: else the configuration was renamed, and
+    /// nobody but this DEL will ever ask for what the record has.
+    fn is_another(&self, call: &Call<'_>, record: &Record) -> bool {
+        let Ok(conf) = call.conf() else { return false };
+        let differs = matches!(conf.body, Body::Named(_))
+            && conf.name != record.network
+            && !record.body.adopted;
+        differs
+            && self.journal().is_ok_and(|journal| {
+                let own = journal.of_container(&record.container);
+                own.is_ok_and(|own| own.iter().any(|one| one.record.network == conf.name))
+            })
+    }
+
     fn remove_marked(&self, call: &Call<'_>) -> Result<(), Error> {
         let (container, ifname) = (call.container()?, call.ifname()?);
         let netns = call.netns().and_then(|path| Netns::open(path).ok());
@@ -195,15 +212,6 @@ impl Agent {
         .map(drop)
         .map_err(|error| failure::failed(&error, "repeat the DEL"))
     }
-}
-
-/// Whether a delegating plugin means another attachment, one that was refused because its interface was
-/// taken. Only of those who name a network of the cluster: they remember what they called, whereas a runtime whose
-/// configuration was renamed sends the new name.
-fn is_another(call: &Call<'_>, record: &Record) -> bool {
-    call.conf().is_ok_and(|conf| {
-        matches!(conf.body, Body::Named(_)) && conf.name != record.network && !record.body.adopted
-    })
 }
 
 /// Frees what host-local's files keep for the network's interface.

@@ -3,10 +3,13 @@
 //! networks change; what to make is decided in `core`, how in `kernel`.
 
 use crate::failure;
+use crate::front::CLUSTER_DEFAULT;
 use crate::verbs::Agent;
 use plexus_api::cni::Error;
 use plexus_core::fabric::{self, OwnedBlock};
 use plexus_core::plan::{NodePlan, Router};
+use plexus_core::resolve;
+use plexus_kernel::nft;
 use plexus_types::{NetworkName, RouterName};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -91,6 +94,7 @@ impl Agent {
             }
         }
         self.remove_routers_of_the_gone();
+        self.remove_rules_of_the_gone();
     }
 
     /// Tells a router where its network's other blocks are.
@@ -146,26 +150,82 @@ impl Agent {
         }
     }
 
+    /// As for routers: a network that is gone masquerades nothing. Those that are no objects of the API
+    /// may be back any time.
+    fn remove_rules_of_the_gone(&self) {
+        let Some(cluster) = self.cluster.get().filter(|cluster| cluster.is_live()) else {
+            return;
+        };
+        let networks = cluster.networks();
+        let names = networks.iter().filter_map(|n| resolve::name_of(n).ok());
+        let there: BTreeSet<NetworkName> = names.collect();
+        let _alone = self.kept.changing();
+        let mut over: BTreeSet<NetworkName> = {
+            let kept = self.kept.lock();
+            let ours = kept.iter().filter(|(name, plan)| {
+                plan.whole && plan.routers.is_empty() && name.as_str() != CLUSTER_DEFAULT
+            });
+            let gone = ours.filter(|(name, _)| !there.contains(*name));
+            gone.map(|(name, _)| name.clone()).collect()
+        };
+        if over.is_empty() {
+            return;
+        }
+        let stored = self.journal().ok().and_then(|journal| journal.all().ok());
+        let Some(stored) = stored else { return };
+        for (used, _) in stored.iter().flat_map(|one| &one.record.body.node) {
+            over.remove(used);
+        }
+        for network in over {
+            let removed = nft::remove(&self.node, &network).map_err(|e| failure::chain(&e));
+            let removed = removed.and_then(|rules| {
+                let journal = self.journal().map_err(|error| error.to_string())?;
+                journal.unkeep(&network).map_err(|e| failure::chain(&e))?;
+                Ok(rules)
+            });
+            match removed {
+                Ok(rules) => {
+                    self.kept.lock().remove(&network);
+                    tracing::info!(%network, rules, "the network is gone: its rules are removed");
+                }
+                Err(error) => tracing::error!(%network, error, "cannot remove a network's rules"),
+            }
+        }
+    }
+
     fn remove_router(&self, name: &RouterName) {
         let Ok(journal) = self.journal() else { return };
         let has = |plan: &NodePlan| plan.routers.iter().any(|router| router.name == *name);
-        let keepers: Vec<NetworkName> = {
+        let _alone = self.kept.changing();
+        let keepers: Vec<(NetworkName, NodePlan)> = {
             let kept = self.kept.lock();
             let keepers = kept.iter().filter(|(_, plan)| has(plan));
-            keepers.map(|(network, _)| network.clone()).collect()
+            let without = |plan: &NodePlan| plan.without_router(name);
+            keepers
+                .map(|(network, plan)| (network.clone(), without(plan)))
+                .collect()
         };
         if let Err(error) = plexus_kernel::router::remove(&self.node, name) {
             tracing::error!(router = %name, error = failure::chain(&error), "cannot remove a router");
             return;
         }
         tracing::info!(router = %name, "the network is gone: its router is removed");
-        for network in keepers {
-            match journal.unkeep(&network) {
-                Ok(()) => drop(self.kept.lock().remove(&network)),
-                Err(error) => tracing::error!(
-                    error = failure::chain(&error),
-                    "cannot journal that a router is removed"
-                ),
+        for (network, plan) in keepers {
+            let written = if plan.is_empty() {
+                journal.unkeep(&network)
+            } else {
+                journal.keep(&network, &self.boot, &plan)
+            };
+            if let Err(error) = written {
+                let error = failure::chain(&error);
+                tracing::error!(error, "cannot journal that a router is removed");
+                continue;
+            }
+            let mut kept = self.kept.lock();
+            if plan.is_empty() {
+                kept.remove(&network);
+            } else {
+                kept.insert(network, plan);
             }
         }
     }

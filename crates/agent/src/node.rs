@@ -5,18 +5,33 @@ use crate::verbs::Agent;
 use plexus_api::cni::{Code, Error, Native, Provider};
 use plexus_core::attachment::Wanted;
 use plexus_core::plan::{self, Link, LinkKind, NodePlan, PodPlan};
-use plexus_kernel::{Feature, node, pod};
+use plexus_kernel::{Feature, nft, node, pod};
 use plexus_types::NetworkName;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What each network keeps on the node, as it was journaled last.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(Mutex<BTreeMap<NetworkName, NodePlan>>);
+pub(crate) struct Kept {
+    plans: Mutex<BTreeMap<NetworkName, NodePlan>>,
+    changing: Mutex<()>,
+}
 
 impl Kept {
     pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<NetworkName, NodePlan>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Held while something is journaled, made and remembered.
+    pub(crate) fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has(&self, network: &NetworkName, plan: &NodePlan) -> bool {
+        let plans = self.lock();
+        plans
+            .get(network)
+            .is_some_and(|kept| kept.renewed_by(plan) == *kept)
     }
 }
 
@@ -25,17 +40,32 @@ impl Agent {
     /// new, so that the next agent restores it.
     pub(crate) fn ensure_node(&self, plans: &[(NetworkName, NodePlan)]) -> Result<(), Error> {
         for (network, plan) in plans {
-            let before = self.kept.lock().get(network).cloned();
-            let known = before.as_ref() == Some(plan);
-            let journal = self.journal()?;
-            if !known {
-                let kept = journal.keep(network, &self.boot, plan);
-                kept.map_err(|e| failure::journal(&e))?;
-            }
-            // The intent is journaled: whoever removes routers sees it, or is done by now.
+            // The record's intent is journaled: whoever removes routers sees it, or is done by now.
             let _routers = (!plan.routers.is_empty())
                 .then(|| self.routers.read().unwrap_or_else(PoisonError::into_inner));
-            if let Err(error) = node::ensure(plan, &self.node) {
+            let known = self.kept.has(network, plan);
+            // Two pods that bring something new at once must not forget each other's.
+            let alone = (!known).then(|| self.kept.changing());
+            let before = self.kept.lock().get(network).cloned();
+            let after = match &before {
+                Some(before) => before.renewed_by(plan),
+                None => plan.clone(),
+            };
+            let journal = self.journal()?;
+            if !known {
+                let kept = journal.keep(network, &self.boot, &after);
+                kept.map_err(|e| failure::journal(&e))?;
+            }
+            let over = before.as_ref().filter(|b| b.masquerades_more_than(&after));
+            let made = match over {
+                Some(_) => nft::remove(&self.node, network).map_err(|e| failure::chain(&e)),
+                None => Ok(0),
+            };
+            let made = made.and_then(|_| {
+                let made = node::ensure(plan, &self.node);
+                made.map_err(|error| failure::chain(&error))
+            });
+            if let Err(error) = made {
                 if !known {
                     // What the network really keeps is what the next agent must restore.
                     let put_back = match &before {
@@ -44,7 +74,8 @@ impl Agent {
                     };
                     put_back.map_err(|e| failure::journal(&e))?;
                 }
-                let failed = failure::failed(&error, "correct the cause and repeat the ADD");
+                let next = "correct the cause and repeat the ADD";
+                let failed = Error::new(Code::Failed, error, next);
                 return Err(failure::at(format!("network {network}"), failed));
             }
             if !known {
@@ -52,8 +83,9 @@ impl Agent {
                     self.connect(router)
                         .map_err(|error| failure::at(format!("network {network}"), error))?;
                 }
-                self.kept.lock().insert(network.clone(), plan.clone());
+                self.kept.lock().insert(network.clone(), after);
             }
+            drop(alone);
         }
         Ok(())
     }

@@ -1,17 +1,21 @@
 //! DELs that the shim queued while no agent answered. Drained as files appear, and those of a
 //! container before its next ADD: a DEL must never meet what came after it.
 
+use crate::backoff::Backoff;
 use crate::call::Call;
 use crate::failure;
 use crate::verbs::Agent;
 use plexus_api::cni::{Code, Command, Error, Version};
 use plexus_cni::queue;
 use plexus_types::ContainerId;
+use std::io;
 use std::path::Path;
+use std::time::Instant;
 
 impl Agent {
-    /// All of them, oldest first. What fails stays and is tried again.
-    pub(crate) fn drain_queue(&self) {
+    /// All of them, oldest first. What fails stays and is tried again, less and less often; those behind
+    /// it do not wait for it.
+    pub(crate) fn drain_queue(&self, backoff: &mut Backoff<String>) {
         let directory = queue::dir(&self.options.socket);
         if !directory.exists() {
             return;
@@ -32,9 +36,14 @@ impl Agent {
                 return;
             }
         };
+        backoff.keep_only(|name| names.binary_search(name).is_ok());
         for name in names {
+            if !backoff.is_due(&name, Instant::now()) {
+                continue;
+            }
             if let Err(error) = self.drain_one(&directory, &name) {
                 tracing::error!(name, %error, "a queued DEL failed, will be tried again");
+                backoff.put_off(&name, Instant::now());
             }
         }
     }
@@ -48,10 +57,15 @@ impl Agent {
         }
         for name in queue::list(&directory).map_err(|error| unusable(&error))? {
             if queue::may_concern(&name, container.as_str()) {
-                let body = queue::read(&directory, &name).map_err(|error| unusable(&error))?;
-                let call = read(&body)?;
-                if call.container()? == container {
-                    self.run_queued(&directory, &name, &call)?;
+                let Some(body) = body(&directory, &name)? else {
+                    continue;
+                };
+                match read(&body) {
+                    Ok(call) if call.container()? == container => {
+                        self.run_queued(&directory, &name, &call)?;
+                    }
+                    Ok(_) => {}
+                    Err(why) => set_aside(&directory, &name, &why.to_string())?,
                 }
             }
         }
@@ -61,9 +75,17 @@ impl Agent {
     /// Reads it to know whose it is, and again when that container's turn has come: an ADD may
     /// have drained it meanwhile.
     fn drain_one(&self, directory: &Path, name: &str) -> Result<(), Error> {
-        let body = queue::read(directory, name).map_err(|error| unusable(&error))?;
-        let call = read(&body)?;
-        let _turn = self.second_turn(call.container()?)?;
+        let Some(body) = body(directory, name)? else {
+            return Ok(());
+        };
+        let call = match read(&body) {
+            Ok(call) => call,
+            Err(why) => return set_aside(directory, name, &why.to_string()),
+        };
+        // Somebody is at work on the container: the next look is soon.
+        let Some(_turn) = self.turn_if_free(call.container()?)? else {
+            return Ok(());
+        };
         if !directory.join(name).exists() {
             return Ok(());
         }
@@ -80,9 +102,30 @@ impl Agent {
     }
 }
 
+/// None if it is not in the queue any more: done by somebody else, or put aside here, since it will never
+/// be readable.
+fn body(directory: &Path, name: &str) -> Result<Option<String>, Error> {
+    match queue::read(directory, name) {
+        Ok(body) => Ok(Some(body)),
+        Err(queue::Error::Read(_, error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.is_final() => {
+            set_aside(directory, name, &queue::describe(&error)).map(|()| None)
+        }
+        Err(error) => Err(unusable(&error)),
+    }
+}
+
+fn set_aside(directory: &Path, name: &str, why: &str) -> Result<(), Error> {
+    tracing::error!(name, why, "a queued DEL cannot be read: it is put aside");
+    queue::set_aside(directory, name).map_err(|error| unusable(&error))
+}
+
+/// With its container and interface, without which it is of no use.
 fn read(body: &str) -> Result<Call<'_>, Error> {
     let mut version = Version::V1_1_0;
-    Call::read(Command::Del, body.as_bytes(), &mut version)
+    let call = Call::read(Command::Del, body.as_bytes(), &mut version)?;
+    call.key()?;
+    Ok(call)
 }
 
 fn unusable(error: &queue::Error) -> Error {

@@ -2,13 +2,16 @@
 //!
 //! | the journal says | the kernel shows | what happens |
 //! |---|---|---|
-//! | an earlier boot | nothing | files and plugins get their DEL, the record goes |
+//! | an earlier boot | nothing | files go, then the record |
 //! | intent | all of it | done: the shim repeats its ADD and gets the answer |
 //! | intent | less | undone |
 //! | deleting | anything | undone |
 //! | done | the namespace is gone | undone: that is evidence |
 //! | done | the namespace is there | the node's side is repaired, the pod's side reported |
 //! | anything | the namespace cannot be seen | left alone: that is no evidence |
+//!
+//! Nobody waits for plugins here: where undoing means to execute one, the record is marked as being
+//! removed, keeps its addresses, and the background does it ([`crate::removals`]).
 
 use crate::attach::{Adding, Item};
 use crate::failure;
@@ -118,23 +121,32 @@ impl Agent {
         let record = &stored.record;
         if record.boot != self.boot {
             tracing::info!(container = %record.container, "the node was rebooted: dropping a record");
-            return self.undo(record).map(|()| true);
+            return self.undo_or_mark(record).map(|()| true);
         }
         let settled = match (stored.state, self.sandbox_of(record, None, search)) {
             (State::Intent, Sandbox::Here(netns)) => self.settle_intent(record, netns),
             (State::Done, Sandbox::Here(netns)) => self.repair(record, &netns),
-            (State::Deleting, Sandbox::Here(_)) => self.undo(record),
+            (State::Deleting, Sandbox::Here(_)) => self.undo_or_mark(record),
             (State::Done, Sandbox::Gone) => {
                 tracing::info!(container = %record.container, netns = record.netns, "the namespace is gone: removing its attachments");
-                self.undo(record)
+                self.undo_or_mark(record)
             }
-            (State::Intent | State::Deleting, Sandbox::Gone) => self.undo(record),
+            (State::Intent | State::Deleting, Sandbox::Gone) => self.undo_or_mark(record),
             (state, Sandbox::OutOfSight(why)) => {
                 tracing::warn!(container = %record.container, netns = record.netns, why, ?state, "a namespace cannot be seen: its record is left alone");
                 return Ok(false);
             }
         };
         settled.map(|()| true)
+    }
+
+    /// At once, unless a plugin has to be executed: that may take a minute each.
+    fn undo_or_mark(&self, record: &Record) -> Result<(), Error> {
+        if record.body.delegates.is_empty() {
+            return self.undo(record);
+        }
+        let marked = self.journal()?.deleting(&record.container, &record.ifname);
+        marked.map_err(|e| failure::journal(&e))
     }
 
     /// Judged by the kernel: all there, or undone.
@@ -147,7 +159,7 @@ impl Agent {
                     .done(record, &result)
                     .map_err(|e| failure::journal(&e))
             }
-            None => self.undo(record),
+            None => self.undo_or_mark(record),
         }
     }
 

@@ -1,5 +1,6 @@
 //! From nothing to ready, in an order that cannot harm another agent or a running pod:
-//! locks, strays, journal, probe, replay, socket.
+//! locks, strays, journal, probe, socket, replay. The socket answers before the replay ends, so that a
+//! long one is not taken for a dead agent; what changes anything waits for its end.
 
 use crate::admission::Admission;
 use crate::background;
@@ -9,6 +10,7 @@ use crate::conflist::{self, Conflist};
 use crate::conflists::Conflists;
 use crate::fabric::{self, Bell};
 use crate::failure;
+use crate::gate::Gate;
 use crate::install::{self, InstallError};
 use crate::ipam::Addresses;
 use crate::journal::Journal;
@@ -98,14 +100,16 @@ pub fn run_until(options: Options, stop: impl FnOnce()) -> Result<(), StartError
     let queue = options.queue;
     let agent = Arc::new(assemble(options)?);
     join_cluster(&agent)?;
-    restore(&agent);
     let server = Server::bind(&socket, Arc::clone(&agent), queue)?;
+    server.start();
+    let restored = restore(&agent);
     // Before the background writes the configuration that makes a runtime execute it.
     install::install(&agent.options)?;
-    background::start(Arc::clone(&agent)).map_err(StartError::Process)?;
     fabric::start(Arc::clone(&agent)).map_err(StartError::Process)?;
     register::start(Arc::clone(&agent)).map_err(StartError::Process)?;
-    server.start();
+    agent.ready.store(restored, SeqCst);
+    agent.restored.open();
+    background::start(&agent).map_err(StartError::Process)?;
     answer_queries(&agent)?;
     tracing::info!(node = agent.options.node, socket = %socket.display(), "serving");
     stop();
@@ -169,6 +173,7 @@ pub(crate) fn assemble(options: Options) -> Result<Agent, StartError> {
         unsettled: Mutex::default(),
         metrics: Metrics::default(),
         ready: AtomicBool::new(false),
+        restored: Gate::default(),
         options,
     })
 }
@@ -188,7 +193,6 @@ fn join_cluster(agent: &Arc<Agent>) -> Result<(), StartError> {
             cni_conf_dir: options.cni_conf_dir.clone(),
             host_root: options.host_root.clone(),
             pod_cidrs: kubernetes.cluster_network == ClusterNetwork::OwnNodeCidrs,
-            node_addresses: kubernetes.node_ips.clone(),
             containers: kubernetes.containers,
         },
         hooks,
@@ -225,17 +229,16 @@ fn answer_queries(agent: &Arc<Agent>) -> Result<(), StartError> {
     }
 }
 
-fn restore(agent: &Agent) {
+/// Whether ADDs can be served.
+fn restore(agent: &Agent) -> bool {
     if agent.journal.is_err() {
-        return;
+        return false;
     }
-    match agent.replay() {
-        Ok(()) => {
-            agent.drain_queue();
-            agent.ready.store(true, SeqCst);
-        }
-        Err(error) => tracing::error!(%error, "the node cannot be restored: not ready"),
+    let replayed = agent.replay();
+    if let Err(error) = &replayed {
+        tracing::error!(%error, "the node cannot be restored: not ready");
     }
+    replayed.is_ok()
 }
 
 /// This boot of this node: a lab has many nodes on one machine, and a namespace that is made anew

@@ -17,18 +17,12 @@ const FRESH: Duration = Duration::from_secs(10);
 pub(crate) struct Seen(Mutex<Option<(Instant, Underlay)>>);
 
 impl Agent {
-    /// This node's addresses on the underlay: as the administrator says, else as its Node does.
+    /// This node's addresses on the underlay.
     pub(crate) fn node_addresses(&self) -> Vec<IpAddr> {
         let given = self.options.kubernetes.as_ref().map(|k| k.node_ips.clone());
-        match given {
-            Some(given) if !given.is_empty() => given,
-            _ => self
-                .cluster
-                .get()
-                .and_then(|cluster| cluster.own_node())
-                .map(|node| node.addresses)
-                .unwrap_or_default(),
-        }
+        let node = self.cluster.get().and_then(|cluster| cluster.own_node());
+        let said = node.map(|node| node.addresses).unwrap_or_default();
+        chosen(&given.unwrap_or_default(), &said)
     }
 
     /// The first of them that a link has; none if the node does not know its address yet.
@@ -62,5 +56,43 @@ impl Agent {
         });
         *seen = found.clone().map(|underlay| (Instant::now(), underlay));
         Ok(found)
+    }
+}
+
+/// Those that the administrator says, in that order; else those of its Node. Others know only what the
+/// Node says, and let in tunnels from nowhere else: an address that it does not have is no use.
+fn chosen(given: &[IpAddr], said: &[IpAddr]) -> Vec<IpAddr> {
+    if said.is_empty() {
+        return given.to_vec();
+    }
+    let known = given.iter().filter(|address| said.contains(address));
+    let known: Vec<IpAddr> = known.copied().collect();
+    if known.is_empty() {
+        if !given.is_empty() {
+            tracing::warn!(
+                ?given,
+                ?said,
+                "--node-ip is not an address of this Node, so that other nodes would not accept it: the Node's are used; give the kubelet the same --node-ip"
+            );
+        }
+        return said.to_vec();
+    }
+    known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chosen;
+    use std::net::IpAddr;
+
+    #[test]
+    fn an_address_that_others_do_not_know_is_not_used() {
+        let all =
+            |texts: &[&str]| -> Vec<IpAddr> { texts.iter().map(|t| t.parse().unwrap()).collect() };
+        let node = all(&["10.0.0.1", "fd00::1"]);
+        assert_eq!(chosen(&all(&["fd00::1"]), &node), all(&["fd00::1"]));
+        assert_eq!(chosen(&all(&["192.0.2.7"]), &node), node);
+        assert_eq!(chosen(&[], &node), node);
+        assert_eq!(chosen(&all(&["10.0.0.1"]), &[]), all(&["10.0.0.1"]));
     }
 }

@@ -2,6 +2,7 @@
 //! keep on the node, its files. Needs the locks that an agent needs, so that it never works beside
 //! one. Refuses while containers have interfaces, unless it is told to take those away.
 
+use crate::backoff::Backoff;
 use crate::conflists;
 use crate::failure;
 use crate::install;
@@ -55,7 +56,7 @@ pub fn uninstall(options: Options, force: bool) -> Result<Vec<String>, Uninstall
     let socket = Lock::socket(&options.socket)?;
     let agent = assemble(options).map_err(Box::new)?;
     agent.replay().map_err(UninstallError::Journal)?;
-    agent.drain_queue();
+    agent.drain_queue(&mut Backoff::new());
     let mut log = Log::default();
     agent.remove_containers(force, &mut log)?;
     agent.remove_node_side(&mut log);

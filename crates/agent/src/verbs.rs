@@ -10,6 +10,7 @@ use crate::conflist::Conflist;
 use crate::conflists::Conflists;
 use crate::fabric::Bell;
 use crate::failure;
+use crate::gate::Gate;
 use crate::http::Response;
 use crate::ipam::Addresses;
 use crate::journal::Journal;
@@ -29,6 +30,8 @@ use std::time::Duration;
 
 /// How long an operation waits for another one on the same container.
 const PATIENCE: Duration = Duration::from_secs(110);
+/// How long a call waits for the node to be restored; the shim waits for its answer a little longer.
+const RESTORING: Duration = Duration::from_secs(50);
 
 /// Until everything that the journal knows is settled, an address could be given out twice.
 pub(crate) fn not_restored() -> Error {
@@ -76,6 +79,8 @@ pub(crate) struct Agent {
     pub(crate) unsettled: Mutex<BTreeSet<(ContainerId, IfName)>>,
     pub(crate) metrics: Metrics,
     pub(crate) ready: AtomicBool,
+    /// Closed while the node is being restored: nobody changes anything meanwhile.
+    pub(crate) restored: Gate,
 }
 
 /// What became of a request, and what must wait for the answer's delivery.
@@ -173,6 +178,13 @@ impl Agent {
             about: None,
         };
         let nothing = || plain(Response::json(200, String::new()));
+        if call.command != Command::Status && !self.restored.pass(RESTORING, &mut *gone) {
+            return Err(Error::new(
+                Code::TryAgainLater,
+                "the node's networks are still being restored",
+                "try again; the agent's log says what takes so long",
+            ));
+        }
         match call.command {
             Command::Add => self.serve_add(call, gone),
             Command::Del => {

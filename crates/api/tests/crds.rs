@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds")
+    PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../deploy/crds")
 }
 
 /// File name and content of every definition.

@@ -197,6 +197,7 @@ impl<'w> Seen<'w> {
             uid: uid(network),
             spec,
             vni: status.vni.or(offline),
+            earlier_subnets: status.subnets.clone(),
             made_from: made_from(network),
             unusable: unreadable.or_else(|| {
                 (!self.offline)
@@ -220,6 +221,7 @@ impl<'w> Seen<'w> {
             uid: uid(nad),
             spec: *spec,
             vni: Some(FIRST_VNI),
+            earlier_subnets: Vec::new(),
             made_from: Some(uid(nad)),
             unusable: None,
         })

@@ -183,7 +183,7 @@ fn only_whole_files_of_roots_are_taken() {
     fs::write(queue.join(&good), "{}").unwrap();
     fs::write(queue.join(&foreign), "{}").unwrap();
     std::os::unix::fs::chown(queue.join(&foreign), Some(65534), None).unwrap();
-    fs::write(queue.join(&large), vec![b' '; (2 << 20) + 1]).unwrap();
+    fs::write(queue.join(&large), vec![b' '; (3 << 20) + 1]).unwrap();
     symlink("/etc/passwd", queue.join(&link)).unwrap();
     let made = std::process::Command::new("mkfifo")
         .arg(queue.join(&fifo))

@@ -204,7 +204,10 @@ impl Engine {
             kind!("NetworkPolicies", May, News::Policy);
         }
         for kind in later::kinds() {
-            add(kind.kind, Box::pin(later::follow(client(), kind, news.clone())));
+            add(
+                kind.kind,
+                Box::pin(later::follow(client(), kind, news.clone())),
+            );
         }
         watches
     }

@@ -7,7 +7,8 @@
 use crate::attachment::{Assigned, AssignedIp, DefaultRoute, Wanted};
 use crate::ipam::{PoolKey, Pools, address_at, assigned_static, host_local};
 use crate::plan::{
-    Facts, Link, LinkFacts, NodePlan, Place, PodPlan, Underlay, build, host_ports, node_plan, pod_plan,
+    Facts, Link, LinkFacts, NodePlan, Place, PodPlan, Underlay, build, host_ports, node_plan,
+    pod_plan,
 };
 use crate::resolve::{Brings, Candidate, Delegate, Reference, Resolved, choose_default, resolve};
 use ipnet::IpNet;

@@ -51,7 +51,7 @@ fn making_it_twice_gives_the_same_bytes() {
 }
 
 fn cases() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans");
+    let directory = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("tests/plans");
     let mut cases: Vec<PathBuf> = fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())

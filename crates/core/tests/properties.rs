@@ -252,6 +252,7 @@ fn link(index: u32, name: &str, kind: &str) -> ObservedLink {
         alias: None,
         master: None,
         parent: None,
+        parent_elsewhere: false,
         promisc: false,
     }
 }

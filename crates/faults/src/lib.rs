@@ -5,6 +5,8 @@
 //! at the k-th call, where k is `PLEXUS_DIE_AT`; with `PLEXUS_EFFECTS_LOG` it appends the name of
 //! each effect that it passes to that file. The crash test raises k until a run survives.
 
+use std::time::Duration;
+
 /// Marks one side of an effect; `name` says which, for the log: `"journal.begin<"` before it,
 /// `"journal.begin>"` after it.
 #[inline(always)]
@@ -26,6 +28,17 @@ pub fn mistake(name: &str) -> bool {
         let _ = name;
         false
     }
+}
+
+/// How long to wait for something that takes minutes in a product build: a two-hundredth of it if
+/// `PLEXUS_HASTE` is set.
+#[inline(always)]
+pub fn hastened(time: Duration) -> Duration {
+    #[cfg(feature = "on")]
+    if std::env::var_os("PLEXUS_HASTE").is_some() {
+        return time / 200;
+    }
+    time
 }
 
 #[cfg(feature = "on")]

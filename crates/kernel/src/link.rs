@@ -252,6 +252,7 @@ pub(crate) fn read(payload: &[u8]) -> Option<ObservedLink> {
         alias: None,
         master: None,
         parent: None,
+        parent_elsewhere: false,
         promisc: flags & libc::IFF_PROMISC as u32 != 0,
     };
     for (kind, value) in attributes(&payload[16..]) {
@@ -267,6 +268,7 @@ pub(crate) fn read(payload: &[u8]) -> Option<ObservedLink> {
             libc::IFLA_IFALIAS => link.alias = Some(text(value)),
             libc::IFLA_MASTER => link.master = Some(u32_of(value)),
             libc::IFLA_LINK => link.parent = Some(u32_of(value)),
+            libc::IFLA_LINK_NETNSID => link.parent_elsewhere = true,
             libc::IFLA_LINKINFO => read_info(&mut link, value),
             _ => {}
         }

@@ -19,6 +19,7 @@ fn deletions() {
         ("the kubelet is away", no_kubelet),
         ("a StatefulSet here and elsewhere", stateful),
         ("the power was off", no_power),
+        ("the Node is registered again", registered_again),
         ("the Node is removed", no_node),
     ]);
 }
@@ -166,6 +167,43 @@ fn no_node(kube: &Kube) {
     wait_agent(kube, "n2");
     let (again, _) = start(kube, &namespace, "again", "n2");
     assert_eq!(common::attachments(kube, &again).len(), 4);
+}
+
+/// The machine is the same and so are its blocks: of a network with one block, new pods get addresses.
+fn registered_again(kube: &Kube) {
+    let namespace = disturb::namespace(kube, "again");
+    let space = namespace.name();
+    let subnets = json!({"provider": "routed", "subnets": {"a": {"cidr": "10.71.0.0/26"}}});
+    let pod = |name: &str| common::pod(space, name, "n1", &[(common::PLEXUS, "tiny")]);
+    common::apply(
+        kube,
+        &[common::network(space, "tiny", subnets), pod("before")],
+    );
+    let (before, _) = ready(kube, &namespace.pod("before"));
+    let node = Object::new("v1", "Node", "", "n1");
+    let kubelet = Part::Kubelet("n1".to_owned());
+    kube.lab().kill(&kubelet).expect("killed");
+    kube.delete(&node).expect("deleted");
+    kube.lab().start(&kubelet).expect("started");
+    kube.lab().wait_nodes(&["n1"]).expect("ready");
+    wait_agent(kube, "n1");
+    common::apply(kube, &[pod("after")]);
+    let after = namespace.pod("after");
+    disturb::wait_ready(kube, &after, PATIENCE * 2);
+    let blocks = kube
+        .list("plexus.dev/v1alpha1", "Block", "")
+        .expect("blocks");
+    let tiny: Vec<&Value> = blocks
+        .iter()
+        .filter(|block| block["spec"]["cidr"] == "10.71.0.0/26")
+        .collect();
+    let now = kube.get(&node).expect("asked").expect("there");
+    assert_eq!(tiny.len(), 1);
+    assert_eq!(tiny[0]["spec"]["nodeUID"], now["metadata"]["uid"]);
+    if kube.get(&before).expect("asked").is_some() {
+        let one = common::address(kube, &before, "net1", false);
+        assert_ne!(one, common::address(kube, &after, "net1", false));
+    }
 }
 
 const STATIC: &str = "10.1.7.7";

@@ -13,6 +13,9 @@ use plexus_kubekit::{Cluster, Kube, Object, Part, wait};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
+/// An address that a pod asks for by itself.
+const FIXED: &str = "10.35.0.77";
+
 #[test]
 fn faults() {
     play(&[
@@ -116,43 +119,59 @@ fn twenty_sandboxes(kube: &Kube) {
     plexus_kubekit::truth::check(kube, disturb::SETTLED).expect("with pods");
 }
 
-/// Its old node cannot be asked, and has the same name running.
+/// Its old node cannot be asked, and has the same name running: with an address that the pod asks for
+/// by itself, which stays with the old one until its node has seen it gone.
 fn a_pod_moves_by_force(kube: &Kube) {
     let namespace = disturb::namespace(kube, "moved");
-    three_networks(kube, namespace.name());
-    let pod = namespace.pod("p");
-    common::apply(kube, &[pod_of_three(namespace.name(), "p", "n1")]);
-    common::ready(kube, &[&pod]);
-    let before = common::attachments(kube, &pod);
-    let old = record_of(namespace.name(), &uid_of(kube, &pod));
+    let space = namespace.name();
+    three_networks(kube, space);
+    let home = common::contrail_nad(space, "home", "10.35.0.0/16", &[]);
+    common::apply(kube, &[home]);
+    let asks = format!(r#"[{{"name": "home", "ips": ["{FIXED}/16"]}}]"#);
+    let fixed_on =
+        |node: &str| common::pod(space, "fixed", node, &[(common::NETWORKS, asks.as_str())]);
+    let (pod, fixed) = (namespace.pod("p"), namespace.pod("fixed"));
+    common::apply(kube, &[pod_of_three(space, "p", "n1"), fixed_on("n1")]);
+    common::ready(kube, &[&pod, &fixed]);
+    assert_eq!(common::address(kube, &fixed, "net1", false), FIXED);
+    let old = record_of(space, &uid_of(kube, &pod));
+    let old_fixed = record_of(space, &uid_of(kube, &fixed));
     let kubelet = Part::Kubelet("n1".to_owned());
     kube.lab().kill(&kubelet).expect("killed");
     let moved = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        kube.lab().api().delete(&pod, Some(0)).expect("deleted");
-        kube.wait_gone(&pod, PATIENCE).expect("gone");
-        common::apply(kube, &[pod_of_three(namespace.name(), "p", "n2")]);
-        common::ready(kube, &[&pod]);
-        let after = common::attachments(kube, &pod);
-        assert_eq!(after.len(), 4);
-        // `lan` is host-local's: each node has its own range.
-        for (one, other) in before
-            .iter()
-            .zip(&after)
-            .filter(|(one, _)| one["network"]["name"] != "lan")
-        {
-            assert_ne!(one["ips"], other["ips"], "an address that is still in use");
+        for pod in [&pod, &fixed] {
+            kube.lab().api().delete(pod, Some(0)).expect("deleted");
+            kube.wait_gone(pod, PATIENCE).expect("gone");
         }
-        assert!(kube.get(&old).expect("asked").is_some(), "it still runs");
+        common::apply(kube, &[pod_of_three(space, "p", "n2"), fixed_on("n2")]);
+        common::ready(kube, &[&pod]);
+        assert_eq!(common::attachments(kube, &pod).len(), 4);
+        common::event(kube, &fixed, "FailedAttach", &[FIXED, "n1"]);
+        let new_fixed = record_of(space, &uid_of(kube, &fixed));
+        let told = kube.get(&new_fixed).expect("asked").unwrap_or_default();
+        assert!(!told.to_string().contains(FIXED), "given twice: {told}");
+        for record in [&old, &old_fixed] {
+            assert!(kube.get(record).expect("asked").is_some(), "it still runs");
+        }
+        let kept = kube.get(&old_fixed).expect("asked").unwrap_or_default();
+        assert!(kept.to_string().contains(FIXED), "{kept}");
     }));
     kube.lab().start(&kubelet).expect("started");
     assert!(moved.is_ok());
     let after = common::attachments(kube, &pod);
-    kube.wait_gone(&old, PATIENCE).expect("gone");
+    for record in [&old, &old_fixed] {
+        kube.wait_gone(record, PATIENCE).expect("gone");
+    }
     assert_eq!(
         common::attachments(kube, &pod),
         after,
         "the old one's end touched the new one"
     );
+    // Its block is n1's, which has seen the old one gone: there it is free.
+    common::gone(kube, &[&fixed]);
+    common::apply(kube, &[fixed_on("n1")]);
+    common::ready(kube, &[&fixed]);
+    assert_eq!(common::address(kube, &fixed, "net1", false), FIXED);
 }
 
 /// The cluster forgets a block that is in use: its node makes it again; and another one that somebody

@@ -185,7 +185,8 @@ struct Examples<'a> {
 
 impl<'a> Examples<'a> {
     fn new(kube: &'a Kube) -> Self {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/seed-000");
+        let dir = Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo"))
+            .join("../../examples/seed-000");
         let entries = fs::read_dir(dir).expect("the examples");
         let mut paths: Vec<_> = entries.map(|entry| entry.expect("a file").path()).collect();
         paths.sort();

@@ -49,7 +49,8 @@ pub fn down(layout: &Layout) -> Result<bool, LabError> {
 fn end_processes(layout: &Layout) -> Result<(), LabError> {
     let start = Instant::now();
     loop {
-        let left = Process::of_lab(layout);
+        let mut left = Process::of_lab(layout);
+        left.extend(Process::in_namespaces(&underlay::namespaces(layout)?));
         if left.is_empty() {
             return Ok(());
         }

@@ -56,7 +56,8 @@ pub(crate) struct ClusterFlags {
     /// The cluster's name, the first part of Contrail's names; default: k8s.
     #[arg(long, env = "PLEXUS_CLUSTER_NAME", value_parser = value::label)]
     cluster_name: Option<String>,
-    /// This node's addresses on the underlay, comma-separated; default: what its Node says.
+    /// This node's addresses on the underlay, comma-separated, the preferred first;
+    /// those that its Node has too; default: all of the Node's.
     #[arg(long, env = "PLEXUS_NODE_IP", value_delimiter = ',', num_args = 0..)]
     node_ip: Option<Vec<IpAddr>>,
     /// The namespace that Plexus itself is in; default: plexus-system.

@@ -9,7 +9,11 @@ use std::path::Path;
 pub const FAKE: &str = "px-fake";
 
 pub(crate) fn install(path: &Path) {
-    std::fs::write(path, SCRIPT).expect("writes the fake plugin");
+    write(path, SCRIPT);
+}
+
+pub(crate) fn write(path: &Path, script: &str) {
+    std::fs::write(path, script).expect("writes the fake plugin");
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(path, mode).expect("makes it executable");
 }

@@ -128,6 +128,15 @@ impl Node {
         self.dir.join("delegates")
     }
 
+    /// Changes the plugin to delegate to, as a new file: the old one may be running.
+    pub fn edit_delegate(&self, from: &str, to: &str) {
+        let plugin = self.delegate_bin().join(crate::FAKE);
+        let script = std::fs::read_to_string(&plugin).expect("reads the fake plugin");
+        assert!(script.contains(from), "the fake plugin has no {from:?}");
+        std::fs::remove_file(&plugin).expect("removes the fake plugin");
+        crate::delegate::write(&plugin, &script.replace(from, to));
+    }
+
     /// `dataDir` for host-local.
     pub fn pools(&self) -> PathBuf {
         self.dir.join("pools")

@@ -119,3 +119,27 @@ fn a_full_subnet_gives_way_to_the_next() {
         assert!(pod.ns().pings("192.0.2.1"));
     }
 }
+
+/// As NADs of two namespaces may be.
+#[test]
+fn two_networks_of_one_name_both_get_their_bridge_back() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let (one, two) = (config::bridge(), {
+        let mut config = config::bridge();
+        config["bridge"] = json!("px1");
+        config["ipam"]["subnets"] = json!(["10.244.9.0/24"]);
+        config
+    });
+    node.pod("c1").add(&one);
+    node.pod("c2").add(&two);
+    agent.kill();
+    for bridge in ["px0", "px1"] {
+        node.ns().run("ip", &["link", "del", bridge]);
+    }
+    let _agent = Agent::start(&node);
+    for (bridge, gateway) in [("px0", "10.244.1.1/24"), ("px1", "10.244.9.1/24")] {
+        let found = node.ns().run("ip", &["-o", "addr", "show", bridge]);
+        assert!(found.contains(gateway), "{bridge}: {found}");
+    }
+}

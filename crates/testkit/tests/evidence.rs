@@ -1,9 +1,8 @@
 //! Nothing is removed without evidence, and nothing is believed without looking: the ways in which
 //! a running container could lose an interface, or an address be given out twice.
 
-use plexus_testkit::{Agent, Call, FAKE, NetNs, Node, Start, config, eventually, run};
+use plexus_testkit::{Agent, Call, NetNs, Node, Start, config, eventually, run};
 use serde_json::json;
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 /// Long enough for the background to have looked at its queue.
@@ -56,13 +55,7 @@ fn a_queued_del_that_fails_keeps_the_next_add_out() {
     let (code, text) = pod.cni("ADD", &config).error();
     assert!(code == 11 && text.contains("queued"), "{code} {text}");
     // The plugin recovers: its DEL is done first, and only once.
-    let plugin = node.delegate_bin().join(FAKE);
-    let script = std::fs::read_to_string(&plugin)
-        .unwrap()
-        .replace("get fail;", "v=;");
-    std::fs::remove_file(&plugin).unwrap();
-    std::fs::write(&plugin, script).unwrap();
-    std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o755)).unwrap();
+    node.edit_delegate("get fail;", "v=;");
     eventually("the queued DEL is done, then the ADD", || {
         pod.cni("ADD", &config).success()
     });
@@ -120,6 +113,56 @@ fn a_full_disk_leaves_no_ghost() {
         "ADD answered with an interface that is not there"
     );
     pod.cni("CHECK", &config).done();
+}
+
+#[test]
+fn a_row_that_cannot_be_removed_is_tried_again_and_nothing_else_is_said() {
+    let node = Node::new();
+    node.small_disk(&node.state_dir(), 1 << 20);
+    let _agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    let config = config::one_address(&config::bridge());
+    pod.add(&config);
+    let full = node.state_dir().join("full");
+    let fill = format!(
+        "dd if=/dev/zero of={} bs=1k 2>/dev/null || true",
+        full.display()
+    );
+    run("sh", &["-c", &fill]);
+    pod.del(&config);
+    let log = || std::fs::read_to_string(node.log()).unwrap();
+    eventually("it is tried again", || {
+        log().contains("is done, but for the journal")
+    });
+    assert_eq!(node.journal().records().len(), 1);
+    assert!(
+        !log().contains("a removal that was left is done "),
+        "{}",
+        log()
+    );
+    std::fs::remove_file(&full).unwrap();
+    eventually("the row is gone", || node.journal().records().is_empty());
+    eventually("and that is said", || {
+        log().contains("a removal that was left is done ")
+    });
+    node.pod("c2").add(&config);
+}
+
+#[test]
+fn a_namespace_that_goes_without_a_del_is_noticed() {
+    let node = Node::new();
+    let _agent = Start::on(&node).env("PLEXUS_HASTE", "1").ready();
+    let config = config::one_address(&config::bridge());
+    let (gone, stays) = (node.pod("c1"), node.pod("c2"));
+    gone.add(&config);
+    stays.add(&config::routed());
+    drop(gone);
+    eventually("the record of the one is gone", || {
+        node.journal().records().len() == 1
+    });
+    node.pod("c3").add(&config);
+    assert!(has(stays.ns(), "eth0"));
+    stays.cni("CHECK", &config::routed()).done();
 }
 
 #[test]
@@ -308,5 +351,29 @@ fn gc_removes_an_adopted_list_like_any_other() {
     assert!(
         !has(pod.ns(), "eth0") && !has(pod.ns(), "net1"),
         "GC left what nobody knows"
+    );
+}
+
+#[test]
+fn a_mark_that_a_pod_made_up_is_not_believed() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    pod.add(&config::routed());
+    let shown = pod.ns().run("ip", &["-j", "link", "show", "eth0"]);
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let mark = shown[0]["ifalias"].as_str().unwrap();
+    let forged = mark.replace("c1", "c9").replace("eth0", "evil0");
+    assert_ne!(forged, mark);
+    pod.ns()
+        .run("ip", &["link", "add", "evil0", "type", "veth"]);
+    pod.ns()
+        .run("ip", &["link", "set", "evil0", "alias", &forged]);
+    agent.kill();
+    let agent = Agent::start(&node);
+    let known = agent.get("/attachments").unwrap().body;
+    assert!(
+        known.contains("\"c1\"") && !known.contains("\"c9\""),
+        "{known}"
     );
 }

@@ -251,6 +251,136 @@ fn a_reboot_voids_what_the_kernel_forgot() {
     drop(agent);
 }
 
+/// As long as the file `hang` is there, the plugin's DEL does not end.
+fn hanging_del(node: &Node) {
+    let hang = node.file("hang");
+    std::fs::write(&hang, "").unwrap();
+    let wait = format!(
+        "[ \"$CNI_COMMAND\" = DEL ] && while [ -e {} ]; do sleep 0.1; done; get fail;",
+        hang.display()
+    );
+    node.edit_delegate("get fail;", &wait);
+}
+
+fn of_plugin(node: &Node) -> Value {
+    config::standalone("plugin", &[config::fake_entry(node)])
+}
+
+#[test]
+fn after_a_reboot_plugins_that_hang_keep_nobody_waiting() {
+    let node = Node::new();
+    let agent = Start::on(&node).env("PLEXUS_BOOT_ID", "boot-1").ready();
+    let native = config::one_address(&config::bridge());
+    for container in ["c1", "c2"] {
+        node.pod(container).add(&of_plugin(&node));
+    }
+    node.pod("c3").add(&native);
+    agent.kill();
+    hanging_del(&node);
+    node.ns().sh("ip link del px0; nft flush ruleset");
+    let agent = Start::on(&node).env("PLEXUS_BOOT_ID", "boot-2").ready();
+    node.pod("c4").add(&native);
+    let open = node.journal().open_intents();
+    assert_eq!(open.get("deleting"), Some(&2), "{open:?}");
+    // Whoever comes under the same id waits for the DEL, and for nothing else.
+    let (again, config) = (node.pod("c1"), of_plugin(&node));
+    let adding = again.call("ADD", &config).spawn();
+    assert!(adding.ended_within(SOON).is_none());
+    std::fs::remove_file(node.file("hang")).unwrap();
+    CniOutput::new(&adding.wait(Duration::from_secs(10))).ok();
+    eventually("the others' DELs are done", || {
+        node.journal().open_intents().is_empty()
+    });
+    assert_eq!(node.journal().records().len(), 2);
+    drop(agent);
+}
+
+#[test]
+fn queued_dels_that_hang_keep_nobody_waiting() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let pods = ["c1", "c2"].map(|container| node.pod(container));
+    for pod in &pods {
+        pod.add(&of_plugin(&node));
+    }
+    agent.kill();
+    for pod in &pods {
+        let del = pod.call("DEL", &of_plugin(&node));
+        del.patience(Duration::ZERO).run().done();
+    }
+    hanging_del(&node);
+    let _agent = Agent::start(&node);
+    node.pod("c3").add(&config::routed());
+    assert_eq!(std::fs::read_dir(node.queue()).unwrap().count(), 2);
+    std::fs::remove_file(node.file("hang")).unwrap();
+    eventually("the queue is drained", || {
+        std::fs::read_dir(node.queue()).unwrap().count() == 0
+    });
+    assert_eq!(node.journal().records().len(), 1);
+}
+
+#[test]
+fn a_queued_del_that_fails_is_tried_less_and_less_often() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let mut config = of_plugin(&node);
+    config["networks"][0]["fail"] = json!("DEL");
+    let pods = ["c1", "c2"].map(|container| node.pod(container));
+    pods[0].add(&config);
+    pods[1].add(&config::routed());
+    agent.kill();
+    pods[0]
+        .call("DEL", &config)
+        .patience(Duration::ZERO)
+        .run()
+        .done();
+    let later = pods[1].call("DEL", &config::routed());
+    later.patience(Duration::ZERO).run().done();
+    let _agent = Agent::start(&node);
+    eventually("the one behind it is done", || !has(&pods[1], "eth0"));
+    std::thread::sleep(Duration::from_secs(6));
+    let log = std::fs::read_to_string(node.file("fake.log")).unwrap();
+    let tries = log.matches("DEL c1").count();
+    assert!((2..=7).contains(&tries), "{tries} tries:\n{log}");
+}
+
+#[test]
+fn what_cannot_be_read_leaves_the_queue() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    pod.add(&config::routed());
+    agent.kill();
+    pod.call("DEL", &config::routed())
+        .patience(Duration::ZERO)
+        .run()
+        .done();
+    // More than are kept.
+    for number in 0..40 {
+        let name = format!("{number:020}-c9-eth0.json");
+        std::fs::write(node.queue().join(name), "not a request").unwrap();
+    }
+    let _agent = Agent::start(&node);
+    eventually("the readable one is done", || !has(&pod, "eth0"));
+    let names = || {
+        let all = std::fs::read_dir(node.queue()).unwrap().flatten();
+        let mut names: Vec<String> = all
+            .map(|file| file.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    eventually("the others are put aside", || {
+        names().iter().all(|name| name.ends_with(".json.bad"))
+    });
+    assert!((1..=32).contains(&names().len()), "{:?}", names());
+    let log = std::fs::read_to_string(node.log()).unwrap();
+    let said = log.matches("00000000000000000039-c9-eth0.json").count();
+    assert_eq!(said, 1, "{log}");
+    // Nobody's ADD waits for such a file.
+    node.pod("c9").add(&config::routed());
+}
+
 #[test]
 fn a_second_agent_is_refused() {
     let node = Node::new();

@@ -341,6 +341,30 @@ fn check_of_a_stranger_fails() {
     assert!(code > 0 && text.contains("c1"), "{code} {text}");
 }
 
+/// What a delegating plugin sends once its configuration names the network otherwise.
+#[test]
+fn del_under_another_name_removes_the_interface_all_the_same() {
+    let node = Node::new();
+    let _agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    let has = |link: &str| pod.ns().try_sh(&format!("ip link show {link}"));
+    let named = |name: &str| json!({"cniVersion": "1.0.0", "name": name, "type": "plexus-cni"});
+    let add = |name: &str, ifname: &str, mut config: Value| {
+        config["name"] = json!(name);
+        pod.call("ADD", &config).ifname(ifname).run().ok();
+    };
+    add("one", "net1", config::routed());
+    add("two", "net2", config::macvlan(&node));
+    pod.call("DEL", &named("two")).ifname("net1").run().done();
+    assert!(has("net1"), "two has an interface of its own");
+    pod.call("DEL", &named("renamed"))
+        .ifname("net1")
+        .run()
+        .done();
+    assert!(!has("net1") && has("net2"));
+    assert_eq!(node.journal().records().len(), 1);
+}
+
 #[test]
 fn gc_keeps_what_it_is_told_to() {
     let node = Node::new();

@@ -14,6 +14,10 @@ const REFUSED: &[(&str, &str)] = &[
         concat!("#[ig", "nore"),
         "a test that cannot run here must say why at run time",
     ),
+    (
+        concat!("env!(\"CARGO_MANI", "FEST_DIR\")"),
+        "checkouts share their build output: read it with `std::env::var` when the program runs",
+    ),
     (concat!("/wo", "rk/"), MACHINE),
     (concat!("../sha", "red"), MACHINE),
 ];

@@ -6,6 +6,7 @@
 
 use super::create::{Created, create};
 use super::disk::Disk;
+use super::kept;
 use super::kept::BlockSeen;
 use super::kinds::Blocks;
 use super::report::{Change, LostBlock, Subject};
@@ -28,6 +29,8 @@ use tokio::sync::Notify;
 const OWN: &str = "own-block";
 /// What was claimed so recently is in use, though no address may be journaled yet.
 const YOUNG: Duration = Duration::from_secs(60);
+/// An ADD that found its network before that was deleted has its address by then.
+const CLOSING: Duration = Duration::from_secs(2);
 /// How often something that failed is tried again, and how often usage is written.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -46,6 +49,8 @@ struct Known {
     /// Since when we know that the API does not have it and nobody uses it.
     unused: BTreeMap<String, Instant>,
     lost: BTreeMap<String, LostBlock>,
+    /// Since when we know that a network is being deleted, by its UID.
+    closing: BTreeMap<String, Instant>,
 }
 
 impl OwnBlocks {
@@ -126,6 +131,21 @@ impl OwnBlocks {
         self.used.store(true, SeqCst);
     }
 
+    /// Whether nothing is issued from a network's blocks any more, for good; and whether that is about to
+    /// be so.
+    fn closes(&self, state: &State, network_uid: &str) -> (bool, bool) {
+        let network = state.network_by_uid(network_uid);
+        let deleted = network.is_none_or(|network| kept::is_terminating(&network));
+        let mut known = self.known();
+        if !deleted {
+            known.closing.remove(network_uid);
+            return (false, false);
+        }
+        let since = known.closing.entry(network_uid.to_owned());
+        let over = since.or_insert_with(Instant::now).elapsed() >= CLOSING;
+        (over, !over)
+    }
+
     /// A block was claimed: it is on disk before an address of it is used.
     pub(super) fn claimed(&self, shared: &Shared, name: &str, spec: &BlockSpec) {
         self.known().claimed.insert(name.to_owned(), Instant::now());
@@ -144,7 +164,8 @@ impl OwnBlocks {
         let is_own = self.known().own.contains_key(name);
         match after {
             Some(block) if is_own && block.spec.node != shared.options.node => {
-                self.lose(shared, name, &block.spec);
+                // Whether anybody here uses it is asked there.
+                self.look();
             }
             Some(block) if block.spec.node == shared.options.node => {
                 self.known().lost.remove(name);
@@ -269,9 +290,9 @@ async fn restore(shared: &Shared) -> bool {
                 theirs(shared, &name, &spec, &block.spec);
                 Ok(true)
             }
-            // Of an earlier Node object of this name, perhaps: blocks cannot be changed, and nothing
-            // is issued from it. The controller removes it once nobody is left here, or it is made
-            // anew when it is missing.
+            // This machine's, by its disk, and of an earlier Node of its name: it was registered
+            // again. Nothing is issued from it until the API says that it is the new Node's.
+            Some(block) if block.spec.node_uid != uid => take_over(shared, &name, &uid).await,
             Some(_) => {
                 shared.blocks.known().unused.remove(&name);
                 Ok(true)
@@ -287,6 +308,30 @@ async fn restore(shared: &Shared) -> bool {
         }
     }
     done
+}
+
+/// A block of ours gets the UID that our Node has now. If the controller was faster in returning it, it
+/// is missing the next time.
+async fn take_over(shared: &Shared, name: &str, uid: &str) -> kube::Result<bool> {
+    let api: Api<BlockWire> = Api::all(shared.client.clone());
+    let how = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let patch = json!({"spec": {"nodeUID": uid}});
+    match api.patch(name, &how, &Patch::Merge(patch)).await {
+        Ok(block) => {
+            tracing::info!(
+                block = name,
+                uid,
+                "a block of this machine's earlier Node is taken over"
+            );
+            watch::take::<Blocks>(shared, block);
+            Ok(true)
+        }
+        Err(error) if code(&error) == Some(404) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// A block of ours is another node's in the API.
@@ -370,10 +415,12 @@ async fn write_usage(shared: &Shared) -> bool {
         let Some(block) = there.filter(|block| block.spec.node == shared.options.node) else {
             continue;
         };
-        if block.allocated == used.allocated {
+        let (closed, closing) = shared.blocks.closes(&shared.state(), &used.network_uid);
+        done &= !closing;
+        if (block.allocated, block.closed) == (used.allocated, closed) {
             continue;
         }
-        let patch = json!({"status": {"allocated": used.allocated}});
+        let patch = json!({"status": {"allocated": used.allocated, "closed": closed}});
         match api.patch_status(&name, &how, &Patch::Merge(patch)).await {
             Ok(block) => watch::take::<Blocks>(shared, block),
             Err(error) if code(&error) == Some(404) => {}

@@ -115,7 +115,6 @@ fn shared(runtime: &tokio::runtime::Runtime, directory: &Path, hooks: &Arc<Fake>
         cni_conf_dir: directory.to_owned(),
         host_root: None,
         pod_cidrs: false,
-        node_addresses: Vec::new(),
         containers: false,
     };
     let hooks: Arc<dyn Hooks> = Arc::clone(hooks) as Arc<dyn Hooks>;
@@ -145,6 +144,7 @@ fn seen(spec: &BlockSpec, unreadable: bool) -> BlockSeen {
         allocated: 0,
         given: Vec::new(),
         is_part: false,
+        closed: false,
         unreadable,
     }
 }

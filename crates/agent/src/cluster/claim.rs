@@ -72,6 +72,13 @@ impl Wanted {
         Family::of(self.subnet.cidr.addr())
     }
 
+    /// Whether a block is one that could be claimed, or a part of one; others are nobody's, whatever
+    /// they say.
+    fn may_be(&self, block: &IpNet) -> bool {
+        let length = self.subnet.block_length;
+        self.subnet.cidr.contains(block) && length.is_none_or(|length| length <= block.prefix_len())
+    }
+
     pub(super) fn network(&self) -> String {
         format!("{}/{}", self.network.namespace, self.network.name)
     }
@@ -220,7 +227,7 @@ async fn claim_whole(shared: &Shared, wanted: &Wanted) -> Answer {
         return Err(ClaimError::NotDivided(wanted.subnet.cidr));
     }
     let node = &shared.options.node;
-    let facts = shared.state().node(node, &[]);
+    let facts = shared.state().node(node);
     let node_uid = facts.ok_or_else(|| ClaimError::NoNode(node.clone()))?.uid;
     let mut taken = known(shared, wanted);
     let mut tried = 0;
@@ -274,6 +281,7 @@ fn known(shared: &Shared, wanted: &Wanted) -> BTreeMap<IpNet, String> {
     let blocks = state.blocks.objects.values();
     let of_it = blocks.filter(|block| block.spec.network.uuid == wanted.network.uuid);
     of_it
+        .filter(|block| wanted.may_be(&block.spec.cidr))
         .map(|block| (block.spec.cidr, block.spec.node.clone()))
         .collect()
 }

@@ -1,12 +1,12 @@
-//! Events: what people see in `kubectl describe`. One writer; equal ones are counted, and not more
-//! than a few a second are written whatever happens.
+//! Events: what people see in `kubectl describe`. One writer; equal ones are counted, not more than a
+//! few a second are written whatever happens, and no namespace keeps another one's waiting.
 
 use super::report::Subject;
 use super::shared::{MANAGER, Shared, code, said};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -15,6 +15,8 @@ use tokio::sync::Notify;
 const LONGEST: usize = 1024;
 /// Events that wait; further ones are dropped, and the log has them.
 const MOST: usize = 256;
+/// As many of them may be one namespace's.
+const MOST_OF_ONE: usize = 32;
 /// An Event that comes again within this is counted, not made anew.
 const SAME: Duration = Duration::from_secs(600);
 /// Time between two writes once a burst is used up, and the burst.
@@ -26,29 +28,70 @@ type Key = (Subject, &'static str, String);
 /// Events that wait to be written.
 #[derive(Default)]
 pub(super) struct Events {
-    waiting: Mutex<BTreeMap<Key, u32>>,
+    waiting: Mutex<Waiting>,
     came: Notify,
+}
+
+/// In the order in which they came, within a namespace; the namespaces take turns.
+#[derive(Default)]
+struct Waiting {
+    of: BTreeMap<String, Vec<(Key, u32)>>,
+    /// Each namespace of `of` once: who is next.
+    turns: VecDeque<String>,
+}
+
+impl Waiting {
+    fn len(&self) -> usize {
+        self.of.values().map(Vec::len).sum()
+    }
+
+    /// Whether there was room for it.
+    fn push(&mut self, key: Key) -> bool {
+        let namespace = &key.0.namespace;
+        let own = self.of.get_mut(namespace);
+        if let Some((_, times)) = own.and_then(|own| own.iter_mut().find(|one| one.0 == key)) {
+            *times = times.saturating_add(1);
+            return true;
+        }
+        let own = self.of.get(namespace).map_or(0, Vec::len);
+        if own >= MOST_OF_ONE || self.len() >= MOST {
+            return false;
+        }
+        if own == 0 {
+            self.turns.push_back(namespace.clone());
+        }
+        self.of.entry(namespace.clone()).or_default().push((key, 1));
+        true
+    }
+
+    fn pop(&mut self) -> Option<(Key, u32)> {
+        let namespace = self.turns.pop_front()?;
+        let own = self.of.get_mut(&namespace)?;
+        let first = own.remove(0);
+        if own.is_empty() {
+            self.of.remove(&namespace);
+        } else {
+            self.turns.push_back(namespace);
+        }
+        Some(first)
+    }
 }
 
 impl Events {
     /// Never waits.
     pub(super) fn push(&self, subject: Subject, reason: &'static str, text: &str) {
-        let key = (subject, reason, shortened(text));
-        let mut waiting = self.waiting();
-        if waiting.len() >= MOST && !waiting.contains_key(&key) {
+        if !self.waiting().push((subject, reason, shortened(text))) {
             tracing::debug!(reason, text, "too many Events: dropped");
             return;
         }
-        *waiting.entry(key).or_default() += 1;
-        drop(waiting);
         self.came.notify_one();
     }
 
     fn take(&self) -> Option<(Key, u32)> {
-        self.waiting().pop_first()
+        self.waiting().pop()
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<Key, u32>> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -230,11 +273,11 @@ impl Allowance {
 mod tests {
     use super::*;
 
-    fn subject(name: &str) -> Subject {
+    fn subject(namespace: &str, name: &str) -> Subject {
         Subject {
             api_version: "v1",
             kind: "Pod",
-            namespace: "a".into(),
+            namespace: namespace.into(),
             name: name.into(),
             uid: "u".into(),
         }
@@ -244,13 +287,32 @@ mod tests {
     fn equal_ones_are_one_and_there_is_a_bound() {
         let events = Events::default();
         for _ in 0..5 {
-            events.push(subject("p"), "FailedAttach", "no such network");
+            events.push(subject("a", "p"), "FailedAttach", "no such network");
         }
         assert_eq!(events.take().unwrap().1, 5);
         for number in 0..2 * MOST {
-            events.push(subject(&format!("p{number}")), "FailedAttach", "x");
+            let (namespace, name) = (format!("n{}", number % 20), format!("p{number}"));
+            events.push(subject(&namespace, &name), "FailedAttach", "x");
         }
         assert_eq!(events.waiting().len(), MOST);
+    }
+
+    #[test]
+    fn a_noisy_namespace_keeps_nobody_waiting() {
+        let events = Events::default();
+        for number in 0..2 * MOST {
+            let name = format!("p{number:04}");
+            events.push(subject("aaa", &name), "FailedAttach", "x");
+        }
+        assert_eq!(events.waiting().len(), MOST_OF_ONE);
+        for name in ["y", "x"] {
+            events.push(subject("team-z", name), "FailedAttach", "x");
+        }
+        let told = (0..4).map(|_| events.take().unwrap().0.0.name);
+        let told: Vec<String> = told.collect();
+        assert_eq!(told, ["p0000", "y", "p0001", "x"], "in turns, oldest first");
+        while events.take().is_some() {}
+        assert_eq!(events.waiting().len(), 0);
     }
 
     #[test]

@@ -64,6 +64,7 @@ pub(super) struct BlockSeen {
     pub(super) given: Vec<Gift>,
     /// It is a part of another one.
     pub(super) is_part: bool,
+    pub(super) closed: bool,
     /// The newest version of it, or what was given of it, cannot be read; this is an earlier one.
     pub(super) unreadable: bool,
 }
@@ -194,6 +195,7 @@ pub(super) fn block(wire: &BlockWire) -> Option<BlockSeen> {
         allocated: status.allocated,
         given: status.given,
         is_part: labels.is_some_and(|labels| labels.contains_key(FROM_LABEL)),
+        closed: status.closed,
         unreadable,
     })
 }
@@ -278,6 +280,7 @@ fn network_with(
         uid: text(wire.metadata.uid.as_ref()),
         spec,
         vni: status.vni,
+        earlier_subnets: status.subnets.clone(),
         made_from: made_from(&wire.metadata),
         unusable: unreadable.or_else(|| unusable(&wire.metadata, status)),
     }
@@ -305,6 +308,12 @@ fn network_status(status: &Value) -> NetworkStatus {
             ..NetworkStatus::default()
         }
     })
+}
+
+/// Whether it is being deleted.
+pub(super) fn is_terminating(network: &NetworkObject) -> bool {
+    let why = network.unusable.as_deref();
+    why.is_some_and(|why| why.starts_with(TERMINATING))
 }
 
 fn unusable(meta: &ObjectMeta, status: &NetworkStatus) -> Option<String> {

@@ -170,6 +170,9 @@ impl Kind for Networks {
         if before.is_none() || after.is_none() {
             shared.blocks.look();
         }
+        if after.is_some_and(|after| kept::is_terminating(after)) {
+            shared.blocks.touched();
+        }
     }
     fn listed(shared: &Shared) {
         shared.blocks.look();

@@ -159,14 +159,14 @@ impl Cluster {
     pub(crate) fn own_node(&self) -> Option<NodeFacts> {
         let options = &self.shared.options;
         let state = self.shared.state();
-        state.node(&options.node, &options.node_addresses)
+        state.node(&options.node)
     }
 
     /// Who is where, as known now.
     pub(crate) fn fabric(&self) -> Fabric {
         let options = &self.shared.options;
         let state = self.shared.state();
-        state.fabric(&options.node, &options.node_addresses, options.pod_cidrs)
+        state.fabric(options.pod_cidrs)
     }
 
     /// Blocks from which nothing may be issued any more. [`blocks`](Objects::blocks) leaves them out.

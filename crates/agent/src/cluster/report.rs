@@ -30,8 +30,6 @@ pub(crate) struct ClusterOptions {
     pub(crate) host_root: Option<PathBuf>,
     /// Whether the podCIDRs of Nodes are blocks of the cluster-wide default network.
     pub(crate) pod_cidrs: bool,
-    /// This node's addresses on the underlay, if not those that its Node object has.
-    pub(crate) node_addresses: Vec<IpAddr>,
     /// Records are those of containers that are no pods.
     pub(crate) containers: bool,
 }

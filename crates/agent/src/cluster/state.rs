@@ -194,28 +194,19 @@ impl State {
     }
 
     /// This node; `given` are its addresses if somebody knows better.
-    pub(super) fn node(&self, name: &str, given: &[IpAddr]) -> Option<NodeFacts> {
+    pub(super) fn node(&self, name: &str) -> Option<NodeFacts> {
         let node = self.nodes.get(name)?;
-        let addresses = if given.is_empty() {
-            node.addresses.clone()
-        } else {
-            given.to_vec()
-        };
         Some(NodeFacts {
             uid: node.uid.clone(),
             pod_cidrs: node.pod_cidrs.clone(),
-            addresses,
+            addresses: node.addresses.clone(),
         })
     }
 
     /// Who is where. With `pod_cidrs`, those of all nodes count as the cluster network's blocks.
-    pub(super) fn fabric(&self, here: &str, given: &[IpAddr], pod_cidrs: bool) -> Fabric {
+    pub(super) fn fabric(&self, pod_cidrs: bool) -> Fabric {
         let mut fabric = Fabric::default();
         for (name, node) in &self.nodes.objects {
-            let addresses = match name == here && !given.is_empty() {
-                true => given.to_vec(),
-                false => node.addresses.clone(),
-            };
             if pod_cidrs {
                 let blocks = node.pod_cidrs.iter();
                 fabric.routed.extend(blocks.map(|cidr| OwnedBlock {
@@ -227,26 +218,30 @@ impl State {
             }
             fabric.nodes.push(FabricNode {
                 name: name.clone(),
-                addresses,
+                addresses: node.addresses.clone(),
             });
         }
         let networks = self.networks.objects.values();
-        let provider: BTreeMap<&str, &str> = networks
-            .map(|network| {
-                let provider = network.spec.provider.as_deref().unwrap_or("overlay");
-                (network.uid.as_str(), provider)
-            })
+        let networks: BTreeMap<&str, &NetworkObject> = networks
+            .map(|network| (network.uid.as_str(), network.as_ref()))
             .collect();
         for block in self.blocks.objects.values() {
+            let network = networks.get(block.spec.network.uuid.as_str());
+            let Some(network) = network.filter(|network| {
+                let spec = &network.spec;
+                spec.may_have_block(&network.earlier_subnets, &block.spec.cidr)
+            }) else {
+                continue;
+            };
             let owned = OwnedBlock {
                 uid: block.spec.network.uuid.clone(),
                 cidr: block.spec.cidr,
                 node: block.spec.node.clone(),
                 given: block.given.clone(),
             };
-            match provider.get(owned.uid.as_str()) {
-                Some(&"routed") => fabric.routed.push(owned),
-                Some(&("overlay" | "")) => {
+            match network.spec.provider_name() {
+                "routed" => fabric.routed.push(owned),
+                "overlay" => {
                     let blocks = fabric.overlay.entry(owned.uid.clone());
                     blocks.or_default().push(owned);
                 }

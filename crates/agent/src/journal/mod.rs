@@ -263,6 +263,26 @@ impl Journal {
         self.select("", [])
     }
 
+    /// What is being removed.
+    pub(crate) fn being_removed(&self) -> Result<Vec<(ContainerId, IfName)>, JournalError> {
+        let connection = self.lock();
+        let read = || {
+            let mut statement = connection
+                .prepare_cached("SELECT container, ifname FROM record WHERE state = 'deleting'")?;
+            let rows = statement.query_map([], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            })?;
+            rows.collect::<Result<Vec<_>, _>>()
+        };
+        let rows = read().map_err(|source| self.read_error("what is being removed", source))?;
+        let keys = rows.iter();
+        // Whoever reads the whole row says what is wrong with it.
+        let keys = keys.filter_map(|(container, ifname)| {
+            Some((container.parse().ok()?, ifname.parse().ok()?))
+        });
+        Ok(keys.collect())
+    }
+
     /// Every address of every `plexus` pool, with its owner.
     pub(crate) fn addresses(&self) -> Result<Vec<(String, IpAddr, String)>, JournalError> {
         let connection = self.lock();

@@ -92,14 +92,22 @@ mod tests {
     fn who_does_it() {
         let of = NetworkConfigKind::of;
         assert!(matches!(of("{"), NetworkConfigKind::Unreadable(_)));
-        assert!(matches!(of(r#"{"type":"macvlan","mode":"x"}"#), NetworkConfigKind::Invalid(k, _) if k == "macvlan"));
-        assert!(matches!(of(r#"{"type":"multi-nic"}"#), NetworkConfigKind::Waits(k, _) if k == "multi-nic"));
-        assert!(matches!(of(r#"{"type":"plexus-cni"}"#), NetworkConfigKind::Named(_)));
+        assert!(
+            matches!(of(r#"{"type":"macvlan","mode":"x"}"#), NetworkConfigKind::Invalid(k, _) if k == "macvlan")
+        );
+        assert!(
+            matches!(of(r#"{"type":"multi-nic"}"#), NetworkConfigKind::Waits(k, _) if k == "multi-nic")
+        );
+        assert!(matches!(
+            of(r#"{"type":"plexus-cni"}"#),
+            NetworkConfigKind::Named(_)
+        ));
         let native = of(r#"{"type":"macvlan","master":"eth1"}"#);
         assert!(
             matches!(native, NetworkConfigKind::Network(_, n) if matches!(n.how, How::Native(_)))
         );
-        let list = r#"{"plugins":[{"type":"calico","ipam":{"type":"calico-ipam"}},{"type":"tuning"}]}"#;
+        let list =
+            r#"{"plugins":[{"type":"calico","ipam":{"type":"calico-ipam"}},{"type":"tuning"}]}"#;
         let NetworkConfigKind::Network(kind, network) = of(list) else {
             panic!("{list}");
         };

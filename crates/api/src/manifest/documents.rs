@@ -216,7 +216,10 @@ fn yaml(text: &str) -> Result<Value, (usize, String)> {
         return Ok(Value::Null);
     }
     if let Some(line) = too_deep(text) {
-        return Err((line, format!("has more than {DEEPEST} brackets in each other")));
+        return Err((
+            line,
+            format!("has more than {DEEPEST} brackets in each other"),
+        ));
     }
     let mut documents = serde_yaml_ng::Deserializer::from_str(text);
     let mut value = match documents.next() {

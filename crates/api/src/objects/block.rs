@@ -53,6 +53,9 @@ pub struct BlockStatus {
     /// Addresses in use.
     #[serde(default)]
     pub allocated: u64,
+    /// Its network is being deleted, and nothing more is issued from it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
     /// Parts that are blocks of their own now, or will be once those to whom they were given make them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<Gift>,

@@ -50,12 +50,25 @@ impl NetworkSpec {
     /// Prefix length of a subnet's blocks: as written, else 26 or 122; the subnet's own if that is
     /// longer.
     pub fn block_length_of(&self, subnet: &Subnet) -> u8 {
+        self.block_length_in(&subnet.cidr)
+    }
+
+    fn block_length_in(&self, subnet: &IpNet) -> u8 {
         let size = self.block_size.as_ref();
-        let length = match Family::of(subnet.cidr.addr()) {
+        let length = match Family::of(subnet.addr()) {
             Family::V4 => size.and_then(|size| size.ipv4).unwrap_or(26).min(32),
             Family::V6 => size.and_then(|size| size.ipv6).unwrap_or(122).min(128),
         };
-        length.max(subnet.cidr.prefix_len())
+        length.max(subnet.prefix_len())
+    }
+
+    /// Whether a block can be one of this network's, or a part of one: whoever writes one of another
+    /// place, or a larger one, wants the traffic of others. `earlier` are subnets that the spec no longer has.
+    pub fn may_have_block(&self, earlier: &[IpNet], block: &IpNet) -> bool {
+        let subnets = self.subnets.values().map(|subnet| &subnet.cidr);
+        subnets.chain(earlier).any(|subnet| {
+            subnet.trunc().contains(block) && block.prefix_len() >= self.block_length_in(subnet)
+        })
     }
 
     /// Its subnets in order of preference, with everything filled in.

@@ -198,6 +198,13 @@ pub struct NetworkStatus {
     /// `overlay`: the number of its VXLAN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vni: Option<u32>,
+    /// Where its blocks may be: the subnets of the spec, and earlier ones of which blocks are left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(
+        feature = "objects",
+        schemars(with = "Vec<String>", length(max = 1024), inner(length(max = 43)))
+    )]
+    pub subnets: Vec<IpNet>,
     /// How full it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,

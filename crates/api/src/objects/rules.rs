@@ -72,8 +72,8 @@ pub(super) const NAMESPACES: [Rule; 1] = [Rule {
 /// Of the spec of a block.
 pub(super) const BLOCK: [Rule; 2] = [
     Rule {
-        rule: "self == oldSelf",
-        message: "a block cannot be changed: its name says what it is",
+        rule: "self.network == oldSelf.network && self.cidr == oldSelf.cidr && self.node == oldSelf.node",
+        message: "a block cannot be changed, but for the UID of its Node: its name says what it is",
     },
     Rule {
         rule: "isCIDR(self.cidr) && cidr(self.cidr) == cidr(self.cidr).masked()",

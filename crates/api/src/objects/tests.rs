@@ -285,3 +285,32 @@ fn a_nad_may_have_no_spec() {
     let nad: NetworkAttachmentDefinition = serde_json::from_value(wire).unwrap();
     assert_eq!(nad.spec, NadSpec::default());
 }
+
+#[test]
+fn a_block_of_another_place_or_a_larger_one_is_not_the_networks() {
+    let spec: NetworkSpec = serde_json::from_value(serde_json::json!({
+        "subnets": {"a": {"cidr": "10.1.0.0/16"}, "b": {"cidr": "10.2.0.0/28"}, "c": {"cidr": "fd00::/64"}}
+    }))
+    .unwrap();
+    let earlier = ["10.7.0.0/24".parse().unwrap()];
+    let may = |block: &str| spec.may_have_block(&earlier, &block.parse().unwrap());
+    for block in [
+        "10.1.3.64/26",
+        "10.1.3.64/32",
+        "10.2.0.0/28",
+        "fd00::40/122",
+        "10.7.0.192/26",
+    ] {
+        assert!(may(block), "{block}");
+    }
+    for block in [
+        "0.0.0.0/1",
+        "10.1.0.0/16",
+        "10.1.3.0/25",
+        "10.3.0.0/26",
+        "fd00::/64",
+        "::/8",
+    ] {
+        assert!(!may(block), "{block}");
+    }
+}

@@ -2,7 +2,9 @@
 
 use super::{Error, open, put::TEMPORARY};
 use crate::shim::MAX_BODY;
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, renameat, unlinkat,
+};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,6 +13,10 @@ use std::path::Path;
 
 /// As many names as one list gives; the rest are there the next time.
 const MOST: usize = 10_000;
+/// What is added to the name of one that cannot be read.
+const BAD: &str = ".bad";
+/// As many of those are kept, for whoever wants to know.
+const MOST_BAD: usize = 32;
 /// `<20 digits>-`
 const STAMP: usize = 21;
 
@@ -124,6 +130,31 @@ pub fn remove(dir: &Path, name: &str) -> Result<(), Error> {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(Error::Remove(name.to_owned(), error.into())),
     }
+}
+
+/// Takes a file out of the queue that cannot be read, and keeps it as `<name>.bad`; of these only the
+/// newest are kept.
+pub fn set_aside(dir: &Path, name: &str) -> Result<(), Error> {
+    let fd = open(dir)?;
+    let failed = |error: Errno| Error::Remove(name.to_owned(), error.into());
+    match renameat(&fd, name, &fd, format!("{name}{BAD}")) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let mut bad = Vec::new();
+    for entry in rustix::fs::Dir::read_from(&fd).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if let Ok(name) = entry.file_name().to_str()
+            && name.strip_suffix(BAD).is_some_and(is_ours)
+        {
+            bad.push(name.to_owned());
+        }
+    }
+    bad.sort_unstable();
+    for name in &bad[..bad.len().saturating_sub(MOST_BAD)] {
+        unlinkat(&fd, name.as_str(), AtFlags::empty()).map_err(failed)?;
+    }
+    Ok(())
 }
 
 fn is_ours(name: &str) -> bool {

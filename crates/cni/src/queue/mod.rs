@@ -11,7 +11,7 @@
 mod drain;
 mod put;
 
-pub use drain::{list, may_concern, read, remove, sweep};
+pub use drain::{list, may_concern, read, remove, set_aside, sweep};
 pub use put::put;
 
 use rustix::fs::{Mode, OFlags, fstat};
@@ -50,6 +50,17 @@ pub enum Error {
     /// A file cannot be removed.
     #[error("cannot remove {0:?} from the queue directory")]
     Remove(String, #[source] io::Error),
+}
+
+impl Error {
+    /// Whether the file it is about will never be readable.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Error::Foreign(..) => true,
+            Error::Read(_, error) => error.kind() == io::ErrorKind::InvalidData,
+            _ => false,
+        }
+    }
 }
 
 /// The queue that belongs to a socket.

@@ -52,7 +52,7 @@ impl Engine {
             net = self.write_status(name, &net, first).await?;
         }
         let case = self.case(name, &net);
-        let in_use = case.users.count > 0 || case.held.addresses > 0;
+        let in_use = case.users.count > 0 || case.held.any();
         let status = network::status(&case, &net.status, &now());
         if status != net.status {
             net = self.write_status(name, &net, status).await?;
@@ -206,6 +206,11 @@ impl Engine {
                 let blocks = self.world.blocks_of(&net.id.uid);
                 usage::usage(spec, blocks.map(|(_, block)| (block.cidr, block.allocated)))
             }),
+            blocks: self
+                .world
+                .blocks_of(&net.id.uid)
+                .filter_map(|(_, block)| block.cidr)
+                .collect(),
             namesake,
             nad: self.nad_of(name, net),
         }

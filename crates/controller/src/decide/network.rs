@@ -3,6 +3,7 @@
 use super::conditions::Conditions;
 use super::conflict::{self, Rival};
 use super::usage::{Held, Users};
+use ipnet::IpNet;
 use plexus_api::objects::{NetworkSpec, NetworkStatus, Phase, Usage};
 
 /// What there is to know about a Network.
@@ -17,6 +18,8 @@ pub(crate) struct Case<'a> {
     pub(crate) users: Users,
     pub(crate) held: Held,
     pub(crate) usage: Option<Usage>,
+    /// All its blocks.
+    pub(crate) blocks: Vec<IpNet>,
     /// Another, older network with the same `spec.uuid`.
     pub(crate) namesake: Option<String>,
     pub(crate) nad: Nad,
@@ -82,7 +85,7 @@ pub(crate) fn status(case: &Case<'_>, before: &NetworkStatus, now: &str) -> Netw
     }
     if case.deleting && case.users.count > 0 {
         conditions.set("InUse", true, "PodsAttached", case.users.describe());
-    } else if case.deleting && case.held.addresses > 0 {
+    } else if case.deleting && case.held.any() {
         conditions.set("InUse", true, "AddressesHeld", case.held.describe());
     } else {
         conditions.over("InUse", "NoPods", "no pod uses it");
@@ -108,15 +111,33 @@ pub(crate) fn status(case: &Case<'_>, before: &NetworkStatus, now: &str) -> Netw
             Number::Own(number) | Number::Shared(number, _) => Some(number),
             Number::None | Number::Exhausted => before.vni,
         },
+        subnets: subnets(case, &before.subnets),
         usage: case.usage.clone().or_else(|| before.usage.clone()),
         conditions: conditions.into_list(),
     }
 }
 
+/// Agents take no block for the network's that is elsewhere: a subnet that was taken out of the spec
+/// stays as long as somebody has a block of it.
+fn subnets(case: &Case<'_>, before: &[IpNet]) -> Vec<IpNet> {
+    let valid = case.spec.ok().filter(|_| problems(case.spec).is_none());
+    let now = valid.into_iter().flat_map(|spec| spec.subnets.values());
+    let mut all: Vec<IpNet> = now.map(|subnet| subnet.cidr.trunc()).collect();
+    for earlier in before {
+        let left = case.blocks.iter().any(|block| earlier.contains(block));
+        if !all.contains(earlier) && (left || valid.is_none()) {
+            all.push(*earlier);
+        }
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
 fn verdict(case: &Case<'_>) -> (Phase, &'static str, String) {
     if case.deleting {
-        let message = match (case.users.count, case.held.addresses) {
-            (0, 0) => "deleted; no pod uses it any more".to_owned(),
+        let message = match (case.users.count, case.held.any()) {
+            (0, false) => "deleted; no pod uses it any more".to_owned(),
             (0, _) => format!("deleted, but {}", case.held.describe()),
             _ => format!("deleted, but still {}", case.users.describe()),
         };

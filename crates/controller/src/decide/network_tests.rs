@@ -21,6 +21,7 @@ fn case(spec: Result<&NetworkSpec, &'static str>) -> Case<'static> {
         users: Users::default(),
         held: Held::default(),
         usage: None,
+        blocks: Vec::new(),
         namesake: None,
         nad: Nad::None,
     }
@@ -150,7 +151,7 @@ fn one_that_pods_use_keeps_its_addresses_but_takes_no_new_pods_in_a_conflict() {
 fn addresses_that_nodes_hold_are_use_too() {
     let mut case = case(Ok(&overlay()));
     case.deleting = true;
-    case.held = Held::of([("n1", 2)].into_iter());
+    case.held = Held::of([("n1", 2, true)].into_iter());
     let held = status(&case, &NetworkStatus::default(), "t");
     let (holds, message) = condition(&held, "InUse").unwrap();
     assert_eq!(
@@ -208,4 +209,37 @@ fn what_cannot_follow_its_nad_says_so() {
         condition(&status, "FollowsNad").unwrap(),
         ("False", "s0: stays 10.1.0.0/16")
     );
+}
+
+#[test]
+fn a_subnet_stays_known_while_blocks_of_it_are_left() {
+    let nets =
+        |texts: &[&str]| -> Vec<IpNet> { texts.iter().map(|t| t.parse().unwrap()).collect() };
+    let earlier = nets(&["10.9.0.0/16", "10.8.0.0/16"]);
+    let before = NetworkStatus {
+        subnets: earlier.clone(),
+        ..NetworkStatus::default()
+    };
+    let mut left = case(Ok(&overlay()));
+    left.blocks = nets(&["10.9.3.0/26"]);
+    let after = status(&left, &before, "t");
+    assert_eq!(after.subnets, nets(&["10.1.0.0/16", "10.9.0.0/16"]));
+    // What cannot be read takes nothing away.
+    assert_eq!(status(&case(Err("?")), &before, "t").subnets.len(), 2);
+}
+
+#[test]
+fn a_deleted_network_waits_for_agents_that_might_still_give_addresses_out() {
+    let mut case = case(Ok(&overlay()));
+    case.deleting = true;
+    case.held = Held::of([("n1", 0, true), ("n2", 0, false)].into_iter());
+    let waits = status(&case, &NetworkStatus::default(), "t");
+    let (holds, message) = condition(&waits, "InUse").unwrap();
+    assert_eq!(holds, "True");
+    assert!(
+        message.contains("n2") && !message.contains("n1"),
+        "{message}"
+    );
+    case.held = Held::of([("n1", 0, true)].into_iter());
+    assert!(!case.held.any());
 }

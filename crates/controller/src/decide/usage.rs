@@ -62,37 +62,53 @@ pub(crate) struct Held {
     pub(crate) addresses: u64,
     /// On which nodes.
     pub(crate) nodes: BTreeSet<String>,
+    /// Whose agents have not said that nothing more is issued.
+    pub(crate) open: BTreeSet<String>,
 }
 
 impl Held {
-    /// From the node of each block, and what that says.
-    pub(crate) fn of<'a>(blocks: impl Iterator<Item = (&'a str, u64)>) -> Self {
+    /// From the node of each block, and what that says: addresses in use, and whether it is closed.
+    pub(crate) fn of<'a>(blocks: impl Iterator<Item = (&'a str, u64, bool)>) -> Self {
         let mut held = Held::default();
-        for (node, allocated) in blocks.filter(|(_, allocated)| *allocated > 0) {
-            held.addresses = held.addresses.saturating_add(allocated);
-            held.nodes.insert(node.to_owned());
+        for (node, allocated, closed) in blocks {
+            if allocated > 0 {
+                held.addresses = held.addresses.saturating_add(allocated);
+                held.nodes.insert(node.to_owned());
+            } else if !closed {
+                held.open.insert(node.to_owned());
+            }
         }
         held
     }
 
+    /// Whether somebody may have an address.
+    pub(crate) fn any(&self) -> bool {
+        self.addresses > 0 || !self.open.is_empty()
+    }
+
     /// For people.
     pub(crate) fn describe(&self) -> String {
-        let named: Vec<&str> = self
-            .nodes
-            .iter()
-            .take(Users::NAMED)
-            .map(String::as_str)
-            .collect();
-        let more = self.nodes.len().saturating_sub(named.len());
-        let mut text = format!(
-            "{} addresses are in use by blocks of {}",
-            self.addresses,
-            named.join(", ")
-        );
-        if more > 0 {
-            text += &format!(" and {more} more nodes");
+        if self.addresses > 0 {
+            let held = named(&self.nodes);
+            return format!(
+                "{} addresses are in use by blocks of {held}",
+                self.addresses
+            );
         }
-        text
+        let open = named(&self.open);
+        format!("the agents of {open} have not said yet that they give out no more addresses of it")
+    }
+}
+
+fn named(nodes: &BTreeSet<String>) -> String {
+    let first: Vec<&str> = nodes
+        .iter()
+        .take(Users::NAMED)
+        .map(String::as_str)
+        .collect();
+    match nodes.len() - first.len() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more nodes", first.join(", ")),
     }
 }
 
@@ -126,13 +142,21 @@ mod tests {
 
     #[test]
     fn held_addresses_are_summed_by_node() {
-        let held = Held::of([("n2", 3), ("n1", 1), ("n2", u64::MAX), ("n3", 0)].into_iter());
+        let held = Held::of(
+            [
+                ("n2", 3, true),
+                ("n1", 1, true),
+                ("n2", u64::MAX, true),
+                ("n3", 0, true),
+            ]
+            .into_iter(),
+        );
         assert_eq!(held.addresses, u64::MAX);
         assert!(held.describe().ends_with("by blocks of n1, n2"));
         let names: Vec<String> = (0..20).map(|i| format!("n{i:02}")).collect();
-        let many = Held::of(names.iter().map(|name| (name.as_str(), 1)));
+        let many = Held::of(names.iter().map(|name| (name.as_str(), 1, true)));
         assert!(many.describe().ends_with("n09 and 10 more nodes"));
-        assert_eq!(Held::of([("n1", 0)].into_iter()), Held::default());
+        assert_eq!(Held::of([("n1", 0, true)].into_iter()), Held::default());
     }
 
     #[test]

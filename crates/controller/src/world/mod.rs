@@ -316,7 +316,7 @@ impl World {
     pub(crate) fn held(&self, uid: &str) -> Held {
         let there = |node: &str| self.nodes.get(&Name::new("", node)).is_some();
         let blocks = self.blocks_of(uid).filter(|(_, block)| there(&block.node));
-        Held::of(blocks.map(|(_, block)| (block.node.as_str(), block.allocated)))
+        Held::of(blocks.map(|(_, block)| (block.node.as_str(), block.allocated, block.closed)))
     }
 }
 

@@ -47,6 +47,7 @@ fn block(name: &str, node: &str, network: &str) -> (Name, Owned) {
         node_uid: format!("uid-{node}"),
         allocated: 1,
         given: Vec::new(),
+        closed: false,
     };
     (Name::new("", name), block)
 }

@@ -179,7 +179,11 @@ fn a_network_in_use_terminates_says_by_whom_and_goes_with_its_blocks() {
         assert!(message.contains(&node.name_any()), "{message}");
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert!(setting.has_block(&block).await);
+        // Nor does it go while the agent might give out another address.
         setting.set_allocated(&block, 0).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(setting.has_block(&block).await);
+        setting.close(&block).await;
         until("the network is gone", async || {
             setting
                 .api::<Network>()

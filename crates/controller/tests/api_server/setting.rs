@@ -309,8 +309,17 @@ impl Setting {
 
     /// What a block's owner says of it.
     pub(crate) async fn set_allocated(&self, block: &Block, allocated: u64) -> Block {
+        self.say(block, json!({"allocated": allocated})).await
+    }
+
+    /// Its owner says that nothing more is issued from it.
+    pub(crate) async fn close(&self, block: &Block) {
+        self.say(block, json!({"closed": true})).await;
+    }
+
+    async fn say(&self, block: &Block, what: Value) -> Block {
         let api: Api<Block> = Api::all(self.client.clone());
-        let status = json!({"status": {"allocated": allocated}});
+        let status = json!({"status": what});
         api.patch_status(
             &block.name_any(),
             &PatchParams::default(),

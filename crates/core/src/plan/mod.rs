@@ -282,6 +282,10 @@ pub struct NodePlan {
     /// Routers of overlay networks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routers: Vec<Router>,
+    /// It is all that the network keeps: what an earlier plan of it had besides is over. Not so where
+    /// networks of different places may have one name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
 }
 
 impl NodePlan {

@@ -1,7 +1,7 @@
 //! What networks keep on the node.
 
 use super::effective::effective;
-use super::{Bridge, Facts, Masquerade, NodePlan, settings};
+use super::{Bridge, Facts, Masquerade, NodePlan, Router, RouterName, settings};
 use crate::attachment::{Assigned, DefaultRoute};
 use crate::ipam::{every_block_subnet, every_subnet};
 use ipnet::IpNet;
@@ -19,6 +19,7 @@ pub fn node_plan(
     assigned: &Assigned,
     facts: &Facts,
 ) -> NodePlan {
+    let whole = matches!(native.ipam, Some(Ipam::Blocks(_)));
     let every = match &native.ipam {
         Some(Ipam::Plexus(config)) => Some(every_subnet(config)),
         Some(Ipam::Blocks(config)) => Some(every_block_subnet(config)),
@@ -41,17 +42,20 @@ pub fn node_plan(
             bridges: vec![bridge_plan(bridge, native, &assigned)],
             masquerades: masquerades(bridge.ip_masq, &[], network, &assigned),
             routers: Vec::new(),
+            whole,
         },
         Provider::Routed(routed) => NodePlan {
             settings: settings::forwarding(&assigned),
             bridges: Vec::new(),
             masquerades: masquerades(routed.ip_masq, &routed.not_masq, network, &assigned),
             routers: Vec::new(),
+            whole,
         },
         Provider::Overlay(overlay) => NodePlan {
             routers: super::overlay::router(overlay, native, facts)
                 .into_iter()
                 .collect(),
+            whole,
             ..NodePlan::default()
         },
     }
@@ -79,6 +83,46 @@ impl NodePlan {
                 None => self.bridges.push(bridge),
             }
         }
+    }
+
+    /// What is kept once `newer` is there too. Networks of two namespaces may have one name, so
+    /// what one brings takes nothing from the other; of one thing the newer description counts.
+    pub fn renewed_by(&self, newer: &NodePlan) -> NodePlan {
+        if newer.whole {
+            return newer.clone();
+        }
+        let mut kept = self.clone();
+        let renewed = |mine: &Router, other: &Router| other.name == mine.name && other != mine;
+        kept.routers
+            .retain(|mine| !newer.routers.iter().any(|other| renewed(mine, other)));
+        let renewed = |mine: &Masquerade, other: &Masquerade| {
+            (&other.network, other.source) == (&mine.network, mine.source) && other != mine
+        };
+        kept.masquerades
+            .retain(|mine| !newer.masquerades.iter().any(|other| renewed(mine, other)));
+        let renewed = |mine: &Bridge, other: &Bridge| {
+            other.name == mine.name && other.force_address && other != mine
+        };
+        kept.bridges
+            .retain(|mine| !newer.bridges.iter().any(|other| renewed(mine, other)));
+        kept.merge(newer.clone());
+        kept
+    }
+
+    /// Whether it masquerades something that `newer` does not.
+    pub fn masquerades_more_than(&self, newer: &NodePlan) -> bool {
+        let kept = |mine: &&Masquerade| {
+            let mut others = newer.masquerades.iter();
+            others.any(|other| (&other.network, other.source) == (&mine.network, mine.source))
+        };
+        !self.masquerades.iter().all(|mine| kept(&mine))
+    }
+
+    /// What is kept once a router is gone: nothing, if it was all there was.
+    pub fn without_router(&self, name: &RouterName) -> NodePlan {
+        let mut kept = self.clone();
+        kept.routers.retain(|router| router.name != *name);
+        kept
     }
 }
 
@@ -130,5 +174,80 @@ fn add_new<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
         if !to.contains(&item) {
             to.push(item);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Bridge, NodePlan};
+    use super::Masquerade;
+
+    fn bridge(name: &str, addresses: &[&str], force_address: bool) -> NodePlan {
+        let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
+        let bridge = Bridge {
+            name: name.parse().unwrap(),
+            mtu: None,
+            promisc: false,
+            addresses,
+            force_address,
+            settings: Vec::new(),
+        };
+        NodePlan {
+            bridges: vec![bridge],
+            ..NodePlan::default()
+        }
+    }
+
+    #[test]
+    fn two_networks_of_one_name_keep_both_their_bridges() {
+        let (one, two) = (bridge("br1", &[], true), bridge("br2", &[], false));
+        let kept = one.renewed_by(&two);
+        let names: Vec<&str> = kept.bridges.iter().map(|b| b.name.as_str()).collect();
+        assert_eq!(names, ["br1", "br2"]);
+        assert_eq!(kept.renewed_by(&one), kept);
+        assert_eq!(kept.renewed_by(&two), kept);
+    }
+
+    #[test]
+    fn a_forced_address_takes_the_place_of_the_one_before() {
+        let before = bridge("br1", &["10.1.0.1/24"], false);
+        let further = before.renewed_by(&bridge("br1", &["10.2.0.1/24"], false));
+        assert_eq!(further.bridges[0].addresses.len(), 2);
+        let forced = bridge("br1", &["10.3.0.1/24"], true);
+        assert_eq!(further.renewed_by(&forced), forced);
+    }
+
+    #[test]
+    fn what_a_whole_plan_does_not_name_is_over() {
+        let masquerade = Masquerade {
+            network: "blue".parse().unwrap(),
+            source: "10.1.0.0/24".parse().unwrap(),
+            except: Vec::new(),
+        };
+        let before = NodePlan {
+            masquerades: vec![masquerade],
+            whole: true,
+            ..NodePlan::default()
+        };
+        let after = NodePlan {
+            whole: true,
+            ..NodePlan::default()
+        };
+        assert!(before.masquerades_more_than(&after) && !after.masquerades_more_than(&before));
+        assert_eq!(before.renewed_by(&after), after);
+    }
+
+    #[test]
+    fn of_one_masqueraded_subnet_the_newer_exceptions_count() {
+        let except = |except: &str| NodePlan {
+            masquerades: vec![Masquerade {
+                network: "blue".parse().unwrap(),
+                source: "10.1.0.0/24".parse().unwrap(),
+                except: vec![except.parse().unwrap()],
+            }],
+            ..NodePlan::default()
+        };
+        let (older, newer) = (except("10.0.0.0/8"), except("172.16.0.0/12"));
+        assert_eq!(older.renewed_by(&newer), newer);
     }
 }

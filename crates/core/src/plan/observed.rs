@@ -51,6 +51,8 @@ pub struct ObservedLink {
     pub master: Option<u32>,
     /// Index of its parent or peer, in whichever namespace that is.
     pub parent: Option<u32>,
+    /// Whether that is another namespace than its own.
+    pub parent_elsewhere: bool,
     /// Promiscuity was asked for by flag.
     pub promisc: bool,
 }

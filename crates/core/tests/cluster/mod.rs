@@ -62,6 +62,7 @@ impl Objects for Case {
             vni: object["vni"]
                 .as_u64()
                 .map(|vni| u32::try_from(vni).unwrap()),
+            earlier_subnets: Vec::new(),
             made_from: match &object["madeFrom"] {
                 Value::String(uid) => Some(uid.clone()),
                 _ => Some(format!("uid-nad-{name}")),

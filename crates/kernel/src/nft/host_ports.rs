@@ -22,6 +22,7 @@ use super::chain::{commit, differing, fill};
 use crate::netlink::{Raw, Request};
 use crate::{NetlinkError, NodeSide, Socket};
 use elements::{Element, MAPS};
+use plexus_core::fabric::VXLAN_PORT;
 use plexus_core::plan::{HostPort, PodPlan, Protocol};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -52,6 +53,14 @@ pub enum HostPortError {
         /// The node's address.
         host_ip: IpAddr,
         /// The pod's.
+        to: std::net::SocketAddr,
+    },
+    /// The pod would get what other networks' pods say to each other.
+    #[error(
+        "host port {VXLAN_PORT}/udp is where overlay networks of other nodes arrive, so that it cannot lead to {to}; choose another hostPort"
+    )]
+    Tunnels {
+        /// Where it should lead.
         to: std::net::SocketAddr,
     },
     /// nf_tables refused, or is not there.
@@ -175,6 +184,9 @@ fn whole(port: &HostPort) -> HostPort {
 }
 
 fn check(port: &HostPort) -> Result<(), HostPortError> {
+    if port.port == VXLAN_PORT && port.protocol == Protocol::Udp {
+        return Err(HostPortError::Tunnels { to: port.to });
+    }
     match port.host_ip {
         Some(host_ip) if host_ip.is_ipv4() != port.to.is_ipv4() => Err(HostPortError::Families {
             port: port.port,

@@ -172,6 +172,9 @@ fn a_port_that_is_taken_is_named() {
     assert_eq!(host_ports::list(&node.side).unwrap(), first.host_ports);
     let mixed = wanted(vec![port(Protocol::Tcp, Some("::1"), 8082, "10.8.0.3:80")]);
     assert!(host_ports::add(&node.side, &mixed).is_err());
+    let tunnels = wanted(vec![port(Protocol::Udp, None, 4789, "10.8.0.3:80")]);
+    let error = host_ports::add(&node.side, &tunnels).unwrap_err();
+    assert!(error.to_string().contains("4789/udp"), "{error}");
     // The last to leave makes room.
     pod::remove(&first, Some(&one.netns), &node.side).unwrap();
     host_ports::add(&node.side, &second).unwrap();

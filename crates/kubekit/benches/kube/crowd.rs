@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const PODS: usize = 50;
 const CLIENTS: usize = 8;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 2;
 
 pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
     let (pods, rounds) = if place.quick { (16, 1) } else { (PODS, ROUNDS) };

@@ -97,7 +97,14 @@ impl Place {
 
     /// Removes all pods, and waits for their records to be gone too.
     pub(crate) fn remove_pods(&self) -> Result<()> {
-        let own = ["delete", "pods", "--all", "--grace-period=0", "--force"];
+        let own = [
+            "delete",
+            "pods",
+            "--all",
+            "--grace-period=0",
+            "--force",
+            "--wait=false",
+        ];
         let mut arguments = vec!["-n", self.namespace.name()];
         arguments.extend(own);
         self.kube.kubectl(&arguments, "")?.text()?;

@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const PAIRS: usize = 150;
+const PAIRS: usize = 100;
 const QUICK_PAIRS: usize = 8;
 /// Pairs that exist at the same time.
 const AT_ONCE: usize = 15;

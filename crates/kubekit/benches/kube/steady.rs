@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-const ROUNDS: usize = 100;
+const ROUNDS: usize = 30;
 const QUICK_ROUNDS: usize = 5;
 /// Rounds that are not counted.
 const WARM_UP: usize = 2;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-const ROUNDS: usize = 30;
+const ROUNDS: usize = 10;
 const QUICK_ROUNDS: usize = 3;
 const SECONDS: &str = "2";
 const QUICK_SECONDS: &str = "0.7";

@@ -3,6 +3,8 @@
 use crate::common;
 use crate::stage;
 use crate::web::{Asker, answer, node_ips, pod, wait_silent};
+use plexus_kubekit::Cluster;
+use plexus_kubekit::cluster::PATIENCE;
 use plexus_kubekit::layout::{CONTROL_PLANE_V4, CONTROL_PLANE_V6};
 use serde_json::{Value, json};
 
@@ -56,6 +58,43 @@ fn a_port_of_the_node_leads_to_the_pod_while_it_is_there() {
     for address in &node {
         wait_silent(kube, Asker::Outside, address, PORT);
     }
+}
+
+#[test]
+fn a_port_may_be_of_one_address_or_udp_but_not_the_tunnels() {
+    stage!("udpport" => kube, namespace, nodes);
+    let ns = namespace.name();
+    let node = node_ips(kube, &nodes[0]);
+    let mut both = pod(ns, "both", &nodes[0], &[]);
+    both["spec"]["containers"][0]["ports"] = json!([
+        {"containerPort": 80, "hostPort": PORT + 1, "hostIP": node[0]},
+        {"containerPort": 5353, "hostPort": PORT + 2, "protocol": "UDP"},
+    ]);
+    let mut greedy = pod(ns, "greedy", &nodes[0], &[]);
+    let tunnels = json!([{"containerPort": 80, "hostPort": 4789, "protocol": "UDP"}]);
+    greedy["spec"]["containers"][0]["ports"] = tunnels;
+    common::apply(kube, &[both, greedy]);
+    let (both, greedy) = (namespace.pod("both"), namespace.pod("greedy"));
+    common::ready(kube, &[&both]);
+    assert_eq!(
+        answer(kube, Asker::Outside, &node[0], PORT + 1).name,
+        "both"
+    );
+    wait_silent(kube, Asker::Outside, &node[1], PORT + 1);
+
+    // Nobody listens there, which the pod counts.
+    let count = "awk '/^Udp: [0-9]/ {print $3}' /proc/net/snmp";
+    let before = common::said(kube, &both, count);
+    for port in [PORT + 1, PORT + 2] {
+        let send = format!("echo hello > /dev/udp/{}/{port}", node[0]);
+        let sent = kube.outside(&["bash", "-c", &send]).expect("runs");
+        assert!(sent.ok(), "{sent:?}");
+    }
+    let arrived = |text: &str| text.trim().parse::<u64>().expect("a number");
+    common::holds("the packet is there", PATIENCE, || {
+        arrived(&common::said(kube, &both, count)) == arrived(&before) + 1
+    });
+    common::event(kube, &greedy, "FailedAttach", &["4789/udp"]);
 }
 
 /// Scheduled to that node, not bound to it: the scheduler sees to its ports.

@@ -91,7 +91,8 @@ impl Home {
             plexus: binary("PLEXUS_BIN"),
             shim: binary("PLEXUS_STATIC_SHIM"),
         });
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/install.yaml");
+        let manifest = Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo"))
+            .join("../../deploy/install.yaml");
         spec.manifest = Some(manifest);
         let identity = "- --identity=$(POD_NAME)";
         let hurried = format!("{identity}\n        - --node-grace=3");

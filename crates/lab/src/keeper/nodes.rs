@@ -172,7 +172,7 @@ async fn try_switch_off(shared: &Arc<Shared>, node: NodeName) -> Result<(), LabE
     let found = pods.list(&params).await;
     let found = found.map_err(LabError::api(format!("list the pods of node {node}")))?;
     for pod in found.items {
-        let _ = pod;
+        super::status::delete(&client, &pod).await?;
     }
     Ok(())
 }

@@ -89,7 +89,7 @@ pub(super) async fn work(
 impl Work {
     async fn step(&mut self, wish: Option<&Pod>) -> Next {
         let (done, next) = match wish {
-            None => (Ok(()), Next::End),
+            None => (self.tear_down().await, Next::End),
             Some(pod) if pod.metadata.deletion_timestamp.is_some() => {
                 let gone = self.tear_down().await;
                 let removed = match gone {

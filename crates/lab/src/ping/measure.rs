@@ -59,7 +59,7 @@ pub(super) fn measure(probes: &[Probe]) -> Result<BTreeSet<usize>, LabError> {
         let index = index.and_then(|index| usize::try_from(index).ok());
         if let Some(probe) = index.and_then(|index| probes.get(index)) {
             let entry = seen.entry(number).or_default();
-            entry.0 |= request;
+            entry.0 |= request && *namespace == probe.to;
             entry.1 |= !request && *namespace == probe.from;
         }
     };

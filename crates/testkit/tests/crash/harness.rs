@@ -1,7 +1,7 @@
 //! The mechanism: run, die, start again, compare; k rising until a run survives.
 
 use crate::case::Case;
-use plexus_testkit::{Agent, CniOutput, Dump, Node, Pod, Start};
+use plexus_testkit::{Agent, CniOutput, Dump, Node, Pod, Start, within};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -241,7 +241,7 @@ impl Harness {
             let pod = container(&self.node, "c1");
             before(&pod);
             let mut agent = self.doomed(j).spawn();
-            let started = agent.wait_ready().is_ok() && survives(&mut agent);
+            let started = agent.wait_ready().is_ok() && self.settled(&mut agent);
             drop(agent);
             let place = format!(
                 "{}: start, {what}, then j={j} ({})",
@@ -257,6 +257,18 @@ impl Harness {
             "{}: {what}: still dying at effect {MOST} of a start",
             self.case.name
         ))
+    }
+
+    /// Whether the agent outlives what a start leaves to its background.
+    fn settled(&self, agent: &mut Agent<'_>) -> bool {
+        let queue_is_empty = || {
+            let files = std::fs::read_dir(self.node.queue());
+            files.map_or(true, |mut files| files.next().is_none())
+        };
+        within(SETTLE, || {
+            !agent.alive() || queue_is_empty() && self.node.journal().open_intents().is_empty()
+        });
+        survives(agent)
     }
 
     /// Starts an agent that does not die: all must be well.

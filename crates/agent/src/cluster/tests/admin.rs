@@ -73,9 +73,13 @@ impl Admin {
     }
 
     pub(super) fn list(&self, path: &str) -> Vec<Value> {
+        self.try_list(path).unwrap()
+    }
+
+    fn try_list(&self, path: &str) -> kube::Result<Vec<Value>> {
         let request = Request::new(path).list(&Default::default()).unwrap();
         let list = self.runtime.block_on(self.client.request::<Value>(request));
-        list.unwrap()["items"].as_array().unwrap().clone()
+        list.map(|list| list["items"].as_array().cloned().unwrap_or_default())
     }
 
     pub(super) fn edit(&self, path: &str, name: &str, patch: &Value) -> Value {
@@ -165,7 +169,7 @@ impl Drop for Admin {
         for (path, name) in made.into_iter().rev() {
             self.delete(&path, &name);
         }
-        for block in self.list(BLOCKS) {
+        for block in self.try_list(BLOCKS).unwrap_or_default() {
             let node = block["spec"]["node"].as_str().unwrap_or_default();
             if node.ends_with(&self.tag) {
                 self.delete(BLOCKS, block["metadata"]["name"].as_str().unwrap());

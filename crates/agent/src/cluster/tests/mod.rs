@@ -100,7 +100,6 @@ impl TestNode {
             cni_conf_dir: directory.clone(),
             host_root: None,
             pod_cidrs: true,
-            node_addresses: Vec::new(),
             containers: false,
         };
         let told: Arc<dyn Hooks> = Arc::clone(&hooks) as Arc<dyn Hooks>;

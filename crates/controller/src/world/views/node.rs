@@ -22,6 +22,8 @@ pub(crate) struct Owned {
     pub(crate) node: String,
     pub(crate) node_uid: String,
     pub(crate) allocated: u64,
+    /// Nothing more is issued from it.
+    pub(crate) closed: bool,
     /// What its owner gave away.
     pub(crate) given: Vec<Gift>,
 }
@@ -52,6 +54,7 @@ impl View for Owned {
                     node: block.spec.node,
                     node_uid: block.spec.node_uid,
                     allocated: status.allocated,
+                    closed: status.closed,
                     given: status.given,
                 }
             }
@@ -69,6 +72,7 @@ impl View for Owned {
                     node: String::new(),
                     node_uid: String::new(),
                     allocated: 0,
+                    closed: false,
                     given: Vec::new(),
                 }
             }

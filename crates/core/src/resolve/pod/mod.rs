@@ -57,6 +57,8 @@ pub struct NetworkObject {
     pub spec: NetworkSpec,
     /// `overlay`: its number, once it has one.
     pub vni: Option<u32>,
+    /// Where its blocks may be, besides the subnets of the spec.
+    pub earlier_subnets: Vec<IpNet>,
     /// The UID of the NAD that it was made from, if it was.
     pub made_from: Option<String>,
     /// Why no new pod may use it, if so: Pending, Failed, Terminating.

@@ -1,0 +1,74 @@
+//! When something that failed is tried again: after a second, then after twice as long each time, up
+//! to a minute. By monotonic time, which is an argument; does nothing itself.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+const FIRST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// What waits, and until when.
+#[derive(Debug)]
+pub(crate) struct Backoff<K>(BTreeMap<K, Wait>);
+
+#[derive(Debug)]
+struct Wait {
+    until: Instant,
+    next: Duration,
+}
+
+impl<K: Ord + Clone> Backoff<K> {
+    /// Nothing waits.
+    pub(crate) fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// Whether it is time to try it; at once what has not failed.
+    pub(crate) fn is_due(&self, key: &K, now: Instant) -> bool {
+        self.0.get(key).is_none_or(|wait| wait.until <= now)
+    }
+
+    /// Whether it has failed, or been put off, before.
+    pub(crate) fn knows(&self, key: &K) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// It failed, or it is to be left alone for a moment.
+    pub(crate) fn put_off(&mut self, key: &K, now: Instant) {
+        let next = self.0.get(key).map_or(FIRST, |wait| wait.next);
+        let wait = Wait {
+            until: now + next,
+            next: (next * 2).min(LONGEST),
+        };
+        self.0.insert(key.clone(), wait);
+    }
+
+    /// Forgets what is not there any more.
+    pub(crate) fn keep_only(&mut self, there: impl Fn(&K) -> bool) {
+        self.0.retain(|key, _| there(key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_waits_by_itself_and_twice_as_long_up_to_a_minute() {
+        let mut backoff = Backoff::new();
+        let mut now = Instant::now();
+        let mut waits = Vec::new();
+        for _ in 0..9 {
+            assert!(backoff.is_due(&"a", now) && backoff.is_due(&"b", now));
+            backoff.put_off(&"a", now);
+            let step = Duration::from_millis(500);
+            let steps = (1..).find(|steps| backoff.is_due(&"a", now + step * *steps));
+            let wait = step * steps.unwrap();
+            now += wait;
+            waits.push(wait.as_secs());
+        }
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+        backoff.keep_only(|key| *key != "a");
+        assert!(!backoff.knows(&"a"));
+    }
+}

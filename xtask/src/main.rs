@@ -36,6 +36,7 @@ const USAGE: &str = "usage: cargo xtask <verb>
   manifests  deploy/install.yaml from deploy/crds and deploy/parts
   tidy       room dependencies, file sizes, words that must not land
   bench-cni  the CNI benchmark against the reference plugins
+  bench-embedded  the embedded API against a kube-apiserver with etcd
   kube-tools build the components of a real cluster, where missing (a quarter of an hour)
   kube-up    a real cluster with Plexus; NODES=2, KUBE=\"options of kubelab up\"
   kube-down  remove it
@@ -70,6 +71,7 @@ fn run_verb() -> Result<()> {
         "tidy" => tidy::run(&place),
         "manifests" => manifests::run(&place),
         "bench-cni" => bench::run(&place),
+        "bench-embedded" => bench::embedded(&place),
         "kube-tools" => kube::tools(&place),
         "kube-up" => kube::up(&place),
         "kube-down" => kube::down(&place),

@@ -11,7 +11,7 @@
 mod place;
 
 use place::{Place, plexus, soon, text};
-use plexus_testkit::{FAKE, Node, Up};
+use plexus_testkit::{FAKE, Node, Up, examples, examples_of_another_version};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -255,15 +255,17 @@ fn a_network_of_v1_and_networks_of_a_pod_are_taken_as_written() {
 fn the_documents_examples_are_taken_and_what_waits_says_so() {
     let node = Node::new();
     let up = Up::start(&node);
-    let files = place::examples();
+    let files = examples();
     assert!(files.len() > 25, "{files:?}");
     for file in &files {
+        let file = &file.display().to_string();
         let applied = plexus(&node, &["apply", "-f", file]);
         let said = text(&applied.stderr);
         assert!(applied.status.success(), "{file}: {said}");
     }
     // These are of a version that no server serves by default; that is said.
-    for file in place::of_another_version() {
+    for file in examples_of_another_version() {
+        let file = file.display().to_string();
         let refused = plexus(&node, &["apply", "--skip-validation", "-f", &file]);
         let said = text(&refused.stderr);
         assert!(

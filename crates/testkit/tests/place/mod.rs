@@ -1,8 +1,8 @@
-//! What the tests of `plexus up` share: the user's commands against it, the examples, its files.
+//! What the tests of `plexus up` share: the user's commands against it, its files.
 
 use plexus_testkit::{Node, PLEXUS, Up, bin, within};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -23,36 +23,6 @@ pub(crate) fn plexus(node: &Node, words: &[&str]) -> Output {
     let mut command = Command::new(bin(PLEXUS));
     command.args(words).env("KUBECONFIG", Up::kubeconfig(node));
     node.ns().enter(|| command.output()).unwrap()
-}
-
-/// The manifests of all documents, those that must come first first.
-pub(crate) fn examples() -> Vec<String> {
-    let mut found = Vec::new();
-    for seed in ["seed-000", "seed-001", "seed-002", "seed-003", "seed-004"] {
-        found.extend(manifests(&root().join(seed)));
-    }
-    found.extend(manifests(&root().join("seed-004/original")));
-    found
-}
-
-/// The claims as their document has them.
-pub(crate) fn of_another_version() -> Vec<String> {
-    manifests(&root().join("seed-001/original"))
-}
-
-fn root() -> PathBuf {
-    let crates = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
-    Path::new(&crates).join("../../examples")
-}
-
-fn manifests(directory: &Path) -> Vec<String> {
-    let names = Place::names(directory);
-    let names = names.iter().filter(|name| name.ends_with(".yaml"));
-    let found: Vec<String> = names
-        .map(|name| directory.join(name).display().to_string())
-        .collect();
-    assert!(!found.is_empty(), "{}", directory.display());
-    found
 }
 
 /// What an Event is about, as `kind namespace/name`.

@@ -1,15 +1,19 @@
 //! The lab's tier: what goes wrong on three nodes without Kubernetes. Builds the programs with their places to die, then runs
 //! one suite after the other; all run, whichever fails. At most a quarter of an hour on two cores.
 
-use crate::{build, lock, place::Place, run};
+use crate::{build, kube, lab_cases, lock, place::Place, run};
 use anyhow::{Result, bail};
 use std::time::Instant;
 
 /// A suite: what it is called, and how it is run.
 type Suite = (&'static str, fn(&Place) -> Result<()>);
 
-/// Others of this tier (the conformance of the embedded API, the end-to-end cases that need no kubelet) have their place here.
-const SUITES: &[Suite] = &[("the lab itself", itself), ("what goes wrong", scenarios)];
+/// The conformance of the embedded API has its place here too.
+const SUITES: &[Suite] = &[
+    ("the lab itself", itself),
+    ("what goes wrong", scenarios),
+    ("end-to-end cases that need no kubelet", lab_cases::cases),
+];
 
 pub(crate) fn test(place: &Place) -> Result<()> {
     let _alone = lock::build_directory(place)?;
@@ -31,7 +35,11 @@ pub(crate) fn test(place: &Place) -> Result<()> {
 
 /// Once for all: what one suite starts must not be replaced by what the next one is built with.
 fn built(place: &Place) -> Result<()> {
-    cargo_test(place, &["--test", "lab", "--test", "scenarios", "--no-run"])
+    kube::tools(place)?;
+    let build = ["build", "-p", "plexus", "-p", "plexus-cni"];
+    let features = ["--features", build::SCENARIOS];
+    run::cargo(place, &[&build[..], &features].concat())?;
+    build::static_shim(place)
 }
 
 fn itself(place: &Place) -> Result<()> {

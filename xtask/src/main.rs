@@ -11,6 +11,7 @@ mod go_tools;
 mod kube;
 mod kube_tools;
 mod lab;
+mod lab_cases;
 mod lint;
 mod lock;
 mod manifests;
@@ -40,6 +41,7 @@ const USAGE: &str = "usage: cargo xtask <verb>
   kube-tools build the components of a real cluster, where missing (a quarter of an hour)
   kube-up    a real cluster with Plexus; NODES=2, KUBE=\"options of kubelab up\"
   kube-down  remove it
+  lab-cases  the end-to-end cases that need no kubelet, on a lab
   test-kube  the end-to-end tests on a cluster of their own
   bench-kube the benchmark on a cluster, against Multus
   soak       churn on a cluster for an hour";
@@ -75,6 +77,7 @@ fn run_verb() -> Result<()> {
         "kube-tools" => kube::tools(&place),
         "kube-up" => kube::up(&place),
         "kube-down" => kube::down(&place),
+        "lab-cases" => lab_cases::run(&place),
         "test-kube" => kube::test(&place),
         "bench-kube" => kube::bench(&place),
         "soak" => kube::soak(&place),

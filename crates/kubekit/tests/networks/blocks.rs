@@ -1,12 +1,12 @@
 //! Addresses of a network are finite: a pod that gets none says so, and starts when one is free.
 
 use crate::common::{PLEXUS, address, apply, event, gone, network, pod, ready};
-use plexus_kubekit::{Cluster, Kube, Namespace};
+use plexus_kubekit::{Namespace, ground};
 use serde_json::json;
 
 #[test]
 fn no_free_block_is_an_error_that_says_so() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "full").expect("a namespace");
     let ns = namespace.name();
     // Of four addresses two are usable, and one of those is the gateway's.

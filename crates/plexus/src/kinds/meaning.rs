@@ -147,6 +147,29 @@ mod tests {
     }
 
     #[test]
+    fn of_a_block_only_the_uid_of_its_node_may_change() {
+        let kind = kind("plexus.dev", "v1alpha1", "blocks");
+        let block = |cidr: &str, node: &str, uid: &str| {
+            json!({"metadata": {"name": "b"}, "spec": {"cidr": cidr, "node": node, "nodeUID": uid,
+                "network": {"namespace": "default", "name": "blue"}}})
+        };
+        let meaning = Meaning::new().unwrap();
+        let old = block("10.1.0.0/26", "n1", "1");
+        let changed = |new: &Value| meaning.problems(&kind, Some(&old), new);
+        assert_eq!(changed(&block("10.1.0.0/26", "n1", "2")), []);
+        for new in [
+            block("10.1.0.64/26", "n1", "1"),
+            block("10.1.0.0/26", "n2", "1"),
+        ] {
+            let found = changed(&new);
+            assert!(
+                found[0].message.contains("a block cannot be changed"),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
     fn an_old_mistake_does_not_stand_in_the_way_of_a_change_elsewhere() {
         let with = |mtu: u32| json!({"mtu": mtu, "subnets": {"a": {"cidr": "10.1.0.1/16"}}});
         assert_eq!(problems(with(1400), Some(with(1300))), [""; 0]);

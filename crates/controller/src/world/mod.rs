@@ -47,6 +47,8 @@ pub(crate) struct Waiting {
     pub(crate) id: Identity,
     /// What it waits for.
     pub(crate) text: &'static str,
+    /// Whether its status has a place for that, and says nothing there.
+    pub(crate) silent: bool,
 }
 
 impl Waiting {

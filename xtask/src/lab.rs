@@ -8,7 +8,7 @@ use std::time::Instant;
 /// A suite: what it is called, and how it is run.
 type Suite = (&'static str, fn(&Place) -> Result<()>);
 
-/// The conformance of the embedded API has its place here too.
+/// In this order. (The conformance of the embedded API takes seconds: it is part of `make test`.)
 const SUITES: &[Suite] = &[
     ("the lab itself", itself),
     ("what goes wrong", scenarios),

@@ -138,7 +138,7 @@ fn state_is_shown(series: &Series) {
     assert!(journal > 4096.0, "{journal}");
     assert_eq!(value(series, "plexus_ready"), 1.0);
     let capacity = |name: &&String| {
-        name.contains(r#"network="cluster-default""#) && name.contains(r#"state="capacity""#)
+        name.contains(r#"cluster-default",subnet="#) && name.contains(r#"state="capacity""#)
     };
     assert!(series.keys().any(|name| capacity(&name)), "{series:?}");
 }

@@ -2,6 +2,7 @@
 //! the right directories; holds no product code and is never linked into a product.
 #![allow(clippy::print_stdout, reason = "talking to a terminal is its work")]
 
+mod api;
 mod bench;
 mod build;
 mod demo;
@@ -10,6 +11,7 @@ mod env;
 mod go_tools;
 mod kube;
 mod kube_tools;
+mod lab;
 mod lab_cases;
 mod lint;
 mod lock;
@@ -31,6 +33,7 @@ const USAGE: &str = "usage: cargo xtask <verb>
   build      release binaries: plexus, and the static plexus-cni
   demo       build, then run the demo
   test       all tests, rustfmt, tidy
+  test-lab   what goes wrong on three virtual nodes: a quarter of an hour
   lint       rustfmt, clippy, cargo-deny, tidy
   deny       licences and sources of the dependencies
   manifests  deploy/install.yaml from deploy/crds and deploy/parts
@@ -66,6 +69,7 @@ fn run_verb() -> Result<()> {
         "build" => build::run(&place),
         "demo" => demo::run(&place),
         "test" => test::run(&place),
+        "test-lab" => lab::test(&place),
         "lint" => lint::run(&place),
         "deny" => deny::run(&place),
         "tidy" => tidy::run(&place),

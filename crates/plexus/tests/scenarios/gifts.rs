@@ -67,7 +67,7 @@ fn none_twice(lab: &Lab) {
 fn a_part_has_one_owner_whoever_dies_at_whatever_step() {
     let lab = Lab::up('g', 3);
     for node in ["n1", "n2", "n3"] {
-        lab.pod_on(&format!("first-{node}"), node, "cluster-default");
+        lab.pod_on(&format!("first-{node}"), node, "");
     }
     let deaths = GIVER.iter().map(|at| (Some(*at), None));
     let deaths = deaths.chain(ASKER.iter().map(|at| (None, Some(*at))));

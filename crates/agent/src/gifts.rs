@@ -11,7 +11,6 @@ use crate::failure;
 use crate::verbs::Agent;
 use plexus_api::cni::BlockIpam;
 use plexus_core::ipam::Given;
-use plexus_faults::mistake;
 use std::sync::atomic::Ordering::SeqCst;
 
 impl Agent {
@@ -26,13 +25,6 @@ impl Agent {
         let given = self
             .addresses
             .give(config, asked.family, asked.addresses, asked.node)?;
-        // Only in test builds, and only when asked: proves that the tests of gifts would notice.
-        if mistake("gift-unmarked") {
-            self.addresses.unmark_given(&given);
-        }
-        if mistake("gift-unjournaled") {
-            return Some(given);
-        }
         if let Err(error) = journal.give(&given) {
             // If it may have been written all the same, nobody has it until the next start.
             if journal.forget_gift(&given).is_ok() {

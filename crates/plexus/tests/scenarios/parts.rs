@@ -67,9 +67,9 @@ impl Lab {
         let log = || fs::OpenOptions::new().append(true).open(&log).unwrap();
         self.ok(&["kill-agent", node, "--hold"]);
         let mut command = Command::new("nsenter");
-        // What the test was told is not the agent's.
+        // What the test was told is not the agent's, but the mistake that it is to make.
         for (name, _) in std::env::vars() {
-            if name.starts_with("PLEXUS_") {
+            if name.starts_with("PLEXUS_") && name != "PLEXUS_MISTAKE" {
                 command.env_remove(name);
             }
         }

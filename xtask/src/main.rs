@@ -2,6 +2,7 @@
 //! the right directories; holds no product code and is never linked into a product.
 #![allow(clippy::print_stdout, reason = "talking to a terminal is its work")]
 
+mod api;
 mod bench;
 mod build;
 mod demo;

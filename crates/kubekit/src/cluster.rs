@@ -136,9 +136,6 @@ pub trait Cluster: Send + Sync {
     /// What the runtime knows of a running pod.
     fn sandbox_of(&self, pod: &Object) -> Result<Sandbox>;
 
-    /// What the node's agent has logged lately.
-    fn agent_log(&self, node: &str) -> Result<String>;
-
     /// Runs a program on the controller's loopback.
     fn beside_controller(&self, argv: &[&str]) -> Result<Output>;
 

@@ -5,7 +5,9 @@ use crate::cluster::Cluster;
 use crate::kubernetes::{Kube, STATE};
 use crate::virtual_lab::{LAB, Virtual};
 use anyhow::{Result, bail};
+use std::collections::BTreeSet;
 use std::io::Write;
+use std::sync::{Mutex, PoisonError};
 
 /// What a case, or a part of one, cannot do without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,9 +51,18 @@ pub fn kubernetes(need: Need) -> Result<Option<&'static Kube>> {
         let thread = std::thread::current();
         let test = thread.name().unwrap_or("a test");
         let line = format!("{test}: left out, needs {need:?}: {}\n", need.why());
-        // A closed stderr is nobody's loss.
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        say_once(line);
         return Ok(None);
     }
     Kube::shared().map(Some)
+}
+
+fn say_once(line: String) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if !said.contains(&line) {
+        // A closed stderr is nobody's loss.
+        let _ = std::io::stderr().write_all(line.as_bytes());
+        said.insert(line);
+    }
 }

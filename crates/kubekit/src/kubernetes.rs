@@ -81,6 +81,13 @@ impl Kube {
         crate::install::wait_rolled_out(&self.lab, object)
     }
 
+    /// What the node's agent has logged lately.
+    pub fn agent_log(&self, node: &str) -> Result<String> {
+        let (agent, _) = self.of_component("agent", |on| on == node)?;
+        let arguments = ["logs", "-n", "plexus-system", &agent, "--since=5m"];
+        self.kubectl(&arguments, "")?.text()
+    }
+
     /// Name and node of a running pod of Plexus.
     fn of_component(&self, component: &str, on: impl Fn(&str) -> bool) -> Result<(String, String)> {
         let pods = self.list("v1", "Pod", "plexus-system")?;
@@ -215,12 +222,6 @@ impl Cluster for Kube {
         });
         let interfaces = inside.map(|(name, _)| name.clone()).collect();
         Ok(Sandbox { id, interfaces })
-    }
-
-    fn agent_log(&self, node: &str) -> Result<String> {
-        let (agent, _) = self.of_component("agent", |on| on == node)?;
-        let arguments = ["logs", "-n", "plexus-system", &agent, "--since=5m"];
-        self.kubectl(&arguments, "")?.text()
     }
 
     fn beside_controller(&self, argv: &[&str]) -> Result<Output> {

@@ -178,11 +178,6 @@ impl Cluster for Virtual {
         })
     }
 
-    fn agent_log(&self, node: &str) -> Result<String> {
-        let path = self.directory.join(format!("log/{node}-agent.log"));
-        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
-    }
-
     fn beside_controller(&self, argv: &[&str]) -> Result<Output> {
         self.outside(argv)
     }

@@ -207,14 +207,36 @@ fn the_state_is_what_the_pod_has(kube: &dyn Cluster, node: &str, pod: &Object, u
         .iter()
         .map(|one| (&one["plen"], &one["v6-plen"]))
         .collect();
+    let (v4, v6) = cluster_lengths(kube, node);
     assert_eq!(
         lengths,
         [
-            (&json!(24), &json!(64)),
+            (&v4, &v6),
             (&json!(24), &json!(64)),
             (&json!(24), &json!(0))
         ]
     );
+}
+
+/// The lengths of the cluster's own subnets on a node: those of its podCIDRs, or of its network.
+fn cluster_lengths(kube: &dyn Cluster, node: &str) -> (Value, Value) {
+    let object = common::network_object("plexus-system", "cluster-default");
+    let cidrs = match kube.get(&object).expect("asked") {
+        Some(network) => network["spec"]["subnets"].clone(),
+        None => {
+            let node = Object::new("v1", "Node", "", node);
+            let node = kube.get(&node).expect("asked").expect("is there");
+            node["spec"]["podCIDRs"].clone()
+        }
+    };
+    let text = cidrs.to_string();
+    let words = text.split('"').filter(|word| word.contains('/'));
+    let (v6, v4): (Vec<&str>, Vec<&str>) = words.partition(|cidr| cidr.contains(':'));
+    let length = |cidrs: &[&str]| -> Value {
+        let (_, length) = cidrs[0].split_once('/').expect("a prefix");
+        length.parse::<u8>().expect("a length").into()
+    };
+    (length(&v4), length(&v6))
 }
 
 fn others_are_unknown(kube: &dyn Cluster, nodes: &[String], uid: &str, namespace: &str) {

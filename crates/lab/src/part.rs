@@ -109,6 +109,8 @@ fn server<'w>(words: &'w mut Words, layout: &Layout, spec: &Spec) -> &'w mut Wor
         .path("unix", &layout.server_socket())
         .flag("name", &inside.ip().to_string())
         .flag("listen-in", &format!("{}={inside}", fabric.display()))
+        // The keeper ends them.
+        .add("--pods-wait")
 }
 
 fn controller<'w>(words: &'w mut Words, layout: &Layout, spec: &Spec) -> &'w mut Words {
@@ -225,6 +227,7 @@ mod tests {
         assert!(said.contains("--listen=127.0.0.1:7001"), "{said}");
         let inside = "--listen-in=/run/netns/px-x-fabric=10.200.0.254:6443";
         assert!(said.contains(inside), "{said}");
+        assert!(said.ends_with(" --pods-wait"), "{said}");
         assert_eq!(line(Part::Keeper), "lab keeper --lab=x");
     }
 }

@@ -3,11 +3,13 @@
 use crate::common::{
     DEFAULT_GW, NETWORKS, address, apply, contrail_nad, node_ips, pod, ready, said,
 };
-use plexus_kubekit::{Cluster, Namespace, Object, ground};
+use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::{Cluster, Namespace, Object, Output, ground, wait};
 use std::collections::BTreeSet;
 
 const OUTSIDE: [&str; 2] = ["203.0.113.1", "2001:db8:113::1"];
 const PORT: u16 = 34561;
+const OVER: &str = "over";
 const SNAT: &str = "opencontrail.org/ip_fabric_snat";
 const FORWARDING: &str = "opencontrail.org/ip_fabric_forwarding";
 
@@ -42,13 +44,16 @@ fn with_snat_pods_leave_under_the_nodes_address_and_without_nothing_does() {
     let control = [false, true].map(|v6| address(kube, &pods[3], "eth0", v6));
     let arrived = std::thread::scope(|scope| {
         let listener = scope.spawn(|| listen(kube));
-        for _ in 0..3 {
-            for pod in &pods {
-                send(kube, pod, &pod.name, &[String::new(), String::new()]);
-            }
-            // Through eth0 the same pod does reach the outside: the listener hears what there is.
-            send(kube, &pods[3], "control", &control);
+        wait_listener(kube);
+        for pod in &pods {
+            send(kube, pod, &pod.name, &[String::new(), String::new()]);
         }
+        // Through eth0 the same pod does reach the outside: the listener hears what there is.
+        send(kube, &pods[3], "control", &control);
+        let over = format!("echo -n {OVER} > /dev/udp/127.0.0.1/{PORT}");
+        kube.outside(&["bash", "-c", &over])
+            .and_then(Output::text)
+            .expect("sent");
         listener.join().expect("listened")
     });
     let expected = [
@@ -71,18 +76,16 @@ fn with_snat_pods_leave_under_the_nodes_address_and_without_nothing_does() {
     }
 }
 
-/// Everything that arrives outside within some seconds: what, and from whom.
+/// Everything that arrives outside until it is told that it is over: what, and from whom.
 fn listen(kube: &dyn Cluster) -> BTreeSet<String> {
     let python = format!(
-        "import socket, time\n\
+        "import socket\n\
          s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)\n\
          s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)\n\
          s.bind((\"::\", {PORT}))\n\
-         end = time.monotonic() + 12\n\
-         while time.monotonic() < end:\n\
-         \x20   s.settimeout(max(end - time.monotonic(), 0.01))\n\
-         \x20   try: text, peer = s.recvfrom(100)\n\
-         \x20   except TimeoutError: break\n\
+         while True:\n\
+         \x20   text, peer = s.recvfrom(100)\n\
+         \x20   if text == b\"{OVER}\": break\n\
          \x20   print(text.decode(), peer[0].removeprefix(\"::ffff:\"))\n"
     );
     let output = kube.outside(&["python3", "-c", &python]).expect("runs");
@@ -90,14 +93,23 @@ fn listen(kube: &dyn Cluster) -> BTreeSet<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Sends a word to the outside, both families, from these addresses if there are any.
+fn wait_listener(kube: &dyn Cluster) {
+    let script = format!("ss -Hlun sport = :{PORT}");
+    wait::until("a listener", PATIENCE, || {
+        let open = kube.outside(&["sh", "-c", &script])?.text()?;
+        Ok((!open.trim().is_empty()).then_some(()))
+    })
+    .expect("listens");
+}
+
+/// Sends a word to the outside some times, both families, from these addresses if there are any.
 fn send(kube: &dyn Cluster, pod: &Object, word: &str, from: &[String; 2]) {
     let python = format!(
-        "import socket\n\
+        "import socket, time\n\
          for family, to, own in [(socket.AF_INET, \"{}\", \"{}\"), (socket.AF_INET6, \"{}\", \"{}\")]:\n\
          \x20   s = socket.socket(family, socket.SOCK_DGRAM)\n\
          \x20   if own: s.bind((own, 0))\n\
-         \x20   s.sendto(b\"{word}\", (to, {PORT}))\n",
+         \x20   for _ in range(3): s.sendto(b\"{word}\", (to, {PORT})); time.sleep(0.1)\n",
         OUTSIDE[0], from[0], OUTSIDE[1], from[1]
     );
     said(kube, pod, &format!("python3 -c '{python}'"));

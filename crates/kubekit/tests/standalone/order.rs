@@ -167,7 +167,7 @@ fn all_goes(kube: &dyn Cluster, p: &Object, record: &[Value]) {
     let sandbox = kube.sandbox_of(p).expect("a sandbox").id;
     assert!(journal(kube, "n1", &sandbox) > 0);
     // The node's ends of the pod's links.
-    let ends = said(kube, p, "ip -o link | grep -o 'link-netnsid 0' | wc -l");
+    let ends = said(kube, p, "ip -o link | grep -c link-netns");
     assert!(ends.trim().parse::<u32>().expect("a number") > 0, "{ends}");
     let pod_ip = record[0]["ips"][0]
         .as_str()

@@ -99,6 +99,8 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
         listeners: Vec::new(),
         unix: paths.api_socket.clone(),
         names: vec![machine.node.clone()],
+        // Containers are not ours to end: a pod here is a record, and goes when it is deleted.
+        pods_wait: false,
     })
     .map_err(|error| at_another_place(error, flags.listen))?;
     publish(server.kubeconfig(), &paths.kubeconfig)?;

@@ -154,6 +154,8 @@ impl OwnBlocks {
         effect("cache.block<");
         shared.disk.flush();
         effect("cache.block>");
+        // If its network is being deleted by now, that waits until it is said that nothing is issued from it.
+        self.touched();
     }
 
     /// What the watch saw.

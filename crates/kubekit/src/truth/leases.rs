@@ -100,14 +100,26 @@ fn usage(world: &World, said: &mut dyn FnMut(String)) {
             .map(|one| number(&one["status"]["allocated"]))
             .sum();
         let told = &network["status"]["usage"];
-        if number(&told["blocks"]) != blocks.len() as u64 || number(&told["allocated"]) != sum {
+        let whole = whole(&blocks);
+        if number(&told["blocks"]) != whole || number(&told["allocated"]) != sum {
             said(format!(
-                "network {} says {told}, but it has {} blocks with {sum} addresses in use",
+                "network {} says {told}, but it has {whole} blocks with {sum} addresses in use",
                 network["metadata"]["name"],
-                blocks.len()
             ));
         }
     }
+}
+
+/// How many blocks there are that are no parts of others.
+fn whole(blocks: &[&Value]) -> u64 {
+    let cidrs = blocks.iter().map(|block| string(&block["spec"]["cidr"]));
+    let cidrs: Vec<IpNet> = cidrs.filter_map(|cidr| cidr.parse().ok()).collect();
+    let is_part = |one: &IpNet| {
+        cidrs
+            .iter()
+            .any(|other| other != one && other.contains(one))
+    };
+    cidrs.iter().filter(|one| !is_part(one)).count() as u64
 }
 
 fn blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) {

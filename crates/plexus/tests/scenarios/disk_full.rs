@@ -49,7 +49,7 @@ fn a_full_disk_refuses_writes_and_nothing_else() {
     let lab = Lab::up('s', 3);
     let dir = small_disk(&lab);
     for (number, node) in ["n1", "n2", "n3"].iter().enumerate() {
-        lab.pod_on(&format!("p{number}"), node, "cluster-default");
+        lab.pod_on(&format!("p{number}"), node, "");
     }
     lab.all_is_true();
 
@@ -57,7 +57,7 @@ fn a_full_disk_refuses_writes_and_nothing_else() {
     // Writes that still find room in the log are acknowledged, and count; then one is refused, and says why.
     let mut kept = Vec::new();
     let mut refused = None;
-    for number in 0..200 {
+    for number in 0..1000 {
         let name = format!("m{number}");
         let answer = lab.ask("POST", MAPS, &map(&name)).expect("it answers");
         match answer.status {
@@ -110,19 +110,19 @@ fn a_full_disk_refuses_writes_and_nothing_else() {
     }
     assert!(absent(&name), "{name} was refused");
     assert!(lab.pod("late").is_null());
-    lab.pod_on("late", "n1", "cluster-default");
+    lab.pod_on("late", "n1", "");
     lab.all_is_true();
 
     // Full again, and freed without a restart.
     let filler = fill(&dir);
-    let full = (0..200).any(|number| {
+    let full = (0..1000).any(|number| {
         let answer = lab.ask("POST", MAPS, &map(&format!("again{number}")));
         answer.is_some_and(|answer| answer.status == 507)
     });
     assert!(full);
     let server = lab.process("/server/pid");
     fs::remove_file(&filler).unwrap();
-    lab.pod_on("later", "n3", "cluster-default");
+    lab.pod_on("later", "n3", "");
     assert_eq!(lab.process("/server/pid"), server, "it needs no restart");
     lab.all_is_true();
 }

@@ -66,7 +66,14 @@ impl Lab {
         let log = self.file(&format!("log/{node}-agent.log"));
         let log = || fs::OpenOptions::new().append(true).open(&log).unwrap();
         self.ok(&["kill-agent", node, "--hold"]);
-        let child = Command::new("nsenter")
+        let mut command = Command::new("nsenter");
+        // What the test was told is not the agent's, but the mistake that it is to make.
+        for (name, _) in std::env::vars() {
+            if name.starts_with("PLEXUS_") && name != "PLEXUS_MISTAKE" {
+                command.env_remove(name);
+            }
+        }
+        let child = command
             .arg(format!("--net=/run/netns/px-{}-{node}", self.name()))
             .args(&line)
             .env("PLEXUS_LAB_PART", mark.unwrap())

@@ -63,8 +63,9 @@ fn blocks_return_with_their_node_and_parts_with_theirs() {
     let parts = owned(&lab.blocks_of("small"), "n2");
     assert!(!parts.is_empty());
     lab.ok(&["remove-node", "n1"]);
-    lab.ok(&["add-node"]);
-    lab.pod_on("newcomer", "n4", "cluster-default");
+    let added = lab.ok(&["add-node"]);
+    let newcomer = added.split(' ').next().unwrap();
+    lab.pod_on("newcomer", newcomer, "");
     std::thread::sleep(Duration::from_secs(8));
     let blocks = lab.blocks_of("small");
     assert!(
@@ -73,14 +74,14 @@ fn blocks_return_with_their_node_and_parts_with_theirs() {
     );
     assert_eq!(owned(&blocks, "n2"), parts);
     // Another one asks whoever is there: only n2 can give.
-    let given = lab.pod_on("asker-4", "n4", "small");
+    let given = lab.pod_on("asker-3", newcomer, "small");
     assert_ne!(given, asked);
     assert_eq!(lab.duplicates(), Vec::<String>::new());
 
     // The last ones go: everything returns, and a newcomer has it all.
     lab.ok(&["remove-node", "n2"]);
-    lab.end_pod("asker-4", 0);
-    lab.ok(&["remove-node", "n4"]);
+    lab.end_pod("asker-3", 0);
+    lab.ok(&["remove-node", newcomer]);
     eventually(&lab, "everything returns", <[_]>::is_empty);
     lab.ok(&["add-node"]);
     let nodes = lab.objects("/api/v1/nodes");

@@ -12,7 +12,7 @@ export CARGO_TARGET_DIR ?= $(CACHE_HOME)/plexus/target-$(CHANNEL)
 
 XTASK := cargo xtask
 
-.PHONY: help setup build demo test lint fmt tidy bench-cni clean \
+.PHONY: help setup build demo test test-lab lint fmt tidy bench-cni clean \
 	kube-tools kube-up kube-down test-kube bench-kube soak
 
 help: ## This list
@@ -30,6 +30,9 @@ demo: setup ## Three virtual nodes, pods on several networks, one killed agent; 
 
 test: setup ## Everything that must be green: unit, kernel, CNI, crash and interoperability tests
 	@$(XTASK) test
+
+test-lab: setup ## Three virtual nodes on which things go wrong; at most 15 minutes
+	@$(XTASK) test-lab
 
 lint: setup ## rustfmt, clippy, cargo-deny, tidy
 	@$(XTASK) lint

@@ -14,10 +14,13 @@ use plexus_cli::text::Screen;
 use plexus_cli::validate::{Report, validate};
 use std::path::{Path, PathBuf};
 
+/// This crate.
+fn here() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").unwrap().into()
+}
+
 fn examples(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../examples")
-        .join(name)
+    here().join("../../examples").join(name)
 }
 
 fn report(path: &Path) -> Report {
@@ -65,9 +68,7 @@ fn originals_that_are_taken_are_said_to_be_read_as_something_else() {
 
 /// Each finding as `line: level: … path … text`, without the file's name.
 fn lines(name: &str) -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/as-written")
-        .join(name);
+    let path = here().join("tests/as-written").join(name);
     let text = report(&path).render(Screen::PIPE);
     let start = format!("{}:", path.display());
     let lines = text.lines().filter_map(|line| line.strip_prefix(&start));

@@ -31,6 +31,9 @@ pub enum Part {
 /// Whose queries the controller answers, in the fabric's namespace.
 pub(crate) const CONTROLLER_HEALTH: &str = "127.0.0.1:9092";
 
+/// Where an agent answers queries besides its socket, in its node's namespace.
+const AGENT_QUERIES: &str = "127.0.0.1:9091";
+
 /// Variables that are not ours to pass on: they would change what the parts do.
 const OURS: &str = "PLEXUS_";
 
@@ -132,6 +135,7 @@ fn agent<'w>(words: &'w mut Words, layout: &Layout, spec: &Spec, node: NodeName)
         .flag("own-cidrs", "blocks")
         .flag("cluster-cidrs", &list(&spec.subnets))
         .flag("node-ip", &list(&addresses))
+        .flag("query-address", AGENT_QUERIES)
         .flag("config", "/dev/null");
     if let Some(delegates) = &spec.programs.delegates {
         words.path("delegate-bin-dir", delegates);
@@ -204,6 +208,7 @@ mod tests {
             "--state-dir=/run/plexus/lab/x/n2/state",
             "--node-ip=10.200.0.2,fd00:200::2",
             "--own-cidrs=blocks",
+            "--query-address=127.0.0.1:9091",
             "--config=/dev/null",
             "--delegate-bin-dir=/d",
         ] {

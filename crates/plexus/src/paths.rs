@@ -4,6 +4,8 @@
 pub(crate) const UP_KUBECONFIG: &str = "/etc/plexus/kubeconfig";
 /// A directory for each lab, with its kubeconfig.
 pub(crate) const LABS: &str = "/run/plexus/lab";
+/// Where network namespaces have names.
+pub(crate) const NETNS: &str = "/run/netns";
 /// The agent's socket.
 pub(crate) const SOCKET: &str = "/run/plexus/agent.sock";
 /// The agent's journal.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 /// Everything that the product's server has.
 fn all() -> Kinds {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
+    let this = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+    let folder = Path::new(&this).join("../../deploy/crds");
     let mut kinds = Kinds::builtin().unwrap();
     for entry in std::fs::read_dir(folder).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();

@@ -26,6 +26,8 @@ pub(super) type Wish = Option<Arc<Pod>>;
 
 const PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+/// How often it is looked whether a sandbox is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What comes after a step.
 enum Next {
@@ -70,9 +72,12 @@ pub(super) async fn work(
             Next::End => return,
             Next::Wait => {
                 pause = PAUSE;
-                // The keeper ends.
-                if wishes.changed().await.is_err() {
-                    return;
+                tokio::select! {
+                    changed = wishes.changed() => if changed.is_err() {
+                        // The keeper ends.
+                        return;
+                    },
+                    () = work.robbed() => {}
                 }
             }
             Next::Again => {
@@ -109,6 +114,19 @@ impl Work {
             Err(why) => {
                 tracing::warn!(node = %self.node, pod = wish.map(|p| p.name_any()), why, "trying again");
                 Next::Again
+            }
+        }
+    }
+
+    /// Comes when the sandbox of a running pod is no more: the kubelet would make another one, whether the API is there
+    /// or not.
+    async fn robbed(&self) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            if let Some(sandbox) = self.sandbox.clone()
+                && let Ok(false) = self.blocking(move |_, _| Ok(sandbox.is_ready())).await
+            {
+                return;
             }
         }
     }

@@ -59,6 +59,8 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
         delegate_bin_dir: flags.delegate_bin_dir.clone(),
         cni_conf_dir: flags.cni_conf_dir.clone(),
         pools: flags.pools.clone(),
+        netns: paths::NETNS.into(),
+        labs: paths::LABS.into(),
     };
     let api = match flags.no_api {
         true => None,

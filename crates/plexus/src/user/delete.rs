@@ -4,7 +4,7 @@ use super::server::ServerFlags;
 use super::{code, print};
 use anyhow::bail;
 use clap::Args;
-use plexus_cli::client::{Deleted, in_order, named, shown};
+use plexus_cli::client::{Deleted, in_order, named, shown_in};
 use plexus_cli::input::sources;
 use plexus_cli::kinds;
 use plexus_cli::world::{condition, text};
@@ -45,20 +45,20 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let mut well = true;
     for object in &objects {
         match session.delete(object, &namespace, wait) {
-            Ok(Deleted::Gone) => print(&format!("{} deleted\n", shown(object)))?,
+            Ok(Deleted::Gone) => print(&format!("{} deleted\n", shown_in(object, &namespace)))?,
             Ok(Deleted::Going(now)) => print(&format!(
                 "{} is being deleted{}\n",
-                shown(object),
+                shown_in(object, &namespace),
                 held_by(&now)
             ))?,
             Ok(Deleted::Absent) if flags.ignore_not_found => {}
             Ok(Deleted::Absent) => {
                 well = false;
-                eprintln!("plexus: {} is not there", shown(object));
+                eprintln!("plexus: {} is not there", shown_in(object, &namespace));
             }
             Err(error) => {
                 well = false;
-                eprintln!("plexus: {:#}", anyhow::Error::from(error));
+                eprintln!("plexus: {}", crate::chain(&anyhow::Error::from(error)));
             }
         }
     }

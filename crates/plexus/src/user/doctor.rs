@@ -82,11 +82,11 @@ fn learn(flags: &Flags) -> Option<ApiFacts> {
     let chosen = flags.server.chosen().ok()?;
     let mut facts = ApiFacts {
         node: flags.node.clone(),
-        server: format!("{chosen:?}"),
+        server: chosen.to_string(),
         version: Ok(String::new()),
         world: World::default(),
     };
-    match flags.server.session().map_err(|error| format!("{error:#}")) {
+    match flags.server.session().map_err(|error| crate::chain(&error)) {
         Ok(session) => ask(&session, &mut facts),
         Err(why) => facts.version = Err(why),
     }
@@ -105,6 +105,6 @@ fn ask(session: &Session, facts: &mut ApiFacts) {
             facts.version = Ok(version);
             facts.world = world;
         }
-        Err(error) => facts.version = Err(format!("{:#}", anyhow::Error::from(error))),
+        Err(error) => facts.version = Err(crate::chain(&error.into())),
     }
 }

@@ -1,6 +1,6 @@
 //! The ways into a server, and its files: what another server, a crowd, or somebody who was careless before can do.
 
-use crate::common::{Client, MAPS, PATIENCE, Place, Process, map, this};
+use crate::common::{Client, MAPS, PATIENCE, Place, Process, map, this, until};
 use plexus_embedded::Server;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -81,7 +81,10 @@ fn start_with_few_descriptors(place: &Place) -> Process {
 fn a_crowd_of_strangers_keeps_nobody_out() {
     let place = Place::new("crowd");
     let server = start_with_few_descriptors(&place);
-    let config = std::fs::read(place.path().join("kubeconfig")).unwrap();
+    // It is written when the server answers already.
+    let config = until("there is a kubeconfig", || {
+        std::fs::read(place.path().join("kubeconfig")).ok()
+    });
     let config: Value = serde_json::from_slice(&config).unwrap();
     let url = config["clusters"][0]["cluster"]["server"].as_str().unwrap();
     let address = url.strip_prefix("https://").unwrap();

@@ -20,9 +20,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Our mark, with the Network that the file is for.
 const MARK: &str = "plexus.dev/network";
+/// How long the directory's stamp is believed: it does not change with what is inside a file, nor
+/// with a second change within one tick of the kernel's clock.
+const BELIEVED: Duration = Duration::from_secs(10);
 /// What the runtime may ask for one container.
 const CAPABILITIES: [&str; 3] = ["ips", "mac", "portMappings"];
 
@@ -42,6 +46,7 @@ pub(crate) struct Conflists {
 struct Done {
     /// The directory as it was left, and the names and Networks that it has files for.
     left: Option<(Stamp, BTreeMap<String, String>)>,
+    looked: Option<Instant>,
     complaint: String,
 }
 
@@ -59,7 +64,7 @@ impl Conflists {
     }
 
     /// Makes the files what the Networks are. Those of Networks that are not there go only if the
-    /// list is `complete`. Where nothing has changed it is one `stat`.
+    /// list is `complete`. Where nothing has changed it is one `stat`, mostly.
     fn keep(&self, networks: &[Arc<NetworkObject>], complete: bool) -> io::Result<()> {
         let directory = seen_or_made(&self.directory, self.root.as_deref())?;
         let wanted = self.wanted(networks);
@@ -67,9 +72,11 @@ impl Conflists {
         let as_left = Stamp::of(&directory)
             .ok()
             .map(|stamp| (stamp, wanted.clone()));
-        if as_left.is_some() && as_left == done.left {
+        let recent = done.looked.is_some_and(|at| at.elapsed() < BELIEVED);
+        if recent && as_left.is_some() && as_left == done.left {
             return Ok(());
         }
+        done.looked = Some(Instant::now());
         let mut foreign = Vec::new();
         for (name, network) in &wanted {
             let path = directory.join(file_name(name));

@@ -6,7 +6,7 @@ use crate::backoff::Backoff;
 use crate::conflists;
 use crate::failure;
 use crate::install;
-use crate::journal::Stored;
+use crate::journal::{State, Stored};
 use crate::lock::{Lock, LockError};
 use crate::options::Options;
 use crate::start::{StartError, assemble};
@@ -57,6 +57,8 @@ pub fn uninstall(options: Options, force: bool) -> Result<Vec<String>, Uninstall
     let agent = assemble(options).map_err(Box::new)?;
     agent.replay().map_err(UninstallError::Journal)?;
     agent.drain_queue(&mut Backoff::new());
+    // No background does what the replay leaves for later.
+    agent.retry_removals(&mut Backoff::new(), true);
     let mut log = Log::default();
     agent.remove_containers(force, &mut log)?;
     agent.remove_node_side(&mut log);
@@ -90,8 +92,11 @@ impl Agent {
     fn remove_containers(&self, force: bool, log: &mut Log) -> Result<(), UninstallError> {
         let stored = self.journal().map_err(UninstallError::Journal)?.all();
         let stored = stored.map_err(|error| UninstallError::Journal(failure::journal(&error)))?;
-        if !stored.is_empty() && !force {
-            return Err(UninstallError::InUse(containers(&stored)));
+        // One that is being removed is nobody's any more.
+        let used = stored.iter().filter(|one| one.state != State::Deleting);
+        let used = containers(used);
+        if !used.is_empty() && !force {
+            return Err(UninstallError::InUse(used));
         }
         for Stored { record, .. } in stored {
             let what = format!(
@@ -122,8 +127,8 @@ impl Agent {
 }
 
 /// Each container once.
-fn containers(stored: &[Stored]) -> Vec<String> {
-    let each = stored.iter().map(|one| {
+fn containers<'s>(stored: impl Iterator<Item = &'s Stored>) -> Vec<String> {
+    let each = stored.map(|one| {
         let record = &one.record;
         let id = record.container.short();
         let pod = record.body.pod.as_ref();

@@ -70,29 +70,51 @@ pub fn remove_node(layout: &Layout, node: NodeName) -> Result<(), LabError> {
 pub fn kill_agent(layout: &Layout, node: NodeName, hold: bool) -> Result<i32, LabError> {
     need_root()?;
     of(layout)?.has(layout, node)?;
-    if hold {
-        files::put_json(&layout.agent_held(node), &true)?;
-    }
-    let agent = Process::of_part(layout, Part::Agent(node)).ok_or_else(|| {
-        let log = layout.log(Part::Agent(node));
-        LabError::Refused(format!(
-            "the agent of {node} does not run; its log is {}",
-            log.display()
-        ))
-    })?;
-    agent.kill()?;
-    Ok(agent.pid())
+    kill(layout, Part::Agent(node), hold)
 }
 
 /// Lets the keeper start an agent that was held, and waits until it is ready.
 pub fn start_agent(layout: &Layout, node: NodeName) -> Result<(), LabError> {
     need_root()?;
     of(layout)?.has(layout, node)?;
+    start(layout, Part::Agent(node))
+}
+
+/// Kills the server, as [`kill_agent`] does an agent: the API is away.
+pub fn kill_server(layout: &Layout, hold: bool) -> Result<i32, LabError> {
+    need_root()?;
+    of(layout)?;
+    kill(layout, Part::Server, hold)
+}
+
+/// Lets the keeper start the server that was held, and waits until it is ready.
+pub fn start_server(layout: &Layout) -> Result<(), LabError> {
+    need_root()?;
+    of(layout)?;
+    start(layout, Part::Server)
+}
+
+fn kill(layout: &Layout, part: Part, hold: bool) -> Result<i32, LabError> {
+    if hold {
+        files::put_json(&layout.held(part), &true)?;
+    }
+    let process = Process::of_part(layout, part).ok_or_else(|| {
+        let log = layout.log(part);
+        LabError::Refused(format!("{part} does not run; its log is {}", log.display()))
+    })?;
+    process.kill()?;
+    Ok(process.pid())
+}
+
+fn start(layout: &Layout, part: Part) -> Result<(), LabError> {
     need_keeper(layout)?;
-    files::remove(&layout.agent_held(node))?;
-    wait_until(&format!("the agent of {node} to be ready"), || {
+    files::remove(&layout.held(part))?;
+    wait_until(&format!("{part} to be ready"), || {
         let report = Report::read(layout)?.unwrap_or_default();
-        Ok(report.nodes.get(&node).is_some_and(|agent| agent.ready))
+        let ready = report.of(part).filter(|seen| seen.ready);
+        // The one that is reported may have been killed a moment ago.
+        let runs = Process::of_part(layout, part).map(|process| process.pid());
+        Ok(ready.is_some_and(|seen| seen.pid == runs))
     })
 }
 

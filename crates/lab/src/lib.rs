@@ -38,7 +38,9 @@ mod tail;
 mod underlay;
 mod up;
 
-pub use control::{add_node, kill_agent, partition, remove_node, start_agent};
+pub use control::{
+    add_node, kill_agent, kill_server, partition, remove_node, start_agent, start_server,
+};
 pub use down::down;
 pub use error::LabError;
 pub use exec::{Place, exec, netns_of};

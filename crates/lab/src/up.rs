@@ -36,8 +36,8 @@ pub enum Step {
     Ready(String),
 }
 
-/// Makes the lab, or adds to it what is asked for now, and waits until it is ready. Wires that were cut are joined again, and agents that
-/// were held are released.
+/// Makes the lab, or adds to it what is asked for now, and waits until it is ready. Wires that were cut are joined again, and what was
+/// held is released.
 pub fn up(
     layout: &Layout,
     wish: &Wish,
@@ -56,8 +56,9 @@ pub fn up(
     make(layout, &spec)?;
     for node in &spec.nodes {
         underlay::partition(layout.name(), *node, spec.nics, false)?;
-        files::remove(&layout.agent_held(*node))?;
+        files::remove(&layout.held(Part::Agent(*node)))?;
     }
+    files::remove(&layout.held(Part::Server))?;
     tell(Step::Underlay {
         nodes: spec.nodes.len(),
         nics: spec.nics,

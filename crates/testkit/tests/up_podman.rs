@@ -119,6 +119,13 @@ fn networks_by_name_while_everything_comes_and_goes() {
         up.records() == [both("one"), both("two"), other.clone()]
     });
 
+    // Its namespace is another one afterwards.
+    podman.run(&["restart", "--time", "0", "two"]);
+    assert_connected(&podman);
+    soon("its record is that of the restarted one", || {
+        up.records() == [both("one"), both("two"), other.clone()]
+    });
+
     let refused = Up::down(&node, &[]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(

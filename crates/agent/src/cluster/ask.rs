@@ -11,6 +11,7 @@ use kube::api::{DeleteParams, PostParams};
 use kube::core::Request;
 use kube::{Api, Resource};
 use plexus_api::objects::{BlockRequestSpec, NETWORK_LABEL, NODE_LABEL};
+use plexus_faults::effect;
 use plexus_types::Family;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -57,7 +58,9 @@ pub(super) async fn ask(
         family: BlockRequestSpec::family_name(wanted.family()).to_owned(),
         addresses: ADDRESSES,
     };
+    effect("api.request<");
     let posted = tokio::time::timeout_at(end, post(shared, &name, &spec)).await;
+    effect("api.request>");
     let refused = match posted {
         Ok(posted) => posted.err().map(|error| said(&error)),
         Err(_) => Some(format!("no answer within {} s", PATIENCE.as_secs())),
@@ -82,7 +85,9 @@ pub(super) async fn ask(
         let _ = timeout(left.min(LOOK), told).await;
     };
     // It answers, or somebody else withdraws it later.
+    effect("api.withdraw<");
     let _ = timeout(WITHDRAW, withdraw(shared, &name)).await;
+    effect("api.withdraw>");
     given.ok_or_else(|| late(none, owners))
 }
 

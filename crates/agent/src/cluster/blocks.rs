@@ -18,6 +18,7 @@ use ipnet::IpNet;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use plexus_api::objects::BlockSpec;
+use plexus_faults::effect;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -150,7 +151,11 @@ impl OwnBlocks {
     pub(super) fn claimed(&self, shared: &Shared, name: &str, spec: &BlockSpec) {
         self.known().claimed.insert(name.to_owned(), Instant::now());
         self.add(shared, name, spec);
+        effect("cache.block<");
         shared.disk.flush();
+        effect("cache.block>");
+        // If its network is being deleted by now, that waits until it is said that nothing is issued from it.
+        self.touched();
     }
 
     /// What the watch saw.

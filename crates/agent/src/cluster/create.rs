@@ -20,6 +20,7 @@ use kube::core::Request;
 use kube::{Api, Resource};
 use plexus_api::objects::{BlockSpec, FROM_LABEL, NETWORK_LABEL, NODE_LABEL};
 use plexus_core::ipam::Given;
+use plexus_faults::effect;
 use serde_json::json;
 
 /// What came of creating a block.
@@ -61,7 +62,10 @@ pub(super) async fn create(shared: &Shared, spec: &BlockSpec) -> kube::Result<Cr
     let body = serde_json::to_vec(&body).map_err(kube::Error::SerdeError)?;
     let request = Request::new(BlockWire::url_path(&(), None)).create(&how, body);
     let request = request.map_err(kube::Error::BuildRequest)?;
-    let made = match shared.client.request::<BlockWire>(request).await {
+    effect("api.block<");
+    let made = shared.client.request::<BlockWire>(request).await;
+    effect("api.block>");
+    let made = match made {
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
             Api::<BlockWire>::all(shared.client.clone())
                 .get(&name)

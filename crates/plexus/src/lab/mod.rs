@@ -65,6 +65,14 @@ enum Verb {
         /// The node.
         node: NodeName,
     },
+    /// Kill the server (SIGKILL): the API is away until it is started again.
+    KillServer {
+        /// Not before `start-server`.
+        #[arg(long)]
+        hold: bool,
+    },
+    /// Start the server that was killed with --hold.
+    StartServer,
     /// Cut all wires of a node: to other nodes and to the API.
     Partition {
         /// The node.
@@ -155,6 +163,14 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<ExitCode> {
         Verb::StartAgent { node } => {
             plexus_lab::start_agent(lab, node)?;
             show::print(&format!("agent of {node} ready\n"))?;
+        }
+        Verb::KillServer { hold } => {
+            let pid = plexus_lab::kill_server(lab, hold)?;
+            show::print(&format!("server killed (process {pid})\n"))?;
+        }
+        Verb::StartServer => {
+            plexus_lab::start_server(lab)?;
+            show::print("server ready\n")?;
         }
         Verb::Partition { node, heal } => {
             plexus_lab::partition(lab, node, !heal)?;

@@ -99,8 +99,10 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
         listeners: Vec::new(),
         unix: paths.api_socket.clone(),
         names: vec![machine.node.clone()],
+        // Containers are not ours to end: a pod here is a record, and goes when it is deleted.
+        pods_wait: false,
     })
-    .with_context(|| format!("is --listen {} free, and the disk not full?", flags.listen))?;
+    .map_err(|error| at_another_place(error, flags.listen))?;
     publish(server.kubeconfig(), &paths.kubeconfig)?;
     let controller = Controller::start(&machine, server.kubeconfig())?;
     let options = agent(&paths, &machine, Some(server.kubeconfig()));
@@ -135,6 +137,20 @@ fn machine(flags: &Flags) -> anyhow::Result<Machine> {
         shim,
         query_address: flags.query_address,
     })
+}
+
+/// What to do if the API's port is somebody else's.
+fn at_another_place(error: anyhow::Error, listen: SocketAddr) -> anyhow::Error {
+    let in_use = |cause: &(dyn std::error::Error + 'static)| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        io.is_some_and(|io| io.kind() == std::io::ErrorKind::AddrInUse)
+    };
+    match error.chain().any(in_use) {
+        true => error.context(format!(
+            "another program has {listen}: serve the API somewhere else with --listen"
+        )),
+        false => error,
+    }
 }
 
 /// Only root may change the host's networks.

@@ -15,6 +15,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use plexus_api::objects::{BlockSpec, Gift};
 use plexus_core::ipam::Given;
+use plexus_faults::effect;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -242,8 +243,10 @@ pub(super) async fn say_given(shared: &Shared, network: &str, block: &IpNet) -> 
     };
     let patch = Patch::Merge(json!({"status": {"given": all}}));
     let api: Api<BlockWire> = Api::all(shared.client.clone());
+    effect("api.given<");
     match api.patch_status(&name, &how, &patch).await {
         Ok(written) => {
+            effect("api.given>");
             watch::take::<Blocks>(shared, written);
             true
         }

@@ -3,6 +3,7 @@
 
 use crate::cluster::ask;
 use crate::cluster::create::{Created, create};
+use crate::cluster::kept;
 use crate::cluster::shared::{Shared, said};
 use crate::cluster::state::State;
 use plexus_api::objects::BlockSpec;
@@ -63,7 +64,10 @@ fn offers(state: &State, node: &str, node_uid: &str) -> Vec<BlockSpec> {
     let mut offers = Vec::new();
     for block in state.blocks.objects.values() {
         let (spec, given) = (&block.spec, block.given.iter());
-        if spec.node == node || state.network_by_uid(&spec.network.uuid).is_none() {
+        let network = state.network_by_uid(&spec.network.uuid);
+        // What is taken of a network that goes would have to be closed before that can go.
+        let stays = network.is_some_and(|network| !kept::is_terminating(&network));
+        if spec.node == node || !stays {
             continue;
         }
         for gift in given.filter(|gift| gift.node == node) {

@@ -11,6 +11,7 @@ type Suite = (&'static str, fn(&Place) -> Result<()>);
 /// In this order. (The conformance of the embedded API takes seconds: it is part of `make test`.)
 const SUITES: &[Suite] = &[
     ("the lab itself", itself),
+    ("the command line", command_line),
     ("what goes wrong", scenarios),
     ("end-to-end cases that need no kubelet", lab_cases::cases),
 ];
@@ -44,6 +45,10 @@ fn built(place: &Place) -> Result<()> {
 
 fn itself(place: &Place) -> Result<()> {
     cargo_test(place, &["--test", "lab"])
+}
+
+fn command_line(place: &Place) -> Result<()> {
+    cargo_test(place, &["--test", "lab_cli"])
 }
 
 /// Two labs at a time: they wait more than they work.

@@ -404,7 +404,11 @@ pub fn chosen<'w>(
     names: &[String],
 ) -> Result<Vec<&'w Value>, String> {
     let mut found: Vec<&Value> = objects.iter().collect();
-    found.sort_by_key(|object| (namespace(object), world::name(object)));
+    // Records are named by UIDs: people look for pods.
+    found.sort_by_key(|object| {
+        let pod = text(object, "/spec/pod/name");
+        (namespace(object), pod, world::name(object))
+    });
     let is_in = |object: &Value, wanted: Option<&str>| {
         !kind.namespaced || wanted.is_none_or(|wanted| namespace(object) == wanted)
     };

@@ -228,6 +228,7 @@ fn ports(pod: &Value) -> Vec<Value> {
 
 fn commands(made: &Rehearsed, references: &[Reference], screen: Screen) -> String {
     let mut out = String::new();
+    let mut routed = BTreeSet::new();
     for (interface, reference) in made.interfaces.iter().zip(references) {
         let origin = origin(reference);
         match interface {
@@ -239,7 +240,7 @@ fn commands(made: &Rehearsed, references: &[Reference], screen: Screen) -> Strin
                     links: links.cloned().collect(),
                     host_ports: Vec::new(),
                 };
-                out.push_str(&pod_text(&alone));
+                out.push_str(&beside_others(&pod_text(&alone), &mut routed));
             }
             Interface::Delegate(delegate) => {
                 let plugins = delegate.chain.plugins.iter();
@@ -263,6 +264,27 @@ fn commands(made: &Rehearsed, references: &[Reference], screen: Screen) -> Strin
         out.push_str(&pod_text(&alone));
     }
     out
+}
+
+/// Several interfaces may have a route to one destination, each through itself; `ip` wants to be
+/// told that the next is meant to stand beside the first.
+fn beside_others(commands: &str, routed: &mut BTreeSet<String>) -> String {
+    const ADD: &str = "ip -n pod route add ";
+    let each = commands.lines().map(|line| {
+        let destination = line
+            .strip_prefix(ADD)
+            .and_then(|rest| rest.split(' ').next());
+        let fresh = destination.is_none_or(|destination| {
+            // Both families have a default route.
+            let family = if line.contains(':') { "6" } else { "4" };
+            routed.insert(format!("{family} {destination}"))
+        });
+        match fresh {
+            true => format!("{line}\n"),
+            false => format!("{}\n", line.replacen("route add", "route append", 1)),
+        }
+    });
+    each.collect()
 }
 
 fn native(wanted: &Wanted, assigned: &Assigned, origin: &str) -> String {

@@ -371,9 +371,15 @@ fn differences(path: &str, one: &Value, other: &Value, found: &mut Vec<String>) 
                 differences(&format!("{path}[{number}]"), one, other, found);
             }
         }
+        (Value::String(one), Value::String(other)) if trimmed(one) == trimmed(other) => {}
         (one, other) if one == other => {}
         _ => found.push(path.to_owned()),
     }
+}
+
+/// Without blanks at the ends of lines, which nobody can see.
+fn trimmed(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim_end).collect()
 }
 
 #[test]

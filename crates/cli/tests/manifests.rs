@@ -61,7 +61,7 @@ fn originals_that_are_taken_are_said_to_be_read_as_something_else() {
         "{text}"
     );
     assert!(
-        text.contains("spec.networks is no field of a Pod"),
+        text.contains("spec.networks: is no field of a Pod"),
         "{text}"
     );
 }

@@ -68,10 +68,10 @@ impl Session {
             how.dry_run = dry_run;
             let patched = api.patch(name(object), &how, &Patch::Apply(object)).await;
             let after = patched.map_err(failed)?;
-            let version = |object: &DynamicObject| object.metadata.resource_version.clone();
-            Ok(match before {
+            let after = written(after);
+            Ok(match before.map(written) {
                 None => Applied::Created,
-                Some(before) if version(&before) == version(&after) => Applied::Unchanged,
+                Some(before) if before == after => Applied::Unchanged,
                 Some(_) => Applied::Configured,
             })
         })
@@ -184,6 +184,13 @@ impl Session {
             api_version: api_version.to_owned(),
         })
     }
+}
+
+/// An object without what the server notes about its writers.
+fn written(mut object: DynamicObject) -> Value {
+    object.metadata.managed_fields = None;
+    object.metadata.resource_version = None;
+    serde_json::to_value(&object).unwrap_or_default()
 }
 
 /// `network.plexus.dev/blue`

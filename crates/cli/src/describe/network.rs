@@ -182,7 +182,9 @@ fn addresses(world: &World, network: &Value, screen: Screen) -> Section {
 fn users(world: &World, network: &Value) -> Section {
     let mut section = Section::new("Pods");
     let identities = [uid(network), text(network, "/spec/uuid").to_owned()];
-    for record in &world.records {
+    let mut records: Vec<&Value> = world.records.iter().collect();
+    records.sort_by_key(|record| (namespace(record), text(record, "/spec/pod/name")));
+    for record in records {
         for one in list(record, "/status/attachments") {
             let uuid = text(one, "/network/uuid");
             if uuid.is_empty() || !identities.iter().any(|own| own == uuid) {

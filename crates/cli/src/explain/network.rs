@@ -115,9 +115,10 @@ fn used_by(world: &World, network: &Value) -> String {
         uuids.any(|uuid| !uuid.is_empty() && identities.iter().any(|own| own == uuid))
     };
     let users = world.records.iter().filter(uses);
-    let users: Vec<String> = users
+    let mut users: Vec<String> = users
         .map(|record| format!("{}/{}", namespace(record), text(record, "/spec/pod/name")))
         .collect();
+    users.sort();
     let named = users
         .iter()
         .take(NAMED)

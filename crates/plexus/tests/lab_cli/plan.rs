@@ -100,10 +100,11 @@ fn keep_facts(line: &str) -> String {
         .into_iter()
         .find(|kind| words.contains(kind));
     let name = words[0].trim_end_matches(':');
-    let mode = if kind == Some("macvlan") {
-        after("mode")
-    } else {
-        "-"
+    // Links have a mode of their own before that of their kind.
+    let mode = words.iter().rposition(|word| *word == "mode");
+    let mode = match (kind, mode.and_then(|at| words.get(at + 1))) {
+        (Some("macvlan"), Some(mode)) => mode,
+        _ => "-",
     };
     format!(
         "link {name} mtu {} kind {} mode {mode}",
@@ -130,14 +131,11 @@ fn its_commands_make_what_a_real_add_makes() {
             .contains("Running")
     });
     let real = lab.ok(&["exec", "web", "-n", "team-a", "--", "sh", "-ec", LOOK]);
-    let mtu = lab.ok(&[
-        "exec",
-        "--node",
-        "n1",
-        "--",
-        "cat",
-        "/sys/class/net/eth0/mtu",
+    let uplink = lab.ok(&[
+        "exec", "--node", "n1", "--", "ip", "-o", "link", "show", "eth0",
     ]);
+    let mut words = uplink.split_whitespace().skip_while(|word| *word != "mtu");
+    let mtu = words.nth(1).expect("a link has an MTU").to_owned();
     let planned = ok(
         &lab,
         &[

@@ -165,6 +165,7 @@ fn a_network_has_all_of_its_problems_with_their_lines() {
     finds(
         &text,
         &[
+            "P8 spec.subnets.a.cidr: 10.1.0.7/24 has host bits set",
             "P9 spec.subnets.a.gateway: … nowhere",
             "P10 spec.subnets.b.cidr: … 10.2.0.0/33",
             "P10 spec.subnets.b.extra: is not a known key",

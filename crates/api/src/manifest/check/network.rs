@@ -19,11 +19,13 @@ pub(super) fn check(map: &Map<String, Value>, findings: &mut Findings<'_>) {
     }
     match map.get("spec") {
         Some(Value::Object(spec)) => {
-            let (spec, problems) = read(spec);
+            let (spec, problems) = as_far_as_can_be_read(spec);
+            let further = match problems.0.is_empty() {
+                true => spec.problems(),
+                false => beside(spec.problems(), &problems),
+            };
             findings.problems("", problems);
-            if let Some(spec) = spec {
-                findings.problems("", spec.problems());
-            }
+            findings.problems("", further);
         }
         None | Some(Value::Null) => {
             findings.problem(
@@ -35,8 +37,30 @@ pub(super) fn check(map: &Map<String, Value>, findings: &mut Findings<'_>) {
     }
 }
 
-/// The spec, as far as it can be read, and what cannot.
+/// Fields whose problems do not depend on what others say.
+const BY_THEMSELVES: [&str; 4] = ["spec.subnets.", "spec.mtu", "spec.provider", "spec.uuid"];
+
+/// Of what does not fit together, that which holds although some fields could not be read.
+fn beside(further: Problems, unreadable: &Problems) -> Problems {
+    let further = further.0.into_iter().filter(|problem| {
+        let stands = BY_THEMSELVES
+            .iter()
+            .any(|field| problem.path.starts_with(field));
+        let known = unreadable.0.iter().any(|one| one.path == problem.path);
+        stands && !known
+    });
+    Problems(further.collect())
+}
+
+/// The spec, or what cannot be read of it.
+#[cfg(test)]
 pub(in crate::manifest) fn read(spec: &Map<String, Value>) -> (Option<NetworkSpec>, Problems) {
+    let (read, problems) = as_far_as_can_be_read(spec);
+    (problems.0.is_empty().then_some(read), problems)
+}
+
+/// The spec, as far as it can be read, and what cannot.
+fn as_far_as_can_be_read(spec: &Map<String, Value>) -> (NetworkSpec, Problems) {
     let mut fields = Fields::new(spec, "spec");
     let read = NetworkSpec {
         provider: text(&mut fields, "provider"),
@@ -56,8 +80,7 @@ pub(in crate::manifest) fn read(spec: &Map<String, Value>) -> (Option<NetworkSpe
         config: fields.map_of("config").cloned().unwrap_or_default(),
     };
     fields.know(&["sourceCheck"]);
-    let problems = fields.finish();
-    (problems.0.is_empty().then_some(read), problems)
+    (read, fields.finish())
 }
 
 fn text(fields: &mut Fields<'_>, key: &'static str) -> Option<String> {

@@ -13,7 +13,7 @@ use super::shared::Shared;
 use super::{ask, gifts, watch};
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, Ipam};
-use plexus_api::objects::{BlockRequestSpec, BlockSpec, Gift};
+use plexus_api::objects::{BlockRequestSpec, BlockSpec, Gift, NetworkRef};
 use plexus_core::ipam::{Given, PoolKey, Pools};
 use plexus_core::resolve::NetworkObject;
 use serde_json::{Value, json};
@@ -290,9 +290,12 @@ fn net(text: &str) -> IpNet {
 }
 
 fn spec(cidr: &str, node: &str) -> BlockSpec {
-    let network = json!({"namespace": "a", "name": "blue", "uid": "u"});
     BlockSpec {
-        network: serde_json::from_value(network).unwrap(),
+        network: NetworkRef {
+            namespace: "a".to_owned(),
+            name: "blue".to_owned(),
+            uuid: "u".to_owned(),
+        },
         cidr: net(cidr),
         node: node.to_owned(),
         node_uid: format!("uid-{node}"),

@@ -580,3 +580,44 @@ fn a_free_block_is_claimed_around_a_part_that_is_another_s() {
     assert!(place.says("10.1.0.64/26"));
     assert_eq!(place.given("10.1.0.64/26"), json!([gift]));
 }
+
+#[test]
+fn who_sees_that_another_gave_waits_though_the_asker_has_taken_it() {
+    let place = Place::new("content");
+    let mut desk = Desk::default();
+    place.block("10.1.0.0/26", "n1", &[]);
+    place.block("10.1.0.64/26", "n2", &[]);
+    place.block("10.1.0.128/26", "n2", &[]);
+    let network = json!({"namespace": "a", "name": "blue", "uid": "u"});
+    place.api.store.put(
+        REQUESTS,
+        json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "BlockRequest",
+            "metadata": {"name": BlockRequestSpec::name("u", "n3")},
+            "spec": {"network": network, "node": "n3", "family": "ipv4", "addresses": 8}}),
+    );
+    place.see();
+    assert!(place.settled("10.1.0.0/26"));
+    let mut answer = || {
+        let answer = gifts::answer(&place.shared, &mut desk);
+        place.runtime.block_on(answer)
+    };
+    let wait = answer();
+    assert!(wait.is_some() && place.journaled().is_empty(), "{wait:?}");
+    // The other gives so much that it has less than this one, and that is taken at once.
+    let given = [("10.1.0.64/27", "n3"), ("10.1.0.96/28", "n3")];
+    place.block("10.1.0.64/26", "n2", &given);
+    place.block("10.1.0.128/26", "n2", &[("10.1.0.128/27", "n3")]);
+    for (part, node) in given.into_iter().chain([("10.1.0.128/27", "n3")]) {
+        place.block(part, node, &[]);
+    }
+    place.see();
+    let wait = answer();
+    assert!(wait.is_some() && place.journaled().is_empty(), "{wait:?}");
+    // If it still asks after a while it needs more.
+    let begun = Instant::now();
+    while place.journaled().is_empty() && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(100));
+        answer();
+    }
+    assert_eq!(place.journaled().len(), 1);
+}

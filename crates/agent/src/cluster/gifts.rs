@@ -16,7 +16,7 @@ mod receive;
 pub(super) use keep::keep;
 #[cfg(test)]
 pub(super) use {
-    answer::give,
+    answer::{answer, give},
     keep::{Desk, say_given},
     receive::receive,
 };

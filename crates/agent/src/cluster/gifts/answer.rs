@@ -9,9 +9,10 @@ use crate::cluster::shared::Shared;
 use crate::cluster::state::State;
 use ipnet::IpNet;
 use plexus_api::cni::BlockIpam;
+use plexus_api::objects::Gift;
 use plexus_core::ipam::rounds_to_wait;
 use plexus_types::Family;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use std::time::Duration;
 const ROUND: Duration = Duration::from_millis(400);
 
 /// Gives what can be given to those whose turn it is; says when to look again.
-pub(super) async fn answer(shared: &Shared, desk: &mut Desk) -> Option<Duration> {
+pub(in crate::cluster) async fn answer(shared: &Shared, desk: &mut Desk) -> Option<Duration> {
     let node = &shared.options.node;
     let open: Vec<Arc<RequestSeen>> = {
         let state = shared.state();
@@ -33,11 +34,15 @@ pub(super) async fn answer(shared: &Shared, desk: &mut Desk) -> Option<Duration>
         if desk.has_answered(request) {
             continue;
         }
-        let since = desk.since(request);
-        let wait = match due(&shared.state(), node, request) {
-            Some(wait) => wait.saturating_sub(since.elapsed()),
-            None => continue,
+        let (after, gifts) = {
+            let state = shared.state();
+            (due(&state, node, request), gifts(&state, request))
         };
+        // Also if it is not this node's turn: what was given meanwhile counts.
+        let wait = desk.wait(request, after.unwrap_or_default(), gifts);
+        if after.is_none() {
+            continue;
+        }
         let given = match wait.is_zero() {
             true => give(shared, desk, request).await,
             false => None,
@@ -116,6 +121,21 @@ fn due(state: &State, node: &str, request: &RequestSeen) -> Option<Duration> {
     }
     free.contains_key(node)
         .then(|| ROUND.saturating_mul(rounds_to_wait(node, &free, &request.uid)))
+}
+
+/// What the asker was given of the network.
+fn gifts(state: &State, request: &RequestSeen) -> BTreeSet<IpNet> {
+    let spec = &request.spec;
+    let blocks = state.blocks.objects.values();
+    let of_it = blocks.filter(|block| {
+        block.spec.network.uuid == spec.network.uuid && state.is_granted(&block.spec)
+    });
+    let gifts = of_it.flat_map(|block| {
+        let inside = |gift: &&Gift| block.spec.cidr.contains(&gift.cidr.trunc());
+        block.given.iter().filter(inside)
+    });
+    let own = gifts.filter(|gift| gift.node == spec.node);
+    own.map(|gift| gift.cidr.trunc()).collect()
 }
 
 /// Whether the asker was given something that it has not taken yet.

@@ -28,6 +28,8 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// How often it is looked anyway.
 const ANYWAY: Duration = Duration::from_secs(300);
 
+/// How long an asker has to make use of what it was given before others answer too.
+const CONTENT: Duration = Duration::from_secs(1);
 /// One asker is given no more addresses of a network than that, in that time.
 const MOST_LATELY: u32 = 256;
 const LATELY: Duration = Duration::from_secs(60);
@@ -35,8 +37,8 @@ const LATELY: Duration = Duration::from_secs(60);
 /// What is remembered from one look to the next.
 #[derive(Default)]
 pub(in crate::cluster) struct Desk {
-    /// When requests were first seen, by their UID.
-    since: BTreeMap<String, Instant>,
+    /// What is known of requests, by their UID.
+    seen: BTreeMap<String, Seen>,
     answered: BTreeSet<String>,
     /// Since when nobody is there to have a part, by network and part.
     nobody: BTreeMap<(String, IpNet), Instant>,
@@ -44,16 +46,47 @@ pub(in crate::cluster) struct Desk {
     lately: BTreeMap<(String, String), Vec<(Instant, u128)>>,
 }
 
+/// A request, as this node sees it.
+struct Seen {
+    /// When it was first seen, or when another node answered it.
+    since: Instant,
+    /// What its node has been given, by whomever.
+    gifts: BTreeSet<IpNet>,
+    /// Another node answered it.
+    answered: bool,
+}
+
 impl Desk {
     pub(super) fn keep_only(&mut self, open: &[Arc<RequestSeen>]) {
         let open: BTreeSet<&String> = open.iter().map(|request| &request.uid).collect();
-        self.since.retain(|uid, _| open.contains(uid));
+        self.seen.retain(|uid, _| open.contains(uid));
         self.answered.retain(|uid| open.contains(uid));
     }
 
-    pub(super) fn since(&mut self, request: &RequestSeen) -> Instant {
-        let since = self.since.entry(request.uid.clone());
-        *since.or_insert_with(Instant::now)
+    /// How long it is until this node answers, if it does so that long after the request came. When
+    /// another has answered, the asker gets the time to be content with that.
+    pub(super) fn wait(
+        &mut self,
+        request: &RequestSeen,
+        after: Duration,
+        gifts: BTreeSet<IpNet>,
+    ) -> Duration {
+        let seen = self.seen.entry(request.uid.clone());
+        let seen = seen.or_insert_with(|| Seen {
+            since: Instant::now(),
+            gifts: gifts.clone(),
+            answered: false,
+        });
+        if !gifts.is_subset(&seen.gifts) {
+            seen.since = Instant::now();
+            seen.gifts = gifts;
+            seen.answered = true;
+        }
+        let after = match seen.answered {
+            true => after.max(CONTENT),
+            false => after,
+        };
+        after.saturating_sub(seen.since.elapsed())
     }
 
     /// Each request is answered once: what was given may be taken before the request is.

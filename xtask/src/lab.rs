@@ -1,18 +1,18 @@
 //! The lab's tier: what goes wrong on three nodes without Kubernetes. Builds the programs with their places to die, then runs
 //! one suite after the other; all run, whichever fails. At most a quarter of an hour on two cores.
 
-use crate::{build, kube, lab_cases, lock, place::Place, run};
+use crate::{api, build, kube, lab_cases, lock, place::Place, run};
 use anyhow::{Result, bail};
 use std::time::Instant;
 
 /// A suite: what it is called, and how it is run.
 type Suite = (&'static str, fn(&Place) -> Result<()>);
 
-/// The conformance of the embedded API has its place here too.
 const SUITES: &[Suite] = &[
     ("the lab itself", itself),
     ("what goes wrong", scenarios),
     ("end-to-end cases that need no kubelet", lab_cases::cases),
+    ("the embedded API as a real one", api::conformance),
 ];
 
 pub(crate) fn test(place: &Place) -> Result<()> {

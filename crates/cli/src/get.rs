@@ -403,12 +403,13 @@ pub fn chosen<'w>(
     in_namespace: Option<&str>,
     names: &[String],
 ) -> Result<Vec<&'w Value>, String> {
-    let here = |object: &&Value| {
-        !kind.namespaced || in_namespace.is_none_or(|wanted| namespace(object) == wanted)
-    };
-    let mut found: Vec<&Value> = objects.iter().filter(here).collect();
+    let mut found: Vec<&Value> = objects.iter().collect();
     found.sort_by_key(|object| (namespace(object), world::name(object)));
+    let is_in = |object: &Value, wanted: Option<&str>| {
+        !kind.namespaced || wanted.is_none_or(|wanted| namespace(object) == wanted)
+    };
     if names.is_empty() {
+        found.retain(|object| is_in(object, in_namespace));
         return Ok(found);
     }
     let mut chosen = Vec::new();
@@ -418,9 +419,8 @@ pub fn chosen<'w>(
             Some((namespace, name)) if kind.namespaced => (Some(namespace), name),
             _ => (in_namespace, written.as_str()),
         };
-        let here = |object: &&&Value| in_namespace.is_none_or(|wanted| namespace(object) == wanted);
         let is_it = |object: &&&Value| {
-            if kind.namespaced && !here(object) {
+            if !is_in(object, in_namespace) {
                 return false;
             }
             name(object) == wanted

@@ -47,6 +47,14 @@ const FLAGS: &[&str] = &[
     "metadata.annotations.opencontrail.org/ip_fabric_snat",
 ];
 
+const TEMPLATE: &[&str] = &[
+    FLAGS[0],
+    FLAGS[1],
+    FLAGS[2],
+    "metadata.name",
+    "metadata.namespace",
+];
+
 const EXAMPLES: &[Example] = &[
     example(
         "392-420",
@@ -65,13 +73,7 @@ const EXAMPLES: &[Example] = &[
         "seed-000/20-network-template.yaml",
         "NetworkAttachmentDefinition my-namespace/snat-network",
         "000-network-template.yaml",
-        &[
-            FLAGS[0],
-            FLAGS[1],
-            FLAGS[2],
-            "metadata.name",
-            "metadata.namespace",
-        ],
+        TEMPLATE,
     ),
     example(
         "430-443",

@@ -39,7 +39,7 @@ pub(super) async fn answer(shared: &Shared, desk: &mut Desk) -> Option<Duration>
             None => continue,
         };
         let given = match wait.is_zero() {
-            true => give(shared, request).await,
+            true => give(shared, desk, request).await,
             false => None,
         };
         if given.is_some() {
@@ -56,15 +56,23 @@ pub(super) async fn answer(shared: &Shared, desk: &mut Desk) -> Option<Duration>
 
 /// Gives something, if there is something to give: whether it is said, or will be by whoever keeps
 /// journal and API in agreement.
-async fn give(shared: &Shared, request: &RequestSeen) -> Option<bool> {
+pub(in crate::cluster) async fn give(
+    shared: &Shared,
+    desk: &mut Desk,
+    request: &RequestSeen,
+) -> Option<bool> {
     let spec = &request.spec;
     let (family, config) = (spec.family()?, config(shared, request)?);
     let asked = Asked {
         node: &spec.node,
         family,
-        addresses: spec.addresses,
+        addresses: spec.addresses.min(desk.may_have(request)),
     };
+    if asked.addresses == 0 {
+        return None;
+    }
     let given = shared.hooks.give(&config, &asked)?;
+    desk.gave(request, size(&given.part));
     tracing::info!(part = %given.part, block = %given.block, network = spec.network.name, node = spec.node, "a part of a block is given to another node");
     Some(say_given(shared, &given.network, &given.block).await)
 }
@@ -113,13 +121,9 @@ fn due(state: &State, node: &str, request: &RequestSeen) -> Option<Duration> {
 /// Whether the asker was given something that it has not taken yet.
 fn is_given(state: &State, request: &RequestSeen, family: Family) -> bool {
     let uid = &request.spec.network.uuid;
-    let blocks = state.blocks.objects.values();
-    let of_it = blocks.filter(|block| block.spec.network.uuid == *uid);
-    let mut gifts = of_it.flat_map(|block| &block.given);
-    gifts.any(|gift| {
-        gift.node == request.spec.node
-            && Family::of(gift.cidr.network()) == family
-            && state.block(uid, &gift.cidr).is_none()
+    let mut offers = state.offers(&request.spec.node).into_iter();
+    offers.any(|(block, part)| {
+        block.spec.network.uuid == *uid && Family::of(part.network()) == family
     })
 }
 

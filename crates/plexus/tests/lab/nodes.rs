@@ -22,6 +22,15 @@ fn lan(name: &str) -> String {
     object.to_string()
 }
 
+fn pod_on_lan(name: &str) -> String {
+    let object = serde_json::json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {
+            "name": "goes", "namespace": "default",
+            "annotations": {"k8s.v1.cni.cncf.io/networks": name}},
+        "spec": {"nodeName": "n2", "containers": [{"name": "main", "image": "none"}]}});
+    object.to_string()
+}
+
 /// The addresses that are taken there.
 fn leases(name: &str) -> Vec<String> {
     let dir = std::fs::read_dir(format!("/var/lib/cni/networks/{name}"));
@@ -87,7 +96,10 @@ fn a_node_is_added_and_another_one_is_switched_off() {
     assert_eq!(lab.ok(&["add-node"]), "n2 ready\n");
     lab.ok(&["run", "stays", "--node", "n1"]);
     lab.apply(&lan(lab.name()));
-    lab.ok(&["run", "goes", "--node", "n2", "--network", lab.name()]);
+    lab.apply(&pod_on_lan(lab.name()));
+    lab.eventually("the pod runs", || {
+        lab.get(&["pod", "goes"])["status"]["phase"] == "Running"
+    });
     let leases = || leases(lab.name());
     assert_eq!(leases().len(), 1);
     lab.ok(&["ping", "--all"]);

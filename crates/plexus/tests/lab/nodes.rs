@@ -39,6 +39,15 @@ fn leases(name: &str) -> Vec<String> {
     names.filter(|name| name.starts_with("10.77.")).collect()
 }
 
+/// host-local's directory of that network, gone with the test.
+struct Pool(String);
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(format!("/var/lib/cni/networks/{}", self.0));
+    }
+}
+
 #[test]
 fn a_removal_that_was_cut_short_is_finished() {
     let lab = Lab::up('c', 2);
@@ -95,6 +104,7 @@ fn a_node_is_added_and_another_one_is_switched_off() {
     let lab = Lab::up('n', 1);
     assert_eq!(lab.ok(&["add-node"]), "n2 ready\n");
     lab.ok(&["run", "stays", "--node", "n1"]);
+    let _pool = Pool(lab.name().to_owned());
     lab.apply(&lan(lab.name()));
     lab.apply(&pod_on_lan(lab.name()));
     lab.eventually("the pod runs", || {

@@ -12,11 +12,11 @@ export CARGO_TARGET_DIR ?= $(CACHE_HOME)/plexus/target-$(CHANNEL)
 
 XTASK := cargo xtask
 
-.PHONY: help setup build demo test lint fmt tidy bench-cni clean \
+.PHONY: help setup build demo test test-lab lint fmt tidy bench-cni bench-embedded clean \
 	kube-tools kube-up kube-down test-kube bench-kube soak
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing (Debian packages, toolchain, CNI tools); quick when nothing is
 	@tools/bootstrap
@@ -31,6 +31,9 @@ demo: setup ## Three virtual nodes, pods on several networks, one killed agent; 
 test: setup ## Everything that must be green: unit, kernel, CNI, crash and interoperability tests
 	@$(XTASK) test
 
+test-lab: setup ## Three virtual nodes on which things go wrong; at most 15 minutes
+	@$(XTASK) test-lab
+
 lint: setup ## rustfmt, clippy, cargo-deny, tidy
 	@$(XTASK) lint
 
@@ -42,6 +45,9 @@ tidy: setup ## Room dependencies, file sizes, words that must not land
 
 bench-cni: setup ## Against the reference plugins, interleaved; writes bench/results/cni.json
 	@$(XTASK) bench-cni
+
+bench-embedded: setup ## The embedded API against a real one; writes bench/results/embedded.json
+	@$(XTASK) bench-embedded
 
 kube-tools: setup ## The components of a real cluster, once per machine; a quarter of an hour
 	@$(XTASK) kube-tools

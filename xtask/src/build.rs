@@ -6,6 +6,8 @@ use anyhow::Result;
 
 /// Test builds can be told to die at the k-th effect; product builds cannot.
 pub(crate) const FAULTS: &str = "plexus/faults,plexus-cni/faults";
+/// The same, with the tests that take minutes.
+pub(crate) const SCENARIOS: &str = "plexus/scenarios,plexus-cni/faults";
 
 pub(crate) fn run(place: &Place) -> Result<()> {
     release(place)?;

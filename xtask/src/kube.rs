@@ -2,7 +2,7 @@
 //! that do the rest. `NODES` and `KUBE` (further options of `kubelab up`) come from the environment.
 
 use crate::place::Place;
-use crate::{build, env, go_tools, kube_tools, lock, run};
+use crate::{api, build, env, go_tools, kube_tools, lock, run};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::Command;
@@ -35,6 +35,7 @@ pub(crate) fn down(place: &Place) -> Result<()> {
 pub(crate) fn test(place: &Place) -> Result<()> {
     let _alone = lock::build_directory(place)?;
     let plexus = dev_binaries(place)?;
+    api::kubectl(place)?;
     on_bare_api_server(place)?;
     let mut tests = cargo(place)?;
     tests.args([
@@ -73,7 +74,8 @@ fn on_bare_api_server(place: &Place) -> Result<()> {
     let done = run::shout(place, &mut up)
         .and_then(|()| suite("plexus-controller", &["--test", "api_server"]))
         .and_then(|()| run::shout(place, &mut definitions))
-        .and_then(|()| suite("plexus-agent", &["--lib", "cluster::tests"]));
+        .and_then(|()| suite("plexus-agent", &["--lib", "cluster::tests"]))
+        .and_then(|()| api::differential(place, &kubeconfig));
     let stopped = stop(place, BARE);
     done.and(stopped)
 }

@@ -4,6 +4,7 @@
 use crate::{go_tools, place::Place};
 use anyhow::{Context, Result};
 use std::fs;
+use std::path::PathBuf;
 
 const DIR: &str = "tools/kube";
 
@@ -25,8 +26,13 @@ pub(crate) fn install_missing(place: &Place) -> Result<()> {
     Ok(())
 }
 
+/// Where a component is, or will be.
+pub(crate) fn installed(place: &Place, name: &str) -> Result<PathBuf> {
+    go_tools::installed_from(place, DIR, name)
+}
+
 fn install(place: &Place, name: &str) -> Result<()> {
-    let wanted = go_tools::installed_from(place, DIR, name)?;
+    let wanted = installed(place, name)?;
     if wanted.is_dir() {
         return Ok(());
     }

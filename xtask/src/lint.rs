@@ -10,7 +10,7 @@ pub(crate) fn run(place: &Place) -> Result<()> {
         "--workspace",
         "--all-targets",
         "--features",
-        build::FAULTS,
+        build::SCENARIOS,
     ];
     run::cargo(place, &[&clippy[..], &["--", "-D", "warnings"]].concat())?;
     deny::run(place)?;

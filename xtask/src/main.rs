@@ -2,6 +2,7 @@
 //! the right directories; holds no product code and is never linked into a product.
 #![allow(clippy::print_stdout, reason = "talking to a terminal is its work")]
 
+mod api;
 mod bench;
 mod build;
 mod demo;
@@ -10,6 +11,8 @@ mod env;
 mod go_tools;
 mod kube;
 mod kube_tools;
+mod lab;
+mod lab_cases;
 mod lint;
 mod lock;
 mod manifests;
@@ -30,14 +33,17 @@ const USAGE: &str = "usage: cargo xtask <verb>
   build      release binaries: plexus, and the static plexus-cni
   demo       build, then run the demo
   test       all tests, rustfmt, tidy
+  test-lab   what goes wrong on three virtual nodes: a quarter of an hour
   lint       rustfmt, clippy, cargo-deny, tidy
   deny       licences and sources of the dependencies
   manifests  deploy/install.yaml from deploy/crds and deploy/parts
   tidy       room dependencies, file sizes, words that must not land
   bench-cni  the CNI benchmark against the reference plugins
+  bench-embedded  the embedded API against a kube-apiserver with etcd
   kube-tools build the components of a real cluster, where missing (a quarter of an hour)
   kube-up    a real cluster with Plexus; NODES=2, KUBE=\"options of kubelab up\"
   kube-down  remove it
+  lab-cases  the end-to-end cases that need no kubelet, on a lab
   test-kube  the end-to-end tests on a cluster of their own
   bench-kube the benchmark on a cluster, against Multus
   soak       churn on a cluster for an hour";
@@ -64,14 +70,17 @@ fn run_verb() -> Result<()> {
         "build" => build::run(&place),
         "demo" => demo::run(&place),
         "test" => test::run(&place),
+        "test-lab" => lab::test(&place),
         "lint" => lint::run(&place),
         "deny" => deny::run(&place),
         "tidy" => tidy::run(&place),
         "manifests" => manifests::run(&place),
         "bench-cni" => bench::run(&place),
+        "bench-embedded" => bench::embedded(&place),
         "kube-tools" => kube::tools(&place),
         "kube-up" => kube::up(&place),
         "kube-down" => kube::down(&place),
+        "lab-cases" => lab_cases::run(&place),
         "test-kube" => kube::test(&place),
         "bench-kube" => kube::bench(&place),
         "soak" => kube::soak(&place),

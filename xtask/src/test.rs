@@ -1,7 +1,7 @@
 //! Everything that must be green: the tests, against freshly built binaries, then the checks that
 //! cost nothing.
 
-use crate::{build, lock, place::Place, run, tidy};
+use crate::{api, build, lock, place::Place, run, tidy};
 use anyhow::Result;
 
 pub(crate) fn run(place: &Place) -> Result<()> {
@@ -9,6 +9,7 @@ pub(crate) fn run(place: &Place) -> Result<()> {
     build::with_faults(place)?;
     build::static_shim(place)?;
     run::cargo(place, &["test", "--workspace", "--features", build::FAULTS])?;
+    api::conformance(place)?;
     run::cargo(place, &["fmt", "--all", "--check"])?;
     tidy::run(place)
 }

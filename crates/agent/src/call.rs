@@ -159,15 +159,13 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Whom an error is about: the pod if it is known, and the container.
+    /// Whom an error is about: the pod if it is known, else the container. Not both: a failure that lasts is
+    /// met by one sandbox after the other, and must read the same to be counted as one.
     pub(crate) fn place(&self) -> String {
-        let container = self
-            .target
-            .as_ref()
-            .map_or("?", |target| target.container.short());
-        match self.pod() {
-            Some(pod) => format!("pod {pod} (container {container})"),
-            None => format!("container {container}"),
+        match (self.pod(), &self.target) {
+            (Some(pod), _) => format!("pod {pod}"),
+            (None, Some(target)) => format!("container {}", target.container.short()),
+            (None, None) => "container ?".to_owned(),
         }
     }
 }

@@ -94,6 +94,7 @@ impl Agent {
         }
         self.remove_routers_of_the_gone();
         self.remove_rules_of_the_gone();
+        self.forget_pools_of_the_gone();
     }
 
     /// Tells a router where its network's other blocks are.
@@ -189,6 +190,15 @@ impl Agent {
                 }
                 Err(error) => tracing::error!(%network, error, "cannot remove a network's rules"),
             }
+        }
+    }
+
+    /// The same for its addresses, which were counted as long as it was there.
+    fn forget_pools_of_the_gone(&self) {
+        if let Some(cluster) = self.cluster.get().filter(|cluster| cluster.is_live()) {
+            let networks = cluster.networks();
+            let there = networks.iter().map(|network| network.uid.clone());
+            self.addresses.forget_all_but(&there.collect());
         }
     }
 

@@ -36,6 +36,8 @@ pub struct LaterKind {
     pub plural: &'static str,
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
+    /// Whether its status says how far it is (`configStatus`).
+    pub has_phase: bool,
     /// What is said about its objects.
     pub text: &'static str,
 }
@@ -51,12 +53,13 @@ pub const KINDS: [LaterKind; 8] = [
         kind: "CNIConfig",
         plural: "cniconfigs",
         namespaced: false,
+        has_phase: false,
         text: CNI_CONFIG,
     },
-    multi_nic("MultiNicNetwork", "multinicnetworks"),
-    multi_nic("CIDR", "cidrs"),
-    multi_nic("HostInterface", "hostinterfaces"),
-    multi_nic("IPPool", "ippools"),
+    multi_nic("MultiNicNetwork", "multinicnetworks", true),
+    multi_nic("CIDR", "cidrs", false),
+    multi_nic("HostInterface", "hostinterfaces", false),
+    multi_nic("IPPool", "ippools", false),
 ];
 
 const fn resource(kind: &'static str, plural: &'static str, namespaced: bool) -> LaterKind {
@@ -66,17 +69,19 @@ const fn resource(kind: &'static str, plural: &'static str, namespaced: bool) ->
         kind,
         plural,
         namespaced,
+        has_phase: false,
         text: CLAIMS,
     }
 }
 
-const fn multi_nic(kind: &'static str, plural: &'static str) -> LaterKind {
+const fn multi_nic(kind: &'static str, plural: &'static str, has_phase: bool) -> LaterKind {
     LaterKind {
         group: "net.cogadvisor.io",
         version: "v1",
         kind,
         plural,
         namespaced: false,
+        has_phase,
         text: MULTI_NIC,
     }
 }

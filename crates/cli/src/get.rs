@@ -2,7 +2,7 @@
 
 use crate::ipam;
 use crate::kinds::Kind;
-use crate::text::{Cell, Paint, Screen, Table, age, seconds_since};
+use crate::text::{Cell, Paint, Screen, Table, age, count, seconds_since};
 use crate::world::{self, World, condition, list, name, namespace, number, text};
 use plexus_api::cni::{How, Network, NetworkConfigKind};
 use serde_json::Value;
@@ -98,7 +98,7 @@ fn columns(kind: &Kind, wide: bool) -> Vec<&'static str> {
 fn rows(kind: &Kind, object: &Value, world: &World, wide: bool) -> Vec<Vec<Cell>> {
     let age = || Cell::from(age_of(object, world.now));
     let mut row: Vec<Cell> = match kind.kind {
-        "Network" => network(object, age()),
+        "Network" => network(object, world, age()),
         "Pod" => pod(object, world, age()),
         "Block" => block(object, world, age()),
         "Node" => node(object, world, age()),
@@ -140,7 +140,7 @@ pub fn phase(object: &Value) -> Cell {
     Cell::painted(paint, phase)
 }
 
-fn network(object: &Value, age: Cell) -> Vec<Cell> {
+fn network(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
     let provider = match text(object, "/spec/provider") {
         "" => "overlay",
         provider => provider,
@@ -149,9 +149,15 @@ fn network(object: &Value, age: Cell) -> Vec<Cell> {
     let subnets = subnets.into_iter().flatten();
     let subnets: Vec<&str> = subnets.map(|(_, subnet)| text(subnet, "/cidr")).collect();
     let usage = |what: &str| number(object, &format!("/status/usage/{what}"));
-    let used = match (usage("allocated"), usage("capacity")) {
-        (Some(used), Some(all)) => format!("{used}/{all}"),
-        _ => String::new(),
+    // Reckoned, if there are blocks to reckon with: what is reported comes later.
+    let fullness = ipam::fullness(object, world).ok();
+    let reckoned = fullness
+        .filter(|fullness| !fullness.blocks.is_empty())
+        .map(|fullness| fullness.total());
+    let reported = || Some((usage("allocated")?.into(), usage("capacity")?.into()));
+    let used = match reckoned.or_else(reported) {
+        Some((used, all)) => format!("{used}/{}", count(all)),
+        None => String::new(),
     };
     let shown = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
     let mut owners = list(object, "/metadata/ownerReferences").iter();
@@ -223,15 +229,16 @@ pub fn network_of(attachment: &Value) -> String {
 }
 
 fn block(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
-    let allocated = number(object, "/status/allocated").unwrap_or_default();
-    let capacity = ipam::block_capacity(object, world);
-    let paint = match capacity {
-        Some(capacity) if u128::from(allocated) >= capacity => Paint::Warn,
+    let fullness = ipam::block_fullness(object, world);
+    let paint = match fullness {
+        Some((used, capacity)) if used >= capacity => Paint::Warn,
         _ => Paint::Plain,
     };
-    let used = match capacity {
-        Some(capacity) => format!("{allocated}/{capacity}"),
-        None => allocated.to_string(),
+    let used = match fullness {
+        Some((used, capacity)) => format!("{used}/{}", count(capacity)),
+        None => number(object, "/status/allocated")
+            .unwrap_or_default()
+            .to_string(),
     };
     let given = list(object, "/status/given").iter();
     let given = given.map(|gift| format!("{}→{}", text(gift, "/cidr"), text(gift, "/node")));
@@ -396,17 +403,26 @@ pub fn chosen<'w>(
     in_namespace: Option<&str>,
     names: &[String],
 ) -> Result<Vec<&'w Value>, String> {
-    let here = |object: &&Value| {
-        !kind.namespaced || in_namespace.is_none_or(|wanted| namespace(object) == wanted)
-    };
-    let mut found: Vec<&Value> = objects.iter().filter(here).collect();
+    let mut found: Vec<&Value> = objects.iter().collect();
     found.sort_by_key(|object| (namespace(object), world::name(object)));
+    let is_in = |object: &Value, wanted: Option<&str>| {
+        !kind.namespaced || wanted.is_none_or(|wanted| namespace(object) == wanted)
+    };
     if names.is_empty() {
+        found.retain(|object| is_in(object, in_namespace));
         return Ok(found);
     }
     let mut chosen = Vec::new();
-    for wanted in names {
+    for written in names {
+        // [namespace/]name, as other verbs take it.
+        let (in_namespace, wanted) = match written.split_once('/') {
+            Some((namespace, name)) if kind.namespaced => (Some(namespace), name),
+            _ => (in_namespace, written.as_str()),
+        };
         let is_it = |object: &&&Value| {
+            if !is_in(object, in_namespace) {
+                return false;
+            }
             name(object) == wanted
                 || (kind.kind == "PodAttachments" && text(object, "/spec/pod/name") == wanted)
         };

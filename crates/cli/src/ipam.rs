@@ -1,7 +1,7 @@
 //! How full a network is: by subnet, by block and by node, with what blocks can hand out at all.
 
 use crate::get::age_of;
-use crate::text::{Cell, Paint, Screen, Table, bar};
+use crate::text::{Cell, Paint, Screen, Table, bar, count};
 use crate::world::{
     World, blocks_of, cidr, list, name, namespace, network_spec, number, text, uid,
 };
@@ -10,10 +10,14 @@ use plexus_api::cni::BlockSubnet;
 use plexus_core::ipam::{Pool, blocks_to_try};
 use plexus_types::Family;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
-/// Columns of a bar.
+/// Columns of a bar, and of one beside others on a narrow terminal.
 const BAR: usize = 20;
+const SHORT: usize = 10;
+/// A narrow terminal.
+const NARROW: usize = 100;
 
 /// How full a network is.
 #[derive(Debug, Clone, Default)]
@@ -66,8 +70,9 @@ impl BlockUse {
 pub fn fullness(network: &Value, world: &World) -> Result<Fullness, String> {
     let spec = network_spec(network)?;
     let subnets = spec.block_subnets();
+    let recorded = recorded(network, world);
     let mut blocks: Vec<BlockUse> = blocks_of(world, &uid(network))
-        .filter_map(|block| block_use(block, &subnets))
+        .filter_map(|block| block_use(block, &subnets, &recorded))
         .collect();
     blocks.sort_by_key(|block| block.cidr);
     let taken: Vec<IpNet> = blocks.iter().map(|block| block.cidr).collect();
@@ -144,18 +149,41 @@ impl Fullness {
     }
 }
 
-/// How many addresses a block's owner can hand out, if its network is known.
-pub fn block_capacity(block: &Value, world: &World) -> Option<u128> {
+/// The addresses of a network that pods have by their records. Agents report the use of their
+/// blocks now and then; records are there at once.
+fn recorded(network: &Value, world: &World) -> BTreeSet<IpAddr> {
+    let identities = [uid(network), text(network, "/spec/uuid").to_owned()];
+    let attachments = world
+        .records
+        .iter()
+        .flat_map(|record| list(record, "/status/attachments"));
+    let of_it = attachments.filter(|one| {
+        let uuid = text(one, "/network/uuid");
+        !uuid.is_empty() && identities.iter().any(|own| own == uuid)
+    });
+    let ips = of_it.flat_map(|one| list(one, "/ips"));
+    ips.filter_map(|ip| Some(ip.as_str()?.parse::<IpNet>().ok()?.addr()))
+        .collect()
+}
+
+/// How many addresses of a block are in use, and how many its owner can hand out, if its network is
+/// known.
+pub fn block_fullness(block: &Value, world: &World) -> Option<(u128, u128)> {
     let wanted = text(block, "/spec/network/uid");
     let network = world
         .networks
         .iter()
         .find(|network| uid(network) == wanted)?;
     let spec = network_spec(network).ok()?;
-    Some(block_use(block, &spec.block_subnets())?.capacity)
+    let found = block_use(block, &spec.block_subnets(), &recorded(network, world))?;
+    Some((found.used, found.capacity))
 }
 
-fn block_use(block: &Value, subnets: &[BlockSubnet]) -> Option<BlockUse> {
+fn block_use(
+    block: &Value,
+    subnets: &[BlockSubnet],
+    recorded: &BTreeSet<IpAddr>,
+) -> Option<BlockUse> {
     let cidr = cidr(block)?;
     let given: Vec<IpNet> = list(block, "/status/given")
         .iter()
@@ -170,13 +198,13 @@ fn block_use(block: &Value, subnets: &[BlockSubnet]) -> Option<BlockUse> {
     let whole = capacity(cidr).unwrap_or(0);
     let gone = given.iter().filter_map(|part| capacity(*part));
     let gone = gone.fold(0, u128::saturating_add);
+    let inside = |ip: &&IpAddr| cidr.contains(*ip) && !given.iter().any(|part| part.contains(*ip));
+    let reported = number(block, "/status/allocated").unwrap_or_default();
     Some(BlockUse {
         cidr,
         node: text(block, "/spec/node").to_owned(),
         capacity: whole.saturating_sub(gone),
-        used: number(block, "/status/allocated")
-            .unwrap_or_default()
-            .into(),
+        used: u128::from(reported).max(recorded.iter().filter(inside).count() as u128),
         given,
     })
 }
@@ -187,7 +215,10 @@ pub fn show(network: &Value, world: &World, screen: Screen) -> Result<String, St
     let (used, capacity) = fullness.total();
     let title = format!("Network {}/{}", namespace(network), name(network));
     let mut out = screen.paint(Paint::Strong, &title);
-    out.push_str(&format!(": {used} of {capacity} addresses in use\n"));
+    out.push_str(&format!(
+        ": {used} of {} addresses in use\n",
+        count(capacity)
+    ));
     if fullness.subnets.is_empty() {
         out.push_str("it has no subnets: its addresses, if any, come from its config\n");
         return Ok(out);
@@ -200,13 +231,17 @@ pub fn show(network: &Value, world: &World, screen: Screen) -> Result<String, St
     let mut subnets = Table::new(["SUBNET", "USED", "OF", "", "BLOCKS"]);
     for subnet in &fullness.subnets {
         let blocks = match subnet.has_free_block {
-            true => format!("{} of {}", subnet.claimed, subnet.blocks),
-            false => format!("{} of {}, none is free", subnet.claimed, subnet.blocks),
+            true => format!("{} of {}", subnet.claimed, count(subnet.blocks)),
+            false => format!(
+                "{} of {}, none is free",
+                subnet.claimed,
+                count(subnet.blocks)
+            ),
         };
         subnets.row(vec![
             subnet.cidr.to_string().into(),
             subnet.used.to_string().into(),
-            subnet.capacity.to_string().into(),
+            count(subnet.capacity).into(),
             bar_cell(subnet.used, subnet.capacity, plain),
             blocks.into(),
         ]);
@@ -221,7 +256,7 @@ pub fn show(network: &Value, world: &World, screen: Screen) -> Result<String, St
         nodes.row(vec![
             node.into(),
             used.to_string().into(),
-            capacity.to_string().into(),
+            count(capacity).into(),
             bar_cell(used, capacity, plain),
             blocks.to_string().into(),
         ]);
@@ -235,7 +270,7 @@ pub fn show(network: &Value, world: &World, screen: Screen) -> Result<String, St
             block.cidr.to_string().into(),
             block.node.as_str().into(),
             block.used.to_string().into(),
-            block.capacity.to_string().into(),
+            count(block.capacity).into(),
             bar_cell(block.used, block.capacity, plain),
             given.join(",").into(),
         ]);
@@ -258,7 +293,11 @@ fn bar_cell(used: u128, capacity: u128, plain: Screen) -> Cell {
         capacity if used.saturating_mul(5) >= capacity.saturating_mul(4) => Paint::Warn,
         _ => Paint::Good,
     };
-    Cell::painted(paint, bar(used, capacity, BAR, plain))
+    let columns = match plain.width {
+        Some(width) if width < NARROW => SHORT,
+        _ => BAR,
+    };
+    Cell::painted(paint, bar(used, capacity, columns, plain))
 }
 
 /// Nodes that ask for addresses because no block is free.
@@ -342,8 +381,22 @@ mod tests {
         let capacities: Vec<u128> = full.blocks.iter().map(|block| block.capacity).collect();
         assert_eq!(capacities, [2, 2]);
         assert_eq!(full.blocks[0].node, "n1");
-        assert_eq!(block_capacity(&world.blocks[1], &world), Some(2));
+        assert_eq!(block_fullness(&world.blocks[1], &world), Some((1, 2)));
         assert_eq!(full.by_node()["n1"], (1, 1, 2));
+    }
+
+    #[test]
+    fn what_pods_have_counts_before_agents_have_said_so() {
+        let mut world = world(0, 0);
+        let attached = |ip: &str, uuid: &str| json!({"ips": [ip], "network": {"uuid": uuid}});
+        world.records = vec![json!({"status": {"attachments": [
+            attached("10.1.0.5/29", "u"), attached("10.1.0.6/29", "another"),
+            // In the part that n1 has given away.
+            attached("10.1.0.1/29", "u"),
+        ]}})];
+        let full = fullness(&world.networks[0], &world).unwrap();
+        let used: Vec<u128> = full.blocks.iter().map(|block| block.used).collect();
+        assert_eq!(used, [0, 1]);
     }
 
     #[test]
@@ -370,7 +423,7 @@ mod tests {
             "Network a/blue: 3 of ",
             "10.1.0.0/29   3      5",
             "2 of 2, none is free",
-            "0 of 288230376151711744",
+            "0 of ~2^58",
             "n1     2      2    [####################] 100%   1",
             "10.1.0.4/30   n2     1      2    [##########..........] 50%",
             "10.1.0.1/32",

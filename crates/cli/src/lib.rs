@@ -7,6 +7,22 @@
 
 #![forbid(unsafe_code)]
 
+/// An enum whose variants are also listed, so that none is forgotten where all are gone over.
+macro_rules! listed {
+    ($(#[$outer:meta])* pub enum $name:ident { $($(#[$inner:meta])* $variant:ident,)* }) => {
+        $(#[$outer])*
+        pub enum $name {
+            $($(#[$inner])* $variant,)*
+        }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+        }
+    };
+}
+pub(crate) use listed;
+
 pub mod agent;
 pub mod client;
 pub mod create;

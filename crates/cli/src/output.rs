@@ -1,7 +1,5 @@
 //! The forms that objects are given out in.
 
-use crate::kinds::Kind;
-use crate::world::name;
 use serde_json::{Value, json};
 
 /// `-o`.
@@ -20,21 +18,17 @@ pub enum Form {
     Name,
 }
 
-/// Objects as JSON, YAML or names; none if the form is a table. One that was asked for by name is
-/// itself, several are a List.
-pub fn objects(form: Form, kind: &Kind, objects: &[Value], single: bool) -> Option<String> {
+/// Objects as JSON or YAML; none if the form is another. One that was asked for by name is itself,
+/// several are a List, of whatever kinds they are.
+pub fn objects(form: Form, objects: &[Value], single: bool) -> Option<String> {
     let whole = || match (objects, single) {
         ([one], true) => one.clone(),
         _ => json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": objects}),
     };
     match form {
-        Form::Table | Form::Wide => None,
+        Form::Table | Form::Wide | Form::Name => None,
         Form::Json => Some(json_text(&whole())),
         Form::Yaml => Some(yaml_text(&whole())),
-        Form::Name => {
-            let each = objects.iter().map(|object| kind.named(name(object)) + "\n");
-            Some(each.collect())
-        }
     }
 }
 
@@ -54,21 +48,18 @@ mod tests {
 
     #[test]
     fn forms() {
-        let kind = crate::kinds::find("networks").unwrap();
         let list = [
             json!({"metadata": {"name": "a"}}),
             json!({"metadata": {"name": "b"}}),
         ];
-        let given = |form, single| objects(form, &kind, &list, single);
+        let given = |form, single| objects(form, &list, single);
         assert_eq!(given(Form::Table, false), None);
         assert_eq!(given(Form::Wide, false), None);
-        let names = "network.plexus.dev/a\nnetwork.plexus.dev/b\n";
-        assert_eq!(given(Form::Name, false).as_deref(), Some(names));
         let both: Value = serde_json::from_str(&given(Form::Json, false).unwrap()).unwrap();
         assert_eq!(both["items"].as_array().unwrap().len(), 2);
-        let one = objects(Form::Yaml, &kind, &list[..1], true).unwrap();
+        let one = objects(Form::Yaml, &list[..1], true).unwrap();
         assert_eq!(one, "metadata:\n  name: a\n");
-        let listed = objects(Form::Yaml, &kind, &list[..1], false).unwrap();
+        let listed = objects(Form::Yaml, &list[..1], false).unwrap();
         assert!(listed.contains("kind: List"), "{listed}");
     }
 }

@@ -8,10 +8,11 @@ use plexus_api::cni::{Args, Chain, Error, How, NetConf, Network, Version};
 use plexus_api::translate;
 use plexus_core::attachment::{Assigned, Wanted};
 use plexus_core::plan::{LinkFacts, PodPlan, Underlay, node_text, pod_text};
-use plexus_core::rehearse::{Interface, Rehearsed, Stage, cluster_network, rehearse};
+use plexus_core::rehearse::{Interface, Issued, Rehearsed, Stage, cluster_network, rehearse_next};
 use plexus_core::resolve::{Reference, pod_networks};
 use plexus_types::IfName;
 use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// The node that is described.
@@ -65,8 +66,14 @@ pub fn plan(objects: Vec<Value>, described: &Described, screen: Screen) -> Plann
     for said in said {
         planned.text.push_str(&comment(screen, &said));
     }
+    let mut nodes: BTreeMap<String, OnNode> = BTreeMap::new();
     for pod in &pods {
-        let title = format!("pod {}/{}", namespace(pod), name(pod));
+        let node = match text(pod, "/spec/nodeName") {
+            "" => described.node.clone(),
+            named => named.to_owned(),
+        };
+        let there = nodes.entry(node.clone()).or_default();
+        let title = format!("pod {}/{} on node {node}", namespace(pod), name(pod));
         planned.text.push('\n');
         planned
             .text
@@ -77,12 +84,14 @@ pub fn plan(objects: Vec<Value>, described: &Described, screen: Screen) -> Plann
             planned.text.push_str(&comment(screen, text));
             continue;
         }
-        match one(pod, &world, described) {
+        match one(pod, &world, described, &node, &mut there.issued) {
             Ok((made, references, warnings)) => {
                 for warning in warnings {
                     let text = format!("warning: {warning}");
                     planned.text.push_str(&comment(screen, &text));
                 }
+                let new = there.new_lines(&node_text(&made.node));
+                planned.text.push_str(&kept(&new, screen));
                 planned.text.push_str(&commands(&made, &references, screen));
             }
             Err(error) => {
@@ -96,6 +105,32 @@ pub fn plan(objects: Vec<Value>, described: &Described, screen: Screen) -> Plann
         }
     }
     planned
+}
+
+/// What the pods before have made on a node.
+#[derive(Default)]
+struct OnNode {
+    issued: Issued,
+    kept: BTreeSet<String>,
+}
+
+impl OnNode {
+    /// The commands that no pod before needed.
+    fn new_lines(&mut self, text: &str) -> String {
+        let new = text
+            .lines()
+            .filter(|line| self.kept.insert((*line).to_owned()));
+        new.map(|line| format!("{line}\n")).collect()
+    }
+}
+
+/// What networks keep on the node.
+fn kept(commands: &str, screen: Screen) -> String {
+    if commands.is_empty() {
+        return String::new();
+    }
+    let text = "what its networks keep on the node: made with the first pod, kept after the last";
+    format!("{}{commands}", comment(screen, text))
 }
 
 /// A pod, or the pod that a workload makes.
@@ -116,14 +151,20 @@ fn pod_of(object: &Value) -> Option<Value> {
 
 type Made = (Rehearsed, Vec<Reference>, Vec<String>);
 
-fn one(pod: &Value, world: &World, described: &Described) -> Result<Made, Error> {
+fn one(
+    pod: &Value,
+    world: &World,
+    described: &Described,
+    node: &str,
+    issued: &mut Issued,
+) -> Result<Made, Error> {
     let text = json!({
         "cniVersion": "1.1.0", "name": "plexus", "type": "plexus-cni", "networks": "pod",
         "runtimeConfig": {"portMappings": ports(pod)},
     });
     let conf = NetConf::parse(text.to_string().as_bytes(), &Args::default())?;
     let first = first(described)?;
-    let seen = Seen::rehearsal(world, &described.node);
+    let seen = Seen::rehearsal(world, node);
     let settings = settings(described.cluster_cidrs.clone());
     let all = pod_networks(&pod_facts(pod), first, &conf.runtime, &settings, &seen)?;
     let conf = NetConf {
@@ -132,7 +173,7 @@ fn one(pod: &Value, world: &World, described: &Described) -> Result<Made, Error>
     };
     let stage = Stage {
         underlay: Underlay {
-            node: described.node.clone(),
+            node: node.to_owned(),
             address: described.node_ip,
             mtu: described.mtu,
         },
@@ -143,7 +184,8 @@ fn one(pod: &Value, world: &World, described: &Described) -> Result<Made, Error>
             kind: String::new(),
         },
     };
-    let made = rehearse(&conf, "pod", &stage)?;
+    let container = format!("{}.{}", namespace(pod), name(pod));
+    let made = rehearse_next(&conf, &container, &stage, issued)?;
     Ok((made, all.references, all.warnings))
 }
 
@@ -186,13 +228,6 @@ fn ports(pod: &Value) -> Vec<Value> {
 
 fn commands(made: &Rehearsed, references: &[Reference], screen: Screen) -> String {
     let mut out = String::new();
-    let node = node_text(&made.node);
-    if !node.is_empty() {
-        let text =
-            "what its networks keep on the node: made with the first pod, kept after the last";
-        out.push_str(&comment(screen, text));
-        out.push_str(&node);
-    }
     for (interface, reference) in made.interfaces.iter().zip(references) {
         let origin = origin(reference);
         match interface {
@@ -260,10 +295,10 @@ fn assumed(described: &Described) -> String {
         }
     };
     format!(
-        "assumed: node {} with address {} on {} (MTU {}), {first}; every address is free, a network \
-         has VNI 4097 and the node its first block unless the files say otherwise; namespaces are \
-         called pod and px-…",
-        described.node, described.node_ip, described.uplink, described.mtu
+        "assumed: a node has address {} on {} (MTU {}), {first}; nothing is there yet, a network has \
+         VNI 4097 and the node its first block unless the files say otherwise; the namespace of each \
+         pod is called pod, those of overlay networks px-…",
+        described.node_ip, described.uplink, described.mtu
     )
 }
 

@@ -86,6 +86,14 @@ impl Report {
         self.count(Level::Problem) == 0
     }
 
+    /// Those findings alone.
+    pub fn only(&self, levels: &[Level]) -> Self {
+        let mut some = self.clone();
+        some.lines
+            .retain(|line| levels.contains(&line.finding.level));
+        some
+    }
+
     /// One line a finding, then a sum.
     pub fn render(&self, screen: Screen) -> String {
         let mut out = String::new();
@@ -102,6 +110,11 @@ impl Report {
                 "" => String::new(),
                 object => format!("{object}: "),
             };
+            // Some texts begin with their field.
+            let text = text
+                .strip_prefix(path.as_str())
+                .unwrap_or(text)
+                .trim_start();
             let path = match path.as_str() {
                 "" => String::new(),
                 path => format!("{path}: "),

@@ -14,10 +14,13 @@ use plexus_cli::text::Screen;
 use plexus_cli::validate::{Report, validate};
 use std::path::{Path, PathBuf};
 
+/// This crate.
+fn here() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").unwrap().into()
+}
+
 fn examples(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../examples")
-        .join(name)
+    here().join("../../examples").join(name)
 }
 
 fn report(path: &Path) -> Report {
@@ -65,9 +68,7 @@ fn originals_that_are_taken_are_said_to_be_read_as_something_else() {
 
 /// Each finding as `line: level: … path … text`, without the file's name.
 fn lines(name: &str) -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/as-written")
-        .join(name);
+    let path = here().join("tests/as-written").join(name);
     let text = report(&path).render(Screen::PIPE);
     let start = format!("{}:", path.display());
     let lines = text.lines().filter_map(|line| line.strip_prefix(&start));
@@ -185,7 +186,7 @@ fn every_pod_of_the_first_document_has_a_plan() {
     assert_eq!((planned.pods, planned.failed), (8, 0), "{}", planned.text);
     let text = planned.text;
     for words in [
-        "# pod my-namespace/my-pod\n",
+        "# pod my-namespace/my-pod on node n1\n",
         "# net3: other-ns/net-c, by k8s.v1.cni.cncf.io/networks: overlay, 10.2.3.",
         "# eth1: project-a/network-a, by opencontrail.org/network: overlay, 10.3.1.",
         "# net1: default/network-a, by k8s.v1.cni.cncf.io/networks: routed, 10.1.1.",
@@ -211,6 +212,52 @@ fn overlapping_networks_and_one_that_waits() {
     );
 }
 
+/// The lines of a plan that give the pods addresses.
+fn addresses(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("ip -n pod address add"))
+        .collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn pods_of_one_node_do_not_share_addresses_nor_repeat_what_the_node_keeps() {
+    let planned = planned(&[examples("lab")]);
+    assert_eq!((planned.pods, planned.failed), (4, 0), "{}", planned.text);
+    let text = planned.text;
+    // Both of n1 are on storage: the same block, another address.
+    for words in [
+        "# pod team-a/db on node n2\n",
+        "ip -n pod address add 10.10.4.128/16 dev net2",
+        "ip -n pod address add 10.10.4.129/16 dev net2",
+    ] {
+        assert!(text.contains(words), "no {words:?} in\n{text}");
+    }
+    let (first, rest) = text.split_once("# pod team-a/db").unwrap();
+    let on_n1: Vec<&str> = [first, rest.split_once("# pod team-b/web").unwrap().1].to_vec();
+    let (_, second) = on_n1.split_at(1);
+    let second = second[0].split_once("# pod team-b/db").unwrap().0;
+    let (one, two) = (addresses(first), addresses(second));
+    assert_eq!((one.len(), two.len()), (4, 4), "{text}");
+    // Their overlays are two networks, which may have the same addresses.
+    let shared: Vec<_> = one.iter().filter(|line| two.contains(line)).collect();
+    assert!(
+        shared
+            .iter()
+            .all(|line| line.ends_with("net1") || line.contains("dev net1"))
+    );
+    assert!(
+        first.contains("sysctl -w net/ipv4/ip_forward=1\nnft"),
+        "{first}"
+    );
+    assert!(
+        !second.contains("\nsysctl -w net/ipv4/ip_forward=1"),
+        "{second}"
+    );
+}
+
 #[test]
 fn plans_say_what_plugins_do_and_what_is_missing() {
     let dir = std::env::temp_dir().join(format!("plexus-plan-{}", std::process::id()));
@@ -228,7 +275,7 @@ fn plans_say_what_plugins_do_and_what_is_missing() {
     let _ = std::fs::remove_dir_all(&dir);
     assert_eq!((planned.pods, planned.failed), (3, 1), "{}", planned.text);
     for words in [
-        "# pod default/web-0\n",
+        "# pod default/web-0 on node n1\n",
         "net1: default/x, by k8s.v1.cni.cncf.io/networks: made by executing macvlan",
         "8080",
         "it would not start: network default/nowhere (number 1, annotation plexus.dev/networks)",

@@ -1,6 +1,7 @@
 //! The loop of the one who leads: news into the caches, keys out of the queue, one at a time. A key
 //! that fails is tried again, later each time; nothing ends the loop but the end of a watch.
 
+use crate::act::cluster_default;
 use crate::api::{Cluster, Failure, chain};
 use crate::decide::gone::GoneClock;
 use crate::events::Events;
@@ -46,12 +47,15 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn new(client: kube::Client, options: Options, metrics: Arc<Metrics>) -> Self {
+        let own = options.cluster_cidrs();
+        let mut world = World::default();
+        world.own = own.map(|_| cluster_default(&options.namespace));
         Engine {
             cluster: Cluster { client },
             events: Events::new(&options.identity),
             options,
             metrics,
-            world: World::default(),
+            world,
             queue: Queue::default(),
             gone: GoneClock::default(),
             idle: GoneClock::default(),

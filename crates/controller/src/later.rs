@@ -116,12 +116,15 @@ fn waiting(kind: &'static LaterKind, object: &DynamicObject) -> Option<Waiting> 
     value["apiVersion"] = format!("{}/{}", kind.group, kind.version).into();
     value["kind"] = kind.kind.into();
     let text = later::waits(&value)?;
+    let said = value.pointer("/status/configStatus");
+    let silent = kind.has_phase && said.is_none_or(|said| said == "");
     let id = Identity::of(object.meta());
     (!id.deleting).then(|| Waiting {
         kind,
         name: place(kind, object),
         id,
         text,
+        silent,
     })
 }
 
@@ -170,7 +173,11 @@ mod tests {
         let told = waiting(network, &object(network, json!({}))).unwrap();
         assert_eq!(told.name, Name::new("", "x"));
         assert_eq!(told.id.generation, Some(3));
-        assert!(told.text.contains("multi-nic"));
+        assert!(told.text.contains("multi-nic") && told.silent);
+        // Somebody says already how far it is.
+        let mut served = object(network, json!({}));
+        served.data["status"] = json!({"configStatus": "Success"});
+        assert!(!waiting(network, &served).unwrap().silent);
         let claim = kind("ResourceClaim");
         let of_class = |class: &str| {
             let spec = json!({"devices": {"requests": [{"exactly": {"deviceClassName": class}}]}});
@@ -178,6 +185,7 @@ mod tests {
         };
         let ours = of_class(later::DEVICE_CLASS).unwrap();
         assert_eq!(ours.name, Name::new("team-a", "x"));
+        assert!(!ours.silent, "claims have no such field");
         assert!(of_class("gpu.example.com").is_none());
         let mut going = object(network, json!({}));
         going.metadata.deletion_timestamp =

@@ -17,6 +17,7 @@ use plexus_api::cni::{
     Range, Routed,
 };
 use plexus_types::{ContainerId, IfName, NetnsCookie};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::IpAddr;
 
@@ -47,7 +48,7 @@ pub struct Rehearsed {
 #[derive(Debug, Clone)]
 pub enum Interface {
     /// Made natively.
-    Native(Wanted, Assigned, DefaultRoute),
+    Native(Box<Wanted>, Assigned, DefaultRoute),
     /// Made by plugins, whose doings nobody knows beforehand.
     Delegate(Delegate),
 }
@@ -108,8 +109,26 @@ pub fn cluster_network(
     Ok((network, reference))
 }
 
-/// All that a configuration whose networks are listed amounts to, for a container of that name.
+/// All that a configuration whose networks are listed amounts to, for a container of that name, on
+/// a node where nothing is yet.
 pub fn rehearse(conf: &NetConf, container: &str, stage: &Stage) -> Result<Rehearsed, Error> {
+    rehearse_next(conf, container, stage, &mut Issued::default())
+}
+
+/// The addresses that earlier rehearsals on the same node have given out.
+#[derive(Debug, Clone, Default)]
+pub struct Issued {
+    pools: Pools,
+    host_local: BTreeSet<(String, IpAddr)>,
+}
+
+/// The same on a node that has others already; a container of the same name is the same.
+pub fn rehearse_next(
+    conf: &NetConf,
+    container: &str,
+    stage: &Stage,
+    issued: &mut Issued,
+) -> Result<Rehearsed, Error> {
     let container: ContainerId = container.parse().map_err(impossible)?;
     let cni_ifname: IfName = "eth0".parse().map_err(impossible)?;
     let place = Place {
@@ -118,13 +137,12 @@ pub fn rehearse(conf: &NetConf, container: &str, stage: &Stage) -> Result<Rehear
         container: &container,
         cni_ifname: &cni_ifname,
     };
-    let mut pools = Pools::default();
     let mut cast = Vec::new();
     for resolved in resolve(conf, &cni_ifname)? {
         cast.push(match resolved {
             Resolved::Native(wanted) => {
-                let assigned = assign(&wanted, &mut pools)?;
-                Interface::Native(wanted, assigned, DefaultRoute::AsConfigured)
+                let assigned = assign(&wanted, &container, issued)?;
+                Interface::Native(Box::new(wanted), assigned, DefaultRoute::AsConfigured)
             }
             Resolved::Delegate(delegate) => Interface::Delegate(delegate),
         });
@@ -197,9 +215,14 @@ fn candidate(interface: &Interface) -> Candidate<'_> {
     }
 }
 
-fn assign(wanted: &Wanted, pools: &mut Pools) -> Result<Assigned, Error> {
+fn assign(
+    wanted: &Wanted,
+    container: &ContainerId,
+    issued: &mut Issued,
+) -> Result<Assigned, Error> {
     let native = &wanted.native;
-    let owner = wanted.ifname.as_str();
+    let owner = &format!("{container}/{}", wanted.ifname);
+    let Issued { pools, host_local } = issued;
     match &native.ipam {
         None => Ok(Assigned::default()),
         Some(Ipam::Static(config)) => Ok(assigned_static(config)),
@@ -211,20 +234,32 @@ fn assign(wanted: &Wanted, pools: &mut Pools) -> Result<Assigned, Error> {
             Some(key) => Ok(pools.allocate_blocks(&key, config, &native.ips, owner)?),
             None => Ok(Assigned::default()),
         },
-        Some(Ipam::HostLocal(config)) => Ok(Assigned {
-            ips: config
-                .ranges
-                .iter()
-                .filter_map(|set| from_ranges(set, &native.ips))
-                .collect(),
-            routes: config.routes.clone(),
-            ..Assigned::default()
-        }),
+        Some(Ipam::HostLocal(config)) => {
+            let network = wanted.network.to_string();
+            let mut ips = Vec::new();
+            for set in &config.ranges {
+                let taken = |ip| host_local.contains(&(network.clone(), ip));
+                let Some(picked) = from_ranges(set, &native.ips, taken) else {
+                    continue;
+                };
+                host_local.insert((network.clone(), picked.address.addr()));
+                ips.push(picked);
+            }
+            Ok(Assigned {
+                ips,
+                routes: config.routes.clone(),
+                ..Assigned::default()
+            })
+        }
     }
 }
 
 /// The address that was asked for, if it is in one of the ranges; else the first.
-fn from_ranges(set: &[Range], asked: &[(IpAddr, Option<u8>)]) -> Option<AssignedIp> {
+fn from_ranges(
+    set: &[Range],
+    asked: &[(IpAddr, Option<u8>)],
+    taken: impl Fn(IpAddr) -> bool,
+) -> Option<AssignedIp> {
     let wanted = asked.iter().find_map(|(ip, _)| {
         let range = host_local::range_of(set, *ip)?;
         Some(AssignedIp {
@@ -233,7 +268,7 @@ fn from_ranges(set: &[Range], asked: &[(IpAddr, Option<u8>)]) -> Option<Assigned
         })
     });
     wanted.or_else(|| {
-        let mut free = |_| Ok::<bool, Infallible>(true);
+        let mut free = |ip| Ok::<bool, Infallible>(!taken(ip));
         let picked = host_local::next(set, None, None, &mut free).ok()?;
         Some(AssignedIp {
             address: picked.address,
@@ -345,6 +380,25 @@ mod tests {
         .unwrap();
         let pod = pod_text(&made.pod);
         assert!(pod.contains("10.10.0.77/24"), "{pod}");
+    }
+
+    #[test]
+    fn the_next_pod_on_a_node_gets_the_next_address() {
+        let config = r#"{"cniVersion":"1.1.0","name":"x","type":"plexus-cni","networks":[
+            {"name":"pods","provider":"bridge","bridge":"px0","isGateway":true,
+             "ipam":{"type":"plexus","subnets":["10.9.0.0/24"]}},
+            {"name":"blue","provider":"macvlan","master":"eth7",
+             "ipam":{"type":"host-local","ranges":[[{"subnet":"10.10.0.0/24"}]]}}]}"#;
+        let conf = NetConf::parse(config.as_bytes(), &Args::default()).unwrap();
+        let mut issued = Issued::default();
+        let mut addresses = |container: &str| {
+            let made = rehearse_next(&conf, container, &stage(), &mut issued).unwrap();
+            let links = made.pod.links.iter();
+            let each = links.flat_map(|link| &link.addresses);
+            each.map(|one| one.net.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(addresses("c1"), ["10.9.0.2/24", "10.10.0.2/24"]);
+        assert_eq!(addresses("c2"), ["10.9.0.3/24", "10.10.0.3/24"]);
     }
 
     #[test]

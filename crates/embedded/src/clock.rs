@@ -14,8 +14,11 @@ pub(crate) fn milliseconds() -> u64 {
     u64::try_from(since).unwrap_or(u64::MAX)
 }
 
-/// `2025-11-16T03:49:30Z`.
+/// `2025-11-16T03:49:30Z`. Years have four digits: what is beyond them is the last second, or the first.
 pub(crate) fn rfc3339(seconds: i64) -> String {
+    const FIRST: i64 = -62_135_596_800;
+    const LAST: i64 = 253_402_300_799;
+    let seconds = seconds.clamp(FIRST, LAST);
     let (year, month, day) = date(seconds);
     let rest = seconds.rem_euclid(86_400);
     let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
@@ -58,6 +61,8 @@ mod tests {
             (1_763_264_970, "2025-11-16T03:49:30Z"),
             (4_107_542_400, "2100-03-01T00:00:00Z"),
             (-1, "1969-12-31T23:59:59Z"),
+            (i64::MIN, "0001-01-01T00:00:00Z"),
+            (i64::MAX, "9999-12-31T23:59:59Z"),
         ] {
             assert_eq!(rfc3339(seconds), text);
         }

@@ -3,7 +3,7 @@
 //! is refused. Sets the status that clients wait for.
 
 use crate::kinds::{Kind, Kinds};
-use crate::status::Cause;
+use crate::status::{Cause, ENOUGH};
 use serde_json::{Map, Value, json};
 
 /// Why a definition cannot be accepted.
@@ -40,6 +40,9 @@ pub fn check(kinds: &Kinds, definition: &Value) -> Vec<Cause> {
         .pointer("/spec/versions")
         .and_then(Value::as_array);
     for (index, version) in versions.into_iter().flatten().enumerate() {
+        if causes.len() > ENOUGH {
+            break;
+        }
         if version["served"] != true {
             continue;
         }

@@ -21,13 +21,17 @@ pub mod status;
 pub mod table;
 pub mod version;
 
+mod bounds;
 mod clock;
 mod collect;
+mod descriptors;
 mod http;
 mod options;
+mod private;
 mod random;
 mod seed;
 mod server;
+mod socket;
 mod stop;
 mod store;
 mod tls;

@@ -1,14 +1,14 @@
-//! What every server has from its first start: namespaces, and the definitions of its own kinds.
+//! What every server has: namespaces, and the definitions of its own kinds, as it serves them.
 
 use crate::status::Refused;
-use crate::verbs::{Api, Subject, plant as make};
+use crate::verbs::{Api, Subject, plant as make, renew};
 use crate::{crds, store};
 use serde_json::json;
 use std::sync::Arc;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// Makes what is missing.
+/// Makes what is missing, and brings definitions of an earlier server up to date.
 ///
 /// # Errors
 /// It cannot be written.
@@ -40,9 +40,10 @@ pub(crate) async fn plant(api: &Arc<Api>, more: Vec<String>) -> Result<(), Refus
                 .unwrap_or("")
                 .to_owned();
             let key = store::Key::new("", &name);
-            if changes.get(table, &key).is_none() {
-                let subject = Subject::stored(&kind, table, &key);
-                let _ = make(&writer, changes, &subject, definition)?;
+            let subject = Subject::stored(&kind, table, &key);
+            match changes.get(table, &key) {
+                Some(live) => renew(&writer, changes, &subject, &live, definition)?,
+                None => drop(make(&writer, changes, &subject, definition)?),
             }
         }
         Ok(())

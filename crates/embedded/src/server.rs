@@ -4,17 +4,16 @@ use crate::http::{Front, Listening, listen};
 use crate::options::Options;
 use crate::stop::{Stop, Stopper};
 use crate::store::{Store, StoreError};
-use crate::tls::{self, Authority, Kubeconfig, TlsError, write_private};
+use crate::tls::{self, Authority, Kubeconfig, TlsError};
 use crate::verbs::Api;
-use crate::{clock, collect, seed};
+use crate::{clock, collect, descriptors, private, seed, socket};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
@@ -74,8 +73,14 @@ impl Server {
     /// # Errors
     /// Something of it cannot be had; the error says what.
     pub fn start(mut options: Options) -> Result<Self, StartError> {
-        make_directory(&options.dir)?;
+        options.limits = options.limits.within(descriptors::raise());
         let file = options.dir.join("store.db");
+        let unusable = |path: &Path| {
+            let path = path.to_owned();
+            move |source| StartError::File { path, source }
+        };
+        private::make_directory(&options.dir).map_err(unusable(&options.dir))?;
+        private::close_to_others(&file).map_err(unusable(&file))?;
         let store = Store::open(&file, &options.kinds, clock::milliseconds())?;
         let version = store.follow_all();
         let authority = Authority::open(&options.dir)?;
@@ -113,7 +118,7 @@ impl Server {
         told.recv().map_err(ended)??;
         let text = server.kubeconfig_for("admin", "system:masters")?;
         let path = &server.kubeconfig;
-        match write_private(path, &text) {
+        match private::write(path, &text) {
             // What was signed before is still good.
             Err(error) if path.exists() => {
                 tracing::warn!(%error, path = %path.display(), "the kubeconfig stays as it was");
@@ -219,10 +224,21 @@ impl Serving {
             .await
             .map_err(StartError::Seed)?;
         let tcp: Result<Vec<_>, _> = options.listeners.into_iter().map(adopt).collect();
+        let (unix, name) = match &options.unix {
+            Some(path) => {
+                let bound = socket::bind(path).await;
+                let bound = bound.map_err(|source| StartError::Listen {
+                    place: path.display().to_string(),
+                    source,
+                });
+                Some(bound?).unzip()
+            }
+            None => (None, None),
+        };
         let listening = Listening {
             tcp: tcp?,
             tls: self.tls,
-            unix: options.unix.as_deref().map(bind_unix).transpose()?,
+            unix,
         };
         let front = Arc::new(Front {
             api: Arc::clone(&api),
@@ -234,9 +250,7 @@ impl Serving {
         listen(listening, front, self.stopped).await;
         let _ = collector.await;
         api.store.close();
-        if let Some(path) = &options.unix {
-            let _ = std::fs::remove_file(path);
-        }
+        drop(name);
         Ok(())
     }
 }
@@ -253,17 +267,6 @@ fn runtime(threads: usize) -> io::Result<Runtime> {
         .thread_name("embedded")
         .enable_all()
         .build()
-}
-
-fn make_directory(path: &Path) -> Result<(), StartError> {
-    let made = std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path);
-    made.map_err(|source| StartError::File {
-        path: path.to_owned(),
-        source,
-    })
 }
 
 /// Who we are, as a peer of ours would see it.
@@ -287,22 +290,6 @@ fn adopt(listener: std::net::TcpListener) -> Result<TcpListener, StartError> {
         place: "a socket that was handed in".to_owned(),
         source,
     })
-}
-
-/// The store's lock is ours: a socket that is there already is left over.
-fn bind_unix(path: &Path) -> Result<UnixListener, StartError> {
-    let failed = |source| StartError::Listen {
-        place: path.display().to_string(),
-        source,
-    };
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
-    }
-    let listener = UnixListener::bind(path).map_err(failed)?;
-    let private = std::fs::Permissions::from_mode(0o600);
-    std::fs::set_permissions(path, private).map_err(failed)?;
-    Ok(listener)
 }
 
 /// By what names clients may call the server.

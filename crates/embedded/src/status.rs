@@ -10,6 +10,12 @@ use crate::patch::apply;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
+/// More problems than these are not said of one request, nor looked for: nobody reads them, and a request of three
+/// megabytes can have a quarter of a million.
+pub(crate) const ENOUGH: usize = 64;
+/// Characters of a problem, and of its place, that are said.
+const LONGEST: usize = 2000;
+
 /// One problem of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
@@ -144,14 +150,22 @@ impl Refused {
 
     /// Other managers own what an apply would change; each cause names one field.
     pub fn apply_conflict(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
-        Self::new(409, "Conflict", apply::conflict_message(causes))
+        let mut message = apply::conflict_message(&causes[..causes.len().min(ENOUGH)]);
+        if causes.len() > ENOUGH {
+            message.push_str("\n- and more");
+        }
+        Self::new(409, "Conflict", message)
             .about(kind, name)
             .because(causes)
     }
 
-    /// The object breaks rules; all of them are said.
+    /// The object breaks rules; all of them are said, unless there are too many.
     pub fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
-        let said: Vec<String> = causes.iter().map(Cause::to_string).collect();
+        let said = causes.iter().take(ENOUGH);
+        let mut said: Vec<String> = said.map(|cause| cut(cause.to_string())).collect();
+        if causes.len() > ENOUGH {
+            said.push(format!("and more than these {ENOUGH}"));
+        }
         let said = match said.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -216,15 +230,6 @@ impl Refused {
         refused
     }
 
-    /// Too much at once.
-    pub fn too_many_requests(message: impl Into<String>) -> Self {
-        let mut refused = Self::new(429, "TooManyRequests", message);
-        let _ = refused
-            .details
-            .insert("retryAfterSeconds".to_owned(), 1.into());
-        refused
-    }
-
     /// The server is about to end.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(503, "ServiceUnavailable", message)
@@ -253,9 +258,10 @@ impl Refused {
     /// Adds causes, as `details.causes`.
     #[must_use]
     pub fn because(mut self, causes: &[Cause]) -> Self {
-        let causes = causes.iter().map(
-            |cause| json!({"reason": cause.reason, "message": cause.message, "field": cause.field}),
-        );
+        let causes = causes.iter().take(ENOUGH).map(|cause| {
+            let (message, field) = (cut(cause.message.clone()), cut(cause.field.clone()));
+            json!({"reason": cause.reason, "message": message, "field": field})
+        });
         let _ = self
             .details
             .insert("causes".to_owned(), causes.collect::<Value>());
@@ -279,9 +285,15 @@ impl std::error::Error for Refused {}
 
 /// A value as a message has it: not more of it than somebody reads.
 fn shown(value: &Value) -> String {
-    const ENOUGH: usize = 1000;
-    let mut text = value.to_string();
-    if let Some((end, _)) = text.char_indices().nth(ENOUGH) {
+    cut_at(value.to_string(), LONGEST / 2)
+}
+
+fn cut(text: String) -> String {
+    cut_at(text, LONGEST)
+}
+
+fn cut_at(mut text: String, characters: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(characters) {
         text.truncate(end);
         text.push('…');
     }
@@ -332,6 +344,14 @@ mod tests {
         assert!(refused.message().starts_with(start), "{refused}");
         assert!(refused.message().len() < 1200);
         assert_eq!(refused.status()["details"]["causes"][0]["field"], "data.a");
+        let many = vec![causes[0].clone(); super::ENOUGH + 1];
+        let many = Refused::invalid(map, "m", &many);
+        assert!(
+            many.message().ends_with("and more than these 64]"),
+            "{many}"
+        );
+        let said = many.status()["details"]["causes"].as_array().map(Vec::len);
+        assert_eq!(said, Some(super::ENOUGH));
         let one = Refused::invalid(map, "m", &causes[..1]);
         assert_eq!(
             one.message(),

@@ -2,8 +2,9 @@
 //! change calls [`effect`] before and after it acts.
 //!
 //! In a product build the call is empty. With the feature `on` (test builds) the process aborts
-//! at the k-th call, where k is `PLEXUS_DIE_AT`; with `PLEXUS_EFFECTS_LOG` it appends the name of
-//! each effect that it passes to that file. The crash test raises k until a run survives.
+//! at the k-th call, where k is `PLEXUS_DIE_AT`, or at the first call of the name that it says; with
+//! `PLEXUS_EFFECTS_LOG` it appends the name of each effect that it passes to that file. The crash test
+//! raises k until a run survives.
 
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ mod on {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     static PASSED: AtomicU64 = AtomicU64::new(0);
-    static DIE_AT: OnceLock<Option<u64>> = OnceLock::new();
+    static DIE_AT: OnceLock<Option<String>> = OnceLock::new();
 
     pub(super) fn passed(name: &'static str) {
         let count = PASSED.fetch_add(1, Ordering::SeqCst) + 1;
@@ -60,12 +61,9 @@ mod on {
         {
             let _ = writeln!(log, "{count} {name}");
         }
-        let die_at = DIE_AT.get_or_init(|| {
-            std::env::var("PLEXUS_DIE_AT")
-                .ok()
-                .and_then(|k| k.parse().ok())
-        });
-        if *die_at == Some(count) {
+        let die_at = DIE_AT.get_or_init(|| std::env::var("PLEXUS_DIE_AT").ok());
+        let here = |at: &String| at == name || at.parse() == Ok(count);
+        if die_at.as_ref().is_some_and(here) {
             std::process::abort();
         }
     }

@@ -158,15 +158,9 @@ fn attempt_all() -> Result<Features, String> {
     Ok(features)
 }
 
-/// In a directory that is thrown away; [`router::can_pin`] tries the one that is used.
 fn attempt_pin() -> Result<(), String> {
-    let dir = std::env::temp_dir().join(format!("plexus-probe-{}", std::process::id()));
-    let attempt = router::pin::attempt(&dir);
-    let _ = std::fs::remove_dir(&dir);
-    attempt.map_err(|error| {
-        format!(
-            "cannot make pinned network namespaces (this needs CAP_SYS_ADMIN and a file system that takes mounts): {error}"
-        )
+    router::pin::attempt().map_err(|error| {
+        format!("cannot make pinned network namespaces (this needs CAP_SYS_ADMIN): {error}")
     })
 }
 

@@ -112,7 +112,8 @@ pub(crate) fn unshare_network() -> io::Result<()> {
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.map_err(io::Error::from)
 }
 
-/// Gives the calling process a copy of its mount namespace for itself. It must have one thread.
+/// Gives the calling thread a copy of its mount namespace for itself; of a process with one thread,
+/// that is the process.
 pub(crate) fn unshare_mounts() -> io::Result<()> {
     // SAFETY: only CLONE_NEWNS is asked for: the descriptor table and memory stay shared, which
     // is what the I/O-safety rule of `unshare` is about.

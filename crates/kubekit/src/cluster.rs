@@ -1,6 +1,8 @@
-//! The door for end-to-end tests: what a test may ask of a cluster, and nothing that only a kubelet
-//! or an API server could give. A lab without Kubernetes can open the same door.
+//! The door for end-to-end tests: what a test may ask of a cluster, whether that is Kubernetes
+//! ([`crate::Kube`]) or a lab of virtual nodes ([`crate::Virtual`]). What only the former can do, a test asks
+//! [`crate::ground::kubernetes`] for.
 
+use crate::api::Api;
 use crate::wait;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -77,25 +79,43 @@ impl Output {
     }
 }
 
+/// Where a node keeps what tests look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeFiles {
+    /// Directory of the plugins that are executed.
+    pub plugins: String,
+    /// Directory of CNI configurations.
+    pub configs: String,
+    /// The agent's journal.
+    pub journal: String,
+    /// The agent's socket.
+    pub socket: String,
+    /// Directory of the namespaces of networks.
+    pub routers: String,
+}
+
+/// What the runtime knows of a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sandbox {
+    /// Its id.
+    pub id: String,
+    /// The interfaces inside that the answer to its ADD named, without `lo`.
+    pub interfaces: Vec<String>,
+}
+
 /// A cluster under test.
-pub trait Cluster {
+pub trait Cluster: Send + Sync {
+    /// The API, as administrator.
+    fn api(&self) -> &Api;
+
+    /// `kubectl` as administrator, with `input`; whatever comes of it.
+    fn kubectl(&self, arguments: &[&str], input: &str) -> Result<Output>;
+
     /// The nodes' names, sorted.
     fn nodes(&self) -> Result<Vec<String>>;
 
-    /// Creates or changes every object of a YAML text with one or several documents. Objects without
-    /// a namespace go to `default`.
-    fn apply(&self, yaml: &str) -> Result<()>;
-
-    /// Deletes an object; one that is not there is fine. Does not wait until it is gone.
-    fn delete(&self, object: &Object) -> Result<()>;
-
-    /// The object as it is now.
-    fn get(&self, object: &Object) -> Result<Option<Value>>;
-
-    /// All objects of a kind, in one namespace or (empty) in all.
-    fn list(&self, api_version: &str, kind: &str, namespace: &str) -> Result<Vec<Value>>;
-
-    /// Runs a program in the pod's first container. Ends after half a minute at the latest.
+    /// Runs a program in the pod's first container: one that busybox has. Ends after half a minute at the
+    /// latest.
     fn exec(&self, pod: &Object, argv: &[&str]) -> Result<Output>;
 
     /// Runs a program of the node in the pod's network namespace: `ip`, `ping`, `tcpdump`, …
@@ -106,6 +126,50 @@ pub trait Cluster {
 
     /// Runs a program outside of the cluster, where only the nodes' addresses are known.
     fn outside(&self, argv: &[&str]) -> Result<Output>;
+
+    /// The addresses that nodes see when somebody outside asks them, IPv4 first.
+    fn outside_addresses(&self) -> [&'static str; 2];
+
+    /// Where this node keeps its files, as programs see them that [`Cluster::on_node`] runs.
+    fn files(&self, node: &str) -> Result<NodeFiles>;
+
+    /// What the runtime knows of a running pod.
+    fn sandbox_of(&self, pod: &Object) -> Result<Sandbox>;
+
+    /// Runs a program on the controller's loopback.
+    fn beside_controller(&self, argv: &[&str]) -> Result<Output>;
+
+    /// Creates or changes every object of a YAML text with one or several documents. Objects without
+    /// a namespace go to `default`.
+    fn apply(&self, yaml: &str) -> Result<()> {
+        self.api().apply(yaml)
+    }
+
+    /// Deletes an object; one that is not there is fine. Does not wait until it is gone.
+    fn delete(&self, object: &Object) -> Result<()> {
+        self.api().delete(object, None)
+    }
+
+    /// The object as it is now.
+    fn get(&self, object: &Object) -> Result<Option<Value>> {
+        self.api().get(object)
+    }
+
+    /// All objects of a kind, in one namespace or (empty) in all.
+    fn list(&self, api_version: &str, kind: &str, namespace: &str) -> Result<Vec<Value>> {
+        self.api().list(api_version, kind, namespace)
+    }
+
+    /// The node that a pod is bound to.
+    fn node_of(&self, pod: &Object) -> Result<String> {
+        let found = self
+            .get(pod)?
+            .with_context(|| format!("{pod} is not there"))?;
+        let node = found.pointer("/spec/nodeName").and_then(Value::as_str);
+        Ok(node
+            .with_context(|| format!("{pod} is on no node yet"))?
+            .to_owned())
+    }
 
     /// Waits until the object is there and the predicate holds; gives the object.
     fn wait_for(
@@ -132,7 +196,7 @@ pub trait Cluster {
         })
     }
 
-    /// Waits until the pod is ready; gives it.
+    /// Waits until the pod is ready and its program runs; gives the pod.
     fn wait_ready(&self, pod: &Object, timeout: Duration) -> Result<Value> {
         self.wait_for(pod, timeout, &is_ready)
     }

@@ -1,8 +1,10 @@
 //! The door of `cluster` opened on a real Kubernetes: a running lab, found by its state directory.
 //! What only Kubernetes has is here and not in the trait.
 
-use crate::cluster::{Cluster, Object, Output};
+use crate::api::Api;
+use crate::cluster::{Cluster, NodeFiles, Object, Output, Sandbox};
 use crate::lab::Lab;
+use crate::layout::{CONTROL_PLANE_V4, CONTROL_PLANE_V6};
 use crate::{command, underlay};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -13,7 +15,7 @@ use std::sync::OnceLock;
 pub const STATE: &str = "PLEXUS_KUBE_STATE";
 
 /// Seconds that a program started by a test may take.
-const LONGEST: &str = "30";
+pub(crate) const LONGEST: &str = "30";
 
 /// A running lab as a cluster under test.
 pub struct Kube {
@@ -49,33 +51,9 @@ impl Kube {
         &self.lab
     }
 
-    /// `kubectl` as administrator, with `input`; whatever comes of it.
-    pub fn kubectl(&self, arguments: &[&str], input: &str) -> Result<Output> {
-        let program = self
-            .lab
-            .tools()
-            .kubernetes
-            .join("kubectl")
-            .display()
-            .to_string();
-        let config = format!("--kubeconfig={}", self.lab.layout().kubeconfig().display());
-        let mut argv = vec!["timeout", "-k", "1", LONGEST, &program, &config];
-        argv.extend(arguments);
-        Ok(output(command::output(&argv, input)?))
-    }
-
     /// `crictl` on a node.
     pub fn crictl(&self, node: &str, arguments: &[&str]) -> Result<Output> {
         crictl(&self.lab, node, arguments)
-    }
-
-    /// The node that a pod is bound to.
-    pub fn node_of(&self, pod: &Object) -> Result<String> {
-        let found = self.found(pod)?;
-        let node = found.pointer("/spec/nodeName").and_then(Value::as_str);
-        Ok(node
-            .with_context(|| format!("{pod} is on no node yet"))?
-            .to_owned())
     }
 
     /// The id of the pod's running sandbox.
@@ -101,6 +79,28 @@ impl Kube {
     /// Waits until a DaemonSet or Deployment runs its newest pods, all of them, ready.
     pub fn wait_rolled_out(&self, object: &Object) -> Result<()> {
         crate::install::wait_rolled_out(&self.lab, object)
+    }
+
+    /// What the node's agent has logged lately.
+    pub fn agent_log(&self, node: &str) -> Result<String> {
+        let (agent, _) = self.of_component("agent", |on| on == node)?;
+        let arguments = ["logs", "-n", "plexus-system", &agent, "--since=5m"];
+        self.kubectl(&arguments, "")?.text()
+    }
+
+    /// Name and node of a running pod of Plexus.
+    fn of_component(&self, component: &str, on: impl Fn(&str) -> bool) -> Result<(String, String)> {
+        let pods = self.list("v1", "Pod", "plexus-system")?;
+        let mut found = pods.iter().filter_map(|pod| {
+            let is = pod["metadata"]["labels"]["app.kubernetes.io/component"] == component;
+            let node = pod["spec"]["nodeName"].as_str().filter(|node| on(node))?;
+            let stays = pod["metadata"]["deletionTimestamp"].is_null();
+            let name = pod["metadata"]["name"].as_str()?;
+            (is && stays).then(|| (name.to_owned(), node.to_owned()))
+        });
+        found
+            .next()
+            .with_context(|| format!("no pod of Plexus's {component}"))
     }
 
     fn found(&self, pod: &Object) -> Result<Value> {
@@ -148,24 +148,17 @@ impl Kube {
 }
 
 impl Cluster for Kube {
+    fn api(&self) -> &Api {
+        self.lab.api()
+    }
+
+    fn kubectl(&self, arguments: &[&str], input: &str) -> Result<Output> {
+        let program = self.lab.tools().kubernetes.join("kubectl");
+        kubectl(&program, &self.lab.layout().kubeconfig(), arguments, input)
+    }
+
     fn nodes(&self) -> Result<Vec<String>> {
         Ok(self.lab.spec()?.nodes.into_iter().collect())
-    }
-
-    fn apply(&self, yaml: &str) -> Result<()> {
-        self.lab.api().apply(yaml)
-    }
-
-    fn delete(&self, object: &Object) -> Result<()> {
-        self.lab.api().delete(object, None)
-    }
-
-    fn get(&self, object: &Object) -> Result<Option<Value>> {
-        self.lab.api().get(object)
-    }
-
-    fn list(&self, api_version: &str, kind: &str, namespace: &str) -> Result<Vec<Value>> {
-        self.lab.api().list(api_version, kind, namespace)
     }
 
     fn exec(&self, pod: &Object, argv: &[&str]) -> Result<Output> {
@@ -202,6 +195,53 @@ impl Cluster for Kube {
         inside.extend(bounded.iter().chain(argv).map(|word| (*word).to_owned()));
         Ok(output(command::output(&inside, "")?))
     }
+
+    fn outside_addresses(&self) -> [&'static str; 2] {
+        [CONTROL_PLANE_V4, CONTROL_PLANE_V6]
+    }
+
+    fn files(&self, _node: &str) -> Result<NodeFiles> {
+        let text = str::to_owned;
+        Ok(NodeFiles {
+            plugins: text("/opt/cni/bin"),
+            configs: text("/etc/cni/net.d"),
+            journal: text("/var/lib/plexus/journal.db"),
+            socket: text("/run/plexus/agent.sock"),
+            routers: text("/run/plexus/routers"),
+        })
+    }
+
+    fn sandbox_of(&self, pod: &Object) -> Result<Sandbox> {
+        let node = self.node_of(pod)?;
+        let id = self.sandbox_on(pod, &node)?;
+        let text = self.crictl(&node, &["inspectp", &id])?.text()?;
+        let state: Value = serde_json::from_str(&text).context("crictl printed no JSON")?;
+        let named = state["info"]["cniResult"]["Interfaces"].as_object();
+        let inside = named.into_iter().flatten().filter(|(name, link)| {
+            *name != "lo" && link["Sandbox"].as_str().is_some_and(|s| !s.is_empty())
+        });
+        let interfaces = inside.map(|(name, _)| name.clone()).collect();
+        Ok(Sandbox { id, interfaces })
+    }
+
+    fn beside_controller(&self, argv: &[&str]) -> Result<Output> {
+        let (_, node) = self.of_component("controller", |_| true)?;
+        self.on_node(&node, argv)
+    }
+}
+
+/// `kubectl` with this kubeconfig and this input, for as long as a program of a test may run.
+pub(crate) fn kubectl(
+    program: &Path,
+    kubeconfig: &Path,
+    arguments: &[&str],
+    input: &str,
+) -> Result<Output> {
+    let program = program.display().to_string();
+    let config = format!("--kubeconfig={}", kubeconfig.display());
+    let mut argv = vec!["timeout", "-k", "1", LONGEST, &program, &config];
+    argv.extend(arguments);
+    Ok(output(command::output(&argv, input)?))
 }
 
 /// `crictl` on a node of a lab.
@@ -219,7 +259,7 @@ fn on_node(lab: &Lab, node: &str, argv: &[&str]) -> Result<Output> {
     Ok(output(command::output(&lab.inside(node, &bounded)?, "")?))
 }
 
-fn output(output: std::process::Output) -> Output {
+pub(crate) fn output(output: std::process::Output) -> Output {
     Output {
         // No status: a signal ended it.
         status: output.status.code().unwrap_or(-1),

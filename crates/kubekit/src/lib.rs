@@ -30,9 +30,15 @@
 //! PLEXUS_KUBE_STATE=~/.cache/plexus/kube/lab cargo test -p plexus-kubekit --features e2e --test smoke
 //! ```
 //!
-//! `make test-kube` does all of it. A test says `let kube = Kube::shared()?;`, makes a [`Namespace`] of
-//! its own, and speaks through [`Cluster`] wherever that is enough; `kube.lab()` has faults and nodes,
-//! `kube.lab().api()` the API server.
+//! `make test-kube` does all of it. A test says `let kube = ground::shared()?;`, makes a [`Namespace`] of
+//! its own, and speaks through [`Cluster`] wherever that is enough. Such a test runs on a lab of
+//! `plexus lab` too, which takes seconds to come up:
+//!
+//! ```text
+//! plexus lab up; PLEXUS_LAB=lab cargo test -p plexus-kubekit --features e2e --test networks
+//! ```
+//!
+//! What only Kubernetes has, a test asks [`ground::kubernetes`] for: `kube.lab()` has faults and nodes.
 //!
 //! # What a lab is
 //!
@@ -47,6 +53,7 @@ pub mod cluster;
 mod command;
 mod control_plane;
 mod down;
+pub mod ground;
 pub mod image;
 mod install;
 pub mod kubernetes;
@@ -64,6 +71,7 @@ mod sysctl;
 pub mod tools;
 pub mod truth;
 mod underlay;
+pub mod virtual_lab;
 pub mod wait;
 
 pub use cluster::{Cluster, Object, Output};
@@ -72,3 +80,4 @@ pub use lab::Lab;
 pub use namespace::Namespace;
 pub use part::Part;
 pub use spec::Spec;
+pub use virtual_lab::Virtual;

@@ -79,6 +79,12 @@ impl Tools {
     }
 }
 
+/// `kubectl` alone.
+pub(crate) fn kubectl() -> Result<PathBuf> {
+    let cache = layout::cache()?.join("tools");
+    Ok(KUBERNETES.directory(&cache)?.join("kubectl"))
+}
+
 /// A program in `PATH`, or where Debian keeps those of the administrator.
 pub(crate) fn in_path(program: &str) -> Result<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();

@@ -2,29 +2,45 @@
 //! journal, the records, blocks and annotations in the API, routes, host ends, routers and
 //! host-local's files. Looks and compares; changes nothing.
 //!
+//! Who can look is a [`Sight`]: a cluster of kubelets, or a lab without them.
+//!
 //! Meant for the end of a test, when nothing is going on: what is under way counts as a disagreement,
 //! so [`check`] waits a while for it to end.
 
 mod faces;
 mod kernel;
+mod kube;
 mod leases;
 mod seen;
 
-use crate::cluster::Cluster;
-use crate::kubernetes::Kube;
+pub use seen::{Sandbox, Script, Seen};
+
 use anyhow::{Result, bail};
 use seen::World;
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_millis(500);
 /// More than these are counted, not told.
 const MOST: usize = 40;
 
+/// Eyes on a cluster.
+pub trait Sight {
+    /// The nodes' names.
+    fn nodes(&self) -> Result<Vec<String>>;
+
+    /// All objects of a kind, in all namespaces.
+    fn list(&self, api_version: &str, kind: &str) -> Result<Vec<Value>>;
+
+    /// A node, by a [`Script`] that runs there.
+    fn look(&self, node: &str) -> Result<Seen>;
+}
+
 /// Waits until nothing disagrees; else says everything that does.
-pub fn check(kube: &Kube, patience: Duration) -> Result<()> {
+pub fn check(sight: &dyn Sight, patience: Duration) -> Result<()> {
     let end = Instant::now() + patience;
     loop {
-        let seen = disagreements(kube);
+        let seen = disagreements(sight);
         if seen.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(());
         }
@@ -43,8 +59,8 @@ pub fn check(kube: &Kube, patience: Duration) -> Result<()> {
 }
 
 /// Everything that disagrees now, each in a sentence. An error if it cannot be found out.
-pub fn disagreements(kube: &Kube) -> Result<Vec<String>> {
-    let world = World::look(kube, &kube.nodes()?)?;
+pub fn disagreements(sight: &dyn Sight) -> Result<Vec<String>> {
+    let world = World::look(sight)?;
     let mut found = Vec::new();
     for (name, node) in &world.nodes {
         let mut said = |text: String| found.push(format!("{name}: {text}"));

@@ -19,10 +19,20 @@ mod ways;
 #[path = "common/web.rs"]
 mod web;
 
-/// The shared lab, a namespace of its own in it, and the first two nodes.
+/// The shared cluster, a namespace of its own in it, and the first two nodes. A case that needs more than a
+/// lab of virtual nodes has says so, and ends there on one.
 macro_rules! stage {
     ($base:literal => $kube:ident, $namespace:ident, $nodes:ident) => {
-        let $kube = plexus_kubekit::Kube::shared().expect("a lab");
+        let $kube = plexus_kubekit::ground::shared().expect("a cluster");
+        stage!(@in $base, $kube, $namespace, $nodes);
+    };
+    ($base:literal => $need:expr, $kube:ident, $namespace:ident, $nodes:ident) => {
+        let Some($kube) = plexus_kubekit::ground::kubernetes($need).expect("a cluster") else {
+            return;
+        };
+        stage!(@in $base, $kube, $namespace, $nodes);
+    };
+    (@in $base:literal, $kube:ident, $namespace:ident, $nodes:ident) => {
         let $namespace = plexus_kubekit::Namespace::create($kube, $base).expect("a namespace");
         let $nodes = plexus_kubekit::Cluster::nodes($kube).expect("nodes");
         assert!($nodes.len() >= 2, "two nodes are needed: {:?}", $nodes);

@@ -18,3 +18,5 @@ mod objects;
 mod outside;
 #[path = "networks/plugins.rs"]
 mod plugins;
+#[path = "networks/told.rs"]
+mod told;

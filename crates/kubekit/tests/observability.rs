@@ -5,7 +5,8 @@
 mod common;
 
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Kube, Namespace, Object};
+use plexus_kubekit::ground::Need;
+use plexus_kubekit::{Cluster, Kube, Namespace, Object, ground};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +21,7 @@ type Series = BTreeMap<String, f64>;
 
 #[test]
 fn a_pods_life_is_counted_and_logged() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "observed").expect("a namespace");
     let nodes = kube.nodes().expect("nodes");
     let (node, ns) = (&nodes[0], namespace.name());
@@ -60,12 +61,19 @@ fn a_pods_life_is_counted_and_logged() {
         used(&after, ns).unwrap_or(0.0) == 0.0 && value(&after, REMOVED) > value(&during, REMOVED)
     });
     state_is_shown(&during);
-    logged(kube, node, ns);
+    // Of a network that is gone, nothing is shown any more.
+    common::gone(kube, &[&network]);
+    common::holds("no pool", PATIENCE, || {
+        used(&scraped(kube, node), ns).is_none()
+    });
+    if let Some(kube) = ground::kubernetes(Need::Kubelet).expect("a lab") {
+        logged(kube, node, ns);
+    }
 }
 
 #[test]
 fn health_and_readiness_are_answered() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     for node in kube.nodes().expect("nodes") {
         for path in ["healthz", "readyz"] {
             let url = format!("{AGENT}/{path}");
@@ -73,7 +81,7 @@ fn health_and_readiness_are_answered() {
             assert!(text.contains("ok") || text.contains("ready"), "{text}");
             let door = [
                 "--unix-socket",
-                "/run/plexus/agent.sock",
+                &kube.files(&node).expect("known").socket,
                 &format!("http://plexus/{path}"),
             ];
             assert_eq!(fetched(kube, &node, &door), Some(text));
@@ -93,12 +101,15 @@ fn health_and_readiness_are_answered() {
         ]);
         assert!(!open.expect("it runs").ok());
     }
-    let node = controllers_node(kube);
-    for path in ["healthz", "readyz", "metrics"] {
+    let asked = |path: &str| {
         let url = format!("{CONTROLLER}/{path}");
-        assert!(fetched(kube, &node, &[&url]).is_some(), "{path}");
+        let argv = ["curl", "-sf", "-m", "5", &url];
+        kube.beside_controller(&argv).expect("it runs").text().ok()
+    };
+    for path in ["healthz", "readyz", "metrics"] {
+        assert!(asked(path).is_some(), "{path}");
     }
-    let text = fetched(kube, &node, &[&format!("{CONTROLLER}/metrics")]).expect("metrics");
+    let text = asked("metrics").expect("metrics");
     let series = parsed(&text);
     for name in [
         "plexus_controller_leading",
@@ -130,15 +141,13 @@ fn state_is_shown(series: &Series) {
     assert!(journal > 4096.0, "{journal}");
     assert_eq!(value(series, "plexus_ready"), 1.0);
     let capacity = |name: &&String| {
-        name.contains(r#"network="cluster-default""#) && name.contains(r#"state="capacity""#)
+        name.contains(r#"cluster-default",subnet="#) && name.contains(r#"state="capacity""#)
     };
     assert!(series.keys().any(|name| capacity(&name)), "{series:?}");
 }
 
 /// Each line is an object, and those about a pod have it and its networks as fields.
 fn logged(kube: &Kube, node: &str, namespace: &str) {
-    let agent = agent_of(kube, node);
-    let arguments = ["logs", "-n", "plexus-system", &agent, "--since=5m"];
     let mut lines: Vec<Value> = Vec::new();
     let about = |lines: &[Value], verb: &str, message: &str, pod: &str| -> Option<Value> {
         let fits = |line: &&Value| {
@@ -150,11 +159,7 @@ fn logged(kube: &Kube, node: &str, namespace: &str) {
         lines.iter().find(fits).map(|line| line["fields"].clone())
     };
     common::holds("the log", Duration::from_secs(10), || {
-        let text = kube
-            .kubectl(&arguments, "")
-            .expect("it runs")
-            .text()
-            .expect("a log");
+        let text = kube.agent_log(node).expect("a log");
         let each = text
             .lines()
             .map(|line| serde_json::from_str(line).expect(line));
@@ -177,7 +182,7 @@ fn logged(kube: &Kube, node: &str, namespace: &str) {
     );
 }
 
-fn scraped(kube: &Kube, node: &str) -> Series {
+fn scraped(kube: &dyn Cluster, node: &str) -> Series {
     let text = fetched(kube, node, &[&format!("{AGENT}/metrics")]).expect("metrics");
     assert!(text.ends_with("# EOF\n"), "{text}");
     parsed(&text)
@@ -193,7 +198,7 @@ fn parsed(text: &str) -> Series {
     each.collect()
 }
 
-fn fetched(kube: &Kube, node: &str, arguments: &[&str]) -> Option<String> {
+fn fetched(kube: &dyn Cluster, node: &str, arguments: &[&str]) -> Option<String> {
     let mut argv = vec!["curl", "-sf", "-m", "5"];
     argv.extend(arguments);
     kube.on_node(node, &argv).expect("it runs").text().ok()
@@ -226,32 +231,4 @@ fn grew(before: &Series, after: &Series, name: &str) {
         value(after, name) > value(before, name),
         "{name}: {after:?}"
     );
-}
-
-fn controllers_node(kube: &Kube) -> String {
-    of_component(kube, "controller", |_| true).1
-}
-
-fn agent_of(kube: &Kube, node: &str) -> String {
-    of_component(kube, "agent", |on| on == node).0
-}
-
-/// Name and node of a running pod of Plexus.
-fn of_component(kube: &Kube, component: &str, on: impl Fn(&str) -> bool) -> (String, String) {
-    let pods = kube.list("v1", "Pod", "plexus-system").expect("listed");
-    let mut found = pods.iter().filter_map(|pod| {
-        let is = pod["metadata"]["labels"]["app.kubernetes.io/component"] == component;
-        let node = pod["spec"]["nodeName"].as_str().filter(|node| on(node))?;
-        let stays = pod["metadata"]["deletionTimestamp"].is_null();
-        (is && stays).then(|| {
-            (
-                pod["metadata"]["name"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned(),
-                node.to_owned(),
-            )
-        })
-    });
-    found.next().expect("a pod of Plexus")
 }

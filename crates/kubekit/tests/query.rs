@@ -6,7 +6,7 @@
 mod common;
 
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Kube, Namespace, Object, wait};
+use plexus_kubekit::{Cluster, Namespace, Object, ground, wait};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ enum Door {
 
 #[test]
 fn a_pod_is_unknown_then_complete_then_unknown() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "query").expect("a namespace");
     let nodes = kube.nodes().expect("nodes");
     let (node, ns) = (&nodes[0], namespace.name());
@@ -78,7 +78,7 @@ fn a_pod_is_unknown_then_complete_then_unknown() {
     }
 }
 
-fn every_door_says_the_same(kube: &Kube, node: &str, uid: &str, by_name: &str) {
+fn every_door_says_the_same(kube: &dyn Cluster, node: &str, uid: &str, by_name: &str) {
     for path in ["vm-cfg", "vm"] {
         let (status, expected) = ask(kube, node, Door::Port, path, uid);
         assert_eq!(status, 200);
@@ -97,7 +97,7 @@ fn every_door_says_the_same(kube: &Kube, node: &str, uid: &str, by_name: &str) {
     }
 }
 
-fn the_configuration_is_complete(kube: &Kube, node: &str, pod: &Object, uid: &str) {
+fn the_configuration_is_complete(kube: &dyn Cluster, node: &str, pod: &Object, uid: &str) {
     let (_, value) = ask(kube, node, Door::Port, "vm-cfg", uid);
     let all = value.as_array().expect("a list");
     let records = common::attachments(kube, pod);
@@ -137,7 +137,7 @@ fn the_configuration_is_complete(kube: &Kube, node: &str, pod: &Object, uid: &st
     assert_eq!(ids.len(), 3, "{value}");
 }
 
-fn the_state_is_what_the_pod_has(kube: &Kube, node: &str, pod: &Object, uid: &str) {
+fn the_state_is_what_the_pod_has(kube: &dyn Cluster, node: &str, pod: &Object, uid: &str) {
     let (_, value) = ask(kube, node, Door::Port, "vm", uid);
     let all = value.as_array().expect("a list");
     let records = common::attachments(kube, pod);
@@ -207,17 +207,39 @@ fn the_state_is_what_the_pod_has(kube: &Kube, node: &str, pod: &Object, uid: &st
         .iter()
         .map(|one| (&one["plen"], &one["v6-plen"]))
         .collect();
+    let (v4, v6) = cluster_lengths(kube, node);
     assert_eq!(
         lengths,
         [
-            (&json!(24), &json!(64)),
+            (&v4, &v6),
             (&json!(24), &json!(64)),
             (&json!(24), &json!(0))
         ]
     );
 }
 
-fn others_are_unknown(kube: &Kube, nodes: &[String], uid: &str, namespace: &str) {
+/// The lengths of the cluster's own subnets on a node: those of its podCIDRs, or of its network.
+fn cluster_lengths(kube: &dyn Cluster, node: &str) -> (Value, Value) {
+    let object = common::network_object("plexus-system", "cluster-default");
+    let cidrs = match kube.get(&object).expect("asked") {
+        Some(network) => network["spec"]["subnets"].clone(),
+        None => {
+            let node = Object::new("v1", "Node", "", node);
+            let node = kube.get(&node).expect("asked").expect("is there");
+            node["spec"]["podCIDRs"].clone()
+        }
+    };
+    let text = cidrs.to_string();
+    let words = text.split('"').filter(|word| word.contains('/'));
+    let (v6, v4): (Vec<&str>, Vec<&str>) = words.partition(|cidr| cidr.contains(':'));
+    let length = |cidrs: &[&str]| -> Value {
+        let (_, length) = cidrs[0].split_once('/').expect("a prefix");
+        length.parse::<u8>().expect("a length").into()
+    };
+    (length(&v4), length(&v6))
+}
+
+fn others_are_unknown(kube: &dyn Cluster, nodes: &[String], uid: &str, namespace: &str) {
     let unknown = [
         "5b0c2b54-0000-4000-8000-00000000000a".to_owned(),
         format!("other__{namespace}__asked"),
@@ -238,11 +260,12 @@ fn others_are_unknown(kube: &Kube, nodes: &[String], uid: &str, namespace: &str)
 }
 
 /// Status and what was said, if it is JSON.
-fn ask(kube: &Kube, node: &str, door: Door, path: &str, name: &str) -> (u16, Value) {
+fn ask(kube: &dyn Cluster, node: &str, door: Door, path: &str, name: &str) -> (u16, Value) {
+    let socket = kube.files(node).expect("known").socket;
     let mut argv = vec!["curl", "-gs", "-m", "5", "-w", "\n%{http_code}"];
     let url = match door {
         Door::Socket => {
-            argv.extend(["--unix-socket", "/run/plexus/agent.sock"]);
+            argv.extend(["--unix-socket", &socket]);
             format!("http://plexus/{path}/{name}")
         }
         Door::Port => format!("http://127.0.0.1:9091/{path}/{name}"),

@@ -11,7 +11,7 @@ mod common;
 
 use common::{address, event, interfaces, nad_object, network_object, pings, ready, said};
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Kube, Object};
+use plexus_kubekit::{Cluster, Object, ground};
 use serde::Deserialize;
 use serde_json::Value;
 use std::fs;
@@ -64,7 +64,7 @@ const PODS: [Expected; 8] = [
 
 #[test]
 fn every_example_works() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let examples = Examples::new(kube);
     examples.remove();
     for text in &examples.texts {
@@ -108,7 +108,7 @@ fn every_example_works() {
 }
 
 /// Pods that name the same network in different ways.
-fn pods_reach_each_other(kube: &Kube) {
+fn pods_reach_each_other(kube: &dyn Cluster) {
     let mine = |name: &str| Object::pod("my-namespace", name);
     let default = |name: &str| Object::pod("default", name);
     let pairs = [
@@ -159,7 +159,7 @@ fn pods_reach_each_other(kube: &Kube) {
 }
 
 /// network-a is reached from every node; snat-network reaches the outside.
-fn the_fabric_forwards_and_translates(kube: &Kube) {
+fn the_fabric_forwards_and_translates(kube: &dyn Cluster) {
     let multi = Object::pod("default", "multi-network-pod");
     let there = address(kube, &multi, "net1", false);
     assert!(there.starts_with("10.1.1."), "{there}");
@@ -178,13 +178,13 @@ fn the_fabric_forwards_and_translates(kube: &Kube) {
 
 /// The files, and the definition as it was before one of them replaced it.
 struct Examples<'a> {
-    kube: &'a Kube,
+    kube: &'a dyn Cluster,
     texts: Vec<String>,
     definition: Value,
 }
 
 impl<'a> Examples<'a> {
-    fn new(kube: &'a Kube) -> Self {
+    fn new(kube: &'a dyn Cluster) -> Self {
         let dir = Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo"))
             .join("../../examples/seed-000");
         let entries = fs::read_dir(dir).expect("the examples");
@@ -236,11 +236,7 @@ impl<'a> Examples<'a> {
         let objects = self.objects();
         for object in &objects {
             let grace = (object.kind == "Pod").then_some(1);
-            self.kube
-                .lab()
-                .api()
-                .delete(object, grace)
-                .expect("deleted");
+            self.kube.api().delete(object, grace).expect("deleted");
         }
         for object in &objects {
             self.kube.wait_gone(object, PATIENCE).expect("gone");
@@ -258,7 +254,7 @@ impl Drop for Examples<'_> {
     fn drop(&mut self) {
         for object in self.objects() {
             let grace = (object.kind == "Pod").then_some(1);
-            if let Err(error) = self.kube.lab().api().delete(&object, grace) {
+            if let Err(error) = self.kube.api().delete(&object, grace) {
                 eprintln!("{object} stays: {error:#}");
             }
         }

@@ -6,7 +6,7 @@
 mod common;
 
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Kube, Namespace, Object};
+use plexus_kubekit::{Cluster, Namespace, Object, ground};
 use serde_json::{Value, json};
 
 const STATUS: &str = "k8s.v1.cni.cncf.io/network-status";
@@ -14,7 +14,7 @@ const EDITS: usize = 50;
 
 #[test]
 fn network_status_says_what_the_pod_has_and_survives_others() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "status").expect("a namespace");
     let nodes = kube.nodes().expect("nodes");
     let ns = namespace.name();
@@ -48,7 +48,7 @@ fn network_status_says_what_the_pod_has_and_survives_others() {
                 for number in (worker..EDITS).step_by(2) {
                     let key = format!("edit.example/{number}");
                     let patch = json!({"metadata": {"annotations": {key: number.to_string()}}});
-                    kube.lab().api().merge(pod, &patch).expect("patched");
+                    kube.api().merge(pod, &patch).expect("patched");
                 }
             });
         }
@@ -81,7 +81,7 @@ fn network_status_says_what_the_pod_has_and_survives_others() {
 }
 
 /// What it must say, by the kernel and by what was asked.
-fn expected(kube: &Kube, pod: &Object) -> Value {
+fn expected(kube: &dyn Cluster, pod: &Object) -> Value {
     let record = common::attachments(kube, pod);
     let text = common::said(kube, pod, "ip -j address");
     let links: Vec<Value> = serde_json::from_str(&text).expect("JSON");
@@ -110,7 +110,7 @@ fn expected(kube: &Kube, pod: &Object) -> Value {
 }
 
 /// The API server keeps who wrote what: nobody but the agent wrote it, and it wrote nothing else.
-fn one_writer(kube: &Kube, pod: &Object) {
+fn one_writer(kube: &dyn Cluster, pod: &Object) {
     let arguments = [
         "get",
         "pod",

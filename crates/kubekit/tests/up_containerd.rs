@@ -219,6 +219,7 @@ state = '{dir}/state'
   [plugins.'io.containerd.cri.v1.runtime'.cni]
     bin_dirs = ['{bin}']
     conf_dir = '{conf}'
+    use_internal_loopback = true
   [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
     runtime_type = 'io.containerd.runc.v2'
     [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]

@@ -132,8 +132,11 @@ impl Layout {
         self.sandboxes(node).join(format!("{uid}.json"))
     }
 
-    /// There while a node's agent is to stay dead.
-    pub(crate) fn agent_held(&self, node: NodeName) -> PathBuf {
-        self.node(node).join("agent.held")
+    /// There while a process is to stay dead. With a node's goes what is held of it.
+    pub(crate) fn held(&self, part: Part) -> PathBuf {
+        match part {
+            Part::Agent(node) => self.node(node).join("agent.held"),
+            other => self.dir().join(format!("{other}.held")),
+        }
     }
 }

@@ -38,7 +38,9 @@ mod tail;
 mod underlay;
 mod up;
 
-pub use control::{add_node, kill_agent, partition, remove_node, start_agent};
+pub use control::{
+    add_node, kill_agent, kill_server, partition, remove_node, start_agent, start_server,
+};
 pub use down::down;
 pub use error::LabError;
 pub use exec::{Place, exec, netns_of};
@@ -46,7 +48,7 @@ pub use keeper::keep;
 pub use layout::{Layout, ROOT};
 pub use name::{LabName, MAX_NODES, NodeName};
 pub use part::Part;
-pub use ping::{Cell, Expected, Matrix, ping_all};
+pub use ping::{Cell, Expected, Matrix, Unseen, ping_all};
 pub use process::Process;
 pub use report::{PartReport, Report};
 pub use run::{PodSeen, PodWish, run};

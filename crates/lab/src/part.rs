@@ -31,8 +31,13 @@ pub enum Part {
 /// Whose queries the controller answers, in the fabric's namespace.
 pub(crate) const CONTROLLER_HEALTH: &str = "127.0.0.1:9092";
 
+/// Where an agent answers queries besides its socket, in its node's namespace.
+const AGENT_QUERIES: &str = "127.0.0.1:9091";
+
 /// Variables that are not ours to pass on: they would change what the parts do.
 const OURS: &str = "PLEXUS_";
+/// But this one, which product builds do not know: by it a test shows that it would notice.
+const MISTAKE: &str = "PLEXUS_MISTAKE";
 
 impl Part {
     /// The verb of `plexus` that it is.
@@ -64,7 +69,7 @@ impl Part {
         };
         let mut command = Command::new(&spec.programs.plexus);
         for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with(OURS) {
+            if name.to_string_lossy().starts_with(OURS) && name != MISTAKE {
                 command.env_remove(name);
             }
         }
@@ -104,6 +109,8 @@ fn server<'w>(words: &'w mut Words, layout: &Layout, spec: &Spec) -> &'w mut Wor
         .path("unix", &layout.server_socket())
         .flag("name", &inside.ip().to_string())
         .flag("listen-in", &format!("{}={inside}", fabric.display()))
+        // The keeper ends them.
+        .add("--pods-wait")
 }
 
 fn controller<'w>(words: &'w mut Words, layout: &Layout, spec: &Spec) -> &'w mut Words {
@@ -132,6 +139,7 @@ fn agent<'w>(words: &'w mut Words, layout: &Layout, spec: &Spec, node: NodeName)
         .flag("own-cidrs", "blocks")
         .flag("cluster-cidrs", &list(&spec.subnets))
         .flag("node-ip", &list(&addresses))
+        .flag("query-address", AGENT_QUERIES)
         .flag("config", "/dev/null");
     if let Some(delegates) = &spec.programs.delegates {
         words.path("delegate-bin-dir", delegates);
@@ -204,6 +212,7 @@ mod tests {
             "--state-dir=/run/plexus/lab/x/n2/state",
             "--node-ip=10.200.0.2,fd00:200::2",
             "--own-cidrs=blocks",
+            "--query-address=127.0.0.1:9091",
             "--config=/dev/null",
             "--delegate-bin-dir=/d",
         ] {
@@ -218,6 +227,7 @@ mod tests {
         assert!(said.contains("--listen=127.0.0.1:7001"), "{said}");
         let inside = "--listen-in=/run/netns/px-x-fabric=10.200.0.254:6443";
         assert!(said.contains(inside), "{said}");
+        assert!(said.ends_with(" --pods-wait"), "{said}");
         assert_eq!(line(Part::Keeper), "lab keeper --lab=x");
     }
 }

@@ -4,6 +4,7 @@ use crate::error::LabError;
 use crate::files;
 use crate::layout::Layout;
 use crate::name::NodeName;
+use crate::part::Part;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -45,6 +46,16 @@ impl Report {
 
     pub(crate) fn write(&self, layout: &Layout) -> Result<(), LabError> {
         files::put_json(&layout.report(), self)
+    }
+
+    /// What is seen of a process; none of the keeper itself, and of a node that it does not know.
+    pub(crate) fn of(&self, part: Part) -> Option<&PartReport> {
+        match part {
+            Part::Keeper => None,
+            Part::Server => Some(&self.server),
+            Part::Controller => Some(&self.controller),
+            Part::Agent(node) => self.nodes.get(&node),
+        }
     }
 
     /// What is not ready yet, each with its reason; empty if everything is.

@@ -11,7 +11,7 @@ use crate::part::Part;
 use crate::process::Process;
 use crate::report::Report;
 use crate::spec::{Programs, Spec, Wish};
-use crate::{settings, tail, underlay};
+use crate::{control, settings, tail, underlay};
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -36,8 +36,8 @@ pub enum Step {
     Ready(String),
 }
 
-/// Makes the lab, or adds to it what is asked for now, and waits until it is ready. Wires that were cut are joined again, and agents that
-/// were held are released.
+/// Makes the lab, or adds to it what is asked for now, and waits until it is ready. Wires that were cut are joined again, and what was
+/// held is released.
 pub fn up(
     layout: &Layout,
     wish: &Wish,
@@ -46,18 +46,21 @@ pub fn up(
 ) -> Result<Spec, LabError> {
     need_root()?;
     let lock = Lock::take(layout)?;
-    let spec = match Spec::read(layout)? {
+    let before = Spec::read(layout)?;
+    let spec = match &before {
         Some(spec) => spec.changed(wish, programs)?,
         None => Spec::new(wish, free_port(layout)?, programs)?,
     };
+    control::make_room(layout, before.as_ref(), &spec)?;
     settings::prepare(layout)?;
     files::make_dir(&layout.dir().join("log"))?;
     spec.write(layout)?;
     make(layout, &spec)?;
     for node in &spec.nodes {
         underlay::partition(layout.name(), *node, spec.nics, false)?;
-        files::remove(&layout.agent_held(*node))?;
+        files::remove(&layout.held(Part::Agent(*node)))?;
     }
+    files::remove(&layout.held(Part::Server))?;
     tell(Step::Underlay {
         nodes: spec.nodes.len(),
         nics: spec.nics,

@@ -70,6 +70,14 @@ impl Given {
             return None;
         }
         let variable = variable(key);
+        let in_file = self.added.iter().any(|added| {
+            let rest = added.strip_prefix("--").and_then(|a| a.strip_prefix(key));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        });
+        if !in_file && std::env::var_os(&variable).is_none() {
+            // By its short name.
+            return None;
+        }
         let origin = if std::env::var_os(&variable).is_some() {
             variable
         } else {
@@ -364,5 +372,6 @@ mod tests {
         }
         assert_eq!(blame(&["plexus", "agent", "--queue=0"], "--node=x"), None);
         assert_eq!(blame(&["plexus", "agent", "--nonsense"], "--node=x"), None);
+        assert_eq!(blame(&["plexus", "get", "pods", "-o", "xml"], "-A"), None);
     }
 }

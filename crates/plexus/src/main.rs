@@ -104,8 +104,23 @@ fn in_root() -> Option<(PathBuf, PathBuf)> {
 
 /// One line, with its causes.
 fn fail(error: &anyhow::Error) -> std::process::ExitCode {
-    eprintln!("plexus: {error:#}");
+    eprintln!("plexus: {}", chain(error));
     std::process::ExitCode::FAILURE
+}
+
+/// An error and its causes; what one has said already is not said again by the next.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.ends_with(&cause) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&cause);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -129,6 +144,13 @@ mod tests {
         });
         let words = ["plexus".to_owned(), verb.to_owned()];
         words.into_iter().chain(filled).collect()
+    }
+
+    #[test]
+    fn causes_are_said_once() {
+        let error = anyhow::anyhow!("no such file").context("x: no such file");
+        assert_eq!(chain(&error), "x: no such file");
+        assert_eq!(chain(&error.context("cannot")), "cannot: x: no such file");
     }
 
     #[test]

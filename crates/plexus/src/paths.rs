@@ -2,8 +2,12 @@
 
 /// The kubeconfig of what `plexus up` runs.
 pub(crate) const UP_KUBECONFIG: &str = "/etc/plexus/kubeconfig";
+/// The unix socket of its API.
+pub(crate) const UP_SOCKET: &str = "/run/plexus/api.sock";
 /// A directory for each lab, with its kubeconfig.
 pub(crate) const LABS: &str = "/run/plexus/lab";
+/// Where network namespaces have names.
+pub(crate) const NETNS: &str = "/run/netns";
 /// The agent's socket.
 pub(crate) const SOCKET: &str = "/run/plexus/agent.sock";
 /// The agent's journal.

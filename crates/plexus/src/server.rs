@@ -32,6 +32,9 @@ pub(crate) struct Flags {
     /// Speak TLS in another network namespace too, as /run/netns/NAME=ADDRESS:PORT.
     #[arg(long = "listen-in", value_name = "NETNS=ADDRESS", value_parser = Elsewhere::parse, hide = true)]
     elsewhere: Vec<Elsewhere>,
+    /// Keep a pod that is deleted on its node until whoever runs pods deletes it without grace.
+    #[arg(long, hide = true)]
+    pods_wait: bool,
     #[command(flatten)]
     log: LogFlags,
 }
@@ -78,6 +81,7 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
         listeners,
         unix: flags.unix,
         names: flags.names,
+        pods_wait: flags.pods_wait,
     })?;
     let signal = signals.wait().context("cannot wait for signals")?;
     tracing::info!(signal, "stopping");
@@ -93,11 +97,17 @@ pub(crate) struct Place {
     pub(crate) listeners: Vec<TcpListener>,
     pub(crate) unix: PathBuf,
     pub(crate) names: Vec<String>,
+    /// Whether somebody runs pods, and ends them.
+    pub(crate) pods_wait: bool,
 }
 
 /// Starts a server with our kinds.
 pub(crate) fn start(place: Place) -> anyhow::Result<Server> {
     make_parent(&place.unix)?;
+    Server::start(options(place)?).context("the embedded API does not start")
+}
+
+fn options(place: Place) -> anyhow::Result<Options> {
     let mut options = Options::new(place.dir, kinds::all()?);
     options.listen = place.listen;
     options.listeners = place.listeners;
@@ -105,7 +115,8 @@ pub(crate) fn start(place: Place) -> anyhow::Result<Server> {
     options.names = place.names;
     options.namespaces = vec![NAMESPACE.to_owned()];
     options.validator = Arc::new(Meaning::new()?);
-    Server::start(options).context("the embedded API does not start")
+    options.pods_wait = place.pods_wait;
+    Ok(options)
 }
 
 /// Makes the directory that a file will be in.
@@ -118,6 +129,30 @@ pub(crate) fn make_parent(path: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: Flags,
+    }
+
+    /// Nobody on this machine deletes a pod a second time, unless there is a lab's keeper.
+    #[test]
+    fn pods_wait_only_if_asked() {
+        for (line, waits) in [(&["server"][..], false), (&["server", "--pods-wait"], true)] {
+            let flags = <Line as clap::Parser>::parse_from(line).flags;
+            assert_eq!(flags.pods_wait, waits);
+            let place = Place {
+                dir: "/nowhere".into(),
+                listen: flags.listen,
+                listeners: Vec::new(),
+                unix: flags.unix,
+                names: Vec::new(),
+                pods_wait: flags.pods_wait,
+            };
+            assert_eq!(options(place).unwrap().pods_wait, waits);
+        }
+    }
 
     #[test]
     fn another_namespace_is_a_path_and_an_address() {

@@ -180,8 +180,11 @@ fn shown(record: &Value) -> String {
         let text = record.pointer(path).and_then(Value::as_str);
         text.unwrap_or("?").to_owned()
     };
-    assert_eq!(text("/metadata/name"), text("/status/sandbox"), "{record}");
     assert!(record["metadata"]["ownerReferences"].is_null(), "{record}");
+    if record["status"].is_null() {
+        return format!("{}: no status yet", text("/metadata/name"));
+    }
+    assert_eq!(text("/metadata/name"), text("/status/sandbox"), "{record}");
     let attachments = record["status"]["attachments"].as_array();
     let each: Vec<String> = attachments
         .into_iter()

@@ -7,6 +7,7 @@
 )]
 
 use plexus_testkit::{Agent, Call, Node, PLEXUS, Start, bin, config};
+use std::process::Command;
 
 /// A kind of link, and what `ip` needs to make one.
 const KINDS: [(&str, &str); 6] = [
@@ -62,6 +63,43 @@ fn a_probe_leaves_nothing() {
     before.assert_same(&node.dump_kernel(None), "after --probe");
     let _agent = Agent::start(&node);
     before.assert_same(&node.dump_kernel(None), "after the start of an agent");
+}
+
+/// Whatever the moment of its death.
+#[test]
+fn a_probe_that_is_killed_leaves_nothing() {
+    let node = Node::new();
+    let (place, log) = (node.file("tmp"), node.file("effects"));
+    std::fs::create_dir(&place).unwrap();
+    let probe = |variable: &str, value: &str| {
+        let mut command = Command::new(bin(PLEXUS));
+        command
+            .args(["agent", "--probe"])
+            .env("TMPDIR", &place)
+            .env(variable, value);
+        node.ns().enter(|| command.output()).unwrap().status
+    };
+    let before = node.dump_kernel(None);
+    assert!(probe("PLEXUS_EFFECTS_LOG", &log.display().to_string()).success());
+    let passed = std::fs::read_to_string(&log).unwrap();
+    let pinned = passed
+        .lines()
+        .position(|line| line.contains("router.mount>"));
+    let pinned = pinned.unwrap_or_else(|| panic!("no mark after the mount:\n{passed}")) + 1;
+    for at in 1..=passed.lines().count() {
+        let ended = probe("PLEXUS_DIE_AT", &at.to_string());
+        assert!(!ended.success(), "it dies at {at}");
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let place = place.display().to_string();
+        let left: Vec<&str> = mounts
+            .lines()
+            .filter(|line| line.contains(&place))
+            .collect();
+        assert_eq!(left, [""; 0], "killed at {at}, {pinned} is after the mount");
+        assert!(!mounts.contains("/proc/version"), "killed at {at}");
+    }
+    assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0, "files");
+    before.assert_same(&node.dump_kernel(None), "after all of them");
 }
 
 #[test]

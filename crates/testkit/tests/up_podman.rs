@@ -119,6 +119,13 @@ fn networks_by_name_while_everything_comes_and_goes() {
         up.records() == [both("one"), both("two"), other.clone()]
     });
 
+    // Its namespace is another one afterwards.
+    podman.run(&["restart", "--time", "0", "two"]);
+    assert_connected(&podman);
+    soon("its record is that of the restarted one", || {
+        up.records() == [both("one"), both("two"), other.clone()]
+    });
+
     let refused = Up::down(&node, &[]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
@@ -160,29 +167,31 @@ fn a_container_that_died_unseen_is_released() {
         address.starts_with("10.62.0.") && address.ends_with("/32"),
         "{result}"
     );
-    soon("it has a record", || up.records().len() == 1);
+    let fabric = "default/c1: 0/1 eth0 fabric";
+    soon("it has a record", || up.records() == [fabric]);
     // The whole network for pods, for a container that is none.
     let plexus = std::fs::read_to_string(node.cni_conf().join("00-plexus.conflist")).unwrap();
     let plexus: Value = serde_json::from_str(&plexus).unwrap();
-    let mut default = plexus["plugins"][0].clone();
-    default["name"] = "plexus".into();
-    default["cniVersion"] = "1.1.0".into();
+    let mut for_pods = plexus["plugins"][0].clone();
+    for_pods["name"] = "plexus".into();
+    for_pods["cniVersion"] = "1.1.0".into();
     let plain = node.pod("c2");
-    let result = plain.add(&default);
+    let result = plain.add(&for_pods);
     let address = result["ips"][0]["address"].as_str().unwrap();
     assert!(address.starts_with("10.245."), "{result}");
     assert!(
         plain.ns().pings("192.0.2.1"),
         "the default network leads out"
     );
-    soon("it has a record too", || up.records().len() == 2);
+    let default = "default/c2: 0/1 eth0 cluster-default";
+    soon("it has a record too", || up.records() == [fabric, default]);
     up.kill();
     drop(pod);
     let up = Up::start(&node);
     soon("the dead one's record is released", || {
-        up.records() == ["default/c2: 0/1 eth0 cluster-default"]
+        up.records() == [default]
     });
-    plain.del(&default);
+    plain.del(&for_pods);
     soon("the other one's on DEL", || up.records().is_empty());
 }
 

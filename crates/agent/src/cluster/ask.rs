@@ -11,6 +11,7 @@ use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::core::Request;
 use kube::{Api, Resource};
 use plexus_api::objects::{BlockRequestSpec, NETWORK_LABEL, NODE_LABEL};
+use plexus_faults::effect;
 use plexus_types::Family;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -57,7 +58,9 @@ pub(super) async fn ask(
         family: BlockRequestSpec::family_name(wanted.family()).to_owned(),
         addresses: ADDRESSES,
     };
+    effect("api.request<");
     let posted = tokio::time::timeout_at(end, post(shared, &name, &spec)).await;
+    effect("api.request>");
     let posted = match posted {
         Ok(posted) => posted.map_err(|error| said(&error)),
         Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
@@ -86,7 +89,9 @@ pub(super) async fn ask(
         let _ = timeout(left.min(LOOK), told).await;
     };
     // It answers, or somebody else withdraws it later.
+    effect("api.withdraw<");
     let _ = timeout(WITHDRAW, withdraw(shared, &name, &request)).await;
+    effect("api.withdraw>");
     if shared.state().is_closing(uid) {
         return Err(ClaimError::Closing(wanted.network()));
     }

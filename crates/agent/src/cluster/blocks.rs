@@ -12,6 +12,7 @@ use super::shared::Shared;
 use super::state::State;
 use ipnet::IpNet;
 use plexus_api::objects::BlockSpec;
+use plexus_faults::effect;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -152,7 +153,11 @@ impl OwnBlocks {
     pub(super) fn claimed(&self, shared: &Shared, name: &str, spec: &BlockSpec) {
         self.known().claimed.insert(name.to_owned(), Instant::now());
         self.add(shared, name, spec);
+        effect("cache.block<");
         shared.disk.flush();
+        effect("cache.block>");
+        // If its network is being deleted by now, that waits until it is said that nothing is issued from it.
+        self.touched();
     }
 
     /// Whoever makes a block of that name settles it too, as long as this is there.

@@ -21,6 +21,7 @@ use kube::core::Request;
 use kube::{Api, Resource};
 use plexus_api::objects::{BlockSpec, FROM_LABEL, NETWORK_LABEL, NODE_LABEL};
 use plexus_core::ipam::Given;
+use plexus_faults::effect;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -68,7 +69,10 @@ pub(super) async fn create(shared: &Shared, spec: &BlockSpec) -> kube::Result<Cr
     let request = Request::new(BlockWire::url_path(&(), None)).create(&how, body);
     let request = request.map_err(kube::Error::BuildRequest)?;
     let _making = shared.blocks.making(&name);
-    let made = match within(shared.client.request::<BlockWire>(request)).await {
+    effect("api.block<");
+    let made = within(shared.client.request::<BlockWire>(request)).await;
+    effect("api.block>");
+    let made = match made {
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
             let api = Api::<BlockWire>::all(shared.client.clone());
             within(api.get(&name)).await?

@@ -20,7 +20,7 @@ use plexus_cni::delegate::seen_from_here;
 use plexus_core::attachment::{Assigned, AssignedIp, Wanted};
 use plexus_core::ipam::{AllocateError, Given, PoolKey, Pools, host_local as order};
 use plexus_types::{ContainerId, Family, IfName, NetworkName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -228,6 +228,13 @@ impl Addresses {
                 )
             })
             .collect()
+    }
+
+    /// Nothing more is said of networks that are gone, once nobody here has an address of them. `there` are
+    /// the identities of all that are not.
+    pub(crate) fn forget_all_but(&self, there: &BTreeSet<String>) {
+        self.lock()
+            .forget(|key| key.ipam == BLOCKS && !there.contains(&key.data_dir));
     }
 
     /// The addresses of each network's blocks that are in use, by the network's identity.

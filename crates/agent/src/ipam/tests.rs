@@ -190,11 +190,10 @@ fn refusal(why: NotChosen) -> Error {
     }
 }
 
-#[test]
-fn what_an_add_has_chosen_is_not_given_and_what_is_given_is_not_chosen() {
+fn block_of(uid: &str) -> BlockIpam {
     use plexus_api::cni::BlockSubnet;
-    let blocks = BlockIpam {
-        uid: "u".to_owned(),
+    BlockIpam {
+        uid: uid.to_owned(),
         subnets: vec![BlockSubnet {
             cidr: "10.0.0.0/24".parse().unwrap(),
             gateway: "10.0.0.254".parse().unwrap(),
@@ -204,7 +203,33 @@ fn what_an_add_has_chosen_is_not_given_and_what_is_given_is_not_chosen() {
         blocks: vec!["10.0.0.4/30".parse().unwrap()],
         given: Vec::new(),
         routes: Vec::new(),
-    };
+    }
+}
+
+#[test]
+fn of_networks_that_are_gone_only_what_is_held_is_kept() {
+    let addresses = Addresses::default();
+    let container = "c1".parse().unwrap();
+    let ifname = cni_ifname();
+    let wanted = ["held", "gone", "there"].map(|uid| [wanted("eth0", Ipam::Blocks(block_of(uid)))]);
+    let [held, gone, there] = wanted
+        .each_ref()
+        .map(|one| addresses.choose(one, &container, &ifname).unwrap());
+    let pool = addresses.choose(&[self::wanted("eth0", plexus())], &container, &ifname);
+    drop((gone, there, pool.unwrap()));
+    assert_eq!(addresses.usage().len(), 4);
+    let all_but = BTreeSet::from(["there".to_owned()]);
+    addresses.forget_all_but(&all_but);
+    assert_eq!(addresses.usage().len(), 3);
+    drop(held);
+    addresses.forget_all_but(&all_but);
+    // The other kind of pool belongs to no object that could be gone.
+    assert_eq!(addresses.usage().len(), 2);
+}
+
+#[test]
+fn what_an_add_has_chosen_is_not_given_and_what_is_given_is_not_chosen() {
+    let blocks = block_of("u");
     let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
     let want = |ifname: &str| wanted(ifname, Ipam::Blocks(blocks.clone()));
     let addresses = Addresses::default();

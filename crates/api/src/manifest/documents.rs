@@ -230,7 +230,7 @@ fn yaml(text: &str) -> Result<Value, (usize, String)> {
     let ends = text.lines().position(|line| line.trim_end() == "...");
     let rest = ends.map(|at| (at, text.lines().skip(at + 1).collect::<Vec<_>>()));
     match rest {
-        Some((at, rest)) if rest.iter().any(|line| is_text(&line)) => Err((
+        Some((at, rest)) if rest.iter().any(is_text) => Err((
             at + 1,
             "... ends the document, and what follows is not read: remove that line, or write --- \
              where a new one begins"

@@ -74,7 +74,7 @@ impl<'w> Findings<'w> {
     /// In the order of the text, each once.
     pub(super) fn finish(mut self) -> Vec<Finding> {
         self.list
-            .sort_by(|a, b| (a.line, a.level).cmp(&(b.line, b.level)));
+            .sort_by_key(|finding| (finding.line, finding.level));
         self.list.dedup();
         self.list
     }

@@ -192,6 +192,16 @@ impl NetworkSpec {
             let text = format!("{cidr} has host bits set: write {}", cidr.trunc());
             found.add(&format!("{path}.cidr"), text);
         }
+        if cidr.prefix_len() == 0 {
+            let text = format!(
+                "{cidr} is every address, the cluster's own too: write a part of it, such as {}",
+                match Family::of(cidr.addr()) {
+                    Family::V4 => "10.1.0.0/16",
+                    Family::V6 => "fd00:1::/48",
+                }
+            );
+            return found.add(&format!("{path}.cidr"), text);
+        }
         if let Some(kind) = unusable(&cidr) {
             let text = format!("{cidr} is {kind}: pods cannot have such addresses");
             found.add(&format!("{path}.cidr"), text);

@@ -11,7 +11,7 @@ pub enum ClientError {
     )]
     Nowhere,
     /// Several labs run.
-    #[error("several labs run: name one of their kubeconfigs with --kubeconfig: {}", list(.0))]
+    #[error("several labs run: name one (PLEXUS_LAB=NAME, or its kubeconfig with --kubeconfig): {}", list(.0))]
     Several(Vec<PathBuf>),
     /// A kubeconfig cannot be used.
     #[error("cannot use the kubeconfig {from}: does it exist, and has it that context?")]

@@ -1,10 +1,12 @@
-//! Which API server is asked: `--kubeconfig`, `KUBECONFIG`, what `plexus up` or a lab runs on this
-//! machine, `~/.kube/config`, the cluster that this is a pod of. In that order.
+//! Which API server is asked: `--api-socket`, `--kubeconfig`, `KUBECONFIG`, what `plexus up` or a lab
+//! runs on this machine (`PLEXUS_LAB` says which), `~/.kube/config`, the cluster that this is a pod of. In that order.
 
 use super::ClientError;
 use kube::config::Kubeconfig;
 use std::ffi::OsString;
+use std::fmt;
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,14 +16,20 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Where kubeconfigs are looked for.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
+    /// `--api-socket`.
+    pub socket: Option<PathBuf>,
     /// `--kubeconfig`.
     pub given: Option<PathBuf>,
     /// `KUBECONFIG`.
     pub variable: Option<OsString>,
     /// What `plexus up` writes.
     pub up: PathBuf,
+    /// The unix socket of what `plexus up` runs.
+    pub up_socket: PathBuf,
     /// The directory that has a directory with a kubeconfig for every lab.
     pub labs: PathBuf,
+    /// `PLEXUS_LAB`: which of them.
+    pub lab: Option<OsString>,
     /// The user's own.
     pub home: Option<PathBuf>,
     /// Whether this is a pod.
@@ -35,12 +43,28 @@ pub enum Chosen {
     File(PathBuf),
     /// The files that `KUBECONFIG` lists, merged.
     Variable,
+    /// The unix socket of an embedded API on this machine.
+    Socket(PathBuf),
     /// The service account of this pod.
     InCluster,
 }
 
+impl fmt::Display for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Chosen::File(path) => write!(f, "the server of {}", path.display()),
+            Chosen::Variable => f.write_str("the server of KUBECONFIG"),
+            Chosen::Socket(path) => write!(f, "{}", path.display()),
+            Chosen::InCluster => f.write_str("the server of this pod"),
+        }
+    }
+}
+
 /// Chooses. A server on this machine counts only if it answers.
 pub fn choose(places: &Places, answers: &dyn Fn(&Path) -> bool) -> Result<Chosen, ClientError> {
+    if let Some(socket) = &places.socket {
+        return Ok(Chosen::Socket(socket.clone()));
+    }
     if let Some(file) = &places.given {
         return Ok(Chosen::File(file.clone()));
     }
@@ -51,8 +75,14 @@ pub fn choose(places: &Places, answers: &dyn Fn(&Path) -> bool) -> Result<Chosen
     {
         return Ok(Chosen::Variable);
     }
+    if let Some(lab) = places.lab.as_ref().filter(|lab| !lab.is_empty()) {
+        return Ok(Chosen::File(places.labs.join(lab).join("kubeconfig")));
+    }
     if places.up.is_file() && answers(&places.up) {
         return Ok(Chosen::File(places.up.clone()));
+    }
+    if UnixStream::connect(&places.up_socket).is_ok() {
+        return Ok(Chosen::Socket(places.up_socket.clone()));
     }
     let mut labs: Vec<PathBuf> = std::fs::read_dir(&places.labs)
         .into_iter()
@@ -153,10 +183,36 @@ mod tests {
         let up = dir.file("up", "");
         assert_eq!(choose(&places, &yes).unwrap(), Chosen::File(up));
         assert_eq!(choose(&places, &|_| false).unwrap(), Chosen::File(home));
+        places.lab = Some("b".into());
+        let named = dir.0.join("labs/b/kubeconfig");
+        assert_eq!(choose(&places, &yes).unwrap(), Chosen::File(named));
         places.variable = Some("x".into());
         assert_eq!(choose(&places, &yes).unwrap(), Chosen::Variable);
         places.given = Some("y".into());
         assert_eq!(choose(&places, &yes).unwrap(), Chosen::File("y".into()));
+        places.socket = Some("z".into());
+        assert_eq!(choose(&places, &yes).unwrap(), Chosen::Socket("z".into()));
+    }
+
+    #[test]
+    fn the_socket_counts_where_the_kubeconfig_is_not_there() {
+        let dir = Dir::new("socket");
+        let places = Places {
+            up: dir.0.join("up"),
+            up_socket: dir.0.join("api.sock"),
+            ..Places::default()
+        };
+        let yes = |_: &Path| true;
+        let listener = std::os::unix::net::UnixListener::bind(&places.up_socket).unwrap();
+        let socket = Chosen::Socket(places.up_socket.clone());
+        assert_eq!(choose(&places, &yes).unwrap(), socket);
+        dir.file("up", "");
+        assert!(matches!(choose(&places, &yes).unwrap(), Chosen::File(_)));
+        drop(listener);
+        assert!(matches!(
+            choose(&places, &|_| false),
+            Err(ClientError::Nowhere)
+        ));
     }
 
     #[test]

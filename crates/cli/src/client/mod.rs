@@ -5,10 +5,11 @@ mod error;
 mod fetch;
 mod find;
 mod session;
+mod socket;
 mod write;
 
 pub use error::ClientError;
 pub use fetch::Need;
 pub use find::{Chosen, Places, choose, is_answering};
 pub use session::Session;
-pub use write::{Applied, Deleted, in_order, named, shown};
+pub use write::{Applied, Deleted, in_order, named, shown, shown_in};

@@ -1,6 +1,6 @@
 //! A connection to an API server, for a command that does one thing and ends.
 
-use super::{Chosen, ClientError};
+use super::{Chosen, ClientError, socket};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
@@ -30,10 +30,22 @@ impl Session {
             .enable_all()
             .build()
             .map_err(ClientError::Runtime)?;
+        if let Chosen::Socket(path) = chosen {
+            let client = {
+                let _inside = runtime.enter();
+                socket::client(path)
+            };
+            return Ok(Self {
+                runtime,
+                client,
+                server: path.display().to_string(),
+                namespace: "default".to_owned(),
+            });
+        }
         let from = match chosen {
             Chosen::File(path) => path.display().to_string(),
             Chosen::Variable => "that KUBECONFIG names".to_owned(),
-            Chosen::InCluster => "of this pod's account".to_owned(),
+            Chosen::InCluster | Chosen::Socket(_) => "of this pod's account".to_owned(),
         };
         let mut config = runtime.block_on(config(chosen, context, &from))?;
         config.connect_timeout = Some(CONNECT);
@@ -79,7 +91,7 @@ async fn config(chosen: &Chosen, context: Option<&str>, from: &str) -> Result<Co
         source: Box::new(source),
     };
     let read = match chosen {
-        Chosen::InCluster => {
+        Chosen::InCluster | Chosen::Socket(_) => {
             return Config::incluster().map_err(|error| ClientError::InCluster(Box::new(error)));
         }
         Chosen::File(path) => Kubeconfig::read_from(path).map_err(failed)?,

@@ -197,6 +197,15 @@ pub fn shown(object: &Value) -> String {
     }
 }
 
+/// The same, with its namespace where that is another than the one that commands are about.
+pub fn shown_in(object: &Value, namespace: &str) -> String {
+    match text(object, "/metadata/namespace") {
+        "" => shown(object),
+        own if own == namespace => shown(object),
+        own => format!("{} in {own}", shown(object)),
+    }
+}
+
 /// Objects in the order in which they are applied: namespaces, then definitions, then the rest as
 /// written. The numbers are those of the list.
 pub fn in_order(objects: &[Value]) -> Vec<usize> {

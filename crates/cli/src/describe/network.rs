@@ -2,7 +2,7 @@
 
 use super::{Section, events, render};
 use crate::ipam;
-use crate::text::{Screen, bar};
+use crate::text::{Screen, bar, count};
 use crate::world::{World, list, name, namespace, network_spec, network_status, number, text, uid};
 use plexus_api::objects::{From, NetworkSpec};
 use serde_json::Value;
@@ -161,7 +161,11 @@ fn addresses(world: &World, network: &Value, screen: Screen) -> Section {
     let (used, capacity) = fullness.total();
     section.line(
         "in use",
-        format!("{used} of {capacity} {}", bar(used, capacity, 20, screen)),
+        format!(
+            "{used} of {} {}",
+            count(capacity),
+            bar(used, capacity, 20, screen)
+        ),
     );
     section.lines(
         "block",

@@ -43,7 +43,13 @@ fn planned(
         v6: defaults.contains(&Family::V6),
     };
     let link = link(&wanted, &assigned(native, ips), default_route, &stage()?).ok()?;
-    let routes = link.routes.iter().map(ToString::to_string);
+    // The kernel makes these by itself, with the addresses.
+    let by_address = link.addresses.iter().filter(|one| {
+        let most = if one.net.addr().is_ipv4() { 32 } else { 128 };
+        one.net.prefix_len() < most
+    });
+    let by_address = by_address.map(|one| format!("{} (by its address)", one.net.trunc()));
+    let routes = by_address.chain(link.routes.iter().map(ToString::to_string));
     let rules = link.rules.iter().map(|rule| format!("rule: {rule}"));
     Some(routes.chain(rules).collect())
 }

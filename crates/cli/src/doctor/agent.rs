@@ -1,6 +1,6 @@
 //! The agent: its socket, whether it answers, whether it is ready, and what was queued for it.
 
-use super::Check;
+use super::{Check, Subject};
 use crate::agent as ask;
 use serde_json::Value;
 use std::fs;
@@ -63,43 +63,47 @@ pub(super) fn judge(agent: &Agent, path: &Path) -> Vec<Check> {
     match &agent.socket {
         Socket::Absent => {
             let found = format!("{shown} is not there: no agent runs");
-            checks.push(Check::fail("agent.socket", found, start));
+            checks.push(Check::fail(Subject::AgentSocket, found, start));
         }
         Socket::Unreadable(error) => {
             let found = format!("cannot look at {shown}: {error}");
-            checks.push(Check::fail("agent.socket", found, "run as root"));
+            checks.push(Check::fail(Subject::AgentSocket, found, "run as root"));
         }
         Socket::SomethingElse => checks.push(Check::fail(
-            "agent.socket",
+            Subject::AgentSocket,
             format!("{shown} is not a socket"),
             "move it away and start the agent",
         )),
         Socket::There(mode) if mode & 0o077 != 0 => checks.push(Check::warn(
-            "agent.socket",
+            Subject::AgentSocket,
             format!("{shown} is open to others than root (mode {mode:o})"),
             "chmod 600; the agent makes it so when it starts",
         )),
-        Socket::There(_) => checks.push(Check::pass("agent.socket", format!("{shown} is there"))),
+        Socket::There(_) => checks.push(Check::pass(
+            Subject::AgentSocket,
+            format!("{shown} is there"),
+        )),
     }
     checks.extend(agent.ready.as_ref().map(|ready| readiness(ready, path)));
     if let Some(Ok((_, text))) = &agent.ready {
         let warnings = text
             .lines()
             .filter_map(|line| line.strip_prefix("warning: "));
-        checks.extend(
-            warnings.map(|said| Check::warn("agent.warning", said, "rename or remove that file")),
-        );
+        checks
+            .extend(warnings.map(|said| {
+                Check::warn(Subject::AgentWarning, said, "rename or remove that file")
+            }));
     }
     let answers = matches!(agent.ready, Some(Ok(_)));
     checks.push(match (agent.queued, answers) {
-        (0, _) => Check::pass("agent.queue", "no DEL waits"),
+        (0, _) => Check::pass(Subject::AgentQueue, "no DEL waits"),
         (count, true) => Check::warn(
-            "agent.queue",
+            Subject::AgentQueue,
             format!("{count} queued DELs wait although the agent answers"),
             "it tries them again; its log says why they fail",
         ),
         (count, false) => Check::warn(
-            "agent.queue",
+            Subject::AgentQueue,
             format!("{count} DELs wait for the agent"),
             "they are done when it starts: start it",
         ),
@@ -108,7 +112,7 @@ pub(super) fn judge(agent: &Agent, path: &Path) -> Vec<Check> {
 }
 
 fn readiness(ready: &io::Result<(u16, String)>, path: &Path) -> Check {
-    let name = "agent.ready";
+    let name = Subject::AgentReady;
     let shown = path.display();
     match ready {
         Ok((200, _)) => Check::pass(name, "the agent is ready"),

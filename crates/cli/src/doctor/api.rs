@@ -1,6 +1,6 @@
 //! The API server, by what could be learnt of it.
 
-use super::Check;
+use super::{Check, Subject};
 use crate::text::{age, seconds_since};
 use crate::world::{World, text};
 
@@ -23,7 +23,7 @@ pub struct ApiFacts {
 pub(super) fn judge(api: Option<&ApiFacts>) -> Vec<Check> {
     let Some(facts) = api else {
         return vec![Check::pass(
-            "api.server",
+            Subject::ApiServer,
             "none is known: the node serves inline configurations only",
         )];
     };
@@ -32,20 +32,20 @@ pub(super) fn judge(api: Option<&ApiFacts>) -> Vec<Check> {
         Ok(version) => version,
         Err(why) => {
             return vec![Check::fail(
-                "api.server",
+                Subject::ApiServer,
                 format!("{server} does not answer: {why}"),
                 "is it running, and reachable from here? Pods that run keep their interfaces",
             )];
         }
     };
     let mut checks = vec![Check::pass(
-        "api.server",
+        Subject::ApiServer,
         format!("{server} answers ({version})"),
     )];
     checks.push(match facts.world.unknown.get("networks") {
-        None => Check::pass("api.definitions", "it knows Networks"),
+        None => Check::pass(Subject::Definitions, "it knows Networks"),
         Some(why) => Check::fail(
-            "api.definitions",
+            Subject::Definitions,
             why.as_str(),
             "kubectl apply -f deploy/install.yaml; the controller makes the definitions",
         ),
@@ -58,9 +58,9 @@ pub(super) fn judge(api: Option<&ApiFacts>) -> Vec<Check> {
             .iter()
             .any(|one| crate::world::name(one) == node);
         checks.push(match known {
-            true => Check::pass("api.node", format!("there is a Node {node}")),
+            true => Check::pass(Subject::Node, format!("there is a Node {node}")),
             false => Check::fail(
-                "api.node",
+                Subject::Node,
                 format!("there is no Node {node}: this node can own no blocks"),
                 "is --node (PLEXUS_NODE) the name that the kubelet registered?",
             ),
@@ -70,7 +70,7 @@ pub(super) fn judge(api: Option<&ApiFacts>) -> Vec<Check> {
 }
 
 fn controller(world: &World) -> Check {
-    let name = "api.controller";
+    let name = Subject::Controller;
     let renewed = world
         .leases
         .iter()

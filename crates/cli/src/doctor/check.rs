@@ -1,5 +1,6 @@
 //! A check, and all of them together.
 
+use super::Subject;
 use crate::text::{Paint, Screen};
 use serde_json::{Value, json};
 
@@ -27,8 +28,8 @@ impl Verdict {
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at: `kernel.vxlan`, `agent.socket`.
-    pub name: String,
+    /// What was looked at.
+    pub subject: Subject,
     /// How it ended.
     pub verdict: Verdict,
     /// What was found.
@@ -38,26 +39,34 @@ pub struct Check {
 }
 
 impl Check {
-    pub(super) fn pass(name: &str, found: impl Into<String>) -> Self {
-        Self::of(Verdict::Pass, name, found, "")
+    pub(super) fn pass(subject: Subject, found: impl Into<String>) -> Self {
+        Self::of(Verdict::Pass, subject, found, "")
     }
 
-    pub(super) fn warn(name: &str, found: impl Into<String>, next: impl Into<String>) -> Self {
-        Self::of(Verdict::Warn, name, found, next)
+    pub(super) fn warn(
+        subject: Subject,
+        found: impl Into<String>,
+        next: impl Into<String>,
+    ) -> Self {
+        Self::of(Verdict::Warn, subject, found, next)
     }
 
-    pub(super) fn fail(name: &str, found: impl Into<String>, next: impl Into<String>) -> Self {
-        Self::of(Verdict::Fail, name, found, next)
+    pub(super) fn fail(
+        subject: Subject,
+        found: impl Into<String>,
+        next: impl Into<String>,
+    ) -> Self {
+        Self::of(Verdict::Fail, subject, found, next)
     }
 
     pub(super) fn of(
         verdict: Verdict,
-        name: &str,
+        subject: Subject,
         found: impl Into<String>,
         next: impl Into<String>,
     ) -> Self {
         Self {
-            name: name.to_owned(),
+            subject,
             verdict,
             found: found.into(),
             next: next.into(),
@@ -92,13 +101,17 @@ impl Report {
             .checks
             .iter()
             .filter(shown)
-            .map(|check| check.name.chars().count())
+            .map(|check| check.subject.name().chars().count())
             .max()
             .unwrap_or_default();
         for check in self.checks.iter().filter(shown) {
             let (word, paint) = check.verdict.said();
-            let blanks = " ".repeat(width - check.name.chars().count());
-            let head = format!("{}  {}{blanks}  ", screen.paint(paint, word), check.name);
+            let blanks = " ".repeat(width - check.subject.name().chars().count());
+            let head = format!(
+                "{}  {}{blanks}  ",
+                screen.paint(paint, word),
+                check.subject.name()
+            );
             let indent = word.len() + width + 4;
             out.push_str(&screen.wrapped(&head, indent, &check.found));
             if !check.next.is_empty() {
@@ -127,7 +140,7 @@ impl Report {
     pub fn to_json(&self) -> Value {
         let checks = self.checks.iter().map(|check| {
             json!({
-                "name": check.name, "verdict": check.verdict.said().0, "found": check.found,
+                "name": check.subject.name(), "verdict": check.verdict.said().0, "found": check.found,
                 "next": check.next,
             })
         });

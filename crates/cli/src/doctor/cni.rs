@@ -1,7 +1,7 @@
 //! The runtime's directories: our plugin, the plugins that configurations name, and which
 //! configuration the runtime uses.
 
-use super::{Check, Machine};
+use super::{Check, Machine, Subject};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,6 +16,13 @@ const CONFLIST: &str = "00-plexus.conflist";
 const MARK: &[u8] = b"PLEXUS_AGENT_SOCKET";
 /// The endings that runtimes read.
 const ENDINGS: [&str; 3] = ["conflist", "conf", "json"];
+/// Where else runtimes look for plugins: Podman's and the distributions' directories.
+const ELSEWHERE: [&str; 4] = [
+    "/usr/lib/cni",
+    "/usr/libexec/cni",
+    "/usr/local/lib/cni",
+    "/usr/local/libexec/cni",
+];
 /// More than any configuration has.
 const MOST: u64 = 1 << 20;
 
@@ -27,7 +34,7 @@ pub(super) fn check(machine: &Machine) -> Vec<Check> {
 }
 
 fn shim(directory: &Path) -> Check {
-    let name = "cni.plugin";
+    let name = Subject::Plugin;
     let path = directory.join(SHIM);
     let shown = path.display();
     let install =
@@ -51,7 +58,7 @@ fn shim(directory: &Path) -> Check {
 
 /// The file beside the plugin that says where the socket is.
 fn socket_file(machine: &Machine) -> Option<Check> {
-    let name = "cni.socket";
+    let name = Subject::PluginSocket;
     let path = machine.cni_bin_dir.join("plexus-cni.socket");
     let text = fs::read_to_string(&path).ok()?;
     let said = Path::new(text.trim());
@@ -78,7 +85,7 @@ fn configurations(machine: &Machine) -> Vec<Check> {
         Ok(entries) => entries,
         Err(error) => {
             return vec![Check::warn(
-                "cni.configuration",
+                Subject::Configuration,
                 format!("cannot read {shown}: {error}"),
                 "a runtime without it calls nobody: name it with --cni-conf-dir",
             )];
@@ -113,7 +120,7 @@ fn read(path: &Path) -> Result<Value, String> {
 
 /// Which file a CRI runtime uses: the first.
 fn first(files: &BTreeMap<String, Result<Value, String>>, directory: &str) -> Check {
-    let name = "cni.first";
+    let name = Subject::FirstConfiguration;
     let next = "rename or remove it, if Plexus should give pods their interfaces";
     match files.keys().next().map(String::as_str) {
         None => Check::warn(
@@ -139,7 +146,7 @@ fn first(files: &BTreeMap<String, Result<Value, String>>, directory: &str) -> Ch
 
 /// Whether a configuration can be read, and the plugins that it names are there.
 fn judge(file: &str, config: &Result<Value, String>, machine: &Machine) -> Option<Check> {
-    let name = "cni.configuration";
+    let name = Subject::Configuration;
     let config = match config {
         Ok(config) => config,
         Err(why) => {
@@ -158,14 +165,18 @@ fn judge(file: &str, config: &Result<Value, String>, machine: &Machine) -> Optio
     let named = sections
         .flatten()
         .filter_map(|section| section.get("type")?.as_str());
-    let dirs = [
-        Some(&machine.cni_bin_dir),
-        machine.delegate_bin_dir.as_ref(),
+    let own = [
+        Some(machine.cni_bin_dir.as_path()),
+        machine.delegate_bin_dir.as_deref(),
     ];
+    let dirs: Vec<&Path> = own
+        .into_iter()
+        .flatten()
+        .chain(ELSEWHERE.iter().map(Path::new))
+        .collect();
     let missing = |name: &&str| {
         let native = matches!(*name, "plexus");
-        let mut dirs = dirs.iter().flatten();
-        !native && !dirs.any(|dir| dir.join(name).is_file())
+        !native && !dirs.iter().any(|dir| dir.join(name).is_file())
     };
     let ours = |name: &str| name == SHIM;
     let mut missing: Vec<&str> = named.filter(missing).collect();

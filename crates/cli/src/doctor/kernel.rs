@@ -1,6 +1,6 @@
 //! What this kernel can do, tried for real in a namespace that is thrown away.
 
-use super::{Check, Verdict};
+use super::{Check, Subject, Verdict};
 use plexus_kernel::{Feature, probe};
 
 pub(super) fn check() -> Vec<Check> {
@@ -18,7 +18,6 @@ pub(super) fn judge<'a>(features: impl Iterator<Item = (Feature, Option<&'a str>
             continue;
         };
         let (verdict, needed) = needed_by(feature);
-        let name = format!("kernel.{}", feature.name().replace(' ', "-"));
         let found = format!("{why}; {needed}");
         let next = match feature {
             Feature::NetnsCookie => "use a kernel of 5.14 or later".to_owned(),
@@ -26,17 +25,23 @@ pub(super) fn judge<'a>(features: impl Iterator<Item = (Feature, Option<&'a str>
                 "run on the host, or in a privileged container with /run shared".to_owned()
             }
             Feature::Masquerade => "modprobe nf_tables nft_chain_nat nft_masq".to_owned(),
+            Feature::Vlan => "modprobe 8021q; else use a kernel that has it".to_owned(),
             link => format!("modprobe {}; else use a kernel that has it", link.name()),
         };
-        checks.push(Check::of(verdict, &name, found, next));
+        checks.push(Check::of(verdict, Subject::of(feature), found, next));
     }
-    if !there.is_empty() {
-        checks.push(Check::pass("kernel", format!("has {}", there.join(", "))));
-    }
+    checks.push(match there.is_empty() {
+        false => Check::pass(Subject::Kernel, format!("has {}", there.join(", "))),
+        true => Check::fail(
+            Subject::Kernel,
+            "has nothing that networks are made of, as far as can be seen from here",
+            "run as root on the host: a sandbox hides or refuses all of it",
+        ),
+    });
     checks
 }
 
-fn needed_by(feature: Feature) -> (Verdict, &'static str) {
+pub(super) fn needed_by(feature: Feature) -> (Verdict, &'static str) {
     match feature {
         Feature::Veth => (Verdict::Fail, "every network but macvlan needs it"),
         Feature::NetnsCookie => (Verdict::Fail, "namespaces are told apart by it"),

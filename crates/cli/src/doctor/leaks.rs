@@ -3,7 +3,7 @@
 //! evidence that the owner is gone.
 
 use super::agent::Agent;
-use super::{ApiFacts, Check, Machine};
+use super::{ApiFacts, Check, Machine, Subject};
 use crate::world::{text, uid};
 use ipnet::IpNet;
 use plexus_core::attachment::Alias;
@@ -23,7 +23,7 @@ const NAMED: usize = 5;
 pub(super) fn check(machine: &Machine, agent: &Agent, api: Option<&ApiFacts>) -> Vec<Check> {
     let Some(attachments) = &agent.attachments else {
         return vec![Check::warn(
-            "leaks",
+            Subject::Leaks,
             "cannot be told: the agent, which knows what belongs to whom, does not answer",
             "start the agent, then look again",
         )];
@@ -32,10 +32,19 @@ pub(super) fn check(machine: &Machine, agent: &Agent, api: Option<&ApiFacts>) ->
     let mut checks = Vec::new();
     match marked_links() {
         Ok((links, complete)) => checks.push(links_without_record(&links, &known, complete)),
-        Err(why) => checks.push(Check::warn("leaks.links", why, "run as root on the host")),
+        Err(why) => checks.push(Check::warn(
+            Subject::LeakedLinks,
+            why,
+            "run as root on the host",
+        )),
     }
-    if let Ok(ports) = ports() {
-        checks.push(ports_to_nobody(&ports, &known));
+    match ports() {
+        Ok(ports) => checks.push(ports_to_nobody(&ports, &known)),
+        Err(why) => checks.push(Check::warn(
+            Subject::LeakedPorts,
+            format!("cannot read the ports that nftables forwards: {why}"),
+            "run as root on the host",
+        )),
     }
     checks.push(files_without_container(&host_local(&machine.pools), &known));
     let routers = machine.socket.parent().map(|dir| dir.join("routers"));
@@ -113,7 +122,7 @@ fn ours(alias: &str, here: NetnsCookie) -> Option<Alias> {
 }
 
 pub(super) fn links_without_record(links: &[Marked], known: &Known, complete: bool) -> Check {
-    let name = "leaks.links";
+    let name = Subject::LeakedLinks;
     let lost: Vec<String> = links
         .iter()
         .filter(|link| !known.containers.contains(&link.container))
@@ -153,7 +162,7 @@ fn ports() -> Result<Vec<HostPort>, String> {
 }
 
 pub(super) fn ports_to_nobody(ports: &[HostPort], known: &Known) -> Check {
-    let name = "leaks.ports";
+    let name = Subject::LeakedPorts;
     let lost: Vec<String> = ports
         .iter()
         .filter(|port| !known.addresses.contains(&port.to.ip()))
@@ -193,7 +202,7 @@ pub(super) fn host_local(pools: &Path) -> Vec<(String, String)> {
 }
 
 pub(super) fn files_without_container(files: &[(String, String)], known: &Known) -> Check {
-    let name = "leaks.host-local";
+    let name = Subject::LeakedAddresses;
     let lost: Vec<String> = files
         .iter()
         .filter(|(_, container)| !known.containers.contains(container))
@@ -217,7 +226,7 @@ pub(super) fn files_without_container(files: &[(String, String)], known: &Known)
 }
 
 pub(super) fn routers_without_network(routers: &[RouterName], facts: &ApiFacts) -> Check {
-    let name = "leaks.routers";
+    let name = Subject::LeakedRouters;
     let wanted: BTreeMap<RouterName, String> = facts
         .world
         .networks

@@ -9,15 +9,18 @@ mod api;
 mod check;
 mod cni;
 mod kernel;
+mod labs;
 mod leaks;
 mod mounts;
 mod rights;
 mod state;
+mod subject;
 #[cfg(test)]
 mod tests;
 
 pub use api::ApiFacts;
 pub use check::{Check, Report, Verdict};
+pub use subject::Subject;
 
 use std::path::PathBuf;
 
@@ -36,6 +39,10 @@ pub struct Machine {
     pub cni_conf_dir: PathBuf,
     /// host-local's directory.
     pub pools: PathBuf,
+    /// Where network namespaces have names.
+    pub netns: PathBuf,
+    /// The directory that has a directory for every lab.
+    pub labs: PathBuf,
 }
 
 /// Looks at everything. `api` is what could be learnt of an API server; none: there is none, and
@@ -51,5 +58,6 @@ pub fn examine(machine: &Machine, api: Option<&ApiFacts>) -> Report {
     report.extend(cni::check(machine));
     report.extend(api::judge(api));
     report.extend(leaks::check(machine, &agent, api));
+    report.extend([labs::check(machine)]);
     report
 }

@@ -1,6 +1,6 @@
 //! Mounts: sysctls that can be written, and directories whose mounts are seen outside.
 
-use super::{Check, Machine};
+use super::{Check, Machine, Subject};
 use plexus_kernel::mount::{in_container, propagation};
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -33,9 +33,9 @@ pub(super) fn check(machine: &Machine) -> Vec<Check> {
 /// Whether a sysctl can be opened for writing; nothing is written.
 pub(super) fn sysctls(path: &Path) -> Check {
     match OpenOptions::new().write(true).open(path) {
-        Ok(_) => Check::pass("mounts.sysctl", "sysctls can be written"),
+        Ok(_) => Check::pass(Subject::Sysctls, "sysctls can be written"),
         Err(error) => Check::fail(
-            "mounts.sysctl",
+            Subject::Sysctls,
             format!("cannot write {}: {error}", path.display()),
             "in a container: privileged: true, so that /proc/sys is not read-only",
         ),
@@ -44,7 +44,7 @@ pub(super) fn sysctls(path: &Path) -> Check {
 
 /// Whether pods' namespaces appear here: shared or receiving.
 pub(super) fn pods(container: bool, seen: Option<(bool, bool)>) -> Check {
-    let name = "mounts.netns";
+    let name = Subject::PodNamespaces;
     match (container, seen) {
         (false, _) => Check::pass(name, "not in a container: pods' namespaces are seen"),
         (true, Some((shared, receives))) if shared || receives => {
@@ -67,7 +67,7 @@ pub(super) fn pods(container: bool, seen: Option<(bool, bool)>) -> Check {
 
 /// Whether what is pinned beside the socket outlives a container.
 pub(super) fn routers(container: bool, dir: &Path, seen: Option<(bool, bool)>) -> Check {
-    let name = "mounts.routers";
+    let name = Subject::RouterMounts;
     match (container, seen) {
         (false, _) => Check::pass(name, "not in a container: routers stay when the agent ends"),
         (true, Some((true, _))) => {

@@ -1,6 +1,6 @@
 //! Whether this process may do what an agent does.
 
-use super::Check;
+use super::{Check, Subject};
 
 /// Bits of the capabilities that an agent uses, and what for.
 const NEEDED: [(u32, &str, &str); 4] = [
@@ -14,7 +14,7 @@ pub(super) fn check() -> Vec<Check> {
     match std::fs::read_to_string("/proc/self/status") {
         Ok(status) => judge(&status),
         Err(error) => vec![Check::fail(
-            "rights",
+            Subject::Root,
             format!("cannot read /proc/self/status: {error}"),
             "mount /proc: nothing here works without it",
         )],
@@ -30,7 +30,7 @@ pub(super) fn judge(status: &str) -> Vec<Check> {
     let user = field("Uid:").and_then(|uids| uids.split_whitespace().nth(1));
     if user != Some("0") {
         return vec![Check::fail(
-            "rights.root",
+            Subject::Root,
             format!("this is user {}", user.unwrap_or("unknown")),
             "run it as root: what it looks at is root's",
         )];
@@ -44,12 +44,12 @@ pub(super) fn judge(status: &str) -> Vec<Check> {
         .collect();
     if missing.is_empty() {
         return vec![Check::pass(
-            "rights.root",
+            Subject::Root,
             "root, with every capability that is needed",
         )];
     }
     vec![Check::fail(
-        "rights.capabilities",
+        Subject::Capabilities,
         format!("root without {}", missing.join(", ")),
         "in a container: privileged: true; as a service: remove CapabilityBoundingSet",
     )]

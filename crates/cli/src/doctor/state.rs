@@ -1,6 +1,6 @@
 //! The agent's state directory: there, writable, with room, and with a journal that is one.
 
-use super::Check;
+use super::{Check, Subject};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -15,21 +15,21 @@ pub(super) fn check(directory: &Path) -> Vec<Check> {
     match fs::metadata(directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return vec![Check::warn(
-                "state.directory",
+                Subject::StateDirectory,
                 format!("{shown} is not there: no agent has run here"),
                 "start one: plexus agent, or plexus up",
             )];
         }
         Err(error) => {
             return vec![Check::fail(
-                "state.directory",
+                Subject::StateDirectory,
                 format!("cannot look at {shown}: {error}"),
                 "run as root; is its disk mounted?",
             )];
         }
         Ok(found) if !found.is_dir() => {
             return vec![Check::fail(
-                "state.directory",
+                Subject::StateDirectory,
                 format!("{shown} is not a directory"),
                 "move it away, or name another with --state-dir",
             )];
@@ -48,7 +48,7 @@ pub(super) fn check(directory: &Path) -> Vec<Check> {
 
 /// Whether its file system takes writes: as root the mode says nothing.
 pub(super) fn writable(directory: &Path, found: rustix::io::Result<()>) -> Check {
-    let name = "state.directory";
+    let name = Subject::StateDirectory;
     let shown = directory.display();
     match found {
         Ok(()) => Check::pass(name, format!("{shown} can be written")),
@@ -61,7 +61,7 @@ pub(super) fn writable(directory: &Path, found: rustix::io::Result<()>) -> Check
 }
 
 pub(super) fn room(directory: &Path, free: u64) -> Check {
-    let name = "state.room";
+    let name = Subject::StateRoom;
     let (shown, mib) = (directory.display(), free >> 20);
     match free {
         0 => Check::fail(
@@ -80,7 +80,7 @@ pub(super) fn room(directory: &Path, free: u64) -> Check {
 
 /// Whether the journal is a database at all; the agent says more when it opens it.
 pub(super) fn journal(path: &Path) -> Check {
-    let name = "state.journal";
+    let name = Subject::Journal;
     let shown = path.display();
     let next = "move journal.db* away and start the agent: interfaces with our mark are adopted";
     let mut file = match File::open(path) {

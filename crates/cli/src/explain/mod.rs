@@ -29,85 +29,87 @@ pub enum State {
     Wrong,
 }
 
-/// The kinds of answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Because {
-    /// An interface is there.
-    Attached,
-    /// The pod has the node's interfaces.
-    HostNetwork,
-    /// The pod has ended.
-    Finished,
-    /// The pod is being deleted.
-    Going,
-    /// No node was chosen for it.
-    NotScheduled,
-    /// Its node is not there any more.
-    NodeGone,
-    /// Its node does not answer.
-    NodeNotReady,
-    /// The agent of its node does not run.
-    AgentAway,
-    /// An annotation cannot be read.
-    BadAnnotation,
-    /// A NetworkAttachmentDefinition is not there.
-    NadMissing,
-    /// A NetworkAttachmentDefinition cannot be read.
-    NadUnreadable,
-    /// Its options are wrong.
-    NadInvalid,
-    /// It makes a Network, which is not there.
-    NadWithoutNetwork,
-    /// A NetworkAttachmentDefinition can be used.
-    NadUsable,
-    /// A plugin that nodes need not have.
-    UnknownPlugin,
-    /// A Network is not there.
-    NetworkMissing,
-    /// The controller has not looked at a Network.
-    NetworkInitializing,
-    /// A Network waits for an external provider.
-    ProviderMissing,
-    /// A Network waits.
-    NetworkPending,
-    /// A Network cannot be made.
-    NetworkFailed,
-    /// A Network is being deleted.
-    NetworkTerminating,
-    /// A Network can be used.
-    NetworkActive,
-    /// A Network is not for this namespace.
-    NotAllowed,
-    /// What is asked of a network cannot be had.
-    BadWish,
-    /// All references together cannot be had: names that clash, a default route to nowhere.
-    BadTogether,
-    /// No address is free for it.
-    NoAddresses,
-    /// Nodes ask each other for addresses.
-    Asking,
-    /// A subnet is shared with somebody else.
-    SubnetConflict,
-    /// A Network does not follow its NetworkAttachmentDefinition.
-    NadDiffers,
-    /// A Network has no subnets though its provider needs them.
-    NoSubnets,
-    /// A kind, a claim or a plugin that later versions serve.
-    Later,
-    /// An interface could not be made, by the word of its record.
-    AttachFailed,
-    /// The runtime could not make the pod's sandbox.
-    SandboxFailed,
-    /// Its containers wait for something else than networks.
-    ContainersWait,
-    /// What it has is not what its annotations ask for.
-    Changed,
-    /// It runs, but nobody has written down what it has.
-    NoRecord,
-    /// Nothing is missing, it just is not there yet.
-    Starting,
-    /// Somebody has said something about it.
-    Event,
+crate::listed! {
+    /// The kinds of answers.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Because {
+        /// An interface is there.
+        Attached,
+        /// The pod has the node's interfaces.
+        HostNetwork,
+        /// The pod has ended.
+        Finished,
+        /// The pod is being deleted.
+        Going,
+        /// No node was chosen for it.
+        NotScheduled,
+        /// Its node is not there any more.
+        NodeGone,
+        /// Its node does not answer.
+        NodeNotReady,
+        /// The agent of its node does not run.
+        AgentAway,
+        /// An annotation cannot be read.
+        BadAnnotation,
+        /// A NetworkAttachmentDefinition is not there.
+        NadMissing,
+        /// A NetworkAttachmentDefinition cannot be read.
+        NadUnreadable,
+        /// Its options are wrong.
+        NadInvalid,
+        /// It makes a Network, which is not there.
+        NadWithoutNetwork,
+        /// A NetworkAttachmentDefinition can be used.
+        NadUsable,
+        /// A plugin that nodes need not have.
+        UnknownPlugin,
+        /// A Network is not there.
+        NetworkMissing,
+        /// The controller has not looked at a Network.
+        NetworkInitializing,
+        /// A Network waits for an external provider.
+        ProviderMissing,
+        /// A Network waits.
+        NetworkPending,
+        /// A Network cannot be made.
+        NetworkFailed,
+        /// A Network is being deleted.
+        NetworkTerminating,
+        /// A Network can be used.
+        NetworkActive,
+        /// A Network is not for this namespace.
+        NotAllowed,
+        /// What is asked of a network cannot be had.
+        BadWish,
+        /// All references together cannot be had: names that clash, a default route to nowhere.
+        BadTogether,
+        /// No address is free for it.
+        NoAddresses,
+        /// Nodes ask each other for addresses.
+        Asking,
+        /// A subnet is shared with somebody else.
+        SubnetConflict,
+        /// A Network does not follow its NetworkAttachmentDefinition.
+        NadDiffers,
+        /// A Network has no subnets though its provider needs them.
+        NoSubnets,
+        /// A kind, a claim or a plugin that later versions serve.
+        Later,
+        /// An interface could not be made, by the word of its record.
+        AttachFailed,
+        /// The runtime could not make the pod's sandbox.
+        SandboxFailed,
+        /// Its containers wait for something else than networks.
+        ContainersWait,
+        /// What it has is not what its annotations ask for.
+        Changed,
+        /// It runs, but nobody has written down what it has.
+        NoRecord,
+        /// Nothing is missing, it just is not there yet.
+        Starting,
+        /// Somebody has said something about it.
+        Event,
+    }
 }
 
 impl Because {

@@ -2,10 +2,12 @@
 
 mod age;
 mod bar;
+mod count;
 mod screen;
 mod table;
 
 pub use age::{age, seconds_since};
 pub use bar::bar;
+pub use count::count;
 pub use screen::{Paint, Screen};
 pub use table::{Cell, Table};

@@ -1,6 +1,7 @@
 //! Where text goes: a terminal with colours and a width, or a pipe with neither.
 
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
 
 /// A place that text is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,12 +56,20 @@ impl Screen {
     /// Standard output, as it is. `NO_COLOR` and `TERM=dumb` are honoured, `COLUMNS` wins over what
     /// the terminal says.
     pub fn stdout() -> Self {
-        let stdout = std::io::stdout();
-        if !stdout.is_terminal() {
+        Self::of(std::io::stdout())
+    }
+
+    /// Standard error.
+    pub fn stderr() -> Self {
+        Self::of(std::io::stderr())
+    }
+
+    fn of(output: impl IsTerminal + AsFd) -> Self {
+        if !output.is_terminal() {
             return Self::PIPE;
         }
         let variable = |name: &str| std::env::var(name).ok();
-        let size = rustix::termios::tcgetwinsize(&stdout).ok();
+        let size = rustix::termios::tcgetwinsize(&output).ok();
         Self::terminal(
             variable("NO_COLOR").as_deref(),
             variable("TERM").as_deref(),

@@ -73,8 +73,10 @@ impl Table {
             .map(|text| Cell::painted(Paint::Strong, text.as_str()))
             .collect();
         let widths = self.widths(screen);
-        let lines = std::iter::once(&head).chain(&self.rows);
-        lines.map(|cells| line(cells, &widths, screen)).collect()
+        let rows = self.rows.iter().map(|cells| line(cells, &widths, screen));
+        let mut out = line(&head, &widths, screen);
+        out.extend(rows);
+        out
     }
 
     fn widths(&self, screen: Screen) -> Vec<usize> {
@@ -102,7 +104,11 @@ fn line(cells: &[Cell], widths: &[usize], screen: Screen) -> String {
     let mut out = String::new();
     let mut owed = 0;
     for (cell, width) in cells.iter().zip(widths) {
-        let text = cut(shown(&cell.text), *width);
+        let text = match cell.paint {
+            // A heading may be empty: what is below it speaks for itself.
+            Paint::Strong => cut(&cell.text, *width),
+            _ => cut(shown(&cell.text), *width),
+        };
         let length = text.chars().count();
         out.push_str(&" ".repeat(owed));
         out.push_str(&screen.paint(cell.paint, &text));
@@ -143,6 +149,13 @@ mod tests {
         ]);
         table.row(vec!["ünï".into(), "".into(), "x".into()]);
         table
+    }
+
+    #[test]
+    fn a_heading_may_be_empty() {
+        let mut table = Table::new(["A", "", "C"]);
+        table.row(vec!["1".into(), "[##]".into(), "".into()]);
+        assert_eq!(table.render(Screen::PIPE), "A          C\n1   [##]   -\n");
     }
 
     #[test]

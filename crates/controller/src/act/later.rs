@@ -1,4 +1,5 @@
-//! What is kept and waits for a later version is said, once per generation of the object.
+//! What is kept and waits for a later version is said, once per generation of the object: by an Event,
+//! and in its status where that has a field for it and nobody has written there.
 
 use crate::api::Failure;
 use crate::engine::Engine;
@@ -29,6 +30,14 @@ impl Engine {
             // Its namespace is gone or going, and it with that.
             Err(Failure::Request { source, .. }) if is_gone(&source) => {}
             said => said?,
+        }
+        if waiting.silent {
+            match self.cluster.set_waiting(&waiting).await {
+                // It is gone, is not ours to write, or has another definition: the Event says it.
+                Err(Failure::Refused { .. } | Failure::Changed { .. }) => {}
+                Err(Failure::Request { source, .. }) if is_gone(&source) => {}
+                written => written?,
+            }
         }
         // Nothing of it is needed any more; a newer generation may have come meanwhile.
         if self.world.later.get(&key) == Some(&waiting) {

@@ -57,11 +57,23 @@ impl Engine {
         if status != net.status {
             net = self.write_status(name, &net, status).await?;
         }
+        self.say_what_is_wrong(name, &net).await?;
         if net.id.deleting {
             return self.end(name, &net, in_use).await;
         }
         self.idle.forget(&net.id.uid);
         self.remove_robbery(name, &net).await
+    }
+
+    /// The status says it to those who look there; an Event to everybody else.
+    async fn say_what_is_wrong(&mut self, name: &Name, net: &Net) -> Result<(), Failure> {
+        for (reason, message) in network::complaints(&net.status) {
+            let about = about(name, net);
+            self.events
+                .warn_of_generation(&self.cluster, about, &reason, &message)
+                .await?;
+        }
+        Ok(())
     }
 
     /// A block inside another node's is legal only if that node gave it: nothing leads to one that is
@@ -100,14 +112,8 @@ impl Engine {
             "blocks inside another node's block, which did not give them: {}; nothing leads there, and those that nobody uses are removed. Was the API server restored from a backup? Restart the pods that use them",
             each.collect::<Vec<_>>().join(", ")
         );
-        let about = About {
-            api_version: "plexus.dev/v1alpha1",
-            kind: "Network",
-            name,
-            id: &net.id,
-        };
         self.events
-            .warn(&self.cluster, about, "BlockNotGiven", &message)
+            .warn(&self.cluster, about(name, net), "BlockNotGiven", &message)
             .await
     }
 
@@ -272,5 +278,14 @@ impl Engine {
         } else {
             network::Nad::Differs(nad::describe(&stays))
         }
+    }
+}
+
+fn about<'a>(name: &'a Name, net: &'a Net) -> About<'a> {
+    About {
+        api_version: "plexus.dev/v1alpha1",
+        kind: "Network",
+        name,
+        id: &net.id,
     }
 }

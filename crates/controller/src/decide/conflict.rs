@@ -1,6 +1,7 @@
 //! Subnets that collide: who must wait. Addresses of `routed` networks are in the nodes' own
 //! routing tables, so no two of them may overlap, nor a Node's pods, address or the Services.
-//! `overlay` networks are apart and may overlap with anything.
+//! `overlay` networks are apart and may overlap with anything but the cluster's own: a pod is in both, and
+//! what its second interface leads to, it cannot reach through its first.
 
 use ipnet::IpNet;
 use std::fmt;

@@ -117,6 +117,31 @@ pub(crate) fn status(case: &Case<'_>, before: &NetworkStatus, now: &str) -> Netw
     }
 }
 
+/// What its Events say: reason and message. That pods use a deleted network is said without their names,
+/// which change: once.
+pub(crate) fn complaints(status: &NetworkStatus) -> Vec<(String, String)> {
+    let told = status.conditions.iter().filter_map(|condition| {
+        let waits = matches!(status.phase, Some(Phase::Failed | Phase::Pending));
+        let text = match (condition.kind.as_str(), condition.status.as_str()) {
+            ("Ready", "False") if waits => condition.message.clone(),
+            // It waits for that, and has said so.
+            ("SubnetConflict", "True") if !waits => condition.message.clone(),
+            ("InUse", "True") => {
+                "deleted while pods use it: it goes when they have, and no new pod can use it; \
+                 the status says which they are"
+                    .to_owned()
+            }
+            _ => return None,
+        };
+        let reason = match condition.kind.as_str() {
+            "Ready" => &condition.reason,
+            kind => kind,
+        };
+        Some((reason.to_owned(), text))
+    });
+    told.collect()
+}
+
 /// Agents take no block for the network's that is elsewhere: a subnet that was taken out of the spec
 /// stays as long as somebody has a block of it.
 fn subnets(case: &Case<'_>, before: &[IpNet]) -> Vec<IpNet> {
@@ -172,7 +197,7 @@ fn verdict(case: &Case<'_>) -> (Phase, &'static str, String) {
     }
     if conflict::must_wait(&case.rivals) {
         let message = format!(
-            "{}: no new pod can use it until that is gone",
+            "spec.subnets: {}: give it other addresses; no new pod can use it until then, or until that is gone",
             conflict::describe(&case.rivals)
         );
         return (Phase::Pending, "SubnetConflict", message);

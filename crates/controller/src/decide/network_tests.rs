@@ -243,3 +243,53 @@ fn a_deleted_network_waits_for_agents_that_might_still_give_addresses_out() {
     case.held = Held::of([("n1", 0, true)].into_iter());
     assert!(!case.held.any());
 }
+
+#[test]
+fn every_address_is_no_subnet() {
+    for (cidr, part) in [("0.0.0.0/0", "10.1.0.0/16"), ("::/0", "fd00:1::/48")] {
+        let spec = spec(json!({"subnets": {"a": {"cidr": cidr}}}));
+        let status = status(&case(Ok(&spec)), &NetworkStatus::default(), "t1");
+        assert_eq!(status.phase, Some(Phase::Failed));
+        let (_, reason, message) = ready(&status);
+        assert_eq!(reason, "InvalidSpec");
+        for word in ["subnets.a.cidr", cidr, part] {
+            assert!(message.contains(word), "{message} lacks {word}");
+        }
+        assert_eq!(
+            complaints(&status),
+            [(reason.to_owned(), message.to_owned())]
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_once() {
+    let sound = status(&case(Ok(&overlay())), &NetworkStatus::default(), "t1");
+    assert_eq!(complaints(&sound), []);
+    let mut waiting = case(Ok(&overlay()));
+    waiting.rivals = vec![rival(true)];
+    let told = complaints(&status(&waiting, &sound, "t2"));
+    assert_eq!(told.len(), 1, "the condition says the same: {told:?}");
+    assert_eq!(told[0].0, "SubnetConflict");
+    for word in ["spec.subnets", "10.1.0.0/16", "other addresses"] {
+        assert!(told[0].1.contains(word), "{told:?} lacks {word}");
+    }
+    // It need not wait, but is to be known.
+    waiting.rivals = vec![rival(false)];
+    let told = complaints(&status(&waiting, &sound, "t2"));
+    assert_eq!(told[0].0, "SubnetConflict");
+    // Of a deleted one the pods are not named: they go one by one.
+    let mut deleted = case(Ok(&overlay()));
+    deleted.deleting = true;
+    let pods = |count| Users {
+        count,
+        first: vec![format!("a/{count}")],
+    };
+    deleted.users = pods(2);
+    let two = complaints(&status(&deleted, &sound, "t2"));
+    deleted.users = pods(1);
+    assert_eq!(two, complaints(&status(&deleted, &sound, "t2")));
+    assert_eq!(two[0].0, "InUse");
+    deleted.users = Users::default();
+    assert_eq!(complaints(&status(&deleted, &sound, "t2")), []);
+}

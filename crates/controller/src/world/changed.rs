@@ -2,11 +2,13 @@
 
 use super::{
     Change, GATHER, Index, Machine, Name, Net, Owned, Record, Request, Work, World, routed, soon,
+    subnets_of,
 };
 use crate::decide::conflict::Whose;
 use crate::queue::Key;
 use ipnet::IpNet;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 impl World {
     pub(super) fn network_changed(&mut self, change: Change<Net>, work: &mut Work) {
@@ -35,6 +37,15 @@ impl World {
         };
         if was != is || weight(&old) != weight(&new) {
             self.move_prefixes(Whose::Network(name.clone()), &was, &is, work);
+        }
+        for (net, add) in [(&old, false), (&new, true)] {
+            let nets = net.as_ref().map(|net| subnets_of(net, "overlay"));
+            for prefix in nets.into_iter().flatten() {
+                match add {
+                    true => self.apart.insert(prefix, name.clone()),
+                    false => self.apart.remove(prefix, &name),
+                }
+            }
         }
         if let Some(old) = old.filter(|old| new.as_ref().is_none_or(|new| new.id.uid != old.id.uid))
         {
@@ -153,11 +164,25 @@ impl World {
             .flat_map(|net| self.prefixes.overlapping(*net))
             .map(|(_, whose)| whose)
             .collect();
-        for whose in affected {
-            if let Whose::Network(name) = whose {
+        for affected in affected {
+            if let Whose::Network(name) = affected {
                 soon(work, Key::Network(name));
             }
         }
+        // Overlay networks care for what belongs to the cluster alone.
+        if matches!(&whose, Whose::Network(name) if self.own.as_ref() != Some(name)) {
+            return;
+        }
+        let apart = old.iter().chain(new);
+        let apart: BTreeSet<Name> = apart
+            .flat_map(|net| self.apart.overlapping(*net))
+            .map(|(_, name)| name)
+            .collect();
+        work.extend(
+            apart
+                .into_iter()
+                .map(|name| (Key::Network(name), Duration::ZERO)),
+        );
     }
 
     fn number(&mut self, net: &Net, add: bool) {

@@ -47,6 +47,8 @@ pub(crate) struct Waiting {
     pub(crate) id: Identity,
     /// What it waits for.
     pub(crate) text: &'static str,
+    /// Whether its status has a place for that, and says nothing there.
+    pub(crate) silent: bool,
 }
 
 impl Waiting {
@@ -80,6 +82,10 @@ pub(crate) struct World {
     records_of: Index<Name>,
     records_on: Index<Name>,
     prefixes: Prefixes<Whose>,
+    /// Those of networks with routing tables of their own.
+    apart: Prefixes<Name>,
+    /// The network of index 0, if that has blocks: every pod's first interface is there.
+    pub(crate) own: Option<Name>,
     /// Number → (created, UID) of the networks that say it is theirs.
     numbers: BTreeMap<u32, BTreeSet<(String, String)>>,
 }
@@ -313,9 +319,34 @@ impl World {
                 });
             }
         }
+        rivals.extend(self.hidden(net));
         rivals.sort();
         rivals.dedup();
         rivals
+    }
+
+    /// What the pods of an overlay network could not reach through their first interface any more, because
+    /// their interface in this network leads there too. The cluster's pods and Services come first; that a
+    /// Node's address is hidden is said, no more.
+    fn hidden(&self, net: &Net) -> Vec<Rival> {
+        let each = subnets_of(net, "overlay").into_iter().flat_map(|ours| {
+            let found = self.prefixes.overlapping(ours).into_iter();
+            found.map(move |(theirs, whose)| (ours, theirs, whose))
+        });
+        let rivals = each.filter_map(|(ours, theirs, whose)| {
+            let precedes = match &whose {
+                Whose::Pods(_) if self.own.is_some() => return None,
+                Whose::Network(other) if self.own.as_ref() != Some(other) => return None,
+                Whose::Pods(_) | Whose::Services(_) | Whose::Network(_) => true,
+                Whose::Node(_) => false,
+            };
+            Some(Rival {
+                whose,
+                nets: (ours, theirs),
+                precedes,
+            })
+        });
+        rivals.collect()
     }
 }
 
@@ -336,8 +367,13 @@ impl World {
 
 /// The prefixes that a network puts into the nodes' own routing tables.
 fn routed(net: &Net) -> Vec<IpNet> {
+    subnets_of(net, "routed")
+}
+
+/// The prefixes of a network that can be made, if it is of that provider.
+fn subnets_of(net: &Net, provider: &str) -> Vec<IpNet> {
     match &net.spec {
-        Ok(spec) if spec.provider_name() == "routed" && spec.problems().0.is_empty() => spec
+        Ok(spec) if spec.provider_name() == provider && spec.problems().0.is_empty() => spec
             .subnets
             .values()
             .map(|subnet| subnet.cidr.trunc())

@@ -70,7 +70,7 @@ fn network(name: &str) -> Key {
 }
 
 #[test]
-fn routed_networks_collide_with_each_other_nodes_and_services_overlays_with_nobody() {
+fn routed_networks_collide_with_each_other_nodes_and_services_overlays_apart() {
     let mut world = World::default();
     world.feed(News::Network(Event::Apply(net(
         "old",
@@ -99,7 +99,7 @@ fn routed_networks_collide_with_each_other_nodes_and_services_overlays_with_nobo
     assert!(
         has(&work, &network("old"))
             && has(&work, &network("young"))
-            && !has(&work, &network("apart"))
+            && has(&work, &network("apart"))
     );
 
     let rivals = |world: &World, name: &str| {
@@ -110,7 +110,9 @@ fn routed_networks_collide_with_each_other_nodes_and_services_overlays_with_nobo
     let young = rivals(&world, "young");
     assert_eq!(young.len(), 2);
     assert!(must_wait(&young));
-    assert!(rivals(&world, "apart").is_empty());
+    // Of all those, it only hides the Node's address from its pods.
+    let apart = rivals(&world, "apart");
+    assert!(!must_wait(&apart) && apart.len() == 1, "{apart:?}");
 
     // Only the node is in the older one's way; and nothing is once it is gone.
     let work = world.feed(News::Node(Event::Delete(node(
@@ -348,4 +350,45 @@ fn a_part_of_which_others_have_parts_is_known_and_so_is_what_nobody_gave() {
         gave.clone(),
     ))));
     assert!(!world.parts_of_others(&gave));
+}
+
+#[test]
+fn an_overlay_must_not_hide_the_clusters_pods_and_services() {
+    let mut world = World::default();
+    let feed = |world: &mut World, net| world.feed(News::Network(Event::Apply(net)));
+    feed(&mut world, net("pods", "t3", "overlay", "10.244.0.0/16"));
+    feed(&mut world, net("services", "t3", "overlay", "10.96.0.0/12"));
+    feed(&mut world, net("other", "t3", "overlay", "10.1.0.0/16"));
+    let waits = |world: &World, name: &str| {
+        let name = Name::new("t", name);
+        must_wait(&world.rivals(&name, world.networks.get(&name).unwrap(), false))
+    };
+    for name in ["pods", "services", "other"] {
+        assert!(!waits(&world, name), "{name}: the cluster has nothing yet");
+    }
+    let machine = node("n1", "10.244.3.0/24", "192.168.0.7");
+    let work = world.feed(News::Node(Event::Apply(machine.clone())));
+    assert!(has(&work, &network("pods")) && !has(&work, &network("other")));
+    let services = Services {
+        id: id("s", "t"),
+        cidrs: vec!["10.96.0.0/16".parse().unwrap()],
+    };
+    let services = (Name::new("", "kubernetes"), services);
+    let work = world.feed(News::Services(Event::Apply(services)));
+    assert!(has(&work, &network("services")) && !has(&work, &network("pods")));
+    assert!(waits(&world, "pods") && waits(&world, "services") && !waits(&world, "other"));
+    let work = world.feed(News::Node(Event::Delete(machine.clone())));
+    assert!(has(&work, &network("pods")) && !waits(&world, "pods"));
+
+    // Index 0 has blocks instead: the podCIDRs are nobody's, and its network is the cluster's.
+    world.own = Some(Name::new("t", "cluster-default"));
+    world.feed(News::Node(Event::Apply(machine)));
+    assert!(!waits(&world, "pods"));
+    feed(&mut world, net("tenants", "t1", "routed", "10.1.0.0/16"));
+    assert!(!waits(&world, "other"), "a routed network of somebody");
+    let work = feed(
+        &mut world,
+        net("cluster-default", "t9", "routed", "10.244.0.0/16"),
+    );
+    assert!(has(&work, &network("pods")) && waits(&world, "pods"));
 }

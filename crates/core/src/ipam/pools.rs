@@ -116,6 +116,12 @@ impl Pools {
             .flat_map(|(key, network)| network.pools.values().map(move |pool| (key, pool)))
     }
 
+    /// Drops the pools of networks that are gone, where nothing is held any more.
+    pub fn forget(&mut self, is_gone: impl Fn(&PoolKey) -> bool) {
+        self.networks
+            .retain(|key, network| !network.held.is_empty() || !is_gone(key));
+    }
+
     fn all_or_nothing<T>(
         &mut self,
         key: &PoolKey,

@@ -1,6 +1,7 @@
 //! From the bytes of a body to a value. Sees fields that are there twice, which a plain reader would
 //! silently take the last of.
 
+use crate::bounds::{LONGEST_NAME, long_name};
 use crate::protobuf::{self, Unreadable};
 use crate::status::Refused;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
@@ -21,8 +22,18 @@ pub(crate) struct Decoded {
 /// Reads a body by its media type; none is JSON.
 ///
 /// # Errors
-/// The type is not understood, or the body is not of it.
+/// The type is not understood, the body is not of it, or a field's name is no name.
 pub(crate) fn decode(media: Option<&str>, body: &[u8]) -> Result<Decoded, Refused> {
+    let decoded = read(media, body)?;
+    match long_name(&decoded.value) {
+        None => Ok(decoded),
+        Some(length) => Err(Refused::bad_request(format!(
+            "the name of a field has {length} bytes, and may have {LONGEST_NAME}"
+        ))),
+    }
+}
+
+fn read(media: Option<&str>, body: &[u8]) -> Result<Decoded, Refused> {
     match media {
         None | Some("application/json") => json(body),
         Some("application/yaml" | "application/apply-patch+yaml") => {
@@ -186,6 +197,7 @@ mod tests {
     #[test]
     fn hostile_bodies_are_refused() {
         let deep = "[".repeat(100_000);
+        let name = format!("{{\"{}\": 1}}", "x".repeat(20_000));
         let bomb = "a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\n\
                     c: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c]\n\
                     e: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e]\n\
@@ -196,6 +208,7 @@ mod tests {
             b"{}x",
             b"",
             deep.as_bytes(),
+            name.as_bytes(),
             bomb.as_bytes(),
         ] {
             for media in [

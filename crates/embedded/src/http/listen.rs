@@ -1,6 +1,8 @@
 //! Listeners and connections: who may connect, how many at a time, how they end.
 
+use super::crowd::{Crowd, Stranger};
 use super::patient::Patient;
+use super::rarely::Rarely;
 use super::serve::{Front, handle};
 use crate::reviews::User;
 use crate::stop::Stop;
@@ -13,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -41,7 +43,8 @@ pub(crate) async fn listen(listening: Listening, front: Arc<Front>, stop: Stop) 
             accept(
                 &unix_door,
                 || async { Ok(unix.accept().await?.0) },
-                |door, stream| door.unix(stream),
+                || async { unix_door.slot() },
+                |door, stream, slot| door.unix(stream, slot),
             )
             .await;
         }
@@ -53,7 +56,8 @@ pub(crate) async fn listen(listening: Listening, front: Arc<Front>, stop: Stop) 
             accept(
                 &door,
                 || async { Ok(listener.accept().await?.0) },
-                |door, stream| door.tcp(stream, tls.clone()),
+                || door.strangers.enter(),
+                |door, stream, stranger| door.tcp(stream, tls.clone(), stranger),
             )
             .await;
         });
@@ -72,13 +76,21 @@ pub(crate) async fn listen(listening: Listening, front: Arc<Front>, stop: Stop) 
 struct Door {
     front: Arc<Front>,
     slots: Arc<Semaphore>,
+    strangers: Arc<Crowd>,
     stop: Stop,
+    full: Rarely,
+    failing: Rarely,
 }
 
-/// Takes connections until told to stop; each is a task of its own.
-async fn accept<S, A, F>(door: &Arc<Door>, next: impl Fn() -> A, serve: impl Fn(Arc<Door>, S) -> F)
-where
+/// Takes connections until told to stop; each is a task of its own, if it is admitted.
+async fn accept<S, G, A, B, F>(
+    door: &Arc<Door>,
+    next: impl Fn() -> A,
+    admit: impl Fn() -> B,
+    serve: impl Fn(Arc<Door>, S, G) -> F,
+) where
     A: Future<Output = std::io::Result<S>>,
+    B: Future<Output = Option<G>>,
     F: Future<Output = ()> + Send + 'static,
 {
     loop {
@@ -89,20 +101,16 @@ where
         let stream = match accepted {
             Ok(stream) => stream,
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                if let Some(unsaid) = door.failing.now() {
+                    tracing::warn!(%error, unsaid, "cannot accept a connection");
+                }
                 sleep(AGAIN).await;
                 continue;
             }
         };
-        let Ok(slot) = Arc::clone(&door.slots).try_acquire_owned() else {
-            tracing::warn!("too many connections: one is closed");
-            continue;
-        };
-        let served = serve(Arc::clone(door), stream);
-        drop(tokio::spawn(async move {
-            served.await;
-            drop(slot);
-        }));
+        if let Some(place) = admit().await {
+            drop(tokio::spawn(serve(Arc::clone(door), stream, place)));
+        }
     }
 }
 
@@ -110,38 +118,61 @@ impl Door {
     fn new(front: &Arc<Front>, stop: &Stop) -> Arc<Self> {
         Arc::new(Self {
             slots: Arc::new(Semaphore::new(front.limits.connections)),
+            strangers: Crowd::new(front.limits.strangers),
+            full: Rarely::default(),
+            failing: Rarely::default(),
             front: Arc::clone(front),
             stop: stop.clone(),
         })
     }
 
-    /// Returns when nobody is connected.
+    /// A place for somebody whom we know.
+    fn slot(&self) -> Option<OwnedSemaphorePermit> {
+        let slot = Arc::clone(&self.slots).try_acquire_owned().ok();
+        if slot.is_none()
+            && let Some(unsaid) = self.full.now()
+        {
+            tracing::warn!(unsaid, "too many connections: one is closed");
+        }
+        slot
+    }
+
+    /// Returns when nobody whom we know is connected.
     async fn empty(&self) {
         let all = u32::try_from(self.front.limits.connections).unwrap_or(u32::MAX);
         drop(self.slots.acquire_many(all).await);
     }
 
-    async fn tcp(self: Arc<Self>, stream: TcpStream, tls: TlsAcceptor) {
+    async fn tcp(self: Arc<Self>, stream: TcpStream, tls: TlsAcceptor, mut stranger: Stranger) {
         let _ = stream.set_nodelay(true);
         let limits = &self.front.limits;
         let stream = Patient::new(stream, limits.stalled);
-        let stream = match timeout(limits.handshake, tls.accept(stream)).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => {
+        let handshake = timeout(limits.handshake, tls.accept(stream));
+        let stream = match stranger.during(handshake).await {
+            Some(Ok(Ok(stream))) => stream,
+            Some(Ok(Err(error))) => {
                 tracing::debug!(%error, "a TLS handshake failed");
                 return;
             }
-            Err(_) => {
+            Some(Err(_)) | None => {
                 tracing::debug!("a TLS handshake took too long");
                 return;
             }
         };
         let certificates = stream.get_ref().1.peer_certificates();
-        let user = certificates.and_then(|chain| tls::user(chain.first()?));
-        self.serve(stream, user.map(Arc::new)).await;
+        match certificates.and_then(|chain| tls::user(chain.first()?)) {
+            Some(user) => {
+                let Some(_slot) = self.slot() else { return };
+                drop(stranger);
+                self.serve(stream, Some(Arc::new(user))).await;
+            }
+            None => {
+                let _ = stranger.during(self.serve(stream, None)).await;
+            }
+        }
     }
 
-    async fn unix(self: Arc<Self>, stream: UnixStream) {
+    async fn unix(self: Arc<Self>, stream: UnixStream, _slot: OwnedSemaphorePermit) {
         let uid = stream.peer_cred().map(|peer| peer.uid());
         let user = match uid {
             Ok(uid) if uid == 0 || uid == self.front.own_uid => User {
@@ -153,7 +184,9 @@ impl Door {
                 uid: uid.to_string(),
             },
             Ok(uid) => {
-                tracing::warn!(uid, "somebody else on the socket is sent away");
+                if let Some(unsaid) = self.failing.now() {
+                    tracing::warn!(uid, unsaid, "somebody else on the socket is sent away");
+                }
                 return self.serve(stream, None).await;
             }
             Err(error) => {
@@ -174,12 +207,15 @@ impl Door {
             Some(_) => limits.idle,
             None => limits.idle_stranger,
         };
+        let known = user.is_some();
         let front = Arc::clone(&self.front);
         let service = service_fn(move |request| {
             let (front, user) = (Arc::clone(&front), user.clone());
             async move { Ok::<_, Infallible>(handle(&front, user, request).await) }
         });
         let connection = http1::Builder::new()
+            // A stranger has one question.
+            .keep_alive(known)
             .timer(TokioTimer::new())
             .header_read_timeout(idle)
             .max_buf_size(limits.head)

@@ -8,10 +8,12 @@
 //! ```
 
 mod answer;
+mod crowd;
 mod decode;
 mod listen;
 mod patient;
 mod query;
+mod rarely;
 mod request;
 mod route;
 mod serve;
@@ -29,8 +31,11 @@ use std::time::Duration;
 /// What peers may cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at a time; further ones are closed at once.
+    /// Connections at a time, at each of the two doors; further ones are closed at once.
     pub connections: usize,
+    /// How many of those at the TLS door may be of peers that have not said who they are; at most a
+    /// quarter of all.
+    pub strangers: usize,
     /// Bytes of a body.
     pub body: usize,
     /// Bytes of a request's line and headers.
@@ -47,11 +52,21 @@ pub struct Limits {
     pub stalled: Duration,
 }
 
+impl Limits {
+    /// So that connections leave room in a process that may have so many files open.
+    pub(crate) fn within(mut self, descriptors: usize) -> Self {
+        self.connections = self.connections.min(descriptors / 4).max(1);
+        self.strangers = self.strangers.min(self.connections / 4).max(1);
+        self
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 2048,
-            body: 3 << 20,
+            strangers: 256,
+            body: crate::bounds::LARGEST,
             head: 64 << 10,
             handshake: Duration::from_secs(10),
             // Longer than what clients keep a connection for: the one who closes first is the client.

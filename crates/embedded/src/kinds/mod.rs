@@ -106,6 +106,10 @@ const ALL_VERBS: &[&str] = &[
     "update",
     "watch",
 ];
+/// Namespaces are deleted one by one.
+const NAMESPACE_VERBS: &[&str] = &[
+    "create", "delete", "get", "list", "patch", "update", "watch",
+];
 const ONLY_CREATE: &[&str] = &["create"];
 
 impl Kind {
@@ -132,6 +136,9 @@ impl Kind {
     pub fn verbs(&self) -> &'static [&'static str] {
         match self.storage {
             Storage::Answered => ONLY_CREATE,
+            Storage::Own | Storage::View(_) if self.core && self.kind == "Namespace" => {
+                NAMESPACE_VERBS
+            }
             Storage::Own | Storage::View(_) => ALL_VERBS,
         }
     }

@@ -2,6 +2,7 @@
 //! `k8s-openapi` and back. What does not come back is unknown.
 
 use super::Kind;
+use crate::status::ENOUGH;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -114,7 +115,7 @@ fn settle(value: &mut Value, typed: &Value, path: &str, unknown: &mut Vec<String
                     true
                 }
                 None => {
-                    if !field.is_null() {
+                    if !field.is_null() && unknown.len() <= ENOUGH {
                         unknown.push(below(path, key));
                     }
                     false

@@ -29,8 +29,10 @@ pub(super) fn paths(kind: &Kind) -> Vec<(String, Value)> {
     let mut collection = json!({
         "get": list(kind),
         "post": writing(kind, "post"),
-        "delete": operation(kind, "deletecollection", "deletecollection"),
     });
+    if kind.verbs().contains(&"deletecollection") {
+        collection["delete"] = operation(kind, "deletecollection", "deletecollection");
+    }
     placed(kind, &mut collection, "");
     paths.push((all, collection));
     paths

@@ -3,6 +3,7 @@
 
 use super::PatchError;
 use super::apply::same;
+use crate::bounds::{DEEPEST, LONGEST_NAME, is_deeper};
 use serde_json::Value;
 
 /// More operations than this are refused.
@@ -89,6 +90,7 @@ fn get(target: &mut Value, op: &str, path: &str) -> Result<Value, PatchError> {
 }
 
 fn add(target: &mut Value, op: &str, path: &str, value: Value) -> Result<(), PatchError> {
+    shallow(op, path, &value)?;
     let (parent, key) = parent(target, op, path)?;
     match parent {
         Value::Object(members) => {
@@ -105,6 +107,7 @@ fn add(target: &mut Value, op: &str, path: &str, value: Value) -> Result<(), Pat
 }
 
 fn replace(target: &mut Value, op: &str, path: &str, value: Value) -> Result<(), PatchError> {
+    shallow(op, path, &value)?;
     if path.is_empty() {
         *target = value;
         return Ok(());
@@ -121,6 +124,22 @@ fn replace(target: &mut Value, op: &str, path: &str, value: Value) -> Result<(),
         _ => return Err(missing(op, path)),
     }
     Ok(())
+}
+
+/// What is put somewhere has a name there, and is not deeper than anything may be: an object of any depth would end us, as
+/// it is cloned, written and dropped by recursion. So none is ever made.
+fn shallow(op: &str, path: &str, value: &Value) -> Result<(), PatchError> {
+    if path.split('/').any(|name| name.len() > LONGEST_NAME) {
+        return Err(fails(op, path, "a field's name is too long"));
+    }
+    let above = path.split('/').count() - 1;
+    match DEEPEST.checked_sub(above) {
+        Some(left) if !is_deeper(value, left) => Ok(()),
+        _ => {
+            let why = format!("it would be nested more than {DEEPEST} deep");
+            Err(fails(op, path, &why))
+        }
+    }
 }
 
 fn remove(target: &mut Value, op: &str, path: &str) -> Result<Value, PatchError> {
@@ -185,6 +204,8 @@ fn missing(op: &str, path: &str) -> PatchError {
 }
 
 fn fails(op: &str, path: &str, why: &str) -> PatchError {
+    const ENOUGH: usize = 500;
+    let path: String = path.chars().take(ENOUGH).collect();
     PatchError::DoesNotApply(format!("{op} operation does not apply: {path}: {why}"))
 }
 

@@ -13,6 +13,7 @@
 pub mod apply;
 mod json;
 mod merge;
+mod order;
 mod shape;
 mod strategic;
 

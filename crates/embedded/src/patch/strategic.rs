@@ -12,8 +12,10 @@
 
 use super::PatchError;
 use super::apply::same;
+use super::order::{name, ordered, places};
 use super::shape::{Items, Shape, Strategy};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 const PATCH: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
@@ -113,7 +115,8 @@ fn delete_scalars(
         return Err(PatchError::Malformed(why.to_owned()));
     };
     if let Some(Value::Array(list)) = original.get_mut(name) {
-        list.retain(|item| !gone.contains(item));
+        let gone: BTreeSet<String> = gone.iter().map(Value::to_string).collect();
+        list.retain(|item| !gone.contains(&item.to_string()));
     }
     Ok(())
 }
@@ -180,8 +183,9 @@ fn merged_list(shape: &Shape, live: Vec<Value>, patch: &[Value]) -> Result<Vec<V
         Some((items, Strategy::Merge(by))) => merged_by(items, live, patch, by),
         Some((_, Strategy::Union)) => {
             let mut all = live.clone();
+            let mut known: BTreeSet<String> = all.iter().map(Value::to_string).collect();
             for item in patch {
-                if !all.contains(item) {
+                if known.insert(item.to_string()) {
                     all.push(item.clone());
                 }
             }
@@ -199,14 +203,14 @@ fn merged_by(
 ) -> Result<Vec<Value>, PatchError> {
     let mut list = live;
     let mut changes = Vec::new();
+    let mut gone = BTreeSet::new();
     let mut replace = false;
     for item in patch {
         match item.get(PATCH).map(|directive| directive.as_str()) {
             None => changes.push(item),
             Some(Some("replace")) => replace = true,
             Some(Some("delete")) => {
-                let gone = key_of(item, by)?;
-                list.retain(|item| item.get(by) != Some(gone));
+                let _ = gone.insert(key_of(item, by)?.to_string());
             }
             Some(_) => return Err(unknown_directive(&item[PATCH])),
         }
@@ -214,15 +218,21 @@ fn merged_by(
     if replace {
         return Ok(changes.into_iter().filter_map(plain).collect());
     }
+    list.retain(|item| name(item, Some(by)).is_none_or(|name| !gone.contains(&name)));
     let live = list.clone();
+    let mut known = places(&list, Some(by));
     for change in &changes {
-        let key = key_of(change, by)?;
-        match list.iter_mut().find(|item| item.get(by) == Some(key)) {
+        let key = key_of(change, by)?.to_string();
+        let found = known.get(&key).and_then(|index| list.get_mut(*index));
+        match found {
             Some(item) => {
                 let before = Some(std::mem::take(item));
                 *item = member(&items.item, before, change)?.unwrap_or_default();
             }
-            None => list.extend(plain(change)),
+            None => {
+                let _ = known.insert(key, list.len());
+                list.extend(plain(change));
+            }
         }
     }
     let order: Vec<Value> = changes.into_iter().cloned().collect();
@@ -235,32 +245,6 @@ fn key_of<'a>(item: &'a Value, by: &str) -> Result<&'a Value, PatchError> {
             "map: {item} does not contain declared merge key: {by}"
         ))
     })
-}
-
-/// A list in which the items named in `order` are in that order, and the others stay where they were
-/// between them, as well as that can be told from the list as it was.
-fn ordered(list: Vec<Value>, order: &[Value], live: &[Value], by: Option<&str>) -> Vec<Value> {
-    let place = |among: &[Value], item: &Value| among.iter().position(|one| equal(one, item, by));
-    let (mut named, mut others): (Vec<Value>, Vec<Value>) = list
-        .into_iter()
-        .partition(|item| place(order, item).is_some());
-    named.sort_by_key(|item| place(order, item));
-    others.sort_by_key(|item| place(live, item));
-    let mut result = Vec::new();
-    let mut others = others.into_iter().peekable();
-    for item in named {
-        let here = place(live, &item);
-        let before = |other: &Value| match (place(live, other), here) {
-            (Some(other), Some(here)) => other < here,
-            _ => false,
-        };
-        while let Some(other) = others.next_if(|other| before(other)) {
-            result.push(other);
-        }
-        result.push(item);
-    }
-    result.extend(others);
-    result
 }
 
 fn equal(one: &Value, other: &Value, by: Option<&str>) -> bool {

@@ -40,12 +40,6 @@ pub enum Unreadable {
     },
 }
 
-/// Whether a body is an envelope, whatever its `Content-Type` says.
-#[must_use]
-pub fn is_envelope(body: &[u8]) -> bool {
-    body.starts_with(MAGIC)
-}
-
 /// The object in an envelope, as JSON with its `apiVersion` and `kind`.
 ///
 /// # Errors

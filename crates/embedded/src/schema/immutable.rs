@@ -1,8 +1,9 @@
 //! The rule `self == oldSelf`: what has it cannot change once it is there.
 
 use super::node::{ListType, Node};
-use crate::status::Cause;
+use crate::status::{Cause, ENOUGH};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 pub(super) fn problems(schema: &Node, old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
@@ -11,7 +12,7 @@ pub(super) fn problems(schema: &Node, old: &Value, new: &Value) -> Vec<Cause> {
 }
 
 fn compare(schema: &Node, old: &Value, new: &Value, path: &str, causes: &mut Vec<Cause>) {
-    if old == new {
+    if causes.len() > ENOUGH || old == new {
         return;
     }
     for message in &schema.immutable {
@@ -44,8 +45,9 @@ fn compare(schema: &Node, old: &Value, new: &Value, path: &str, causes: &mut Vec
         }
         (Value::Array(before), Value::Array(after)) => {
             let Some(item) = schema.item() else { return };
+            let before = Before::of(&schema.list_type, before);
             for (index, new) in after.iter().enumerate() {
-                if let Some(old) = same_item(&schema.list_type, before, new) {
+                if let Some(old) = before.item(new) {
                     compare(item, old, new, &format!("{path}[{index}]"), causes);
                 }
             }
@@ -54,18 +56,42 @@ fn compare(schema: &Node, old: &Value, new: &Value, path: &str, causes: &mut Vec
     }
 }
 
-/// What an item was before, which only a list that is a map by key can tell.
-pub(super) fn same_item<'a>(
-    list_type: &ListType,
-    before: &'a [Value],
-    item: &Value,
-) -> Option<&'a Value> {
-    let ListType::Map(keys) = list_type else {
-        return None;
-    };
-    let same = |old: &&Value| {
-        let key = |key| item.get(key).is_some() && old.get(key) == item.get(key);
-        keys.iter().all(key)
-    };
-    before.iter().find(same)
+/// The items of a list as they were, which only a list that is a map by key can tell.
+pub(super) struct Before<'a> {
+    keys: &'a [String],
+    items: BTreeMap<String, &'a Value>,
+}
+
+impl<'a> Before<'a> {
+    pub(super) fn of(list_type: &'a ListType, items: &'a [Value]) -> Self {
+        let mut before = Self {
+            keys: match list_type {
+                ListType::Map(keys) => keys,
+                ListType::Atomic | ListType::Set => &[],
+            },
+            items: BTreeMap::new(),
+        };
+        for item in items {
+            if let Some(name) = before.name(item) {
+                let _ = before.items.entry(name).or_insert(item);
+            }
+        }
+        before
+    }
+
+    /// What an item was.
+    pub(super) fn item(&self, item: &Value) -> Option<&'a Value> {
+        self.items.get(&self.name(item)?).copied()
+    }
+
+    /// The values of its keys; none if one of them is missing.
+    fn name(&self, item: &Value) -> Option<String> {
+        if self.keys.is_empty() {
+            return None;
+        }
+        let values = self.keys.iter().map(|key| Some(item.get(key)?.to_string()));
+        values
+            .collect::<Option<Vec<String>>>()
+            .map(|values| values.join(","))
+    }
 }

@@ -1,6 +1,7 @@
 //! Drops fields that a schema does not know, and remembers where they were.
 
 use super::node::{Node, Others};
+use crate::status::ENOUGH;
 use serde_json::Value;
 
 /// What every resource has, whatever its schema says.
@@ -48,7 +49,9 @@ fn below(place: Place<'_>, value: &mut Value, path: &str, unknown: &mut Vec<Stri
             if let Some(known) = place.schema.member(name) {
                 below(Place::of(known), member, &path, unknown);
             } else if !place.keep {
-                unknown.push(path);
+                if unknown.len() <= ENOUGH {
+                    unknown.push(path);
+                }
                 return false;
             }
             true

@@ -1,7 +1,7 @@
 //! What is not about one value: items of sets and maps occur once; embedded resources say what they are.
 
 use super::node::{ListType, Node};
-use crate::status::Cause;
+use crate::status::{Cause, ENOUGH};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -24,6 +24,9 @@ pub(super) fn problems(schema: &Node, object: &Value) -> Vec<Cause> {
 pub(super) fn embedded(schema: &Node, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     walk(schema, object, "", &mut |schema, value, path| {
+        if causes.len() > ENOUGH {
+            return;
+        }
         if let (true, Value::Object(members)) = (schema.embedded, value) {
             for name in ["apiVersion", "kind"] {
                 let field = join(path, name);
@@ -76,7 +79,7 @@ fn repeated(items: &[Value], path: &str, causes: &mut Vec<Cause>) {
     for (index, item) in items.iter().enumerate() {
         let times = seen.entry(item.to_string()).or_default();
         *times += 1;
-        if *times == 2 {
+        if *times == 2 && causes.len() <= ENOUGH {
             causes.push(Cause {
                 reason: "FieldValueDuplicate",
                 message: format!("Duplicate value: {item}"),

@@ -1,13 +1,14 @@
 //! Values against their schema, in the order and the words of the real server.
 
 use super::formats;
-use super::immutable::same_item;
+use super::immutable::Before;
 use super::node::{Logic, Node, Others, Type};
 use super::numbers::{self, Numeric, shown, unplaced};
-use crate::status::Cause;
+use crate::status::{Cause, ENOUGH};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
-/// Everything that is wrong with a value. What is as it was before is not looked at.
+/// Everything that is wrong with a value, or enough of it. What is as it was before is not looked at.
 pub(super) fn problems(schema: &Node, old: Option<&Value>, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     check(schema, old, new, "", &mut causes);
@@ -15,7 +16,7 @@ pub(super) fn problems(schema: &Node, old: Option<&Value>, new: &Value) -> Vec<C
 }
 
 fn check(schema: &Node, old: Option<&Value>, value: &Value, path: &str, causes: &mut Vec<Cause>) {
-    if old == Some(value) {
+    if causes.len() > ENOUGH || old == Some(value) {
         return;
     }
     check_type(schema, value, path, causes);
@@ -135,9 +136,13 @@ fn check_list(
     causes: &mut Vec<Cause>,
 ) {
     let before = old.and_then(Value::as_array);
+    let before = before.map(|before| Before::of(&schema.list_type, before));
     if let Some(item) = schema.item() {
         for (index, value) in items.iter().enumerate() {
-            let old = before.and_then(|before| same_item(&schema.list_type, before, value));
+            if causes.len() > ENOUGH {
+                return;
+            }
+            let old = before.as_ref().and_then(|before| before.item(value));
             check(item, old, value, &format!("{path}[{index}]"), causes);
         }
     }
@@ -153,8 +158,9 @@ fn check_list(
     {
         causes.push(too_many(path, count, most));
     }
-    let again = |(index, item): (usize, &Value)| items[..index].contains(item);
-    if schema.unique_items && items.iter().enumerate().any(again) {
+    let mut seen = BTreeSet::new();
+    let mut again = |item: &Value| !seen.insert(item.to_string());
+    if schema.unique_items && items.iter().any(&mut again) {
         let why = format!("{path} in body shouldn't contain duplicates");
         causes.push(Cause::invalid(path, &"".into(), why));
     }
@@ -180,6 +186,9 @@ fn check_map(
         causes.push(too_many(path, count, most));
     }
     for (name, member) in members {
+        if causes.len() > ENOUGH {
+            return;
+        }
         let old = old.and_then(|old| old.get(name));
         let inside = join(path, name);
         if let Some(known) = schema.member(name) {

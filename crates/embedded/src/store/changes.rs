@@ -5,6 +5,7 @@ use super::Shared;
 use super::key::{Key, Table};
 use super::log::{Change, Entry};
 use super::object::Stored;
+use crate::bounds;
 use crate::kinds::Kind;
 use crate::status::Refused;
 use hyper::body::Bytes;
@@ -58,7 +59,7 @@ impl Changes {
     /// Writes an object: it gets a version, and says so.
     ///
     /// # Errors
-    /// It cannot be written as JSON.
+    /// It is deeper or larger than an object may be.
     pub(crate) fn put(
         &mut self,
         table: Table,
@@ -72,9 +73,7 @@ impl Changes {
             (false, _) => Some(version),
             (true, before) => before.as_ref().map(|before| before.version),
         };
-        let body = dressed(&mut object, said)?;
-        let stored = Stored::new(&kind, key.clone(), version, self.now, &object, body);
-        let stored = Arc::new(stored);
+        let stored = stored(&kind, key, (version, said), self.now, &mut object, &before)?;
         let change = if before.is_some() {
             Change::Modified
         } else {
@@ -97,7 +96,7 @@ impl Changes {
     /// Removes an object whose last state was never written: the change that made it so ends it.
     ///
     /// # Errors
-    /// It is not there.
+    /// It is not there, or its last state is deeper or larger than an object may be.
     pub(crate) fn remove_as(
         &mut self,
         table: Table,
@@ -106,12 +105,13 @@ impl Changes {
     ) -> Result<Arc<Stored>, Refused> {
         let kind = self.kind(table)?;
         let before = self.get(table, key);
-        let before = before.ok_or_else(|| Refused::internal("nothing to remove"))?;
+        if before.is_none() {
+            return Err(Refused::internal("nothing to remove"));
+        }
         let version = self.version + 1;
-        let body = dressed(&mut last, Some(version))?;
-        let last = Stored::new(&kind, key.clone(), version, self.now, &last, body);
-        let last = Arc::new(last);
-        self.note(table, Change::Deleted, Arc::clone(&last), Some(before));
+        let versions = (version, Some(version));
+        let last = stored(&kind, key, versions, self.now, &mut last, &before)?;
+        self.note(table, Change::Deleted, Arc::clone(&last), before);
         Ok(last)
     }
 
@@ -223,6 +223,23 @@ impl Changes {
 /// What is there after a change.
 fn current(entry: &Entry) -> Option<Arc<Stored>> {
     (entry.change != Change::Deleted).then(|| Arc::clone(&entry.object))
+}
+
+/// A new version of an object, if it may be like that. It says the second of the versions.
+fn stored(
+    kind: &Kind,
+    key: &Key,
+    (version, said): (u64, Option<u64>),
+    now: i64,
+    object: &mut Value,
+    before: &Option<Arc<Stored>>,
+) -> Result<Arc<Stored>, Refused> {
+    bounds::depth(kind, key.name(), object)?;
+    let body = dressed(object, said)?;
+    let sizes = (before.as_ref().map(|before| before.body.len()), body.len());
+    let stored = Stored::new(kind, key.clone(), version, now, object, body);
+    bounds::size(kind, key.name(), stored.dying, sizes)?;
+    Ok(Arc::new(stored))
 }
 
 /// An object as it was last, with the version of its end.

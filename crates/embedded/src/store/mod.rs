@@ -7,7 +7,8 @@
 //! ```
 //! Nothing is seen by a reader, and no writer is answered, before it is on the disk. Jobs run one
 //! after the other, each on what all before it have left, so that none ever has to try again; those
-//! that wait share one flush. If the flush fails, all of them are refused and nothing has happened.
+//! that wait share one flush. If the flush fails, all of them are refused, and what may be in the file all the same is
+//! removed from it; only if the process is killed before that can be done may the next one find it.
 //! Objects are kept as the bytes that go over the wire. Knows labels, selectable fields and owners;
 //! never what an object means.
 

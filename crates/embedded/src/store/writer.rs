@@ -55,6 +55,7 @@ fn run(shared: &Arc<Shared>, mut disk: Disk, mut jobs: mpsc::Receiver<Job>) {
             finish(done.clone());
         }
     }
+    disk.settle();
 }
 
 fn commit(shared: &Shared, disk: &mut Disk, changes: &Changes) -> Result<(), Refused> {
@@ -89,7 +90,10 @@ fn refusal(disk: &Disk, error: &rusqlite::Error) -> Refused {
         );
         return Refused::no_space(message);
     }
-    Refused::internal(format_args!("cannot write to {path}: {error}"))
+    Refused::internal(format_args!(
+        "cannot write to {path}: {error}; whether it was written is known when the disk can be \
+         written again, or the server is started again: ask then"
+    ))
 }
 
 /// Once when it begins to fail and once when it is over: a log of every refusal would fill the disk.

@@ -18,6 +18,8 @@ pub use form::{Form, Include};
 use crate::kinds::Kind;
 use serde_json::{Map, Value, json};
 
+const META: &str = "meta.k8s.io/v1";
+
 /// One object in a form. `now` is in seconds since 1970.
 #[must_use]
 pub fn object(kind: &Kind, form: Form, object: &Value, now: i64) -> Value {
@@ -41,20 +43,32 @@ pub fn list<'a>(
     items: impl IntoIterator<Item = &'a Value>,
     now: i64,
 ) -> Value {
+    let (mut list, field) = frame(kind, form, meta);
     let items = items.into_iter();
+    list[field] = items.map(|object| item(kind, form, object, now)).collect();
+    list
+}
+
+/// A list in a form without its items, and the field that they are in.
+pub(crate) fn frame(kind: &Kind, form: Form, meta: Value) -> (Value, &'static str) {
+    let (version, name, field) = match form {
+        Form::Whole => (kind.api_version(), kind.list_kind.as_str(), "items"),
+        Form::Metadata => (META.to_owned(), "PartialObjectMetadataList", "items"),
+        Form::Table(_) => (META.to_owned(), "Table", "rows"),
+    };
+    let mut frame = json!({"apiVersion": version, "kind": name, "metadata": meta});
+    if let Form::Table(_) = form {
+        frame["columnDefinitions"] = definitions(kind);
+    }
+    (frame, field)
+}
+
+/// One item of a list in a form.
+pub(crate) fn item(kind: &Kind, form: Form, object: &Value, now: i64) -> Value {
     match form {
-        Form::Whole => json!({
-            "apiVersion": kind.api_version(), "kind": kind.list_kind, "metadata": meta,
-            "items": items.cloned().collect::<Vec<_>>(),
-        }),
-        Form::Metadata => json!({
-            "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": meta,
-            "items": items.map(metadata_alone).collect::<Vec<_>>(),
-        }),
-        Form::Table(include) => {
-            let rows = items.map(|item| row(kind, include, item, now)).collect();
-            table(meta, definitions(kind), rows)
-        }
+        Form::Whole => object.clone(),
+        Form::Metadata => metadata_alone(object),
+        Form::Table(include) => row(kind, include, object, now),
     }
 }
 

@@ -2,8 +2,7 @@
 //! stays good.
 
 use super::TlsError;
-use super::kubeconfig::write_private;
-use crate::clock;
+use crate::{clock, private};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType,
     ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
@@ -14,7 +13,12 @@ use std::path::Path;
 /// Never to be changed: it is in every certificate that was signed.
 const AUTHORITY: &str = "plexus-ca";
 const SERVER: &str = "plexus";
+/// How long certificates are good, counted from today, or from here if the clock says that today is earlier:
+/// a clock that was never set begins in 1970 and is set while we run.
 const YEARS: i64 = 20;
+const AT_LEAST: i64 = 2026;
+/// They are good since then, or since yesterday on such a clock: clocks differ.
+const SINCE: i64 = 2020;
 
 /// Signs certificates.
 pub(crate) struct Authority {
@@ -33,6 +37,7 @@ impl Authority {
             path: path.clone(),
             source,
         };
+        private::close_to_others(&path).map_err(failed)?;
         let key = match std::fs::read_to_string(&path) {
             Ok(text) => KeyPair::from_pem(&text).map_err(|source| TlsError::Key {
                 path: path.clone(),
@@ -40,7 +45,7 @@ impl Authority {
             })?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let key = KeyPair::generate().map_err(|source| certificate(AUTHORITY, source))?;
-                write_private(&path, &key.serialize_pem()).map_err(failed)?;
+                private::write(&path, &key.serialize_pem()).map_err(failed)?;
                 key
             }
             Err(error) => return Err(failed(error)),
@@ -110,7 +115,6 @@ impl Authority {
     }
 }
 
-/// Valid since yesterday, as clocks differ.
 fn params(
     names: &[String],
     name: &str,
@@ -123,21 +127,55 @@ fn params(
     }
     subject.push(DnType::CommonName, name);
     params.distinguished_name = subject;
-    let (year, month, day) = clock::date(clock::seconds() - 86_400);
+    let (first, last) = validity(clock::seconds());
+    params.not_before = date_time_ymd(first.0, first.1, first.2);
+    params.not_after = date_time_ymd(last.0, last.1, last.2);
+    Ok(params)
+}
+
+/// The first and the last day of a certificate that is made now.
+fn validity(now: i64) -> ((i32, u8, u8), (i32, u8, u8)) {
+    let (year, month, day) = clock::date(now.saturating_sub(86_400));
     // The 29th of February has no anniversary.
     let day = day.min(28);
-    let date = |year: i64| {
-        let year = i32::try_from(year).unwrap_or(2025);
-        date_time_ymd(year, month, day)
+    let small = |year: i64| i32::try_from(year).unwrap_or(2025);
+    let first = if year < SINCE {
+        (small(year), month, day)
+    } else {
+        (small(SINCE), 1, 1)
     };
-    params.not_before = date(year);
-    params.not_after = date(year + YEARS);
-    Ok(params)
+    let last = small(year.max(AT_LEAST) + YEARS);
+    (first, (last, month, day))
 }
 
 fn certificate(name: &str, source: rcgen::Error) -> TlsError {
     TlsError::Certificate {
         name: name.to_owned(),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::validity;
+
+    #[test]
+    fn a_certificate_outlives_a_clock_that_is_set() {
+        for now in [
+            0,
+            1_000_000_000,
+            1_763_264_970,
+            1_900_000_000,
+            1_709_251_199,
+        ] {
+            let (first, last) = validity(now);
+            let (year, month, day) = crate::clock::date(now);
+            let today = (i32::try_from(year).unwrap(), month, day);
+            assert!(first < today && today < last, "{now}: {first:?} {last:?}");
+            assert!(
+                first < (2026, 1, 1) && last > (2045, 1, 1),
+                "{now}: {last:?}"
+            );
+        }
     }
 }

@@ -3,9 +3,6 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 
 /// What is in one.
 pub(crate) struct Kubeconfig<'a> {
@@ -39,27 +36,4 @@ impl Kubeconfig<'_> {
         });
         format!("{config:#}\n")
     }
-}
-
-/// Writes a file that only its owner can read; it is there whole, or not at all.
-///
-/// # Errors
-/// As the disk says.
-pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = path.with_file_name(format!(".{name}.new"));
-    let _ = std::fs::remove_file(&new);
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&new)?;
-    let written = file
-        .write_all(text.as_bytes())
-        .and_then(|()| file.sync_all())
-        .and_then(|()| std::fs::rename(&new, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&new);
-    }
-    written
 }

@@ -7,7 +7,7 @@ mod kubeconfig;
 mod subject;
 
 pub(crate) use authority::Authority;
-pub(crate) use kubeconfig::{Kubeconfig, write_private};
+pub(crate) use kubeconfig::Kubeconfig;
 pub(crate) use subject::user;
 
 use rustls::RootCertStore;

@@ -15,8 +15,9 @@ use std::sync::Arc;
 
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) const ORPHAN: &str = "orphan";
-/// How long a pod has to end if nobody says.
+/// How long a pod has to end if nobody says, and at most, in seconds: about ten years.
 const POD_GRACE: i64 = 30;
+const LONGEST_GRACE: i64 = 10 * 366 * 86_400;
 /// Namespaces that stay.
 const KEPT: [&str; 3] = ["default", "kube-system", "kube-public"];
 
@@ -167,12 +168,16 @@ pub(super) async fn delete(
     }
 }
 
-/// All that are selected.
+/// All that are selected, in one namespace.
 pub(super) async fn all(
     api: &Arc<Api>,
     subject: Subject,
     request: &Request,
 ) -> Result<Answer, Refused> {
+    let everywhere = subject.kind.namespaced && subject.namespace.is_empty();
+    if everywhere || !subject.kind.verbs().contains(&"deletecollection") {
+        return Err(Refused::method_not_allowed());
+    }
     let ending = Ending::of(request)?;
     let selection = Selection::of(&subject, request)?;
     let (writer, of) = (Arc::clone(api), subject.clone());
@@ -261,7 +266,7 @@ pub(crate) fn end(
     let was = &before["metadata"]["deletionGracePeriodSeconds"];
     let shorter = was.as_i64().is_none_or(|was| grace < was);
     if !live.dying || shorter {
-        let end = clock::rfc3339(changes.now() + grace);
+        let end = clock::rfc3339(changes.now().saturating_add(grace));
         after["metadata"]["deletionTimestamp"] = end.into();
         after["metadata"]["deletionGracePeriodSeconds"] = grace.into();
     }
@@ -320,7 +325,7 @@ fn pod_grace(pod: &Value, asked: Option<i64>) -> i64 {
         return 0;
     }
     let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
-    asked.or(own).unwrap_or(POD_GRACE).max(0)
+    asked.or(own).unwrap_or(POD_GRACE).clamp(0, LONGEST_GRACE)
 }
 
 fn options(cause: Cause) -> Refused {

@@ -8,12 +8,18 @@ use crate::selectors::{Fields, Labels};
 use crate::status::{Cause, Refused};
 use crate::store::{self, Stored};
 use crate::table::{self, Form};
+use hyper::body::Bytes;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::yield_now;
+use tokio::time::timeout;
 
 /// How long a version may be in coming.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How much of a list is brought into a form at a time.
+const PIECE: usize = 48 << 10;
 
 /// Which objects.
 #[derive(Clone, Debug)]
@@ -119,7 +125,7 @@ pub(super) async fn list(
     };
     let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let piece = Piece::cut(subject, &selection, found, limit, version);
-    piece.answer(subject, form)
+    Ok(piece.answer(api, subject, form))
 }
 
 /// The objects of an answer, and what it says of itself.
@@ -158,7 +164,7 @@ impl Piece {
         Self { items, metadata }
     }
 
-    fn answer(self, subject: &Subject, form: Form) -> Result<Answer, Refused> {
+    fn answer(self, api: &Api, subject: &Subject, form: Form) -> Answer {
         let kind = &subject.kind;
         if subject.is_direct() && matches!(form, Form::Whole) {
             let head = format!(
@@ -167,15 +173,48 @@ impl Piece {
                 Value::String(kind.list_kind.clone()),
                 self.metadata,
             );
-            return Ok(Answer::list(head, self.items, "]}"));
+            return Answer::list(head, self.items, "]}");
         }
-        let shown: Result<Vec<Value>, Refused> = self
-            .items
-            .iter()
-            .map(|object| Ok(subject.outward(object.value()?)))
-            .collect();
-        let list = table::list(kind, form, self.metadata, &shown?, clock::seconds());
-        Ok(Answer::json(200, &list).with_type(form.content_type()))
+        let (send, receive) = mpsc::channel(1);
+        drop(tokio::spawn(self.render(
+            subject.clone(),
+            form,
+            send,
+            api.stalled,
+        )));
+        Answer::stream(receive).with_type(form.content_type())
+    }
+
+    /// Brings the objects into a form, a few at a time, as the peer takes them.
+    async fn render(
+        self,
+        subject: Subject,
+        form: Form,
+        pieces: mpsc::Sender<Bytes>,
+        patience: Duration,
+    ) {
+        let now = clock::seconds();
+        let (frame, field) = table::frame(&subject.kind, form, self.metadata);
+        let mut text = frame.to_string();
+        let _ = text.pop();
+        text.push_str(&format!(",{}:[", Value::from(field)));
+        let mut comma = "";
+        for object in self.items {
+            let Ok(value) = object.value() else { return };
+            let item = table::item(&subject.kind, form, &subject.outward(value), now);
+            text.push_str(comma);
+            text.push_str(&item.to_string());
+            comma = ",";
+            if text.len() >= PIECE {
+                let piece = pieces.send(std::mem::take(&mut text).into());
+                if !matches!(timeout(patience, piece).await, Ok(Ok(()))) {
+                    return;
+                }
+                yield_now().await;
+            }
+        }
+        text.push_str("]}");
+        let _ = pieces.send(text.into()).await;
     }
 }
 
@@ -261,7 +300,7 @@ pub(crate) fn version(request: &Request) -> Result<Option<u64>, Refused> {
 pub(super) async fn not_older_than(api: &Api, version: u64) -> Result<(), Refused> {
     let mut newest = api.store.follow_all();
     let reached = newest.wait_for(|newest| *newest >= version);
-    if let Ok(Ok(_)) = tokio::time::timeout(PATIENCE, reached).await {
+    if let Ok(Ok(_)) = timeout(PATIENCE, reached).await {
         return Ok(());
     }
     let newest = api.store.version();

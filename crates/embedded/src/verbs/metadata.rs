@@ -2,8 +2,9 @@
 
 use super::names;
 use crate::kinds::Kind;
-use crate::status::Cause;
+use crate::status::{Cause, ENOUGH};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// All annotations together.
 const ANNOTATIONS: usize = 256 << 10;
@@ -18,6 +19,9 @@ pub(super) fn problems(kind: &Kind, object: &Value) -> Vec<Cause> {
         found.push(Cause::invalid("metadata.name", &name.into(), problem));
     }
     for (key, value) in members(&metadata["labels"]) {
+        if found.len() > ENOUGH {
+            break;
+        }
         if let Some(problem) = names::key(key) {
             found.push(Cause::invalid("metadata.labels", &key.into(), problem));
         }
@@ -29,7 +33,9 @@ pub(super) fn problems(kind: &Kind, object: &Value) -> Vec<Cause> {
     let mut size = 0;
     for (key, value) in members(&metadata["annotations"]) {
         size += key.len() + value.as_str().map_or(0, str::len);
-        if let Some(problem) = names::key(&key.to_lowercase()) {
+        if found.len() <= ENOUGH
+            && let Some(problem) = names::key(&key.to_lowercase())
+        {
             found.push(Cause::invalid("metadata.annotations", &key.into(), problem));
         }
     }
@@ -41,6 +47,9 @@ pub(super) fn problems(kind: &Kind, object: &Value) -> Vec<Cause> {
         });
     }
     for finalizer in items(&metadata["finalizers"]) {
+        if found.len() > ENOUGH {
+            break;
+        }
         if let Some(problem) = finalizer.as_str().and_then(names::key) {
             found.push(Cause::invalid("metadata.finalizers", finalizer, problem));
         }
@@ -60,14 +69,16 @@ pub(super) fn name_check(kind: &Kind) -> fn(&str) -> Option<String> {
 
 /// An object that is being deleted gets no further finalizers.
 pub(super) fn new_finalizers(before: &Value, after: &Value) -> Option<Cause> {
+    let _ = before["metadata"].get("deletionTimestamp")?;
     let old = items(&before["metadata"]["finalizers"]);
     let new = items(&after["metadata"]["finalizers"]);
-    let old: Vec<&Value> = old.collect();
+    let old: BTreeSet<Option<&str>> = old.map(Value::as_str).collect();
     let added: Vec<String> = new
-        .filter(|finalizer| !old.contains(finalizer))
+        .filter(|finalizer| !old.contains(&finalizer.as_str()))
+        .take(ENOUGH)
         .map(Value::to_string)
         .collect();
-    if before["metadata"].get("deletionTimestamp").is_none() || added.is_empty() {
+    if added.is_empty() {
         return None;
     }
     let why = format!(
@@ -82,6 +93,9 @@ fn owners(metadata: &Value) -> Vec<Cause> {
     let mut found = Vec::new();
     let mut controllers = 0;
     for (index, owner) in items(&metadata["ownerReferences"]).enumerate() {
+        if found.len() > ENOUGH {
+            break;
+        }
         let place = format!("metadata.ownerReferences[{index}]");
         for (field, why) in [
             ("apiVersion", "version must not be empty"),

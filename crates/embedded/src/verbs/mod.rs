@@ -18,6 +18,7 @@ mod make;
 mod metadata;
 mod names;
 mod patch;
+mod renew;
 mod settle;
 mod subject;
 mod token;
@@ -27,6 +28,7 @@ pub(crate) use change::waits;
 pub(crate) use delete::{Ending, FOREGROUND, ORPHAN, Policy, end};
 pub(crate) use list::{Selection, options, unsupported_match, version};
 pub(crate) use make::plant;
+pub(crate) use renew::renew;
 pub(crate) use subject::{Part, Subject};
 
 use crate::discovery::Discovery;
@@ -54,6 +56,8 @@ pub(crate) struct Api {
     pub(crate) stop: Stop,
     /// How often a quiet watch says how new it is.
     pub(crate) bookmarks: Duration,
+    /// How long a peer may take for a piece of a watch.
+    pub(crate) stalled: Duration,
     namespaces: (Table, Arc<Kind>),
     discovery: Discovery,
     openapi: OpenApi,
@@ -74,6 +78,7 @@ impl Api {
             validator: Arc::clone(&options.validator),
             pods_wait: options.pods_wait,
             bookmarks: options.bookmarks,
+            stalled: options.limits.stalled,
             stop,
         })
     }

@@ -3,7 +3,7 @@
 use super::intent::Unknown;
 use super::{Api, identity};
 use crate::kinds::Kind;
-use crate::status::Refused;
+use crate::status::{ENOUGH, Refused};
 use serde_json::Value;
 
 /// Lets the validator translate what was written.
@@ -53,6 +53,10 @@ pub(super) fn settle(
             .iter()
             .map(|field| format!("unknown field {field:?}")),
     );
+    if said.len() > ENOUGH {
+        said.truncate(ENOUGH);
+        said.push("and more".to_owned());
+    }
     match unknown {
         Unknown::Refused if !said.is_empty() => {
             let message = format!(

@@ -20,7 +20,7 @@ use std::time::Duration;
 use stream::{Beginning, Stream};
 use tokio::sync::mpsc;
 
-/// Pieces that wait for a slow peer; each is up to 64 KiB.
+/// Pieces that wait for a slow peer; each is up to 48 KiB and one object.
 const WAITING: usize = 2;
 /// How long a watch lasts if nobody says, in seconds; and up to as much again, so that not all end
 /// at once.

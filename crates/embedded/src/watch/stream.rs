@@ -88,7 +88,7 @@ impl Stream {
                 let version = self.exists(encoder, pieces).await?;
                 if marked && self.bookmarks {
                     encoder.bookmark(&self.subject, version, true);
-                    send(encoder, pieces).await?;
+                    self.send(encoder, pieces).await?;
                 }
                 version
             }
@@ -104,7 +104,7 @@ impl Stream {
                 _ = minute.tick(), if self.bookmarks => {
                     told = self.catch_up(told, encoder, pieces).await?;
                     encoder.bookmark(&self.subject, told, false);
-                    send(encoder, pieces).await?;
+                    self.send(encoder, pieces).await?;
                 }
             }
         }
@@ -126,11 +126,11 @@ impl Stream {
             if self.selection.has(&self.subject, &object) {
                 encoder.event(&self.subject, Kind::Added, &object)?;
                 if encoder.len() >= PIECE {
-                    send(encoder, pieces).await?;
+                    self.send(encoder, pieces).await?;
                 }
             }
         }
-        send(encoder, pieces).await?;
+        self.send(encoder, pieces).await?;
         Ok(version)
     }
 
@@ -145,15 +145,21 @@ impl Stream {
         loop {
             let found = self.api.store.changes(table, told, TOGETHER);
             let (entries, upto) = found.map_err(|unknown| self.expired(told, unknown))?;
+            let all = entries.len() < TOGETHER;
+            told = upto;
+            let mut cut = false;
             for entry in &entries {
                 self.change(entry, encoder)?;
                 if encoder.len() >= PIECE {
-                    send(encoder, pieces).await?;
+                    told = entry.version();
+                    cut = true;
+                    break;
                 }
             }
-            send(encoder, pieces).await?;
-            told = upto;
-            if entries.len() < TOGETHER {
+            // Nothing of the past is kept for a slow peer: if the log forgets what is next, it is told so.
+            drop(entries);
+            self.send(encoder, pieces).await?;
+            if all && !cut {
                 return Ok(told);
             }
         }
@@ -196,6 +202,18 @@ impl Stream {
         }
     }
 
+    /// Hands over what was collected. A peer has to take a piece in the time in which others have to take a
+    /// byte: what it has not taken is kept for it.
+    async fn send(&self, encoder: &mut Encoder, pieces: &mpsc::Sender<Bytes>) -> Result<(), End> {
+        let Some(piece) = encoder.take() else {
+            return Ok(());
+        };
+        match tokio::time::timeout(self.api.stalled, pieces.send(piece)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(End::Left),
+        }
+    }
+
     fn expired(&self, version: u64, unknown: Unknown) -> Refused {
         let newest = self.api.store.version();
         if version > newest {
@@ -205,11 +223,4 @@ impl Stream {
         let oldest = unknown.oldest;
         Refused::expired(format!("too old resource version: {version} ({oldest})"))
     }
-}
-
-async fn send(encoder: &mut Encoder, pieces: &mpsc::Sender<Bytes>) -> Result<(), End> {
-    let Some(piece) = encoder.take() else {
-        return Ok(());
-    };
-    pieces.send(piece).await.map_err(|_| End::Left)
 }

@@ -11,7 +11,7 @@ use std::process::{Child, Command};
 
 /// Mounts a disk of 6 MB on the directory, and keeps it until it is killed.
 const A_SMALL_DISK: &str =
-    r#"mount -t tmpfs -o size=6m none "$1" && touch "$1/mounted" && exec sleep 600"#;
+    r#"mount -t tmpfs -o size=6m,mode=700 none "$1" && touch "$1/mounted" && exec sleep 600"#;
 
 /// A small disk, and servers on it.
 struct Small {

@@ -28,6 +28,7 @@ fn what_is_no_http_is_answered_or_cut_off() {
     let server = place.start();
     let (unix, tls) = (place.client(), Client::tls(server.kubeconfig()));
     for client in [&unix, &tls] {
+        let mut answered = 0;
         for bytes in [
             &b"\x00\x01\x02\xff\xfe\r\n\r\n"[..],
             b"GET\r\n\r\n",
@@ -42,8 +43,13 @@ fn what_is_no_http_is_answered_or_cut_off() {
         ] {
             if let Some(answer) = raw(client, bytes) {
                 assert!(answer.code >= 400, "{bytes:?}: {answer:?}");
+                answered += 1;
             }
         }
+        assert!(
+            answered >= 5,
+            "only {answered} of ten are told what is wrong"
+        );
         let long = format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "a".repeat(1 << 20));
         assert!(raw(client, long.as_bytes()).is_none_or(|answer| answer.code >= 400));
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(10_000));
@@ -78,11 +84,6 @@ fn bodies_that_are_too_much_are_refused() {
         let answer = raw(&client, request.as_bytes()).unwrap();
         assert_eq!(answer.code, 400, "{method} {media}: {}", answer.body);
     }
-    let nested = (0..100).fold(json!(1), |inner, _| json!({"a": [inner]}));
-    let mut network = json!({"metadata": {"name": "deep"}, "spec": {"provider": "delegate"}});
-    network["spec"]["config"] = nested;
-    let networks = "/apis/plexus.dev/v1alpha1/namespaces/default/networks";
-    assert!(client.post(networks, &network).code < 500);
 }
 
 #[test]

@@ -8,10 +8,12 @@
     reason = "a test that cannot go on ends"
 )]
 
+mod bounds;
 mod collected;
 mod common;
 mod crash;
 mod disk_full;
+mod doors;
 mod hostile;
 mod peers;
 mod pods;

@@ -1,7 +1,10 @@
 //! A server that is stopped and started again.
 
 use crate::common::{Client, MAPS, Place, map, version};
-use serde_json::json;
+use plexus_embedded::Server;
+use plexus_embedded::kinds::Kinds;
+use serde_json::{Value, json};
+use std::path::Path;
 
 #[test]
 fn everything_stays_and_versions_go_on() {
@@ -91,4 +94,56 @@ fn a_server_can_be_started_inside_another_runtime() {
         drop(server);
     });
     assert!(!place.path().join("api.sock").exists());
+}
+
+#[test]
+fn another_version_of_a_kind_is_served_after_an_upgrade() {
+    const OLD: &str = "v1alpha0";
+    let place = Place::new("upgrade");
+    let mut options = place.options();
+    options.kinds = kinds_in(OLD);
+    let server = Server::start(options).unwrap();
+    let mut client = place.client();
+    let blocks = |version: &str| format!("/apis/plexus.dev/{version}/blocks");
+    let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/networks.plexus.dev";
+    let networks =
+        |version: &str| format!("/apis/plexus.dev/{version}/namespaces/default/networks");
+    let network = json!({"metadata": {"name": "n"}, "spec": {}});
+    client.post(&networks(OLD), &network).ok();
+    let old = client.get(definition).ok();
+    assert_eq!(old["spec"]["versions"][0]["name"], OLD);
+    server.stop();
+
+    let server = place.start();
+    let mut client = place.client();
+    let new = client.get(definition).ok();
+    assert_eq!(new["spec"]["versions"][0]["name"], "v1alpha1");
+    assert_eq!(new["status"]["storedVersions"], json!(["v1alpha1"]));
+    assert_eq!(new["metadata"]["uid"], old["metadata"]["uid"]);
+    let list = client.get(&networks("v1alpha1")).ok();
+    assert_eq!(list["items"][0]["apiVersion"], "plexus.dev/v1alpha1");
+    assert_eq!(list["items"][0]["metadata"]["name"], "n");
+    client.get(&blocks(OLD)).refused(404);
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    let path = format!("{}/n", networks("v1alpha1"));
+    client.merge(&path, &label).ok();
+    server.stop();
+
+    let _server = place.start();
+    let again = place.client().get(definition).ok();
+    assert_eq!(again, new, "a definition that is right is left alone");
+}
+
+/// The project's own definitions, in another version.
+fn kinds_in(version: &str) -> Kinds {
+    let room = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the room is");
+    let crds = Path::new(&room).join("../../deploy/crds");
+    let mut kinds = Kinds::builtin().unwrap();
+    for entry in std::fs::read_dir(crds).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let text = text.replace("v1alpha1", version);
+        let definition: Value = serde_yaml_ng::from_str(&text).unwrap();
+        kinds = kinds.with_crd(&definition).unwrap();
+    }
+    kinds
 }

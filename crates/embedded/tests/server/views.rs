@@ -1,7 +1,8 @@
 //! One store, several forms: events in both groups, networks under both names.
 
-use crate::common::{Place, version};
+use crate::common::{Place, read, version};
 use serde_json::json;
+use std::io::{BufReader, Write};
 
 const CORE: &str = "/api/v1/namespaces/default/events";
 const NEW: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
@@ -102,4 +103,44 @@ fn the_networks_of_seed_004_are_ours_under_another_name() {
     assert!(message.contains("spec.subnets.a.cidr"), "{message}");
     client.delete(&format!("{ALIAS}/net1")).ok();
     client.get(&format!("{OURS}/net1")).refused(404);
+}
+
+#[test]
+fn a_list_in_another_form_comes_a_few_objects_at_a_time() {
+    let place = Place::new("forms");
+    let _server = place.start();
+    let mut client = place.client();
+    for count in 0..120 {
+        let name = format!("n-{count:03}");
+        let filler = json!({"a": "x".repeat(2000)});
+        let network = json!({"metadata": {"name": name}, "spec": {"config": filler}});
+        client.post(OURS, &network).ok();
+    }
+    for (path, form, field, name) in [
+        (ALIAS, "", "items", "/metadata/name"),
+        (
+            OURS,
+            ";as=Table;v=v1;g=meta.k8s.io",
+            "rows",
+            "/object/metadata/name",
+        ),
+        (
+            OURS,
+            ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+            "items",
+            "/metadata/name",
+        ),
+    ] {
+        let mut wire = BufReader::new(client.connect().unwrap());
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: x\r\naccept: application/json{form}\r\n\r\n");
+        wire.get_mut().write_all(request.as_bytes()).unwrap();
+        let answer = read(&mut wire).unwrap();
+        assert_eq!(answer.header("transfer-encoding"), Some("chunked"));
+        let items = answer.body[field].as_array().unwrap();
+        assert_eq!(items.len(), 120, "{form}");
+        let last = items[119].pointer(name);
+        assert_eq!(last, Some(&json!("n-119")), "{form}");
+        assert!(answer.body["metadata"]["resourceVersion"].is_string());
+    }
 }

@@ -196,6 +196,14 @@ fn definitions_of_kinds_that_are_there_are_taken_others_refused() {
         .put(&format!("{path}/networks.plexus.dev"), &ours)
         .ok();
     assert_eq!(version(&again), version(&ours));
+    // Neither does one that says it otherwise: it takes nothing from anybody.
+    let mut theirs = ours;
+    theirs["metadata"] = json!({"name": "networks.plexus.dev"});
+    theirs["spec"]["versions"][0]["additionalPrinterColumns"] = json!([]);
+    let there = format!("{path}/networks.plexus.dev?fieldManager=somebody");
+    let how = "application/apply-patch+yaml";
+    let answer = client.send("PATCH", &there, how, Some(&theirs));
+    answer.unwrap().ok();
     let other = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "things.example.com"},

@@ -33,7 +33,7 @@ use std::sync::PoisonError;
 pub enum HostPortError {
     /// Another pod has it.
     #[error(
-        "host port {port}/{protocol} is taken: it leads to {taken_by} already, so that it cannot lead to {wanted_by}; choose another hostPort or node"
+        "host port {port}/{protocol} is taken: it leads to {taken_by} already; choose another hostPort or node"
     )]
     Taken {
         /// The port.
@@ -42,8 +42,6 @@ pub enum HostPortError {
         protocol: &'static str,
         /// Where it leads.
         taken_by: std::net::SocketAddr,
-        /// Where it should lead.
-        wanted_by: std::net::SocketAddr,
     },
     /// The address of the node is of the other family than the pod's.
     #[error("host port {port} of {host_ip} cannot lead to {to}: both must be IPv4 or both IPv6")]
@@ -57,12 +55,9 @@ pub enum HostPortError {
     },
     /// The pod would get what other networks' pods say to each other.
     #[error(
-        "host port {VXLAN_PORT}/udp is where overlay networks of other nodes arrive, so that it cannot lead to {to}; choose another hostPort"
+        "host port {VXLAN_PORT}/udp is where overlay networks of other nodes arrive, so that it cannot lead to a pod; choose another hostPort"
     )]
-    Tunnels {
-        /// Where it should lead.
-        to: std::net::SocketAddr,
-    },
+    Tunnels,
     /// nf_tables refused, or is not there.
     #[error("cannot lead ports of the node to the pod")]
     Nft(#[from] NftError),
@@ -79,7 +74,6 @@ pub fn add(node: &NodeSide, plan: &PodPlan) -> Result<(), HostPortError> {
                     port: port.port,
                     protocol: name(port.protocol),
                     taken_by: other.to,
-                    wanted_by: port.to,
                 });
             }
         }
@@ -185,7 +179,7 @@ fn whole(port: &HostPort) -> HostPort {
 
 fn check(port: &HostPort) -> Result<(), HostPortError> {
     if port.port == VXLAN_PORT && port.protocol == Protocol::Udp {
-        return Err(HostPortError::Tunnels { to: port.to });
+        return Err(HostPortError::Tunnels);
     }
     match port.host_ip {
         Some(host_ip) if host_ip.is_ipv4() != port.to.is_ipv4() => Err(HostPortError::Families {

@@ -48,15 +48,6 @@ pub enum RouterError {
         #[source]
         source: io::Error,
     },
-    /// Mounts made here would vanish with the container.
-    #[error(
-        "mounts below {} would not outlive this container: mount that directory with Bidirectional propagation",
-        path.display()
-    )]
-    NotShared {
-        /// The directory.
-        path: PathBuf,
-    },
     /// Something in it, or its link to the node, could not be set.
     #[error("cannot set up router {router}")]
     Netlink {

@@ -92,22 +92,6 @@ pub fn remove(node: &NodeSide, name: &RouterName) -> Result<bool, RouterError> {
     Ok(found)
 }
 
-/// Whether routers can be pinned in that directory, tried for real. In a container the directory
-/// must also be shared with the machine, or routers would vanish with the container.
-pub fn can_pin(dir: &Path) -> Result<(), RouterError> {
-    let failed = |source| RouterError::List {
-        path: dir.into(),
-        source,
-    };
-    std::fs::create_dir_all(dir).map_err(failed)?;
-    pin::attempt(dir).map_err(failed)?;
-    let in_container = crate::mount::in_container();
-    if in_container && !crate::mount::propagation(dir).map_err(failed)?.is_shared() {
-        return Err(RouterError::NotShared { path: dir.into() });
-    }
-    Ok(())
-}
-
 /// What the calling thread's namespace, which is the router's, needs beside links.
 fn inside(router: &Router, settled: bool, changes: &mut Vec<String>) -> Result<(), RouterError> {
     for (key, value) in SETTINGS.iter().filter(|_| !settled) {

@@ -10,12 +10,11 @@ use crate::effect::effect;
 use crate::{Netns, NetnsError, sys};
 use plexus_types::RouterName;
 use rustix::fs::{Mode, OFlags};
-use rustix::mount::UnmountFlags;
+use rustix::mount::{MountPropagationFlags, UnmountFlags};
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where a router is pinned.
 pub(crate) fn path(dir: &Path, name: &RouterName) -> PathBuf {
@@ -87,22 +86,17 @@ pub(super) fn remove(dir: &Path, name: &RouterName) -> Result<(), RouterError> {
     }
 }
 
-/// Tries all of it under a name that no router has.
-pub(crate) fn attempt(dir: &Path) -> io::Result<()> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    // Not a legal name of a router.
-    let path = dir.join(format!(".probe-{}-{number}", std::process::id()));
-    place(dir, &path)?;
-    let target = path.clone();
-    let pinned = std::thread::Builder::new()
-        .spawn(move || pin_new(&target))
-        .and_then(|t| t.join().unwrap_or_else(|_| Err(io::Error::other("failed"))));
-    if pinned.is_ok() {
-        rustix::mount::unmount(&path, UnmountFlags::DETACH)?;
-    }
-    fs::remove_file(&path)?;
-    pinned
+/// Tries it where nobody sees it: in mounts of a thread's own, over a file that every kernel has.
+/// However it ends, nothing is left, neither a mount nor a file.
+pub(crate) fn attempt() -> io::Result<()> {
+    let work = || {
+        sys::unshare_mounts()?;
+        // What is mounted in there must not be seen outside.
+        rustix::mount::mount_change("/proc", MountPropagationFlags::PRIVATE)?;
+        pin_new(Path::new("/proc/version"))
+    };
+    let thread = std::thread::Builder::new().spawn(work);
+    thread.and_then(|t| t.join().unwrap_or_else(|_| Err(io::Error::other("failed"))))
 }
 
 fn named(dir: &Path) -> io::Result<Vec<RouterName>> {

@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 /// Chance that a seed repeats (xorshift64*).
 pub(super) struct Dice(u64);
 
+/// What throws the value of one field.
+type Make = fn(&mut Dice) -> Value;
+
 impl Dice {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
@@ -110,7 +113,7 @@ impl Dice {
         if self.in_ten(9) {
             spec.insert("provider".to_owned(), json!("diff.example/none"));
         }
-        let fields: [(&str, fn(&mut Self) -> Value); 6] = [
+        let fields: [(&str, Make); 6] = [
             ("mtu", |dice| json!(dice.pick(&[1400, 1500]))),
             ("snat", |dice| json!(dice.in_ten(5))),
             ("subnets", Self::subnets),

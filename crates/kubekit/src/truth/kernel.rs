@@ -2,6 +2,7 @@
 //! every block of another node has its route or its tunnel, and nothing leads anywhere else.
 
 use super::seen::{Link, Node, Space, World, list, string};
+use ipnet::IpNet;
 use plexus_types::RouterName;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,7 +144,7 @@ fn remote_blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(St
         let routes = space.routes.iter();
         let has: BTreeSet<String> = routes
             .filter(|route| !route.unreachable && route.via.is_some() && route.to != "default")
-            .map(|route| route.to.clone())
+            .map(|route| prefix(&route.to))
             .collect();
         let wanted = wanted.get(&place).unwrap_or(&empty);
         if has != *wanted {
@@ -152,6 +153,14 @@ fn remote_blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(St
                 "{place} has routes to the blocks {has:?}, others have {wanted:?}"
             ));
         }
+    }
+}
+
+/// A part of a block may be one address, which `ip` writes without its length.
+fn prefix(to: &str) -> String {
+    match to.parse::<IpAddr>() {
+        Ok(address) => IpNet::from(address).to_string(),
+        Err(_) => to.to_owned(),
     }
 }
 

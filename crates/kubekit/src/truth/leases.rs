@@ -10,7 +10,9 @@ use std::net::IpAddr;
 pub(super) fn compare(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) {
     blocks(world, name, node, said);
     for (network, subnet, used) in &node.pools {
-        let held = held(node, |one| one.network == *network, subnet);
+        let all = node.pools.iter().filter(|(other, _, _)| other == network);
+        let all: Vec<&str> = all.map(|(_, subnet, _)| subnet.as_str()).collect();
+        let held = held(node, |one| one.network == *network, subnet, &all);
         if held.len() as u64 != *used {
             said(format!(
                 "pool {subnet} of {network} counts {used}, the journal has {held:?}"
@@ -98,14 +100,26 @@ fn usage(world: &World, said: &mut dyn FnMut(String)) {
             .map(|one| number(&one["status"]["allocated"]))
             .sum();
         let told = &network["status"]["usage"];
-        if number(&told["blocks"]) != blocks.len() as u64 || number(&told["allocated"]) != sum {
+        let whole = whole(&blocks);
+        if number(&told["blocks"]) != whole || number(&told["allocated"]) != sum {
             said(format!(
-                "network {} says {told}, but it has {} blocks with {sum} addresses in use",
+                "network {} says {told}, but it has {whole} blocks with {sum} addresses in use",
                 network["metadata"]["name"],
-                blocks.len()
             ));
         }
     }
+}
+
+/// How many blocks there are that are no parts of others.
+fn whole(blocks: &[&Value]) -> u64 {
+    let cidrs = blocks.iter().map(|block| string(&block["spec"]["cidr"]));
+    let cidrs: Vec<IpNet> = cidrs.filter_map(|cidr| cidr.parse().ok()).collect();
+    let is_part = |one: &IpNet| {
+        cidrs
+            .iter()
+            .any(|other| other != one && other.contains(one))
+    };
+    cidrs.iter().filter(|one| !is_part(one)).count() as u64
 }
 
 fn blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) {
@@ -114,10 +128,20 @@ fn blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) 
         .blocks
         .iter()
         .filter(|block| block["spec"]["node"] == name);
-    for block in own {
-        let uid = string(&block["spec"]["network"]["uid"]);
-        let cidr = string(&block["spec"]["cidr"]);
-        let held = held(node, |one| one.uuid == uid, &cidr);
+    let own: Vec<(String, String, &Value)> = own
+        .map(|block| {
+            let spec = &block["spec"];
+            (
+                string(&spec["network"]["uid"]),
+                string(&spec["cidr"]),
+                block,
+            )
+        })
+        .collect();
+    for (uid, cidr, block) in &own {
+        let all = own.iter().filter(|(other, _, _)| other == uid);
+        let all: Vec<&str> = all.map(|(_, cidr, _)| cidr.as_str()).collect();
+        let held = held(node, |one| one.uuid == *uid, cidr, &all);
         let told = block["status"]["allocated"].as_u64().unwrap_or_default();
         if told != held.len() as u64 {
             said(format!(
@@ -125,7 +149,7 @@ fn blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) 
                 block["spec"]["network"]["name"]
             ));
         }
-        covered.entry(uid).or_default().extend(held);
+        covered.entry(uid.clone()).or_default().extend(held);
     }
     let divided = divided(world);
     for one in node
@@ -152,11 +176,21 @@ fn divided(world: &World) -> BTreeSet<String> {
         .collect()
 }
 
-fn held(node: &Node, which: impl Fn(&Attachment) -> bool, subnet: &str) -> BTreeSet<IpAddr> {
+/// Addresses of a subnet in the journal; each counts to the smallest of `all` that has it.
+fn held(
+    node: &Node,
+    which: impl Fn(&Attachment) -> bool,
+    subnet: &str,
+    all: &[&str],
+) -> BTreeSet<IpAddr> {
     let Ok(subnet) = subnet.parse::<IpNet>() else {
         return BTreeSet::new();
     };
+    let inside = all.iter().filter_map(|other| other.parse::<IpNet>().ok());
+    let inside = inside.filter(|other| *other != subnet && subnet.contains(other));
+    let inside: Vec<IpNet> = inside.collect();
     let of_it = node.journal.iter().filter(|one| which(one));
-    let all = of_it.flat_map(|one| one.ips.iter().copied());
-    all.filter(|ip| subnet.contains(ip)).collect()
+    let ips = of_it.flat_map(|one| one.ips.iter().copied());
+    ips.filter(|ip| subnet.contains(ip) && !inside.iter().any(|part| part.contains(ip)))
+        .collect()
 }

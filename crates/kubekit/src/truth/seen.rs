@@ -1,8 +1,7 @@
 //! What is seen: the objects of the API, and of each node what one script prints, read into values
 //! that can be compared.
 
-use crate::cluster::Cluster;
-use crate::kubernetes::Kube;
+use super::Sight;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,10 +33,12 @@ pub(super) struct Node {
 }
 
 /// A pod's sandbox.
-pub(super) struct Sandbox {
-    pub(super) uid: String,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sandbox {
+    /// The pod's, as CNI was told.
+    pub uid: String,
     /// The name of its pin.
-    pub(super) space: String,
+    pub space: String,
 }
 
 /// A network namespace of the node's own.
@@ -87,19 +88,38 @@ pub(super) struct Lease {
     pub(super) container: String,
 }
 
-/// `$1`: crictl. A line that begins with `@` begins a section.
+/// What looks at a node: one shell script, the same for every kind of node. A line that begins with `@` begins a section.
+#[derive(Debug, Clone, Copy)]
+pub struct Script<'a> {
+    /// How the pins of pods' namespaces begin, with the directory.
+    pub pins: &'a str,
+    /// The directory with the pins of routers.
+    pub routers: &'a str,
+    /// Where the agent answers: options of curl, the last one a URL.
+    pub agent: &'a [&'a str],
+    /// host-local's directory; none if it is not this node's alone.
+    pub leases: Option<&'a str>,
+    /// Where DELs wait.
+    pub queue: &'a str,
+}
+
+/// What a look at a node gave.
+#[derive(Debug)]
+pub struct Seen {
+    /// The sandboxes that run, by container id, as whoever runs them says.
+    pub sandboxes: BTreeMap<String, Sandbox>,
+    /// What the script printed.
+    pub printed: String,
+}
+
 const SCRIPT: &str = r#"
+pins=$1 routers=$2 leases=$3 queue=$4; shift 4
 section() { printf '\n@ %s %s\n' "$1" "$2"; }
-routes() { ip -j route show proto 80; ip -6 -j route show proto 80; }
-section sandboxes; "$1" pods -o json --state ready
-section pins
-cd /run/containerd/io.containerd.runtime.v2.task/k8s.io 2>/dev/null &&
-  grep -Ho '"type":"network","path":"[^"]*"' */config.json
-for pin in /run/netns/cni-*; do
+for pin in "$pins"*; do
   [ -e "$pin" ] || continue
   section space "${pin##*/}"; nsenter --net="$pin" ip -j addr 2>/dev/null || echo '[]'
 done
-for pin in /run/plexus/routers/*; do
+for pin in "$routers"/*; do
   [ -e "$pin" ] || continue
   section router-links "${pin##*/}"; nsenter --net="$pin" ip -j addr
   section router-routes "${pin##*/}"
@@ -107,28 +127,48 @@ for pin in /run/plexus/routers/*; do
 done
 section links; ip -j addr
 section routes; ip -j route show proto 80; ip -6 -j route show proto 80
-section journal; curl -sS -m 10 http://127.0.0.1:9091/attachments
-section metrics; curl -sS -m 10 http://127.0.0.1:9091/metrics
+section journal; curl -sS -m 10 "$@/attachments"
+section metrics; curl -sS -m 10 "$@/metrics"
 section leases
-for file in /var/lib/cni/networks/*/*; do
+if [ -n "$leases" ]; then for file in "$leases"/*/*; do
   [ -f "$file" ] && printf '%s %s\n' "$file" "$(head -n1 "$file" | tr -d '\r')"
-done
-section queued; ls /run/plexus/agent.sock.queue 2>/dev/null
+done; fi
+section queued; ls "$queue" 2>/dev/null
 section end
 "#;
 
+impl Script<'_> {
+    /// The command line that runs it, as root in the node's network namespace.
+    pub fn command(&self) -> Vec<String> {
+        let leases = self.leases.unwrap_or_default();
+        let words = [
+            "sh",
+            "-c",
+            SCRIPT,
+            "sh",
+            self.pins,
+            self.routers,
+            leases,
+            self.queue,
+        ];
+        let words = words.iter().chain(self.agent);
+        words.map(|word| (*word).to_owned()).collect()
+    }
+}
+
 impl World {
-    pub(super) fn look(kube: &Kube, names: &[String]) -> Result<Self> {
-        let plexus = |kind: &str| kube.list("plexus.dev/v1alpha1", kind, "");
+    pub(super) fn look(sight: &dyn Sight) -> Result<Self> {
+        let plexus = |kind: &str| sight.list("plexus.dev/v1alpha1", kind);
         let mut nodes = BTreeMap::new();
-        for name in names {
-            let node = Node::look(kube, name).with_context(|| format!("cannot look at {name}"))?;
-            nodes.insert(name.clone(), node);
+        for name in sight.nodes()? {
+            let seen = sight.look(&name).and_then(Node::of);
+            let node = seen.with_context(|| format!("cannot look at {name}"))?;
+            nodes.insert(name, node);
         }
         Ok(Self {
             nodes,
-            api_nodes: kube.list("v1", "Node", "")?,
-            pods: kube.list("v1", "Pod", "")?,
+            api_nodes: sight.list("v1", "Node")?,
+            pods: sight.list("v1", "Pod")?,
             records: plexus("PodAttachments")?,
             blocks: plexus("Block")?,
             networks: plexus("Network")?,
@@ -137,13 +177,10 @@ impl World {
 }
 
 impl Node {
-    fn look(kube: &Kube, name: &str) -> Result<Self> {
-        let crictl = kube.lab().tools().crictl.join("crictl");
-        let crictl = crictl.display().to_string();
-        let output = kube.on_node(name, &["sh", "-c", SCRIPT, "sh", &crictl])?;
-        let sections = sections(&output.stdout);
+    fn of(seen: Seen) -> Result<Self> {
+        let sections = sections(&seen.printed);
         if !sections.contains_key(&("end".to_owned(), String::new())) {
-            bail!("the script ended early: {}", output.stderr.trim());
+            bail!("the script ended early: {}", seen.printed.trim());
         }
         let text = |kind: &str| section(&sections, kind, "");
         let read = |kind: &str, name: &str| json(section(&sections, kind, name), kind);
@@ -165,7 +202,7 @@ impl Node {
             routers.insert(name, space);
         }
         Ok(Self {
-            sandboxes: sandboxes(&read("sandboxes", "")?, text("pins")),
+            sandboxes: seen.sandboxes,
             spaces,
             routers,
             here: Space {
@@ -255,27 +292,6 @@ fn routes(value: &Value) -> Vec<Route> {
     list(value).iter().map(one).collect()
 }
 
-fn sandboxes(listed: &Value, pins: &str) -> BTreeMap<String, Sandbox> {
-    let pinned: BTreeMap<&str, &str> = pins.lines().filter_map(pin).collect();
-    let one = |item: &Value| {
-        let id = item["id"].as_str()?;
-        let space = pinned.get(id)?;
-        let sandbox = Sandbox {
-            uid: string(&item["metadata"]["uid"]),
-            space: (*space).to_owned(),
-        };
-        Some((id.to_owned(), sandbox))
-    };
-    list(&listed["items"]).iter().filter_map(one).collect()
-}
-
-/// `<id>/config.json:"type":"network","path":"/var/run/netns/<pin>"`.
-fn pin(line: &str) -> Option<(&str, &str)> {
-    let (id, rest) = line.split_once("/config.json:")?;
-    let path = rest.strip_suffix('"')?.rsplit('"').next()?;
-    Some((id, path.strip_prefix("/var/run/netns/")?))
-}
-
 fn journal(value: &Value) -> Vec<Attachment> {
     let one = |entry: &Value| Attachment {
         container: string(&entry["container"]),
@@ -357,18 +373,12 @@ mod tests {
     }
 
     #[test]
-    fn pools_pins_and_leases_are_read() {
+    fn pools_and_leases_are_read() {
         let pools = pools(
             "# HELP x\nplexus_pool_addresses{network=\"t.blue\",subnet=\"10.1.1.0/26\",state=\"used\"} 2.0\n\
              plexus_pool_addresses{network=\"t.blue\",subnet=\"10.1.1.0/26\",state=\"capacity\"} 61.0\n",
         );
         assert_eq!(pools, [("t.blue".to_owned(), "10.1.1.0/26".to_owned(), 2)]);
-        let line = "ab/config.json:\"type\":\"network\",\"path\":\"/var/run/netns/cni-1\"";
-        assert_eq!(pin(line), Some(("ab", "cni-1")));
-        assert_eq!(
-            pin("ab/config.json:\"type\":\"network\",\"path\":\"/proc/1/ns/net\""),
-            None
-        );
         let lease = lease("/var/lib/cni/networks/lan/10.0.0.7 c1").unwrap();
         assert_eq!(
             (lease.network.as_str(), lease.container.as_str()),

@@ -3,9 +3,7 @@
 use crate::common;
 use crate::stage;
 use crate::web::{Asker, answer, node_ips, pod, wait_silent};
-use plexus_kubekit::Cluster;
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::layout::{CONTROL_PLANE_V4, CONTROL_PLANE_V6};
 use serde_json::{Value, json};
 
 const PORT: u16 = 18_282;
@@ -20,7 +18,7 @@ fn a_port_of_the_node_leads_to_the_pod_while_it_is_there() {
     common::ready(kube, &[&first, &client]);
 
     let node = node_ips(kube, &nodes[0]);
-    for (address, outside) in node.iter().zip([CONTROL_PLANE_V4, CONTROL_PLANE_V6]) {
+    for (address, outside) in node.iter().zip(kube.outside_addresses()) {
         let seen = answer(kube, Asker::Outside, address, PORT);
         assert_eq!(
             (seen.name.as_str(), seen.source.as_str()),

@@ -3,6 +3,7 @@
 use crate::common;
 use crate::stage;
 use crate::web::pod;
+use plexus_kubekit::ground::Need;
 use plexus_kubekit::{Cluster, Kube, Object};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 #[test]
 fn probes_and_forwarded_ports_reach_the_pod() {
-    stage!("kubelet" => kube, namespace, nodes);
+    stage!("kubelet" => Need::Kubelet, kube, namespace, nodes);
     let ns = namespace.name();
     let quick = |probe: Value| {
         let mut probe = probe;

@@ -3,12 +3,13 @@
 use crate::common;
 use crate::stage;
 use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::ground::Need;
 use plexus_kubekit::{Cluster, Kube, Object};
 use serde_json::{Value, json};
 
 #[test]
 fn a_policy_that_nobody_enforces_is_said_aloud() {
-    stage!("policies" => kube, namespace, _nodes);
+    stage!("policies" => Need::Kinds, kube, namespace, _nodes);
     let ns = namespace.name();
     let policy = json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",

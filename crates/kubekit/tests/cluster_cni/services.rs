@@ -4,11 +4,12 @@
 use crate::common;
 use crate::stage;
 use crate::web::{Asker, answer, node_ips, pod, pod_ips, service, service_ips};
+use plexus_kubekit::ground::Need;
 use plexus_kubekit::{Cluster, Object};
 
 #[test]
 fn services_are_reached_from_everywhere_by_both_families() {
-    stage!("services" => kube, namespace, nodes);
+    stage!("services" => Need::Services, kube, namespace, nodes);
     let ns = namespace.name();
     common::apply(
         kube,

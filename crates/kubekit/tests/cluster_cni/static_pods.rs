@@ -5,13 +5,14 @@ use crate::common;
 use crate::stage;
 use crate::web::{Asker, answer, pod, pod_ips};
 use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::ground::Need;
 use plexus_kubekit::{Cluster, Object};
 use serde_json::Value;
 use std::path::PathBuf;
 
 #[test]
 fn a_static_pod_has_its_networks_and_its_record_has_the_mirrors_uid() {
-    stage!("static" => kube, namespace, nodes);
+    stage!("static" => Need::Kubelet, kube, namespace, nodes);
     let ns = namespace.name();
     let subnets = serde_json::json!({"subnets": {"a": {"cidr": "10.55.1.0/24"}}});
     common::apply(

@@ -129,6 +129,22 @@ pub fn address(cluster: &dyn Cluster, pod: &Object, interface: &str, v6: bool) -
     found.split('/').next().unwrap_or_default().to_owned()
 }
 
+/// The node's addresses, IPv4 first.
+pub fn node_ips(cluster: &dyn Cluster, node: &str) -> Vec<String> {
+    let object = Object::new("v1", "Node", "", node);
+    let seen = cluster.get(&object).expect("asked").expect("is there");
+    let listed = seen["status"]["addresses"].as_array();
+    let internal = listed
+        .into_iter()
+        .flatten()
+        .filter(|entry| entry["type"] == "InternalIP");
+    let mut ips: Vec<String> = internal
+        .filter_map(|entry| Some(entry["address"].as_str()?.to_owned()))
+        .collect();
+    ips.sort_by_key(|ip| ip.contains(':'));
+    ips
+}
+
 /// A shell script of the node in the pod's network namespace.
 pub fn inside(cluster: &dyn Cluster, pod: &Object, script: &str) -> Output {
     cluster

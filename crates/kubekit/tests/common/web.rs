@@ -8,6 +8,7 @@
 )]
 
 use crate::common;
+pub(crate) use crate::common::node_ips;
 use plexus_kubekit::cluster::PATIENCE;
 use plexus_kubekit::{Cluster, Object, Output, wait};
 use serde_json::{Value, json};
@@ -91,22 +92,6 @@ pub(crate) fn pod_ips(cluster: &dyn Cluster, pod: &Object) -> Vec<String> {
     let each = listed.into_iter().flatten();
     let mut ips: Vec<String> = each
         .filter_map(|entry| Some(entry["ip"].as_str()?.to_owned()))
-        .collect();
-    ips.sort_by_key(|ip| ip.contains(':'));
-    ips
-}
-
-/// The node's addresses, IPv4 first.
-pub(crate) fn node_ips(cluster: &dyn Cluster, node: &str) -> Vec<String> {
-    let object = Object::new("v1", "Node", "", node);
-    let seen = cluster.get(&object).expect("asked").expect("is there");
-    let listed = seen["status"]["addresses"].as_array();
-    let internal = listed
-        .into_iter()
-        .flatten()
-        .filter(|entry| entry["type"] == "InternalIP");
-    let mut ips: Vec<String> = internal
-        .filter_map(|entry| Some(entry["address"].as_str()?.to_owned()))
         .collect();
     ips.sort_by_key(|ip| ip.contains(':'));
     ips

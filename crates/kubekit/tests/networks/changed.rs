@@ -6,12 +6,12 @@ use crate::common::{
     network_object, on, pings, pod, ready, said,
 };
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Kube, Namespace};
+use plexus_kubekit::{Namespace, ground};
 use serde_json::Value;
 
 #[test]
 fn pods_go_on_when_their_nad_is_edited_or_deleted() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "changed").expect("a namespace");
     let ns = namespace.name();
     let _clean = Afterwards {

@@ -2,17 +2,17 @@
 //! the tunnel, not with another's address as source; on one node, across nodes, IPv4 and IPv6.
 
 use crate::common::{
-    NETWORKS, address, apply, attachments, contrail_nad, echoes, network_object, pings, pod, ready,
-    said, silent, who,
+    NETWORKS, address, apply, attachments, contrail_nad, echoes, network_object, node_ips, pings,
+    pod, ready, said, silent, who,
 };
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Kube, Namespace, Object};
+use plexus_kubekit::{Cluster, Namespace, Object, ground};
 
 const SAME: &str = r#"["10.50.0.0/24", "fd00:50::/64"]"#;
 
 /// Pods of blue and red with the same addresses, one that only red has, one on green.
 struct Ground<'a> {
-    kube: &'a Kube,
+    kube: &'a dyn Cluster,
     namespace: Namespace<'a>,
 }
 
@@ -33,7 +33,7 @@ impl Ground<'_> {
 }
 
 fn ground() -> Ground<'static> {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "isolation").expect("a namespace");
     let ns = namespace.name();
     let asks = |network: &str, v4: &str, v6: &str| {
@@ -163,7 +163,8 @@ fn nobody_speaks_to_the_tunnel(ground: &Ground<'_>) {
     let (kube, red_c) = (ground.kube, ground.pod("red-c"));
     let vni = ground.vni("red");
     let mac = tunnel_mac(kube, "n1", vni);
-    let script = forged(vni, &mac, "192.168.77.1");
+    let node = &node_ips(kube, "n1")[0];
+    let script = forged(vni, &mac, node);
     let before = echoes(kube, &red_c);
     for pod in ["blue-a", "blue-b", "green-a"] {
         said(kube, &ground.pod(pod), &script);
@@ -179,11 +180,12 @@ fn nobody_speaks_to_the_tunnel(ground: &Ground<'_>) {
 }
 
 /// The MAC address of a network's tunnel on a node.
-fn tunnel_mac(kube: &Kube, node: &str, vni: u64) -> String {
+fn tunnel_mac(kube: &dyn Cluster, node: &str, vni: u64) -> String {
     let script = format!(
-        "for router in /run/plexus/routers/*; do \
+        "for router in {}/*; do \
            nsenter --net=$router ip -o -d link show type vxlan | grep 'vxlan id {vni} '; \
-         done | grep -o 'link/ether [0-9a-f:]*' | cut -d' ' -f2"
+         done | grep -o 'link/ether [0-9a-f:]*' | cut -d' ' -f2",
+        kube.files(node).expect("known").routers
     );
     let found = kube.on_node(node, &["sh", "-c", &script]).expect("runs");
     let mac = found.text().expect("found").trim().to_owned();
@@ -214,7 +216,14 @@ fn forged(vni: u64, mac: &str, to: &str) -> String {
 
 /// Whether pings stay unanswered while the pod has a route of its own, and (if there is one) an address
 /// that is not its own.
-fn blocked(kube: &Kube, pod: &Object, source: &str, to: &str, via: &str, link: &str) -> bool {
+fn blocked(
+    kube: &dyn Cluster,
+    pod: &Object,
+    source: &str,
+    to: &str,
+    via: &str,
+    link: &str,
+) -> bool {
     let v6 = to.contains(':');
     let (onlink, length) = if v6 { ("", "128") } else { ("onlink", "32") };
     let nodad = if v6 { "nodad" } else { "" };

@@ -5,7 +5,7 @@ use crate::common::{
     interfaces, nad, nad_object, network, network_object, pings, pod, ready, said,
 };
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Kube, Namespace};
+use plexus_kubekit::{Namespace, ground};
 use serde_json::{Value, json};
 
 const FORWARDING: &str = "opencontrail.org/ip_fabric_forwarding";
@@ -13,7 +13,7 @@ const SNAT: &str = "opencontrail.org/ip_fabric_snat";
 
 #[test]
 fn a_nad_makes_the_network_that_its_annotations_describe() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "nads").expect("a namespace");
     let ns = namespace.name();
     let plexus = r#"{"cniVersion": "1.0.0", "type": "plexus-cni"}"#;
@@ -104,7 +104,7 @@ fn a_nad_makes_the_network_that_its_annotations_describe() {
 
 #[test]
 fn networks_by_their_fully_qualified_names() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let (home, project) = (
         Namespace::create(kube, "home").expect("a namespace"),
         Namespace::create(kube, "project").expect("a namespace"),
@@ -154,7 +154,7 @@ fn networks_by_their_fully_qualified_names() {
 
 #[test]
 fn typographic_quotes_are_read_and_said() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "quotes").expect("a namespace");
     let ns = namespace.name();
     let config =
@@ -191,7 +191,7 @@ fn typographic_quotes_are_read_and_said() {
 
 #[test]
 fn a_network_of_somebody_else_is_not_taken_for_the_nads() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "taken").expect("a namespace");
     let ns = namespace.name();
     let spec = json!({"subnets": {"v4": {"cidr": "10.60.0.0/24"}}});

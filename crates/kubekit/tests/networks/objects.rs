@@ -4,7 +4,8 @@ use crate::common::{
     PLEXUS, apply, event, gone, holds, inside, network, network_object, pod, ready,
 };
 use plexus_kubekit::cluster::{PATIENCE, has_condition};
-use plexus_kubekit::{Cluster, Kube, Namespace, Object};
+use plexus_kubekit::ground::Need;
+use plexus_kubekit::{Cluster, Namespace, Object, ground};
 use serde_json::{Value, json};
 
 fn nad_definition() -> Object {
@@ -19,14 +20,16 @@ fn nad_definition() -> Object {
 
 #[test]
 fn the_nad_is_defined_and_a_controller_that_starts_leaves_it_as_it_is() {
-    let kube = Kube::shared().expect("a lab");
+    let Some(kube) = ground::kubernetes(Need::Containers).expect("a lab") else {
+        return;
+    };
     let definition = nad_definition();
     let before = kube.get(&definition).expect("asked").expect("is defined");
     assert_eq!(before["spec"]["names"]["shortNames"][0], "net-attach-def");
     assert!(has_condition(&before, "Established"), "{before}");
     // A mark that only somebody else would make.
     let mark = |value: Value| json!({"metadata": {"annotations": {"example.com/foreign": value}}});
-    let marked = kube.lab().api().merge(&definition, &mark(json!("yes")));
+    let marked = kube.api().merge(&definition, &mark(json!("yes")));
     marked.expect("marked");
 
     // Another replica looks for the definition before it asks for the lease.
@@ -53,7 +56,7 @@ fn the_nad_is_defined_and_a_controller_that_starts_leaves_it_as_it_is() {
     });
     let after = kube.get(&definition);
     gone(kube, &[&replica]);
-    let unmarked = kube.lab().api().merge(&definition, &mark(Value::Null));
+    let unmarked = kube.api().merge(&definition, &mark(Value::Null));
     looked.expect("looked at");
     unmarked.expect("unmarked");
     let after = after.expect("asked").expect("is defined");
@@ -67,7 +70,7 @@ fn the_nad_is_defined_and_a_controller_that_starts_leaves_it_as_it_is() {
 
 #[test]
 fn what_cannot_be_is_refused_when_it_is_applied() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "valid").expect("a namespace");
     let refused = [
         (
@@ -132,7 +135,7 @@ fn what_cannot_be_is_refused_when_it_is_applied() {
             "blockSize cannot be changed",
         ),
     ] {
-        let error = kube.lab().api().merge(&object, &patch).expect_err(why);
+        let error = kube.api().merge(&object, &patch).expect_err(why);
         assert!(format!("{error:#}").contains(why), "{error:#}");
     }
     let columns = kube.kubectl(&["get", "-n", namespace.name(), "networks"], "");
@@ -145,7 +148,7 @@ fn what_cannot_be_is_refused_when_it_is_applied() {
 
 #[test]
 fn a_network_in_use_waits_and_says_who_uses_it() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "phases").expect("a namespace");
     let ns = namespace.name();
     let spec = json!({"subnets": {"a": {"cidr": "10.61.0.0/24"}, "b": {"cidr": "fd00:61::/64"}}});
@@ -188,7 +191,7 @@ fn a_network_in_use_waits_and_says_who_uses_it() {
     holds("its blocks gone", PATIENCE, || blocks_of(kube, &uid) == 0);
 }
 
-fn blocks_of(kube: &Kube, uid: &str) -> usize {
+fn blocks_of(kube: &dyn Cluster, uid: &str) -> usize {
     let blocks = kube
         .list("plexus.dev/v1alpha1", "Block", "")
         .expect("Blocks");
@@ -198,7 +201,7 @@ fn blocks_of(kube: &Kube, uid: &str) -> usize {
 
 #[test]
 fn subnets_that_would_collide_are_reported_and_wait() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "conflict").expect("a namespace");
     let ns = namespace.name();
     let spec = |provider: &str, cidr: &str| json!({"provider": provider, "subnets": {"a": {"cidr": cidr}}});
@@ -219,16 +222,18 @@ fn subnets_that_would_collide_are_reported_and_wait() {
         kube,
         &[
             network(ns, "second", spec("routed", "10.62.7.0/24")),
-            network(ns, "services", spec("routed", "10.96.0.0/24")),
             network(ns, "apart", spec("overlay", "10.62.0.0/16")),
         ],
     );
     let conflict =
         |net: &Value| net["status"]["phase"] == "Pending" && has_condition(net, "SubnetConflict");
-    for (name, rival) in [
-        ("second", "10.62.0.0/16 of Network"),
-        ("services", "ServiceCIDR"),
-    ] {
+    let mut rivals = vec![("second", "10.62.0.0/16 of Network")];
+    if ground::kubernetes(Need::Services).expect("a lab").is_some() {
+        let services = spec("routed", "10.96.0.0/24");
+        apply(kube, &[network(ns, "services", services)]);
+        rivals.push(("services", "ServiceCIDR"));
+    }
+    for (name, rival) in rivals {
         let object = network_object(ns, name);
         let waits = kube.wait_for(&object, PATIENCE, &conflict).expect("waits");
         let said = waits["status"]["conditions"].to_string();

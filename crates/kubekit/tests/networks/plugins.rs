@@ -2,15 +2,15 @@
 //! without a configuration, which is then found on the node.
 
 use crate::common::{
-    Afterwards, NETWORKS, PodsFirst, address, apply, event, gone, holds, interfaces, nad, on,
-    pings, pod, ready, said, who,
+    Afterwards, NETWORKS, PodsFirst, address, apply, event, gone, holds, interfaces, nad, node_ips,
+    on, pings, pod, ready, said, who,
 };
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Kube, Namespace};
+use plexus_kubekit::{Namespace, ground};
 
 #[test]
 fn macvlan_and_bridge_with_their_own_configurations() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "native").expect("a namespace");
     let ns = namespace.name();
     let _clean = Afterwards {
@@ -73,32 +73,36 @@ fn macvlan_and_bridge_with_their_own_configurations() {
     );
     assert_eq!(who(kube, &a, "10.71.0.77"), "c");
     assert!(pings(kube, &a, &address(kube, &c, "lan", true)));
-    let leases = "find /var/lib/cni/networks -name '10.7[01].0.*' | wc -l";
+    // Of the pods of n1: nodes of a lab keep theirs in one directory.
+    let leases = "find /var/lib/cni/networks -name '10.70.0.1?' -o -name '10.71.0.*' | wc -l";
     assert_eq!(on(kube, "n1", leases).trim(), "3");
     gone(kube, &[&a, &b, &c]);
     assert_eq!(on(kube, "n1", leases).trim(), "0");
-    assert_eq!(on(kube, "n2", leases).trim(), "0");
+    let leases = leases.replace("10.70.0.1?", "10.70.0.2?");
+    assert_eq!(on(kube, "n2", &leases).trim(), "0");
 }
 
 #[test]
 fn plugins_that_are_not_understood_are_executed() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "executed").expect("a namespace");
     let ns = namespace.name();
+    let bin = kube.files("n1").expect("known").plugins;
     let _clean = Afterwards {
         cluster: kube,
         node: "n1",
-        script: "rm -f /opt/cni/bin/e2e-witness /run/e2e-witness.log; ip link del e2eexe0"
-            .to_owned(),
+        script: format!("rm -f {bin}/e2e-witness /run/e2e-witness.log; ip link del e2eexe0"),
     };
     let _first = PodsFirst {
         cluster: kube,
         pods: vec![namespace.pod("a")],
     };
     // A plugin that nobody has heard of, which says that it was called.
-    let witness = r#"printf '#!/bin/sh\necho "$CNI_COMMAND $CNI_IFNAME" >>/run/e2e-witness.log\nexec /opt/cni/bin/macvlan\n' >/opt/cni/bin/e2e-witness
-        chmod +x /opt/cni/bin/e2e-witness"#;
-    on(kube, "n1", witness);
+    let witness = format!(
+        r#"printf '#!/bin/sh\necho "$CNI_COMMAND $CNI_IFNAME" >>/run/e2e-witness.log\nexec {bin}/macvlan\n' >{bin}/e2e-witness
+        chmod +x {bin}/e2e-witness"#
+    );
+    on(kube, "n1", &witness);
     let host_local = r#"{"type": "host-local", "subnet": "10.72.0.0/24"}"#;
     let unknown = r#"{"cniVersion": "0.4.0", "type": "e2e-witness", "master": "eth2", "ipam": {"type": "static",
         "addresses": [{"address": "10.73.0.5/24"}]}}"#;
@@ -106,8 +110,11 @@ fn plugins_that_are_not_understood_are_executed() {
     // A key that is nobody's, in front of a plugin that only exists as a program.
     let chain = r#"{"cniVersion": "0.4.0", "plugins": [{"type": "bridge", "bridge": "e2eexe0", "isGateway": true,
         "example.com/note": "x", "ipam": {"type": "host-local", "subnet": "10.74.0.0/24",
-        "routes": [{"dst": "192.168.77.0/24"}]}},
+        "routes": [{"dst": "NODES"}]}},
         {"type": "portmap", "capabilities": {"portMappings": true}, "snat": true}]}"#;
+    let node = &node_ips(kube, "n1")[0];
+    let nodes = format!("{}.0/24", node.rsplit_once('.').expect("IPv4").0);
+    let chain = &chain.replace("NODES", &nodes);
     let asks = r#"[{"name": "unknown", "interface": "odd0"}, {"name": "ptp"}, {"name": "chain",
         "portMappings": [{"hostPort": 34701, "containerPort": 80, "protocol": "tcp"}]}]"#;
     apply(
@@ -142,7 +149,9 @@ fn plugins_that_are_not_understood_are_executed() {
     assert!(ptp_address.starts_with("10.72.0."), "{ptp_address}");
     on(kube, "n1", &format!("ping -c1 -W2 {ptp_address}"));
     // The port of the node leads to the pod, from another node.
-    let script = "exec 3<>/dev/tcp/192.168.77.1/34701; printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3; tail -n1 <&3";
+    let script = &format!(
+        "exec 3<>/dev/tcp/{node}/34701; printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3; tail -n1 <&3"
+    );
     let served = kube.on_node("n2", &["bash", "-c", script]).expect("runs");
     assert_eq!(served.text().expect("served").trim(), "a");
     event(
@@ -176,14 +185,15 @@ fn plugins_that_are_not_understood_are_executed() {
 
 #[test]
 fn a_nad_without_a_configuration_is_looked_for_on_the_node() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "disk").expect("a namespace");
     let ns = namespace.name();
     let name = format!("ondisk-{}", std::process::id());
+    let dir = kube.files("n1").expect("known").configs;
     let _clean = Afterwards {
         cluster: kube,
         node: "n1",
-        script: format!("rm -f /etc/cni/net.d/80-{name}.conf; ip link del e2edsk0"),
+        script: format!("rm -f {dir}/80-{name}.conf; ip link del e2edsk0"),
     };
     apply(
         kube,
@@ -201,12 +211,12 @@ fn a_nad_without_a_configuration_is_looked_for_on_the_node() {
     on(
         kube,
         "n1",
-        &format!("cat >/etc/cni/net.d/80-{name}.conf <<'EOF'\n{config}\nEOF\n"),
+        &format!("cat >{dir}/80-{name}.conf <<'EOF'\n{config}\nEOF\n"),
     );
     ready(kube, &[&a]);
     assert!(address(kube, &a, "net1", false).starts_with("10.75.0."));
     // Gone again, the pod and its deletion do not need it.
-    on(kube, "n1", &format!("rm /etc/cni/net.d/80-{name}.conf"));
+    on(kube, "n1", &format!("rm {dir}/80-{name}.conf"));
     gone(kube, &[&a]);
     assert_eq!(
         on(

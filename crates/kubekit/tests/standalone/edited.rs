@@ -4,12 +4,12 @@
 use crate::common::{
     NETWORKS, PLEXUS, apply, contrail_nad, event, interfaces, network, pod, ready, said,
 };
-use plexus_kubekit::{Kube, Namespace};
+use plexus_kubekit::{Namespace, ground};
 use serde_json::json;
 
 #[test]
 fn an_edited_annotation_changes_nothing_and_an_event_says_so() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "edited").expect("a namespace");
     let ns = namespace.name();
     apply(
@@ -27,7 +27,7 @@ fn an_edited_annotation_changes_nothing_and_an_event_says_so() {
     let state = || (interfaces(kube, &p), said(kube, &p, script));
     let before = state();
     let edit = json!({"metadata": {"annotations": {NETWORKS: "blue,red"}}});
-    kube.lab().api().merge(&p, &edit).expect("edited");
+    kube.api().merge(&p, &edit).expect("edited");
     event(
         kube,
         &p,
@@ -37,13 +37,13 @@ fn an_edited_annotation_changes_nothing_and_an_event_says_so() {
     assert_eq!(state(), before);
     // Somebody else's annotation is nobody's business.
     let other = json!({"metadata": {"annotations": {NETWORKS: null, "example.com/note": "x"}}});
-    kube.lab().api().merge(&p, &other).expect("edited");
+    kube.api().merge(&p, &other).expect("edited");
     assert_eq!(state(), before);
 }
 
 #[test]
 fn a_network_that_is_not_for_everybody_refuses_others() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let (own, friend, stranger) = (
         Namespace::create(kube, "owner").expect("a namespace"),
         Namespace::create(kube, "friend").expect("a namespace"),

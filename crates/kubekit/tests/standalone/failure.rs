@@ -6,17 +6,18 @@ use crate::common::{
 };
 use crate::traces::{allocated, journal, uid};
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Kube, Namespace};
+use plexus_kubekit::{Cluster, Namespace, ground};
 
 #[test]
 fn a_failure_fails_the_pod_with_an_event_and_leaves_nothing() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "failure").expect("a namespace");
     let ns = namespace.name();
+    let bin = kube.files("n1").expect("known").plugins;
     let _clean = Afterwards {
         cluster: kube,
         node: "n1",
-        script: "rm -f /opt/cni/bin/e2e-refuses; ip link del e2efai0".to_owned(),
+        script: format!("rm -f {bin}/e2e-refuses; ip link del e2efai0"),
     };
     let _first = PodsFirst {
         cluster: kube,
@@ -25,14 +26,16 @@ fn a_failure_fails_the_pod_with_an_event_and_leaves_nothing() {
     // The last network's plugin refuses, when all the others are made.
     let plugin = |body: &str| {
         let script = format!(
-            "cat >/opt/cni/bin/e2e-new <<'END'\n#!/bin/sh\n{body}\nEND\n\
-             chmod +x /opt/cni/bin/e2e-new; mv /opt/cni/bin/e2e-new /opt/cni/bin/e2e-refuses"
+            "cat >{bin}/e2e-new <<'END'\n#!/bin/sh\n{body}\nEND\n\
+             chmod +x {bin}/e2e-new; mv {bin}/e2e-new {bin}/e2e-refuses"
         );
         on(kube, "n1", &script);
     };
-    plugin(
-        r#"test $CNI_COMMAND = DEL && exit 0; test $CNI_COMMAND = VERSION && exec /opt/cni/bin/macvlan; echo "{\"cniVersion\": \"0.4.0\", \"code\": 107, \"msg\": \"e2e says no\"}"; exit 1"#,
-    );
+    let refusal = r#"{\"cniVersion\": \"0.4.0\", \"code\": 107, \"msg\": \"e2e says no\"}"#;
+    plugin(&format!(
+        "test $CNI_COMMAND = DEL && exit 0; \
+         test $CNI_COMMAND = VERSION && exec {bin}/macvlan; echo \"{refusal}\"; exit 1"
+    ));
     let bridge = r#"{"cniVersion": "0.3.1", "type": "bridge", "bridge": "e2efai0",
         "ipam": {"type": "host-local", "subnet": "10.105.0.0/24"}}"#;
     let refuses = r#"{"cniVersion": "0.4.0", "type": "e2e-refuses"}"#;
@@ -82,7 +85,7 @@ fn a_failure_fails_the_pod_with_an_event_and_leaves_nothing() {
     nothing_is_left(kube, ns);
 
     // It is not the pod's fault: once the plugin agrees, it starts.
-    plugin("exec /opt/cni/bin/macvlan");
+    plugin(&format!("exec {bin}/macvlan"));
     let fails = namespace.pod("fails");
     let allowed = r#"{"cniVersion": "0.4.0", "type": "e2e-refuses", "master": "eth2", "ipam": {"type": "static", "addresses": [{"address": "10.106.0.5/24"}]}}"#;
     apply(kube, &[nad(ns, "refuses", &[], allowed)]);
@@ -97,7 +100,7 @@ fn a_failure_fails_the_pod_with_an_event_and_leaves_nothing() {
 }
 
 /// No links, no leases, no rows; the kubelet may be trying again at any moment.
-fn nothing_is_left(kube: &Kube, ns: &str) {
+fn nothing_is_left(kube: &dyn Cluster, ns: &str) {
     let blue = kube
         .get(&network_object(ns, "blue"))
         .expect("asked")

@@ -7,7 +7,7 @@ use crate::common::{
 };
 use crate::traces::{allocated, is_there, journal, uid};
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Kube, Namespace, Object};
+use plexus_kubekit::{Cluster, Namespace, Object, ground};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const BRIDGE: &str = r#"{"cniVersion": "0.3.1", "type": "bridge", "bridge": "e2e
 
 #[test]
 fn every_reference_is_an_interface_in_order() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let (home, other) = (
         Namespace::create(kube, "order").expect("a namespace"),
         Namespace::create(kube, "order-other").expect("a namespace"),
@@ -111,7 +111,7 @@ fn every_reference_is_an_interface_in_order() {
     all_goes(kube, &p, &record);
 }
 
-fn the_kernel_agrees(kube: &Kube, pod: &Object, record: &[Value]) {
+fn the_kernel_agrees(kube: &dyn Cluster, pod: &Object, record: &[Value]) {
     let links = said(kube, pod, "ip -j addr");
     let links: Vec<Value> = serde_json::from_str(&links).expect("JSON");
     let names: BTreeSet<&str> = links
@@ -139,7 +139,7 @@ fn the_kernel_agrees(kube: &Kube, pod: &Object, record: &[Value]) {
 }
 
 /// The pod's addresses, and the runtime's, are those of eth0.
-fn the_runtime_knows_the_first_alone(kube: &Kube, pod: &Object, record: &[Value]) {
+fn the_runtime_knows_the_first_alone(kube: &dyn Cluster, pod: &Object, record: &[Value]) {
     let bare = |ip: &Value| {
         let text = ip.as_str().unwrap_or_default();
         text.split('/').next().unwrap_or_default().to_owned()
@@ -158,27 +158,16 @@ fn the_runtime_knows_the_first_alone(kube: &Kube, pod: &Object, record: &[Value]
             .collect::<BTreeSet<_>>(),
         first
     );
-    let sandbox = kube.sandbox(pod).expect("a sandbox");
-    let text = kube
-        .crictl("n1", &["inspectp", &sandbox])
-        .expect("runs")
-        .text();
-    let state: Value = serde_json::from_str(&text.expect("inspected")).expect("JSON");
-    let result = &state["info"]["cniResult"]["Interfaces"];
-    let inside = result.as_object().expect("interfaces").iter();
-    let inside = inside.filter(|(name, link)| {
-        *name != "lo" && link["Sandbox"].as_str().is_some_and(|s| !s.is_empty())
-    });
-    let inside: Vec<&str> = inside.map(|(name, _)| name.as_str()).collect();
-    assert_eq!(inside, ["eth0"], "{result}");
+    let sandbox = kube.sandbox_of(pod).expect("a sandbox");
+    assert_eq!(sandbox.interfaces, ["eth0"]);
 }
 
-fn all_goes(kube: &Kube, p: &Object, record: &[Value]) {
+fn all_goes(kube: &dyn Cluster, p: &Object, record: &[Value]) {
     let ns = &p.namespace;
-    let sandbox = kube.sandbox(p).expect("a sandbox");
+    let sandbox = kube.sandbox_of(p).expect("a sandbox").id;
     assert!(journal(kube, "n1", &sandbox) > 0);
     // The node's ends of the pod's links.
-    let ends = said(kube, p, "ip -o link | grep -o 'link-netnsid 0' | wc -l");
+    let ends = said(kube, p, "ip -o link | grep -c link-netns");
     assert!(ends.trim().parse::<u32>().expect("a number") > 0, "{ends}");
     let pod_ip = record[0]["ips"][0]
         .as_str()

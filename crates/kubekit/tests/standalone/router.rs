@@ -1,7 +1,7 @@
 //! A pod on two networks that forwards is the gateway between a pod on the one and a pod on the other.
 
 use crate::common::{Afterwards, NETWORKS, apply, gone, nad, pings, pod, ready, said, silent, who};
-use plexus_kubekit::{Kube, Namespace};
+use plexus_kubekit::{Namespace, ground};
 use serde_json::{Value, json};
 
 /// `own` on a wire, and a route to the other wire by way of `via`, if there is one.
@@ -19,7 +19,7 @@ fn config(kind: Value, own: &[&str], routes: &[(&str, &str)]) -> String {
 
 #[test]
 fn a_pod_on_both_joins_a_bridge_and_a_macvlan_network() {
-    let kube = Kube::shared().expect("a lab");
+    let kube = ground::shared().expect("a lab");
     let namespace = Namespace::create(kube, "router").expect("a namespace");
     let ns = namespace.name();
     let _clean = Afterwards {
@@ -37,14 +37,6 @@ fn a_pod_on_both_joins_a_bridge_and_a_macvlan_network() {
         ("10.102.0.0/24", "10.103.0.1"),
         ("fd00:102::/64", "fd00:103::1"),
     ];
-    let mut router = pod(ns, "router", "n1", &[(NETWORKS, "router-a,router-b")]);
-    // Forwarding is the pod's own decision.
-    router["spec"]["containers"][0]["securityContext"] = json!({"privileged": true});
-    router["spec"]["containers"][0]["command"] = json!([
-        "sh",
-        "-c",
-        "echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding; exec sleep 3600"
-    ]);
     apply(
         kube,
         &[
@@ -72,13 +64,18 @@ fn a_pod_on_both_joins_a_bridge_and_a_macvlan_network() {
                 &[],
                 &config(macvlan(), &["10.103.0.5/24", "fd00:103::5/64"], &to_a),
             ),
-            router,
+            pod(ns, "router", "n1", &[(NETWORKS, "router-a,router-b")]),
             pod(ns, "a", "n1", &[(NETWORKS, "client-a")]),
             pod(ns, "b", "n2", &[(NETWORKS, "client-b")]),
         ],
     );
     let [router, a, b] = ["router", "a", "b"].map(|name| namespace.pod(name));
     ready(kube, &[&router, &a, &b]);
+    said(
+        kube,
+        &router,
+        "sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",
+    );
     for (there, back) in [("10.103.0.5", "10.102.0.5"), ("fd00:103::5", "fd00:102::5")] {
         assert!(pings(kube, &a, there), "{there}");
         assert!(pings(kube, &b, back), "{back}");

@@ -1,31 +1,32 @@
 //! What a pod may leave behind on its node.
 
 use crate::common::on;
-use plexus_kubekit::{Cluster, Kube};
+use plexus_kubekit::Cluster;
 use serde_json::Value;
 
 /// Rows of the agent's journal with this word in them: a sandbox's id, or a pod's `namespace/name`.
-pub(crate) fn journal(kube: &Kube, node: &str, word: &str) -> usize {
+pub(crate) fn journal(kube: &dyn Cluster, node: &str, word: &str) -> usize {
     let python = format!(
         "import sqlite3\n\
-         db = sqlite3.connect(\"file:/var/lib/plexus/journal.db?mode=ro\", uri=True)\n\
+         db = sqlite3.connect(\"file:{}?mode=ro\", uri=True)\n\
          tables = [t for (t,) in db.execute(\"select name from sqlite_master where type = 0x7461626c65 or type = \\\"table\\\"\")]\n\
          assert tables\n\
          rows = [row for table in tables for row in db.execute(f\"select * from {{table}}\")]\n\
-         print(sum(any(\"{word}\" in (c.decode(\"latin-1\") if isinstance(c, bytes) else str(c)) for c in row) for row in rows))"
+         print(sum(any(\"{word}\" in (c.decode(\"latin-1\") if isinstance(c, bytes) else str(c)) for c in row) for row in rows))",
+        kube.files(node).expect("known").journal
     );
     let count = on(kube, node, &format!("python3 -c '{python}'"));
     count.trim().parse().expect("a number")
 }
 
 /// The node's links, except those that other tests' pods have: the given names.
-pub(crate) fn is_there(kube: &Kube, node: &str, link: &str) -> bool {
+pub(crate) fn is_there(kube: &dyn Cluster, node: &str, link: &str) -> bool {
     let found = kube.on_node(node, &["ip", "link", "show", "dev", link]);
     found.expect("it runs").ok()
 }
 
 /// Addresses in use in all blocks of a network, as their owners count them.
-pub(crate) fn allocated(kube: &Kube, network_uid: &str) -> u64 {
+pub(crate) fn allocated(kube: &dyn Cluster, network_uid: &str) -> u64 {
     let blocks = kube.list("plexus.dev/v1alpha1", "Block", "");
     let blocks = blocks.expect("Blocks");
     let of = blocks

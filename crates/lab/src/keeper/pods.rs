@@ -2,7 +2,7 @@
 //! that are gone is taken away.
 
 use super::nodes::labels;
-use super::place::{Candidate, choose};
+use super::place::{Candidate, Port, choose};
 use super::shared::Shared;
 use super::status;
 use super::worker;
@@ -145,16 +145,21 @@ impl Pods {
     }
 
     async fn find_homes(&mut self) {
-        let candidates = self.candidates();
+        let mut candidates = self.candidates();
         let mut found = Vec::new();
         for (uid, (pod, said)) in &mut self.homeless {
             if pod.metadata.deletion_timestamp.is_some() {
                 continue;
             }
             let selector = pod.spec.as_ref().and_then(|s| s.node_selector.clone());
-            let told = match choose(&candidates, &selector.unwrap_or_default()) {
+            let ports = Port::of(pod);
+            let told = match choose(&candidates, &selector.unwrap_or_default(), &ports) {
                 Ok(node) => {
                     let bound = status::bind(&self.client, pod, &node.to_string()).await;
+                    for chosen in candidates.iter_mut().filter(|one| one.node == node) {
+                        chosen.pods += 1;
+                        chosen.ports.extend(ports.clone());
+                    }
                     found.extend(bound.is_ok().then(|| uid.clone()));
                     bound
                 }
@@ -182,8 +187,18 @@ impl Pods {
                 node: *node,
                 labels: labels(*node),
                 ready: self.shared.is_ready(*node),
-                pods: self.workers.values().filter(|w| w.node == *node).count(),
+                pods: self.workers_on(*node).count(),
+                ports: self
+                    .workers_on(*node)
+                    .filter_map(|worker| worker.wish.borrow().clone())
+                    .flat_map(|pod| Port::of(&pod))
+                    .collect(),
             })
             .collect()
+    }
+
+    fn workers_on(&self, node: NodeName) -> impl Iterator<Item = &Worker> {
+        let workers = self.workers.values();
+        workers.filter(move |worker| worker.node == node)
     }
 }

@@ -115,8 +115,8 @@ async fn answer(shared: &Arc<Shared>, part: Part) -> Result<(), String> {
     }
 }
 
-/// Waits until it makes sense to start it: clients after the server has answered once, an agent that somebody killed for good
-/// not before it is released.
+/// Waits until it makes sense to start it: clients after the server has answered once, what somebody killed for good not
+/// before it is released.
 async fn may_start(shared: &Arc<Shared>, part: Part) {
     if part != Part::Server {
         if shared.client_now().is_none() {
@@ -124,16 +124,11 @@ async fn may_start(shared: &Arc<Shared>, part: Part) {
         }
         shared.client().await;
     }
-    if let Part::Agent(node) = part {
-        let held = shared.layout.agent_held(node);
-        while held.exists() {
-            not_ready(
-                shared,
-                part,
-                "held: `plexus lab start-agent` starts it".to_owned(),
-            );
-            tokio::time::sleep(ASK_SOON).await;
-        }
+    let held = shared.layout.held(part);
+    while held.exists() {
+        let why = format!("held: `plexus lab start-{}` starts it", part.verb());
+        not_ready(shared, part, why);
+        tokio::time::sleep(ASK_SOON).await;
     }
 }
 

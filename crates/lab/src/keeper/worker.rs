@@ -10,6 +10,7 @@ use super::shared::Shared;
 use super::status;
 use crate::cni::{ANNOTATIONS, Caller, PORT_MAPPINGS};
 use crate::error::{LabError, chain};
+use crate::leases;
 use crate::name::NodeName;
 use crate::sandbox::Sandbox;
 use crate::{address, files};
@@ -26,6 +27,8 @@ pub(super) type Wish = Option<Arc<Pod>>;
 
 const PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+/// How often it is looked whether a sandbox is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What comes after a step.
 enum Next {
@@ -70,20 +73,41 @@ pub(super) async fn work(
             Next::End => return,
             Next::Wait => {
                 pause = PAUSE;
-                // The keeper ends.
-                if wishes.changed().await.is_err() {
-                    return;
+                tokio::select! {
+                    changed = wishes.changed() => if changed.is_err() {
+                        // The keeper ends.
+                        return;
+                    },
+                    () = work.robbed() => {}
                 }
             }
             Next::Again => {
-                // Nobody will want anything else once the pod is gone: the last wish counts.
-                if let Ok(Err(_)) = tokio::time::timeout(pause, wishes.changed()).await {
-                    tokio::time::sleep(pause).await;
-                }
+                something_else(&mut wishes, wish.as_deref(), pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
     }
+}
+
+/// Waits for something else to be wanted, but no longer than that. What we say of a pod ourselves is nothing
+/// else: one that cannot start would be tried without a pause.
+async fn something_else(wishes: &mut watch::Receiver<Wish>, now: Option<&Pod>, pause: Duration) {
+    let end = tokio::time::Instant::now() + pause;
+    loop {
+        match tokio::time::timeout_at(end, wishes.changed()).await {
+            Ok(Ok(())) if meaning(wishes.borrow().as_deref()) == meaning(now) => {}
+            Ok(Ok(())) | Err(_) => return,
+            // Nobody will want anything else once the pod is gone: the last wish counts.
+            Ok(Err(_)) => return tokio::time::sleep_until(end).await,
+        }
+    }
+}
+
+/// What of a pod decides what is done: none if it is gone, else whether it is to go and what plugins are told.
+fn meaning(pod: Option<&Pod>) -> Option<(bool, Map<String, Value>)> {
+    let pod = pod?;
+    let goes = pod.metadata.deletion_timestamp.is_some() || has_ended(pod);
+    Some((goes, told(pod)))
 }
 
 impl Work {
@@ -109,6 +133,19 @@ impl Work {
             Err(why) => {
                 tracing::warn!(node = %self.node, pod = wish.map(|p| p.name_any()), why, "trying again");
                 Next::Again
+            }
+        }
+    }
+
+    /// Comes when the sandbox of a running pod is no more: the kubelet would make another one, whether the API is there
+    /// or not.
+    async fn robbed(&self) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            if let Some(sandbox) = self.sandbox.clone()
+                && let Ok(false) = self.blocking(move |_, _| Ok(sandbox.is_ready())).await
+            {
+                return;
             }
         }
     }
@@ -177,6 +214,8 @@ impl Work {
             if shared.has_node(node) {
                 let deleted = Caller::new(&shared.layout, node, &sandbox).del();
                 deleted.map_err(|error| LabError::Refused(chain(&error)))?;
+            } else {
+                leases::remove_those_of(std::slice::from_ref(&sandbox))?;
             }
             sandbox.remove(&shared.layout, node)
         });
@@ -270,5 +309,26 @@ mod tests {
             PORT_MAPPINGS: [{"HostPort": 8080, "ContainerPort": 80, "Protocol": "tcp", "HostIP": ""}]});
         assert_eq!(Value::Object(told(&pod)), expected);
         assert!(!told(&Pod::default()).contains_key(PORT_MAPPINGS));
+    }
+
+    #[tokio::test]
+    async fn what_is_said_of_a_pod_does_not_cut_a_pause_short() {
+        let pod = |value: Value| Some(Arc::new(serde_json::from_value::<Pod>(value).unwrap()));
+        let first = pod(json!({"metadata": {"name": "web"}}));
+        let (send, mut wishes) = watch::channel(first.clone());
+        let pause = Duration::from_millis(300);
+        let begun = tokio::time::Instant::now();
+        send.send(pod(
+            json!({"metadata": {"name": "web"}, "status": {"phase": "Pending"}}),
+        ))
+        .unwrap();
+        something_else(&mut wishes, first.as_deref(), pause).await;
+        assert!(begun.elapsed() >= pause);
+        let going =
+            json!({"metadata": {"name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        send.send(pod(going)).unwrap();
+        let long = Duration::from_secs(600);
+        let heard = something_else(&mut wishes, first.as_deref(), long);
+        tokio::time::timeout(long / 10, heard).await.unwrap();
     }
 }

@@ -1,14 +1,19 @@
-//! Durations and what is said of them.
+//! Figures and what is said of them.
 
 use std::time::Duration;
 
-/// Durations in milliseconds, in the order in which they were taken.
+/// In the order in which they were taken.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Samples(Vec<f64>);
 
 impl Samples {
+    /// A duration, as milliseconds.
     pub(crate) fn push(&mut self, duration: Duration) {
-        self.0.push(duration.as_secs_f64() * 1e3);
+        self.value(duration.as_secs_f64() * 1e3);
+    }
+
+    pub(crate) fn value(&mut self, value: f64) {
+        self.0.push(value);
     }
 
     pub(crate) fn count(&self) -> usize {

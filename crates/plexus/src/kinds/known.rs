@@ -21,7 +21,7 @@ pub(super) fn find(rule: &str) -> Option<Check> {
     known.map(|(_, check)| *check)
 }
 
-const KNOWN: [(&str, Check); 12] = [
+const KNOWN: [(&str, Check); 13] = [
     ("self == oldSelf", Check::ByTheServer),
     (
         "!has(oldSelf.provider) || (has(self.provider) && self.provider == oldSelf.provider)",
@@ -42,6 +42,13 @@ const KNOWN: [(&str, Check); 12] = [
     (
         "self.cidr == oldSelf.cidr",
         Check::Change(|old, new| old.get("cidr") == new.get("cidr")),
+    ),
+    (
+        "self.network == oldSelf.network && self.cidr == oldSelf.cidr && self.node == oldSelf.node",
+        Check::Change(|old, new| {
+            let same = |key: &str| old.get(key) == new.get(key);
+            same("network") && same("cidr") && same("node")
+        }),
     ),
     (
         "isCIDR(self.cidr) && cidr(self.cidr) == cidr(self.cidr).masked()",

@@ -57,6 +57,7 @@ impl Validator for Meaning {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::io::{Read, Write};
 
     fn kind(group: &str, version: &str, plural: &str) -> std::sync::Arc<Kind> {
         let kinds = crate::kinds::all().unwrap();
@@ -147,6 +148,29 @@ mod tests {
     }
 
     #[test]
+    fn of_a_block_only_the_uid_of_its_node_may_change() {
+        let kind = kind("plexus.dev", "v1alpha1", "blocks");
+        let block = |cidr: &str, node: &str, uid: &str| {
+            json!({"metadata": {"name": "b"}, "spec": {"cidr": cidr, "node": node, "nodeUID": uid,
+                "network": {"namespace": "default", "name": "blue"}}})
+        };
+        let meaning = Meaning::new().unwrap();
+        let old = block("10.1.0.0/26", "n1", "1");
+        let changed = |new: &Value| meaning.problems(&kind, Some(&old), new);
+        assert_eq!(changed(&block("10.1.0.0/26", "n1", "2")), []);
+        for new in [
+            block("10.1.0.64/26", "n1", "1"),
+            block("10.1.0.0/26", "n2", "1"),
+        ] {
+            let found = changed(&new);
+            assert!(
+                found[0].message.contains("a block cannot be changed"),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
     fn an_old_mistake_does_not_stand_in_the_way_of_a_change_elsewhere() {
         let with = |mtu: u32| json!({"mtu": mtu, "subnets": {"a": {"cidr": "10.1.0.1/16"}}});
         assert_eq!(problems(with(1400), Some(with(1300))), [""; 0]);
@@ -175,9 +199,39 @@ mod tests {
 
     #[test]
     fn networks_under_their_second_name_have_the_same_rules() {
-        // They are stored, and checked, as ours.
-        let alias = kind("", "v1", "networks");
-        let kinds = crate::kinds::all().unwrap();
-        assert_eq!(kinds.stored_as(&alias).group, "plexus.dev");
+        let dir = std::env::temp_dir().join(format!("px-meaning-{}", std::process::id()));
+        let socket = dir.join("api.sock");
+        let mut options = plexus_embedded::Options::new(&dir, crate::kinds::all().unwrap());
+        options.unix = Some(socket.clone());
+        options.validator = std::sync::Arc::new(Meaning::new().unwrap());
+        let server = plexus_embedded::Server::start(options).unwrap();
+        let post = |version: &str, spec: &Value| {
+            let object = json!({
+                "apiVersion": version.trim_start_matches("/apis/").trim_start_matches("/api/"),
+                "kind": "Network", "metadata": {"generateName": "n"}, "spec": spec,
+            });
+            let body = object.to_string();
+            let mut wire = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+            write!(
+                wire,
+                "POST {version}/namespaces/default/networks HTTP/1.1\r\nhost: x\r\nconnection: \
+                 close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+            .unwrap();
+            let mut answer = String::new();
+            wire.read_to_string(&mut answer).unwrap();
+            answer
+        };
+        let spec = json!({"subnets": {"a": {"cidr": "10.1.0.0/16", "gateway": "10.2.0.1"}}});
+        for version in ["/apis/plexus.dev/v1alpha1", "/api/v1"] {
+            let answer = post(version, &spec);
+            assert!(answer.starts_with("HTTP/1.1 422"), "{version}: {answer}");
+            assert!(answer.contains("gateway must be an address"), "{answer}");
+            let answer = post(version, &json!({}));
+            assert!(answer.starts_with("HTTP/1.1 201"), "{version}: {answer}");
+        }
+        server.stop();
+        std::fs::remove_dir_all(dir).unwrap();
     }
 }

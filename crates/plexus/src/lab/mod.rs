@@ -65,6 +65,14 @@ enum Verb {
         /// The node.
         node: NodeName,
     },
+    /// Kill the server (SIGKILL): the API is away until it is started again.
+    KillServer {
+        /// Not before `start-server`.
+        #[arg(long)]
+        hold: bool,
+    },
+    /// Start the server that was killed with --hold.
+    StartServer,
     /// Cut all wires of a node: to other nodes and to the API.
     Partition {
         /// The node.
@@ -156,6 +164,14 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<ExitCode> {
             plexus_lab::start_agent(lab, node)?;
             show::print(&format!("agent of {node} ready\n"))?;
         }
+        Verb::KillServer { hold } => {
+            let pid = plexus_lab::kill_server(lab, hold)?;
+            show::print(&format!("server killed (process {pid})\n"))?;
+        }
+        Verb::StartServer => {
+            plexus_lab::start_server(lab)?;
+            show::print("server ready\n")?;
+        }
         Verb::Partition { node, heal } => {
             plexus_lab::partition(lab, node, !heal)?;
             let said = if heal { "joined again" } else { "cut off" };
@@ -217,14 +233,14 @@ fn status(lab: &Layout, output: Option<Output>) -> anyhow::Result<ExitCode> {
     Ok(exit(status.problems().is_empty()))
 }
 
-/// Fails if a cell is not as expected.
+/// Fails if a cell is not as expected, a pod is not seen, or nothing was judged.
 fn ping(lab: &Layout, output: Option<Output>) -> anyhow::Result<ExitCode> {
     let matrix = plexus_lab::ping_all(lab)?;
     match output {
         Some(Output::Json) => show::json(&matrix)?,
         None => show::print(&matrix.text())?,
     }
-    Ok(exit(matrix.wrong().is_empty()))
+    Ok(exit(matrix.is_well()))
 }
 
 fn exit(well: bool) -> ExitCode {

@@ -6,7 +6,8 @@ use super::{code, print};
 use anyhow::bail;
 use clap::Args;
 use plexus_api::manifest::Level;
-use plexus_cli::client::{in_order, shown};
+use plexus_cli::client::{in_order, shown, shown_in};
+use plexus_cli::text::Screen;
 use plexus_cli::validate::validate;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -33,9 +34,9 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let sources = flags.files.sources()?;
     let report = validate(&sources);
     if !report.is_valid() && !flags.skip_validation {
-        eprint!("{}", report.render(plexus_cli::text::Screen::PIPE));
-        let count = report.count(Level::Problem);
-        bail!("nothing was applied: correct the {count} problems above, or use --skip-validation");
+        let problems = report.only(&[Level::Problem]);
+        eprint!("{}", problems.render(Screen::stderr()));
+        bail!("nothing was applied: correct what is said above, or use --skip-validation");
     }
     let mut objects: Vec<Value> = Vec::new();
     for source in sources {
@@ -68,7 +69,8 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
         match session.apply(object, &namespace, force, dry_run, patience) {
             Ok(applied) => {
                 let suffix = if dry_run { " (dry run)" } else { "" };
-                print(&format!("{} {}{suffix}\n", shown(object), applied.word()))?;
+                let what = shown_in(object, &namespace);
+                print(&format!("{what} {}{suffix}\n", applied.word()))?;
                 if let Some(text) = plexus_api::later::waits(object) {
                     eprintln!("{}: {text}", shown(object));
                 }
@@ -76,7 +78,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
             }
             Err(error) => {
                 well = false;
-                eprintln!("plexus: {:#}", anyhow::Error::from(error));
+                eprintln!("plexus: {}", crate::chain(&anyhow::Error::from(error)));
             }
         }
     }

@@ -4,7 +4,7 @@ use super::server::ServerFlags;
 use super::{code, print};
 use anyhow::bail;
 use clap::Args;
-use plexus_cli::client::{Deleted, in_order, named, shown};
+use plexus_cli::client::{Deleted, in_order, named, shown_in};
 use plexus_cli::input::sources;
 use plexus_cli::kinds;
 use plexus_cli::world::{condition, text};
@@ -45,20 +45,20 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let mut well = true;
     for object in &objects {
         match session.delete(object, &namespace, wait) {
-            Ok(Deleted::Gone) => print(&format!("{} deleted\n", shown(object)))?,
+            Ok(Deleted::Gone) => print(&format!("{} deleted\n", shown_in(object, &namespace)))?,
             Ok(Deleted::Going(now)) => print(&format!(
                 "{} is being deleted{}\n",
-                shown(object),
+                shown_in(object, &namespace),
                 held_by(&now)
             ))?,
             Ok(Deleted::Absent) if flags.ignore_not_found => {}
             Ok(Deleted::Absent) => {
                 well = false;
-                eprintln!("plexus: {} is not there", shown(object));
+                eprintln!("plexus: {} is not there", shown_in(object, &namespace));
             }
             Err(error) => {
                 well = false;
-                eprintln!("plexus: {:#}", anyhow::Error::from(error));
+                eprintln!("plexus: {}", crate::chain(&anyhow::Error::from(error)));
             }
         }
     }
@@ -95,8 +95,40 @@ fn wanted(flags: &Flags) -> anyhow::Result<Vec<Value>> {
 /// Why an object is still there.
 fn held_by(object: &Value) -> String {
     let in_use = condition(object, "InUse").filter(|one| text(one, "/status") == "True");
-    match in_use {
-        Some(condition) => format!(": {}", text(condition, "/message")),
-        None => ": it goes when its finalizers are done".to_owned(),
+    if let Some(condition) = in_use {
+        return format!(": {}", text(condition, "/message"));
+    }
+    let finalizers = object.pointer("/metadata/finalizers");
+    let finalizers = finalizers.and_then(Value::as_array).map(Vec::as_slice);
+    let names = finalizers.unwrap_or_default().iter();
+    let names: Vec<&str> = names.filter_map(Value::as_str).collect();
+    if !names.is_empty() {
+        return format!(": it waits for {} (its finalizers)", names.join(", "));
+    }
+    let grace = object.pointer("/metadata/deletionGracePeriodSeconds");
+    match grace.and_then(Value::as_u64) {
+        Some(seconds) if seconds > 0 => {
+            format!(": whoever runs it has {seconds} s to end it, and removes it then")
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::held_by;
+    use serde_json::json;
+
+    #[test]
+    fn what_an_object_waits_for_is_said() {
+        let held =
+            json!({"metadata": {"finalizers": ["a/b", "c/d"], "deletionGracePeriodSeconds": 0}});
+        assert_eq!(held_by(&held), ": it waits for a/b, c/d (its finalizers)");
+        let pod = json!({"metadata": {"deletionGracePeriodSeconds": 30}});
+        assert!(held_by(&pod).contains("30 s"), "{}", held_by(&pod));
+        assert_eq!(held_by(&json!({"metadata": {}})), "");
+        let used = json!({"status": {"conditions": [
+            {"type": "InUse", "status": "True", "message": "2 pods use it"}]}});
+        assert_eq!(held_by(&used), ": 2 pods use it");
     }
 }

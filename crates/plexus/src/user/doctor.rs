@@ -59,6 +59,8 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
         delegate_bin_dir: flags.delegate_bin_dir.clone(),
         cni_conf_dir: flags.cni_conf_dir.clone(),
         pools: flags.pools.clone(),
+        netns: paths::NETNS.into(),
+        labs: paths::LABS.into(),
     };
     let api = match flags.no_api {
         true => None,
@@ -80,11 +82,11 @@ fn learn(flags: &Flags) -> Option<ApiFacts> {
     let chosen = flags.server.chosen().ok()?;
     let mut facts = ApiFacts {
         node: flags.node.clone(),
-        server: format!("{chosen:?}"),
+        server: chosen.to_string(),
         version: Ok(String::new()),
         world: World::default(),
     };
-    match flags.server.session().map_err(|error| format!("{error:#}")) {
+    match flags.server.session().map_err(|error| crate::chain(&error)) {
         Ok(session) => ask(&session, &mut facts),
         Err(why) => facts.version = Err(why),
     }
@@ -103,6 +105,6 @@ fn ask(session: &Session, facts: &mut ApiFacts) {
             facts.version = Ok(version);
             facts.world = world;
         }
-        Err(error) => facts.version = Err(format!("{:#}", anyhow::Error::from(error))),
+        Err(error) => facts.version = Err(crate::chain(&error.into())),
     }
 }

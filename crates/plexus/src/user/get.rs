@@ -8,6 +8,7 @@ use plexus_cli::get::{Look, chosen, none, render, table};
 use plexus_cli::kinds::{self, Kind};
 use plexus_cli::output::{Form, objects};
 use plexus_cli::text::Screen;
+use plexus_cli::world::name;
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -33,15 +34,22 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let found = found.map_err(anyhow::Error::msg)?;
     let session = flags.scope.server.session()?;
     let namespace = flags.scope.server.namespace(&session);
-    let within = (!flags.scope.all_namespaces).then_some(namespace.as_str());
+    let elsewhere = flags.name.iter().any(|name| name.contains('/'));
+    let all = flags.scope.all_namespaces;
+    let within = (!all && !elsewhere).then_some(namespace.as_str());
     let form = Output::form(flags.output);
+    let mut together = Vec::new();
     for (number, kind) in found.iter().enumerate() {
         let listed = session.list(kind, within, flags.selector.as_deref())?;
-        let chosen = chosen(kind, &listed, within, &flags.name).map_err(anyhow::Error::msg)?;
-        let values: Vec<Value> = chosen.iter().map(|object| (*object).clone()).collect();
-        let single = flags.name.len() == 1 && found.len() == 1;
-        if let Some(text) = objects(form, kind, &values, single) {
-            print(&text)?;
+        let inside = (!all).then_some(namespace.as_str());
+        let chosen = chosen(kind, &listed, inside, &flags.name).map_err(anyhow::Error::msg)?;
+        if matches!(form, Form::Json | Form::Yaml) {
+            together.extend(chosen.into_iter().cloned());
+            continue;
+        }
+        if form == Form::Name {
+            let named = |object: &&Value| kind.named(name(object)) + "\n";
+            print(&chosen.iter().map(named).collect::<String>())?;
             continue;
         }
         if number > 0 {
@@ -55,12 +63,16 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
         mention_unknown(&world);
         let look = Look {
             wide: form == Form::Wide,
-            namespaces: flags.scope.all_namespaces,
+            namespaces: all || elsewhere,
         };
         print(&render(
             &table(kind, &chosen, &world, look),
             Screen::stdout(),
         ))?;
+    }
+    let single = flags.name.len() == 1 && found.len() == 1;
+    if let Some(text) = objects(form, &together, single) {
+        print(&text)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -69,7 +81,8 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
 fn beside(kind: &Kind) -> &'static [Need] {
     match kind.kind {
         "Pod" => &[Need::Records],
-        "Block" => &[Need::Networks],
+        "Network" => &[Need::Blocks, Need::Records],
+        "Block" => &[Need::Networks, Need::Records],
         "Node" => &[Need::Blocks, Need::Records],
         _ => &[],
     }

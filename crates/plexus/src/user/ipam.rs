@@ -33,7 +33,7 @@ pub(super) fn run(what: &What) -> anyhow::Result<ExitCode> {
     let What::Show(flags) = what;
     let session = flags.server.session()?;
     let (namespace, name) = flags.server.place(&session, &flags.network)?;
-    let needs = [Need::Networks, Need::Blocks, Need::Requests];
+    let needs = [Need::Networks, Need::Blocks, Need::Requests, Need::Records];
     let world = world(&session, &needs, None)?;
     if let Some(why) = world.unknown.values().next() {
         return Err(anyhow!("{why}"));

@@ -15,6 +15,9 @@ pub(crate) struct ServerFlags {
     /// The kubeconfig; default: KUBECONFIG, what `plexus up` or a lab runs here, ~/.kube/config.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// Unix socket of an embedded API instead; root needs no credentials there.
+    #[arg(long, value_name = "PATH", conflicts_with = "kubeconfig")]
+    api_socket: Option<PathBuf>,
     /// The context in it; default: the current one.
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
@@ -38,10 +41,13 @@ impl ServerFlags {
     pub(crate) fn chosen(&self) -> anyhow::Result<Chosen> {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let places = Places {
+            socket: self.api_socket.clone(),
             given: self.kubeconfig.clone(),
             variable: std::env::var_os("KUBECONFIG"),
             up: paths::UP_KUBECONFIG.into(),
+            up_socket: paths::UP_SOCKET.into(),
             labs: paths::LABS.into(),
+            lab: std::env::var_os("PLEXUS_LAB"),
             home: home.map(|home| home.join(".kube/config")),
             in_pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
         };

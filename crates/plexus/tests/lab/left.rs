@@ -1,6 +1,6 @@
 //! `down` leaves nothing, whatever was left; `up` goes on from wherever it was stopped.
 
-use crate::machine::{Lab, links};
+use crate::machine::{Lab, host, links};
 use crate::pods::NETWORKS;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 fn down_leaves_nothing_though_everything_was_killed() {
     let lab = Lab::named('d');
     let before = links();
+    let machine = host();
     assert_eq!(lab.traces(), Vec::<String>::new());
     lab.ok(&["up", "--nodes", "2", "--nics", "1"]);
     lab.apply(NETWORKS);
@@ -44,6 +45,7 @@ fn down_leaves_nothing_though_everything_was_killed() {
     assert!(!ended.success(), "it was ended");
     assert_eq!(lab.traces(), Vec::<String>::new());
     assert_eq!(links(), before);
+    assert_eq!(host(), machine);
     assert!(lab.ok(&["down"]).contains("was not there"));
     let error = lab.fails(&["status"]);
     assert!(error.contains("there is no lab"), "{error}");
@@ -59,11 +61,7 @@ fn up_goes_on_from_wherever_it_was_stopped() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(pause));
-        // As Ctrl-C does.
-        let id = child.id().to_string();
-        let _ = Command::new("kill").args(["-INT", &id]).status();
-        child.wait().unwrap();
+        interrupt(&mut child, pause);
         if pause == 60 {
             // Or not to go on.
             lab.ok(&["down"]);
@@ -81,4 +79,59 @@ fn up_goes_on_from_wherever_it_was_stopped() {
     assert_eq!(lab.traces(), Vec::<String>::new());
     other.ok(&["status"]);
     other.ok(&["run", "two"]);
+}
+
+#[test]
+fn down_goes_on_from_wherever_it_was_stopped() {
+    let lab = Lab::named('i');
+    lab.ok(&["up", "--nodes", "3", "--nics", "1"]);
+    lab.ok(&["run", "one", "--node", "n3"]);
+    for pause in [3, 15, 40, 90] {
+        let mut down = lab.command(&["down"]);
+        let mut child = down.stdout(Stdio::null()).spawn().unwrap();
+        interrupt(&mut child, pause);
+        if pause == 40 {
+            // Or it is wanted after all.
+            lab.ok(&["up", "--nodes", "3", "--nics", "1"]);
+            lab.ok(&["run", "two", "--node", "n1"]);
+            lab.ok(&["ping", "--all"]);
+        }
+    }
+    lab.ok(&["down"]);
+    assert_eq!(lab.traces(), Vec::<String>::new());
+}
+
+#[test]
+fn up_says_how_far_it_is_and_a_second_one_changes_nothing() {
+    let lab = Lab::named('q');
+    let words = ["up", "--nodes", "2", "--nics", "2"];
+    let output = lab.run(&words);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let mut rest = said.as_str();
+    // In this order, each with the time that it took.
+    for step in [
+        "2 nodes joined by 6 wires (",
+        "server ready (",
+        "2 of 2 agents ready (",
+    ] {
+        let at = rest
+            .find(step)
+            .unwrap_or_else(|| panic!("{step:?} is not next in {said}"));
+        rest = &rest[at..];
+    }
+    assert!(!said.contains('\r'), "nobody counts on a pipe: {said:?}");
+    lab.ok(&["run", "one", "--node", "n2"]);
+    let (before, there) = (lab.status(), lab.traces());
+    lab.ok(&words);
+    lab.ok(&["up"]);
+    assert_eq!(lab.status(), before, "the same processes, the same pods");
+    assert_eq!(lab.traces(), there);
+}
+
+/// As Ctrl-C does, after some milliseconds.
+fn interrupt(child: &mut std::process::Child, pause: u64) {
+    std::thread::sleep(Duration::from_millis(pause));
+    let id = child.id().to_string();
+    let _ = Command::new("kill").args(["-INT", &id]).output();
+    child.wait().unwrap();
 }

@@ -194,6 +194,25 @@ impl Drop for Lab {
     }
 }
 
+/// What a lab could have changed of the machine itself: nftables, routing, forwarding.
+pub(crate) fn host() -> Vec<String> {
+    let looks: [&[&str]; 4] = [
+        &["nft", "list", "tables"],
+        &["ip", "rule"],
+        &["ip", "route", "show", "table", "all", "proto", "80"],
+        &[
+            "sysctl",
+            "net.ipv4.ip_forward",
+            "net.ipv6.conf.all.forwarding",
+        ],
+    ];
+    let look = |words: &&[&str]| {
+        let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    looks.iter().map(look).collect()
+}
+
 /// Links of the namespace that labs are made from.
 pub(crate) fn links() -> BTreeSet<String> {
     let output = Command::new("ip").args(["-o", "link"]).output().unwrap();

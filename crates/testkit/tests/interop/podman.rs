@@ -3,7 +3,7 @@
 use plexus_testkit::{Node, Running, run};
 use serde_json::Value;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -19,22 +19,7 @@ pub(crate) struct Podman<'n> {
 
 impl<'n> Podman<'n> {
     pub(crate) fn on(node: &'n Node) -> Self {
-        let text = format!(
-            "[containers]\n\
-             default_ulimits = [\"nofile=1024:1024\", \"nproc=1024:1024\"]\n\
-             [engine]\n\
-             runtime = \"runc\"\n\
-             cgroup_manager = \"cgroupfs\"\n\
-             events_logger = \"file\"\n\
-             lock_type = \"file\"\n\
-             [network]\n\
-             network_backend = \"cni\"\n\
-             cni_plugin_dirs = [\"{}\"]\n\
-             network_config_dir = \"{}\"\n",
-            node.cni_bin().display(),
-            node.cni_conf().display()
-        );
-        std::fs::write(node.file("containers.conf"), text).unwrap();
+        settings(node, &node.cni_bin(), &node.cni_conf());
         let podman = Self { node };
         podman.run(&["import", &image(node).to_string_lossy(), IMAGE]);
         podman
@@ -100,6 +85,26 @@ impl Drop for Podman<'_> {
             all.kill();
         }
     }
+}
+
+/// Writes what Podman must know on any machine into the node's `containers.conf`.
+pub(crate) fn settings(node: &Node, plugins: &Path, networks: &Path) {
+    let text = format!(
+        "[containers]\n\
+         default_ulimits = [\"nofile=1024:1024\", \"nproc=1024:1024\"]\n\
+         [engine]\n\
+         runtime = \"runc\"\n\
+         cgroup_manager = \"cgroupfs\"\n\
+         events_logger = \"file\"\n\
+         lock_type = \"file\"\n\
+         [network]\n\
+         network_backend = \"cni\"\n\
+         cni_plugin_dirs = [\"{}\"]\n\
+         network_config_dir = \"{}\"\n",
+        plugins.display(),
+        networks.display()
+    );
+    std::fs::write(node.file("containers.conf"), text).unwrap();
 }
 
 /// The root file system of a container, as an archive: busybox and nothing else.

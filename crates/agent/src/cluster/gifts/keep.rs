@@ -16,6 +16,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use plexus_api::objects::{BlockSpec, Gift};
 use plexus_core::ipam::Given;
+use plexus_faults::effect;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -312,8 +313,10 @@ pub(in crate::cluster) async fn say_given(shared: &Shared, network: &str, block:
     let patch = json!({"metadata": {"uid": there.uid}, "status": {"given": all}});
     let patch = Patch::Merge(patch);
     let api: Api<BlockWire> = Api::all(shared.client.clone());
+    effect("api.given<");
     match within(api.patch_status(&name, &how, &patch)).await {
         Ok(written) => {
+            effect("api.given>");
             watch::take::<Blocks>(shared, written);
             true
         }

@@ -58,7 +58,7 @@ pub(super) fn applying(
 
 /// Without what a manager said the last time and nobody says now. What nobody owned, and what others own,
 /// stays, and so do the containers that it needs. A container that somebody owns stays even if it is empty
-/// then (the real server makes it null, which most schemas refuse).
+/// then, or null where the schema takes that (the real server makes it null, which most schemas refuse).
 fn pruned(shape: &Shape, merged: &Value, owned: &Fields, last: &Fields) -> Value {
     let last = last.with_named(shape);
     let whole = |value: &Value| said::fields(shape, value).with_named(shape);

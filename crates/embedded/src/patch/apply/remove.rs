@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 pub(super) enum Left {
     /// Null: a leaf, so that it counts as a field.
     Null,
-    /// It is empty.
+    /// It is empty, or null if it is a map that may be null.
     Empty,
 }
 
@@ -41,6 +41,9 @@ pub(super) fn without(shape: &Shape, value: &Value, gone: &Fields, nothing: Left
     match (nothing, &rest) {
         (Left::Null, Value::Object(members)) if members.is_empty() => Value::Null,
         (Left::Null, Value::Array(items)) if items.is_empty() => Value::Null,
+        (Left::Empty, Value::Object(members)) if members.is_empty() && shape.is_nullable_map() => {
+            Value::Null
+        }
         _ => rest,
     }
 }

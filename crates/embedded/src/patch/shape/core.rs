@@ -247,6 +247,7 @@ fn fields() -> Shape {
     Shape::Map(Box::new(Members {
         fields: BTreeMap::new(),
         rest: Rest::Fields,
+        nullable: false,
     }))
 }
 
@@ -256,6 +257,7 @@ impl How {
             Entries => Shape::Map(Box::new(Members {
                 fields: BTreeMap::new(),
                 rest: Rest::Entries(Shape::Open),
+                nullable: false,
             })),
             Whole => Shape::Whole,
             Set => list(Identity::Value, Shape::Open, Strategy::Union),

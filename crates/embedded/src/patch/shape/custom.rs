@@ -55,7 +55,11 @@ fn members(node: &Node, open: bool) -> Members {
         Others::Unsaid if open || fields.is_empty() => Rest::Entries(Shape::Open),
         Others::Unsaid => Rest::None,
     };
-    Members { fields, rest }
+    Members {
+        fields,
+        rest,
+        nullable: node.nullable,
+    }
 }
 
 /// An object of the API inside of another.

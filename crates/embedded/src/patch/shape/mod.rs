@@ -50,6 +50,8 @@ pub struct Members {
     pub(crate) fields: BTreeMap<String, Shape>,
     /// All others.
     pub(crate) rest: Rest,
+    /// Whether null may be in its place.
+    pub(crate) nullable: bool,
 }
 
 /// Members that the type does not name.
@@ -125,6 +127,11 @@ impl Shape {
                 (None, Rest::None) => None,
             },
         }
+    }
+
+    /// Whether it is that of a map in whose place null may be.
+    pub(crate) fn is_nullable_map(&self) -> bool {
+        matches!(self, Self::Map(members) if members.nullable)
     }
 
     /// That of the items of a list.

@@ -1,4 +1,5 @@
-//! Reading everything at the start: the rows in order are the history.
+//! Reading everything at the start: the rows in order are the history. Objects say the version in which their
+//! kind is served now.
 
 use super::super::StoreError;
 use super::super::changes::ended;
@@ -9,6 +10,7 @@ use super::super::object::Stored;
 use super::{Disk, Forgotten, unsigned};
 use crate::kinds::Kind;
 use hyper::body::Bytes;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -76,8 +78,15 @@ impl Revision {
         let before = memory.get(table, &self.key);
         let (change, object) = match (self.object, &before) {
             (Some(body), _) => {
-                let value = serde_json::from_slice(&body)
-                    .map_err(|error| format!("version {}: {error}", self.version))?;
+                let wrong = |error| format!("version {}: {error}", self.version);
+                let mut value: Value = serde_json::from_slice(&body).map_err(wrong)?;
+                let mut body = body;
+                let version = kind.api_version();
+                // Written by a server that had the kind in another version.
+                if value["apiVersion"] != version.as_str() && value.is_object() {
+                    value["apiVersion"] = version.into();
+                    body = serde_json::to_vec(&value).map_err(wrong)?;
+                }
                 let body = Bytes::from(body.into_boxed_slice());
                 let object = Stored::new(kind, self.key, self.version, self.written, &value, body);
                 let change = if before.is_some() {

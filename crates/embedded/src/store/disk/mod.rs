@@ -45,6 +45,9 @@ pub(super) struct Disk {
     resources: Vec<i64>,
     forgotten: Forgotten,
     doubt: Option<Doubt>,
+    /// The next commit says that it failed, though it did not.
+    #[cfg(test)]
+    fails_once_written: bool,
 }
 
 /// After a commit that failed: what may be in the file nevertheless.
@@ -75,6 +78,8 @@ impl Disk {
             resources: Vec::new(),
             forgotten: Forgotten::default(),
             doubt: None,
+            #[cfg(test)]
+            fails_once_written: false,
         };
         let start = match disk.begin(now) {
             // There is no room to set the counter forward: it goes on where it was, and what is
@@ -92,7 +97,9 @@ impl Disk {
     /// Writes changes in one flushed commit: all or none. `known` is the newest version before them.
     ///
     /// # Errors
-    /// What the disk says; nothing was written.
+    /// What the disk says. Nothing was written, or it has been removed again; if not even that is possible, it is
+    /// tried before the next commit and at the end. Should the process be killed before, it is not known
+    /// whether the next server finds these changes.
     pub(super) fn commit(
         &mut self,
         made: &[(Table, Arc<Entry>)],
@@ -105,9 +112,17 @@ impl Disk {
             Err(error) => {
                 let reopen = !is_full(error) || self.doubt.is_some_and(|doubt| doubt.reopen);
                 self.doubt = Some(Doubt { known, reopen });
+                self.settle();
             }
         }
         done
+    }
+
+    /// Removes what was refused and may be in the file nevertheless, if that can be done now.
+    pub(super) fn settle(&mut self) {
+        if let Err(error) = self.repair() {
+            tracing::debug!(%error, "what may have been written cannot be removed yet");
+        }
     }
 
     /// What can be removed from the file with the next commit.
@@ -153,7 +168,12 @@ impl Disk {
                 .prepare_cached("UPDATE counter SET version = ?1")?
                 .execute([signed(version)])?;
         }
-        transaction.commit()
+        transaction.commit()?;
+        #[cfg(test)]
+        if std::mem::take(&mut self.fails_once_written) {
+            return Err(rusqlite::Error::InvalidQuery);
+        }
+        Ok(())
     }
 
     /// After a commit that failed: removes what may have reached the file after all.
@@ -260,4 +280,51 @@ fn signed(version: u64) -> i64 {
 
 fn unsigned(version: i64) -> u64 {
     u64::try_from(version).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Disk, Table};
+    use crate::kinds::{Kind, Kinds};
+    use crate::store::key::Key;
+    use crate::store::log::{Change, Entry};
+    use crate::store::object::Stored;
+    use hyper::body::Bytes;
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn entry(kind: &Kind, name: &str, version: u64) -> Arc<Entry> {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        let body = Bytes::from(object.to_string());
+        let key = Key::new("default", name);
+        Arc::new(Entry {
+            change: Change::Added,
+            object: Arc::new(Stored::new(kind, key, version, 0, &object, body)),
+            before: None,
+        })
+    }
+
+    #[test]
+    fn what_was_refused_is_not_there_after_a_kill() {
+        let directory = std::env::temp_dir().join(format!("px-doubt-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let file = directory.join("store.db");
+        let kinds = Kinds::builtin().unwrap();
+        let kind = kinds.get("", "v1", "configmaps").unwrap();
+        let table = Table::new(0);
+        let (mut disk, memory) = Disk::open(&file, std::slice::from_ref(kind), 1000).unwrap();
+        assert_eq!(memory.version(), 1000);
+        disk.commit(&[(table, entry(kind, "a", 1001))], 1000)
+            .unwrap();
+        disk.fails_once_written = true;
+        let refused = disk.commit(&[(table, entry(kind, "b", 1002))], 1001);
+        assert!(refused.is_err());
+        // Nothing is asked of it any more, as if it was killed.
+        let Disk { connection, .. } = disk;
+        drop(connection);
+        let (_disk, memory) = Disk::open(&file, std::slice::from_ref(kind), 1000).unwrap();
+        assert!(memory.get(table, &Key::new("default", "a")).is_some());
+        assert!(memory.get(table, &Key::new("default", "b")).is_none());
+        std::fs::remove_dir_all(directory).unwrap();
+    }
 }

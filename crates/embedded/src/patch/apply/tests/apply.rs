@@ -108,6 +108,15 @@ fn what_is_no_longer_said_goes_unless_another_says_it() {
 }
 
 #[test]
+fn a_map_that_another_owns_is_empty_then_or_null_where_it_may_be() {
+    let made = Thing::default().put("other", json!({"nested": {}, "maybe": {}}));
+    let filled = made.apply("one", json!({"nested": {"a": 1}, "maybe": {"a": 1}}));
+    let left = filled.apply("one", json!({}));
+    let spec = &left.object()["spec"];
+    assert_eq!(*spec, json!({"nested": {}, "maybe": null}));
+}
+
+#[test]
 fn an_item_goes_when_nobody_else_owns_it_whatever_others_own_inside() {
     let made = Thing::default().apply("one", json!({"items": [{"name": "i", "a": 1}]}));
     let mut changed = made.object().clone();

@@ -22,6 +22,7 @@ fn shape() -> Shape {
         "spec": {"type": "object", "properties": {
             "size": number, "name": text,
             "nested": {"type": "object", "properties": {"a": number, "b": number}},
+            "maybe": {"type": "object", "nullable": true, "properties": {"a": number}},
             "list": {"type": "array", "items": text},
             "set": {"type": "array", "items": text, "x-kubernetes-list-type": "set"},
             "entries": {"type": "object", "additionalProperties": text},

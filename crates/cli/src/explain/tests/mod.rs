@@ -1,0 +1,196 @@
+//! Every kind of answer, each by the fault that it is about; and that none is without.
+
+mod objects;
+mod pods;
+mod references;
+
+use super::*;
+use crate::world::World;
+use serde_json::json;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+const NOW: i64 = 1_700_000_000;
+
+fn time(ago: i64) -> String {
+    k8s_openapi::jiff::Timestamp::from_second(NOW - ago)
+        .unwrap()
+        .to_string()
+}
+
+fn pod(annotations: Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "web", "namespace": "team-a", "uid": "pod-1", "annotations": annotations},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]},
+        "status": {"phase": "Pending"},
+    })
+}
+
+fn on(networks: &str) -> Value {
+    pod(json!({"plexus.dev/networks": networks}))
+}
+
+fn by_nad(networks: &str) -> Value {
+    pod(json!({"k8s.v1.cni.cncf.io/networks": networks}))
+}
+
+fn network(name: &str, spec: Value, status: Value) -> Value {
+    json!({
+        "apiVersion": "plexus.dev/v1alpha1", "kind": "Network",
+        "metadata": {"name": name, "namespace": "team-a", "uid": format!("uid-{name}")},
+        "spec": spec, "status": status,
+    })
+}
+
+fn ready(phase: &str, reason: &str, message: &str) -> Value {
+    json!({"phase": phase, "vni": 4097, "conditions": [{
+        "type": "Ready", "status": if phase == "Active" { "True" } else { "False" },
+        "reason": reason, "message": message, "lastTransitionTime": time(60),
+    }]})
+}
+
+fn active(name: &str) -> Value {
+    network(
+        name,
+        json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}}),
+        ready("Active", "Active", ""),
+    )
+}
+
+fn nad(name: &str, config: &str) -> Value {
+    json!({
+        "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+        "metadata": {"name": name, "namespace": "team-a", "uid": format!("uid-nad-{name}")},
+        "spec": {"config": config},
+    })
+}
+
+fn block(network: &str, cidr: &str, node: &str, allocated: u64) -> Value {
+    json!({
+        "metadata": {"name": format!("uid-{network}-{cidr}")},
+        "spec": {"network": {"namespace": "team-a", "name": network, "uid": format!("uid-{network}")},
+            "cidr": cidr, "node": node, "nodeUID": "u"},
+        "status": {"allocated": allocated},
+    })
+}
+
+fn event(message: &str) -> Value {
+    json!({
+        "type": "Warning", "reason": "FailedCreatePodSandBox", "message": message,
+        "involvedObject": {"kind": "Pod", "namespace": "team-a", "name": "web", "uid": "pod-1"},
+        "lastTimestamp": time(30),
+    })
+}
+
+fn record(attachments: Value) -> Value {
+    json!({
+        "metadata": {"name": "pod-1", "namespace": "team-a"},
+        "spec": {"pod": {"name": "web", "uid": "pod-1"}, "node": "n1"},
+        "status": {"sandbox": "s", "attachments": attachments},
+    })
+}
+
+fn attachment(index: u64, interface: &str, state: &str, message: &str) -> Value {
+    json!({
+        "index": index, "total": 2, "ordinal": 0, "id": "x", "interface": interface,
+        "network": {"namespace": "team-a", "name": "blue", "uuid": "uid-blue"},
+        "ips": ["10.1.0.5/24"], "defaultRoute": ["ipv4"], "state": state, "message": message,
+    })
+}
+
+fn world() -> World {
+    World {
+        now: NOW,
+        nodes: vec![json!({"metadata": {"name": "n1"},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]}})],
+        leases: vec![json!({"spec": {"renewTime": time(5)}})],
+        ..World::default()
+    }
+}
+
+thread_local! {
+    /// What the tests that ran in this thread have produced.
+    static PRODUCED: RefCell<BTreeSet<Because>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+/// The explanation has an answer of that kind and state, with those words; gives all of it.
+#[track_caller]
+fn says(explained: Explanation, because: Because, state: State, words: &[&str]) -> Explanation {
+    let text = explained.render(Screen::PIPE);
+    let found = explained
+        .answers
+        .iter()
+        .find(|answer| answer.because == because);
+    let found = found.unwrap_or_else(|| panic!("no {because:?}:\n{text}"));
+    assert_eq!(found.state, state, "{text}");
+    let whole = format!("{}: {} next: {}", found.about, found.why, found.next);
+    for word in words {
+        assert!(whole.contains(word), "no {word:?} in {whole}");
+    }
+    PRODUCED.with(|produced| produced.borrow_mut().insert(because));
+    explained
+}
+
+/// The test that produces each kind of answer: one without does not compile.
+fn test_of(because: Because) -> fn() {
+    match because {
+        Because::Attached => pods::a_pod_that_is_fine,
+        Because::HostNetwork => pods::pods_about_which_there_is_nothing_to_say,
+        Because::Finished => pods::pods_about_which_there_is_nothing_to_say,
+        Because::Going => pods::pods_about_which_there_is_nothing_to_say,
+        Because::NotScheduled => pods::nodes_and_agents,
+        Because::NodeGone => pods::nodes_and_agents,
+        Because::NodeNotReady => pods::nodes_and_agents,
+        Because::AgentAway => pods::nodes_and_agents,
+        Because::BadAnnotation => references::annotations_that_cannot_be_had,
+        Because::NadMissing => references::networks_that_are_not_there,
+        Because::NadUnreadable => references::definitions,
+        Because::NadInvalid => references::definitions,
+        Because::NadWithoutNetwork => references::definitions,
+        Because::NadUsable => objects::definitions_by_themselves,
+        Because::UnknownPlugin => references::definitions,
+        Because::NetworkMissing => references::networks_that_are_not_there,
+        Because::NetworkInitializing => references::networks_that_cannot_be_used,
+        Because::ProviderMissing => references::networks_that_cannot_be_used,
+        Because::NetworkPending => references::networks_that_cannot_be_used,
+        Because::NetworkFailed => references::networks_that_cannot_be_used,
+        Because::NetworkTerminating => references::networks_that_cannot_be_used,
+        Because::NetworkActive => objects::networks_by_themselves,
+        Because::NotAllowed => references::networks_that_cannot_be_used,
+        Because::BadWish => references::networks_that_cannot_be_used,
+        Because::BadTogether => references::annotations_that_cannot_be_had,
+        Because::NoAddresses => pods::addresses_run_out,
+        Because::Asking => objects::networks_that_are_full,
+        Because::SubnetConflict => objects::networks_with_conditions,
+        Because::NadDiffers => objects::networks_with_conditions,
+        Because::NoSubnets => objects::networks_by_themselves,
+        Because::Later => references::what_later_versions_serve,
+        Because::AttachFailed => pods::what_became_of_it,
+        Because::SandboxFailed => pods::what_became_of_it,
+        Because::ContainersWait => pods::what_became_of_it,
+        Because::Changed => pods::what_became_of_it,
+        Because::NoRecord => pods::what_became_of_it,
+        Because::Starting => pods::addresses_run_out,
+        Because::Event => objects::networks_with_conditions,
+    }
+}
+
+#[test]
+fn every_kind_of_answer_is_produced_by_its_test() {
+    for because in Because::ALL {
+        PRODUCED.with(|produced| produced.borrow_mut().clear());
+        test_of(*because)();
+        let produced = PRODUCED.with(|produced| produced.borrow().clone());
+        assert!(produced.contains(because), "{because:?}: {produced:?}");
+    }
+}
+
+#[test]
+fn words_are_unlike() {
+    let words: BTreeSet<String> = Because::ALL.iter().map(|because| because.word()).collect();
+    assert!(words.contains("no-addresses") && words.len() == Because::ALL.len());
+    let json = explain_pod(&world(), &on("blue")).to_json();
+    assert_eq!(json["answers"][0]["kind"], "network-missing");
+    assert_eq!(json["state"], "wrong");
+}

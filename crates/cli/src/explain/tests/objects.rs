@@ -1,0 +1,265 @@
+//! Networks, definitions and objects of later kinds by themselves.
+
+use super::*;
+
+#[test]
+pub(super) fn objects_of_later_kinds() {
+    let devices =
+        json!({"requests": [{"exactly": {"deviceClassName": "cni.networking.x-k8s.io"}}]});
+    let claim = |devices: &Value| {
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+            "metadata": {"name": "c", "namespace": "team-a"}, "spec": {"devices": devices}})
+    };
+    let explained = explain_later(&claim(&devices));
+    assert_eq!(explained.subject, "ResourceClaim team-a/c");
+    says(explained, Because::Later, State::Waits, &["DRA driver"]);
+    says(
+        explain_later(&claim(&json!({}))),
+        Because::Later,
+        State::Good,
+        &["another driver"],
+    );
+}
+
+#[test]
+pub(super) fn networks_by_themselves() {
+    let of = |network: &Value, world: &World| explain_network(world, network);
+    let mut world = world();
+    world
+        .records
+        .push(record(json!([attachment(1, "net1", "Attached", "")])));
+    let fine = says(
+        of(&active("blue"), &world),
+        Because::NetworkActive,
+        State::Good,
+        &["team-a/web does"],
+    );
+    assert_eq!(fine.state(), State::Good);
+    says(
+        of(&active("green"), &world),
+        Because::NetworkActive,
+        State::Good,
+        &["none does"],
+    );
+    let spec = json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}});
+    for (phase, reason, because, state, word) in [
+        (
+            "Failed",
+            "InvalidSpec",
+            Because::NetworkFailed,
+            State::Wrong,
+            "plexus validate",
+        ),
+        (
+            "Failed",
+            "UuidConflict",
+            Because::NetworkFailed,
+            State::Wrong,
+            "another spec.uuid",
+        ),
+        (
+            "Failed",
+            "VniConflict",
+            Because::NetworkFailed,
+            State::Wrong,
+            "create it again",
+        ),
+        (
+            "Pending",
+            "SubnetConflict",
+            Because::NetworkPending,
+            State::Waits,
+            "other subnets",
+        ),
+        (
+            "Pending",
+            "NoVni",
+            Because::NetworkPending,
+            State::Waits,
+            "delete overlay networks",
+        ),
+        (
+            "Pending",
+            "WaitingForProvider",
+            Because::ProviderMissing,
+            State::Waits,
+            "start the provider",
+        ),
+    ] {
+        let status = ready(phase, reason, "the message");
+        let explained = of(&network("x", spec.clone(), status), &world);
+        says(explained, because, state, &["the message", word]);
+    }
+    let new = network("x", spec.clone(), json!({}));
+    says(
+        of(&new, &world),
+        Because::NetworkInitializing,
+        State::Waits,
+        &["not looked"],
+    );
+    let mut going = active("blue");
+    going["metadata"]["deletionTimestamp"] = json!(time(1));
+    going["status"]["conditions"][0] = json!({"type": "InUse", "status": "True", "reason": "x",
+        "message": "used by 1 pod: team-a/web", "lastTransitionTime": time(1)});
+    says(
+        of(&going, &world),
+        Because::NetworkTerminating,
+        State::Waits,
+        &["team-a/web", "delete those pods"],
+    );
+    let empty = network("x", json!({}), ready("Active", "Active", ""));
+    says(
+        of(&empty, &world),
+        Because::NoSubnets,
+        State::Wrong,
+        &["could not be reached"],
+    );
+    let odd = network(
+        "x",
+        json!({"mtu": "x"}),
+        ready("Failed", "InvalidSpec", "no"),
+    );
+    says(of(&odd, &world), Because::NetworkFailed, State::Wrong, &[]);
+}
+
+#[test]
+pub(super) fn networks_with_conditions() {
+    let with = |kind: &str, status: &str, reason: &str| {
+        let mut network = active("blue");
+        let condition = json!({"type": kind, "status": status, "reason": reason,
+            "message": "the message", "lastTransitionTime": time(1)});
+        network["status"]["conditions"]
+            .as_array_mut()
+            .unwrap()
+            .push(condition);
+        explain_network(&world(), &network)
+    };
+    says(
+        with("SubnetConflict", "True", "Overlap"),
+        Because::SubnetConflict,
+        State::Waits,
+        &["the message"],
+    );
+    says(
+        with("FollowsNad", "False", "InUse"),
+        Because::NadDiffers,
+        State::Wrong,
+        &["the message"],
+    );
+    assert_eq!(with("FollowsNad", "False", "NoNad").state(), State::Good);
+    let mut world = world();
+    let mut said = event("somebody says");
+    said["involvedObject"] =
+        json!({"kind": "Network", "namespace": "team-a", "name": "blue", "uid": "uid-blue"});
+    world.events.push(said);
+    says(
+        explain_network(&world, &active("blue")),
+        Because::Event,
+        State::Waits,
+        &["somebody says"],
+    );
+}
+
+#[test]
+pub(super) fn networks_that_are_full() {
+    let spec = json!({"subnets": {"a": {"cidr": "10.1.0.0/29"}}, "blockSize": {"ipv4": 30}});
+    let small = network("blue", spec, ready("Active", "Active", ""));
+    let mut full = world();
+    full.blocks = vec![
+        block("blue", "10.1.0.0/30", "n1", 3),
+        block("blue", "10.1.0.4/30", "n2", 2),
+    ];
+    says(
+        explain_network(&full, &small),
+        Because::NoAddresses,
+        State::Wrong,
+        &["all 5 are in use"],
+    );
+    let mut asking = world();
+    asking.blocks = vec![
+        block("blue", "10.1.0.0/30", "n1", 3),
+        block("blue", "10.1.0.4/30", "n2", 0),
+    ];
+    asking
+        .requests
+        .push(json!({"spec": {"network": {"uid": "uid-blue"}, "node": "n1"}}));
+    let explained = explain_network(&asking, &small);
+    let explained = says(
+        explained,
+        Because::NoAddresses,
+        State::Waits,
+        &["every block has an owner"],
+    );
+    says(explained, Because::Asking, State::Waits, &["n1 asks"]);
+}
+
+#[test]
+pub(super) fn definitions_by_themselves() {
+    let of = |config: &str| explain_nad(&world(), &nad("x", config));
+    says(
+        of(r#"{"type":"macvlan","master":"eth1"}"#),
+        Because::NadUsable,
+        State::Good,
+        &["natively"],
+    );
+    says(
+        of(r#"{"type":"tuning"}"#),
+        Because::NadUsable,
+        State::Good,
+        &["executing tuning"],
+    );
+    says(
+        of(r#"{"type":"calico"}"#),
+        Because::UnknownPlugin,
+        State::Waits,
+        &["calico"],
+    );
+    says(
+        of("{"),
+        Because::NadUnreadable,
+        State::Wrong,
+        &["plexus validate"],
+    );
+    says(
+        of(r#"{"type":"macvlan","mode":"x"}"#),
+        Because::NadInvalid,
+        State::Wrong,
+        &["mode"],
+    );
+    says(
+        of(r#"{"type":"multi-nic"}"#),
+        Because::Later,
+        State::Waits,
+        &["multi-nic"],
+    );
+    says(
+        of(r#"{"type":"plexus-cni"}"#),
+        Because::NadWithoutNetwork,
+        State::Wrong,
+        &["create the Network"],
+    );
+    let mut making = nad("x", r#"{"type":"plexus-cni"}"#);
+    making["metadata"]["annotations"] = json!({"opencontrail.org/cidr": "10.1.0.0/24"});
+    says(
+        explain_nad(&world(), &making),
+        Because::NadWithoutNetwork,
+        State::Waits,
+        &["has not yet"],
+    );
+    let mut unclear = making.clone();
+    unclear["metadata"]["annotations"]["opencontrail.org/cidr"] = json!("x");
+    says(
+        explain_nad(&world(), &unclear),
+        Because::NadInvalid,
+        State::Wrong,
+        &["cidr"],
+    );
+    let mut made = world();
+    made.networks.push(active("x"));
+    says(
+        explain_nad(&made, &making),
+        Because::NetworkActive,
+        State::Good,
+        &["Network team-a/x"],
+    );
+}

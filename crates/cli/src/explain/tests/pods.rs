@@ -1,0 +1,247 @@
+//! Pods by themselves: where they run, and what became of them.
+
+use super::*;
+
+#[test]
+pub(super) fn a_pod_that_is_fine() {
+    let mut world = world();
+    world.networks.push(active("blue"));
+    let attached = json!([
+        attachment(0, "eth0", "Attached", ""),
+        attachment(1, "net1", "Attached", "")
+    ]);
+    world.records.push(record(attached));
+    let explained = explain_pod(&world, &on("blue"));
+    let explained = says(
+        explained,
+        Because::Attached,
+        State::Good,
+        &["eth0 on team-a/blue", "10.1.0.5/24", "default route (ipv4)"],
+    );
+    assert_eq!(explained.state(), State::Good);
+    assert_eq!(explained.answers.len(), 2);
+    assert!(
+        explained
+            .render(Screen::PIPE)
+            .starts_with("Pod team-a/web on node n1: as it should be\n")
+    );
+}
+
+#[test]
+pub(super) fn pods_about_which_there_is_nothing_to_say() {
+    let mut finished = on("blue");
+    finished["status"]["phase"] = json!("Succeeded");
+    says(
+        explain_pod(&world(), &finished),
+        Because::Finished,
+        State::Good,
+        &["Succeeded"],
+    );
+    let mut host = pod(json!({}));
+    host["spec"]["hostNetwork"] = json!(true);
+    says(
+        explain_pod(&world(), &host),
+        Because::HostNetwork,
+        State::Good,
+        &["node's interfaces"],
+    );
+    let mut host = on("blue");
+    host["spec"]["hostNetwork"] = json!(true);
+    says(
+        explain_pod(&world(), &host),
+        Because::HostNetwork,
+        State::Wrong,
+        &["annotation plexus.dev/networks", "remove the annotation"],
+    );
+    let mut going = on("blue");
+    going["metadata"]["deletionTimestamp"] = json!(time(1));
+    says(
+        explain_pod(&world(), &going),
+        Because::Going,
+        State::Waits,
+        &["being deleted"],
+    );
+}
+
+#[test]
+pub(super) fn nodes_and_agents() {
+    let mut nowhere = on("blue");
+    nowhere["spec"]["nodeName"] = Value::Null;
+    nowhere["status"]["conditions"] =
+        json!([{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}]);
+    says(
+        explain_pod(&world(), &nowhere),
+        Because::NotScheduled,
+        State::Waits,
+        &["0/1 nodes", "spec.nodeName"],
+    );
+    let gone = World {
+        nodes: vec![],
+        ..world()
+    };
+    says(
+        explain_pod(&gone, &on("blue")),
+        Because::NodeGone,
+        State::Wrong,
+        &["node n1", "delete the pod"],
+    );
+    let mut down = world();
+    down.nodes[0]["status"]["conditions"] =
+        json!([{"type": "Ready", "status": "Unknown", "message": "kubelet stopped posting"}]);
+    says(
+        explain_pod(&down, &on("blue")),
+        Because::NodeNotReady,
+        State::Waits,
+        &["kubelet stopped", "plexus doctor"],
+    );
+    let labels =
+        json!({"app.kubernetes.io/name": "plexus", "app.kubernetes.io/component": "agent"});
+    let agent = |node: &str, ready: &str| {
+        json!({"metadata": {"name": format!("agent-{node}"), "namespace": "plexus-system", "labels": labels},
+            "spec": {"nodeName": node}, "status": {"conditions": [{"type": "Ready", "status": ready}],
+                "containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}})
+    };
+    let mut crashing = world();
+    crashing.pods.push(agent("n1", "False"));
+    says(
+        explain_pod(&crashing, &on("blue")),
+        Because::AgentAway,
+        State::Waits,
+        &["CrashLoopBackOff", "kubectl -n plexus-system logs agent-n1"],
+    );
+    let mut elsewhere = world();
+    elsewhere.pods.push(agent("n2", "True"));
+    says(
+        explain_pod(&elsewhere, &on("blue")),
+        Because::AgentAway,
+        State::Waits,
+        &["no agent runs"],
+    );
+    let mut silent = world();
+    silent.networks.push(active("blue"));
+    silent.events.push(event(
+        "plugin plexus-cni failed: the agent does not answer on /run/plexus/agent.sock",
+    ));
+    says(
+        explain_pod(&silent, &on("blue")),
+        Because::AgentAway,
+        State::Waits,
+        &["does not answer", "30s ago", "start the agent"],
+    );
+}
+
+#[test]
+pub(super) fn what_became_of_it() {
+    let mut failed = world();
+    failed.networks.push(active("blue"));
+    failed.records.push(record(json!([attachment(
+        1,
+        "net1",
+        "Failed",
+        "no such device"
+    )])));
+    says(
+        explain_pod(&failed, &on("blue")),
+        Because::AttachFailed,
+        State::Wrong,
+        &["no such device"],
+    );
+    let mut sandbox = world();
+    sandbox.events.push(event("something odd"));
+    says(
+        explain_pod(&sandbox, &pod(json!({}))),
+        Because::SandboxFailed,
+        State::Waits,
+        &["something odd", "FailedCreatePodSandBox"],
+    );
+    let mut changed = world();
+    changed.networks = vec![active("blue"), active("green")];
+    let attached = json!([
+        attachment(0, "eth0", "Attached", ""),
+        attachment(1, "net1", "Attached", "")
+    ]);
+    changed.records.push(record(attached));
+    says(
+        explain_pod(&changed, &on("blue,green")),
+        Because::Changed,
+        State::Wrong,
+        &["ask for net1, net2", "it has net1", "create it again"],
+    );
+    let mut pulling = on("blue");
+    pulling["status"]["containerStatuses"] = json!([{"name": "c",
+        "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]);
+    says(
+        explain_pod(&changed, &pulling),
+        Because::ContainersWait,
+        State::Waits,
+        &["ImagePullBackOff", "not about networks"],
+    );
+    let mut running = pod(json!({}));
+    running["status"]["phase"] = json!("Running");
+    says(
+        explain_pod(&world(), &running),
+        Because::NoRecord,
+        State::Waits,
+        &["no record"],
+    );
+}
+
+#[test]
+pub(super) fn addresses_run_out() {
+    let small = || {
+        let mut world = world();
+        // 8 addresses: network, broadcast and gateway are nobody's.
+        let spec = json!({"subnets": {"a": {"cidr": "10.1.0.0/29"}}, "blockSize": {"ipv4": 30}});
+        world
+            .networks
+            .push(network("blue", spec, ready("Active", "Active", "")));
+        world
+    };
+    let mut full = small();
+    full.blocks = vec![
+        block("blue", "10.1.0.0/30", "n1", 3),
+        block("blue", "10.1.0.4/30", "n2", 2),
+    ];
+    says(
+        explain_pod(&full, &on("blue")),
+        Because::NoAddresses,
+        State::Wrong,
+        &["no IPv4 address is free", "5 of 5", "another subnet"],
+    );
+    let mut elsewhere = small();
+    elsewhere.blocks = vec![
+        block("blue", "10.1.0.0/30", "n1", 3),
+        block("blue", "10.1.0.4/30", "n2", 0),
+    ];
+    says(
+        explain_pod(&elsewhere, &on("blue")),
+        Because::NoAddresses,
+        State::Waits,
+        &["n2 may give"],
+    );
+    let mut room = small();
+    room.blocks = vec![block("blue", "10.1.0.0/30", "n1", 3)];
+    says(
+        explain_pod(&room, &on("blue")),
+        Because::Starting,
+        State::Waits,
+        &["has not asked"],
+    );
+}
+
+#[test]
+pub(super) fn what_could_not_be_seen_is_not_concluded_from() {
+    let mut blind = World {
+        nodes: vec![],
+        ..world()
+    };
+    blind.unknown.insert("nodes", "forbidden".to_owned());
+    blind.networks.push(active("blue"));
+    let explained = explain_pod(&blind, &on("blue"));
+    assert!(
+        explained
+            .answers
+            .iter()
+            .all(|a| a.because != Because::NodeGone)
+    );
+}

@@ -1,0 +1,261 @@
+//! What pods ask for, and why it cannot be had.
+
+use super::*;
+
+#[test]
+pub(super) fn annotations_that_cannot_be_had() {
+    says(
+        explain_pod(&world(), &on("a,,b")),
+        Because::BadAnnotation,
+        State::Wrong,
+        &["plexus.dev/networks[1]"],
+    );
+    let mut world = world();
+    world.networks = vec![active("blue"), active("green")];
+    let clash = pod(
+        json!({"k8s.v1.cni.cncf.io/networks": "n", "plexus.dev/networks": "[{\"name\":\"blue\",\"interface\":\"net1\"}]"}),
+    );
+    world
+        .nads
+        .push(nad("n", r#"{"type":"macvlan","master":"eth1"}"#));
+    says(
+        explain_pod(&world, &clash),
+        Because::BadTogether,
+        State::Wrong,
+        &["both want", "net1"],
+    );
+    let nowhere = pod(json!({"plexus.dev/networks": "blue", "opencontrail.org/default-gw": "red"}));
+    says(
+        explain_pod(&world, &nowhere),
+        Because::BadTogether,
+        State::Wrong,
+        &["red"],
+    );
+}
+
+#[test]
+pub(super) fn networks_that_are_not_there() {
+    says(
+        explain_pod(&world(), &on("blue")),
+        Because::NetworkMissing,
+        State::Wrong,
+        &[
+            "Network team-a/blue (number 1, annotation plexus.dev/networks)",
+            "there is no Network",
+            "create it",
+        ],
+    );
+    says(
+        explain_pod(&world(), &by_nad("x")),
+        Because::NadMissing,
+        State::Wrong,
+        &["there is no NetworkAttachmentDefinition team-a/x"],
+    );
+    let fq = r#"{"domain":"default-domain","project":"p","name":"n"}"#;
+    says(
+        explain_pod(&world(), &pod(json!({"opencontrail.org/network": fq}))),
+        Because::NetworkMissing,
+        State::Wrong,
+        &["Network n of project p"],
+    );
+    let mut all = world();
+    all.networks.push(active("green"));
+    let both = explain_pod(&all, &on("blue,green,red"));
+    let missing = both
+        .answers
+        .iter()
+        .filter(|a| a.because == Because::NetworkMissing);
+    assert_eq!(missing.count(), 2, "every reference is looked at");
+}
+
+#[test]
+pub(super) fn networks_that_cannot_be_used() {
+    let with = |status: Value| {
+        let mut world = world();
+        world.networks.push(network(
+            "blue",
+            json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}}),
+            status,
+        ));
+        world
+    };
+    let of = |world: &World| explain_pod(world, &on("blue"));
+    says(
+        of(&with(json!({}))),
+        Because::NetworkInitializing,
+        State::Waits,
+        &["the controller runs"],
+    );
+    let no_controller = World {
+        leases: vec![json!({"spec": {"renewTime": time(4000)}})],
+        ..with(json!({}))
+    };
+    says(
+        of(&no_controller),
+        Because::NetworkInitializing,
+        State::Waits,
+        &["last seen 66m ago"],
+    );
+    let never = World {
+        leases: vec![],
+        ..with(json!({}))
+    };
+    says(
+        of(&never),
+        Because::NetworkInitializing,
+        State::Waits,
+        &["no controller has ever run"],
+    );
+    let waiting = with(ready(
+        "Pending",
+        "SubnetConflict",
+        "10.1.0.0/24 overlaps another",
+    ));
+    says(
+        of(&waiting),
+        Because::NetworkPending,
+        State::Waits,
+        &["overlaps another", "plexus explain network"],
+    );
+    let failed = with(ready("Failed", "InvalidSpec", "spec.mtu: is 3"));
+    says(
+        of(&failed),
+        Because::NetworkFailed,
+        State::Wrong,
+        &["spec.mtu: is 3", "correct the Network"],
+    );
+    let mut going = with(ready("Active", "Active", ""));
+    going.networks[0]["metadata"]["deletionTimestamp"] = json!(time(1));
+    says(
+        of(&going),
+        Because::NetworkTerminating,
+        State::Wrong,
+        &["Terminating", "another network"],
+    );
+    let mut external = with(ready(
+        "Pending",
+        "WaitingForProvider",
+        "waits for the external provider",
+    ));
+    external.networks[0]["spec"]["provider"] = json!("mycorp/fancy");
+    says(
+        of(&external),
+        Because::ProviderMissing,
+        State::Waits,
+        &["start the provider mycorp/fancy"],
+    );
+    let mut private = with(ready("Active", "Active", ""));
+    private.networks[0]["metadata"]["namespace"] = json!("team-b");
+    private.networks[0]["spec"]["allowedNamespaces"] = json!({"from": "Same"});
+    says(
+        explain_pod(&private, &on("team-b/blue")),
+        Because::NotAllowed,
+        State::Wrong,
+        &["its own namespace", "spec.allowedNamespaces"],
+    );
+    let mut odd = with(ready("Active", "Active", ""));
+    odd.networks[0]["spec"]["mtu"] = json!("large");
+    says(
+        of(&odd),
+        Because::NetworkFailed,
+        State::Wrong,
+        &["cannot be read"],
+    );
+    let wish = r#"[{"name": "blue", "bandwidth": {"ingressRate": 1000}}]"#;
+    says(
+        explain_pod(&with(ready("Active", "Active", "")), &on(wish)),
+        Because::BadWish,
+        State::Wrong,
+        &["bandwidth"],
+    );
+}
+
+#[test]
+pub(super) fn definitions() {
+    let with = |config: &str| {
+        let mut world = world();
+        world.nads.push(nad("x", config));
+        explain_pod(&world, &by_nad("x"))
+    };
+    says(
+        with("{"),
+        Because::NadUnreadable,
+        State::Wrong,
+        &["not valid JSON", "plexus validate"],
+    );
+    says(
+        with(r#"{"type":"macvlan","mode":"loud"}"#),
+        Because::NadInvalid,
+        State::Wrong,
+        &["loud"],
+    );
+    says(
+        with(r#"{"type":"plexus-cni"}"#),
+        Because::NadWithoutNetwork,
+        State::Wrong,
+        &["leaves everything to the Network", "the controller runs"],
+    );
+    says(
+        with(r#"{"type":"calico"}"#),
+        Because::UnknownPlugin,
+        State::Waits,
+        &["calico", "n1 needs it in its plugin directory"],
+    );
+    let mut missing = world();
+    missing.nads.push(nad("x", r#"{"type":"tuning"}"#));
+    missing.events.push(event(
+        "network \"x\": ADD by plugin \"tuning\": no executable file \"tuning\" in /opt/cni/bin",
+    ));
+    says(
+        explain_pod(&missing, &by_nad("x")),
+        Because::UnknownPlugin,
+        State::Wrong,
+        &["plugin directory of node n1"],
+    );
+}
+
+#[test]
+pub(super) fn what_later_versions_serve() {
+    let mut world = world();
+    world
+        .nads
+        .push(nad("vpc", r#"{"type":"multus-multivpc-cni"}"#));
+    says(
+        explain_pod(&world, &by_nad("vpc")),
+        Because::Later,
+        State::Waits,
+        &["other VPCs"],
+    );
+    world.waiting.push(
+        json!({"apiVersion": "net.cogadvisor.io/v1", "kind": "MultiNicNetwork",
+        "metadata": {"name": "fast"}}),
+    );
+    says(
+        explain_pod(&world, &by_nad("fast")),
+        Because::Later,
+        State::Waits,
+        &["MultiNicNetwork of that name"],
+    );
+    let devices = json!({"requests": [{"name": "a", "exactly": {"deviceClassName": "cni.networking.x-k8s.io"}}]});
+    world.waiting.push(
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+        "metadata": {"name": "c", "namespace": "team-a"}, "spec": {"devices": devices}}),
+    );
+    world.waiting.push(
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "t", "namespace": "team-a"}, "spec": {"spec": {"devices": devices}}}),
+    );
+    for claim in [
+        json!({"name": "x", "resourceClaimName": "c"}),
+        json!({"name": "x", "resourceClaimTemplateName": "t"}),
+    ] {
+        let mut claiming = pod(json!({}));
+        claiming["spec"]["resourceClaims"] = json!([claim]);
+        says(
+            explain_pod(&world, &claiming),
+            Because::Later,
+            State::Waits,
+            &["DRA driver"],
+        );
+    }
+}

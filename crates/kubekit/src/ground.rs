@@ -1,0 +1,68 @@
+//! Where the tests of this run happen: on Kubernetes (`PLEXUS_KUBE_STATE`) or on a lab of virtual nodes
+//! (`PLEXUS_LAB`); and the one place that says what only the former has.
+
+use crate::cluster::Cluster;
+use crate::kubernetes::{Kube, STATE};
+use crate::virtual_lab::{LAB, Virtual};
+use anyhow::{Result, bail};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+/// What a case, or a part of one, cannot do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Images that are run.
+    Containers,
+    /// A kubelet's probes, static pods, logs and forwarded ports.
+    Kubelet,
+    /// Services, their addresses and kube-proxy.
+    Services,
+    /// Kinds that only Kubernetes serves.
+    Kinds,
+}
+
+impl Need {
+    /// Why a lab of virtual nodes does not have it.
+    fn why(self) -> &'static str {
+        match self {
+            Self::Containers => "a lab gives pods their networks and runs no containers",
+            Self::Kubelet => "a lab's keeper makes sandboxes; it probes, forwards and logs nothing",
+            Self::Services => "a lab has no Services and no kube-proxy",
+            Self::Kinds => "the embedded API does not serve this kind",
+        }
+    }
+}
+
+/// The cluster that this test run shares. Tests use namespaces of their own in it, and leave it as they
+/// found it.
+pub fn shared() -> Result<&'static dyn Cluster> {
+    match (std::env::var_os(STATE), std::env::var_os(LAB)) {
+        (Some(_), Some(_)) => bail!("both {STATE} and {LAB} are set: unset one of them"),
+        (_, None) => Ok(Kube::shared()?),
+        (None, Some(_)) => Ok(Virtual::shared()?),
+    }
+}
+
+/// The same, if it is Kubernetes. On a lab: none, and what is left out is said, past the harness that
+/// would keep it to itself.
+pub fn kubernetes(need: Need) -> Result<Option<&'static Kube>> {
+    if std::env::var_os(STATE).is_none() && std::env::var_os(LAB).is_some() {
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or("a test");
+        let line = format!("{test}: left out, needs {need:?}: {}\n", need.why());
+        say_once(line);
+        return Ok(None);
+    }
+    Kube::shared().map(Some)
+}
+
+fn say_once(line: String) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if !said.contains(&line) {
+        // A closed stderr is nobody's loss.
+        let _ = std::io::stderr().write_all(line.as_bytes());
+        said.insert(line);
+    }
+}

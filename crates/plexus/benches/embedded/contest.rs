@@ -1,0 +1,87 @@
+//! The embedded API and the real one, in turn.
+
+use crate::load::Load;
+use crate::megabytes;
+use crate::ours::Ours;
+use crate::real::Real;
+use crate::report::{Better, Report, Row};
+use crate::stats::Samples;
+use anyhow::Result;
+
+const OBJECTS: usize = 10_000;
+const WATCHERS: usize = 100;
+/// Changes that every watcher sees, in a round.
+const CHANGES: usize = 100;
+/// In a round.
+const CREATES: [(usize, usize); 2] = [(1, 200), (16, 1000)];
+
+#[derive(Default)]
+struct Side {
+    creates: [Samples; 2],
+    list: Samples,
+    pages: Samples,
+    one_change: Samples,
+    events: Samples,
+}
+
+pub(crate) fn run(rounds: usize, report: &mut Report) -> Result<()> {
+    let (ours, real) = (Ours::start()?, Real::start()?);
+    let fresh = (megabytes(&[ours.pid()])?, megabytes(&real.pids())?);
+    let loads = [Load::new(ours.kubeconfig()), Load::new(real.kubeconfig())];
+    for load in &loads {
+        load.fill(OBJECTS);
+    }
+    let filled = (megabytes(&[ours.pid()])?, megabytes(&real.pids())?);
+    let mut sides = [Side::default(), Side::default()];
+    for round in 0..rounds {
+        // Another one first in each round.
+        for turn in 0..2 {
+            let which = (round + turn) % 2;
+            sides[which].round(&loads[which], round);
+        }
+    }
+    let end = (megabytes(&[ours.pid()])?, megabytes(&real.pids())?);
+    let [ours, real] = &sides;
+    let row = |name: &str, ours: &Samples, real: &Samples| Row::new(name).ours(ours).other(real);
+    for (number, (clients, _)) in CREATES.iter().enumerate() {
+        let name = format!("creates, {clients} clients");
+        let row = row(&name, &ours.creates[number], &real.creates[number]);
+        report.push(row.unit("per second", Better::More).aim_ahead());
+    }
+    let name = format!("list of {OBJECTS} objects");
+    report.push(row(&name, &ours.list, &real.list).aim_ahead());
+    report.push(row("the same in pages of 500", &ours.pages, &real.pages).aim_ahead());
+    let name = format!("one change to {WATCHERS} watchers");
+    report.push(row(&name, &ours.one_change, &real.one_change).aim_ahead());
+    let row = row(
+        &format!("events to {WATCHERS} watchers"),
+        &ours.events,
+        &real.events,
+    );
+    report.push(row.unit("per second", Better::More).aim_ahead());
+    for (name, (ours, real)) in [
+        ("memory, fresh".to_owned(), fresh),
+        (format!("memory, {OBJECTS} objects"), filled),
+        ("memory, at the end".to_owned(), end),
+    ] {
+        let row = Row::new(name).values(ours, real).unit("MB", Better::Less);
+        report.push(row.aim_times(10.0));
+    }
+    Ok(())
+}
+
+impl Side {
+    fn round(&mut self, load: &Load, round: usize) {
+        for (samples, (clients, objects)) in self.creates.iter_mut().zip(CREATES) {
+            let namespace = format!("create-{round}-{clients}");
+            samples.value(load.creates(&namespace, objects, clients));
+        }
+        for _ in 0..3 {
+            self.list.push(load.list(OBJECTS));
+        }
+        self.pages.push(load.pages());
+        let (one, events) = load.fan_out(&format!("watch-{round}"), WATCHERS, CHANGES);
+        self.one_change.extend(one);
+        self.events.value(events);
+    }
+}

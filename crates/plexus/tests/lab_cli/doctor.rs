@@ -1,0 +1,287 @@
+//! What is wrong with a node, each fault made for real on a node of a lab.
+
+use crate::machine::Lab;
+use plexus_testkit::{PLEXUS, bin};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// `plexus doctor` of node n1, in its network namespace, with further flags.
+fn doctor(lab: &Lab, further: &[&str]) -> Value {
+    let place = |name: &str| lab.file(&format!("n1/{name}"));
+    let program = bin(PLEXUS).display().to_string();
+    let (socket, state) = (place("agent.sock"), place("state"));
+    let (plugins, configurations) = (place("cni/bin"), place("cni/net.d"));
+    let server = lab.file("server.sock");
+    let mut words = vec![
+        "exec", "--node", "n1", "--", &program, "doctor", "-o", "json",
+    ];
+    for (flag, value) in [
+        ("--socket", &socket),
+        ("--state-dir", &state),
+        ("--cni-bin-dir", &plugins),
+        ("--cni-conf-dir", &configurations),
+        ("--api-socket", &server),
+    ] {
+        if !further.contains(&flag) {
+            words.extend([flag, value]);
+        }
+    }
+    words.extend(further);
+    let output = lab.run(&words);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}: {output:?}"))
+}
+
+/// The verdict and the text of a check.
+fn check(report: &Value, name: &str) -> Option<(String, String)> {
+    let checks = report["checks"].as_array().unwrap();
+    let found = checks.iter().filter(|check| check["name"] == name);
+    let worst = found.max_by_key(|check| match check["verdict"].as_str() {
+        Some("fail") => 2,
+        Some("warn") => 1,
+        _ => 0,
+    })?;
+    let word = |key: &str| worst[key].as_str().unwrap().to_owned();
+    Some((
+        word("verdict"),
+        format!("{} next: {}", word("found"), word("next")),
+    ))
+}
+
+#[track_caller]
+fn finds(report: &Value, name: &str, verdict: &str, words: &str) {
+    let found = check(report, name).unwrap_or_else(|| panic!("no {name}: {report:#}"));
+    assert!(
+        found.0 == verdict && found.1.contains(words),
+        "{name}: {found:?}"
+    );
+}
+
+/// A directory, and mounts in it, that are gone afterwards.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("plexus-lab-cli-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// A file system of its own.
+    fn tmpfs(&self, name: &str, options: &str) -> String {
+        let path = self.0.join(name);
+        fs::create_dir_all(&path).unwrap();
+        let mut mount = Command::new("mount");
+        let mounted = mount
+            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+            .arg(&path)
+            .status();
+        assert!(mounted.unwrap().success());
+        path.display().to_string()
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        for name in ["read-only", "full"] {
+            let path = self.0.join(name);
+            if path.exists() {
+                let _ = Command::new("umount").arg(&path).output();
+            }
+        }
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn faults_of_a_node_are_found_and_are_gone_when_they_are() {
+    let lab = Lab::up('z', 1);
+    lab.ok(&["run", "one", "--node", "n1"]);
+    let well = doctor(&lab, &["--node", "n1"]);
+    for name in [
+        "rights.root",
+        "kernel",
+        "mounts.sysctl",
+        "state.directory",
+        "state.room",
+        "state.journal",
+        "agent.socket",
+        "agent.ready",
+        "agent.queue",
+        "cni.plugin",
+        "api.server",
+        "api.definitions",
+        "api.controller",
+        "api.node",
+        "leaks.links",
+        "leaks.ports",
+        "leaks.routers",
+    ] {
+        let found = check(&well, name).unwrap_or_else(|| panic!("no {name}: {well:#}"));
+        assert_eq!(found.0, "pass", "{name}: {found:?}");
+    }
+    finds(
+        &doctor(&lab, &["--node", "n9"]),
+        "api.node",
+        "fail",
+        "there is no Node n9",
+    );
+    rights(&lab);
+    disks(&lab);
+    leftovers(&lab);
+    sockets(&lab);
+}
+
+/// Others than root, and root without what it needs.
+fn rights(lab: &Lab) {
+    let run = |words: &[&str]| {
+        let mut command = Command::new("setpriv");
+        let command = command.args(words).arg(bin(PLEXUS));
+        let output = command
+            .args(["doctor", "--no-api", "-o", "json"])
+            .output()
+            .unwrap();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    finds(
+        &run(&["--bounding-set", "-sys_admin"]),
+        "rights.capabilities",
+        "fail",
+        "CAP_SYS_ADMIN",
+    );
+    if readable_by_all(&bin(PLEXUS)) {
+        let other = run(&["--reuid", "65534", "--clear-groups"]);
+        finds(&other, "rights.root", "fail", "this is user 65534");
+    }
+    // A server that is not there.
+    let away = doctor(lab, &["--api-socket", "/nonexistent.sock"]);
+    finds(&away, "api.server", "fail", "does not answer");
+}
+
+/// Whether others than root get at a file: build directories of root are often closed.
+fn readable_by_all(path: &Path) -> bool {
+    let mut test = Command::new("setpriv");
+    let test = test.args(["--reuid", "65534", "--clear-groups", "test", "-x"]);
+    test.arg(path).status().unwrap().success()
+}
+
+/// Disks that are full, read-only, or hold something else.
+fn disks(lab: &Lab) {
+    let dir = Dir::new();
+    let read_only = dir.tmpfs("read-only", "ro");
+    let report = doctor(lab, &["--state-dir", &read_only]);
+    finds(&report, "state.directory", "fail", "cannot be written");
+    let full = dir.tmpfs("full", "size=64k");
+    assert!(fs::write(Path::new(&full).join("filler"), vec![1; 1 << 20]).is_err());
+    finds(
+        &doctor(lab, &["--state-dir", &full]),
+        "state.room",
+        "fail",
+        "is full",
+    );
+    let damaged = dir.0.join("damaged");
+    fs::create_dir_all(&damaged).unwrap();
+    fs::write(
+        damaged.join("journal.db"),
+        "nothing that a database begins with",
+    )
+    .unwrap();
+    let report = doctor(lab, &["--state-dir", &damaged.display().to_string()]);
+    finds(&report, "state.journal", "fail", "is damaged");
+    // host-local's files, and plugins that are not there.
+    let pools = dir.0.join("pools/blue");
+    fs::create_dir_all(&pools).unwrap();
+    fs::write(pools.join("10.9.9.9"), "nobody\r\neth0").unwrap();
+    let report = doctor(
+        lab,
+        &["--pools", &dir.0.join("pools").display().to_string()],
+    );
+    finds(
+        &report,
+        "leaks.host-local",
+        "warn",
+        "10.9.9.9 (container nobody)",
+    );
+    let nowhere = dir.0.join("nowhere").display().to_string();
+    let report = doctor(
+        lab,
+        &["--cni-bin-dir", &nowhere, "--cni-conf-dir", &nowhere],
+    );
+    finds(&report, "cni.plugin", "fail", "is not there");
+    finds(&report, "cni.configuration", "warn", "cannot read");
+}
+
+/// A link with our mark that nobody knows, a router without a network, and what a lab left that is gone.
+fn leftovers(lab: &Lab) {
+    let on_node = |script: &str| lab.ok(&["exec", "--node", "n1", "--", "sh", "-ec", script]);
+    let aliases = on_node("ip -d link | sed -n 's/^ *alias //p'");
+    let alias = aliases
+        .lines()
+        .find(|line| line.starts_with("plexus "))
+        .expect("a marked link");
+    let mut words: Vec<&str> = alias.split(' ').collect();
+    words[2] = "lost";
+    let lost = words.join(" ");
+    on_node(&format!(
+        "ip link add px-lost type bridge; ip link set px-lost alias '{lost}'"
+    ));
+    finds(&doctor(lab, &[]), "leaks.links", "warn", "px-lost");
+    on_node("ip link del px-lost");
+    finds(
+        &doctor(lab, &[]),
+        "leaks.links",
+        "pass",
+        "each with a record",
+    );
+
+    let gone = format!("px-q{}-n1", std::process::id());
+    let netns = |verb: &str| {
+        Command::new("ip")
+            .args(["netns", verb, &gone])
+            .status()
+            .unwrap()
+    };
+    assert!(netns("add").success());
+    let report = doctor(lab, &[]);
+    assert!(netns("del").success());
+    let name = format!("plexus lab down --lab q{}", std::process::id());
+    let found = check(&report, "leaks.labs").unwrap();
+    // Other tests' labs come and go meanwhile.
+    assert!(
+        found.0 == "warn" && found.1.contains(&name[22..]),
+        "{found:?}"
+    );
+}
+
+/// A socket that others may use, an agent that is dead, DELs that wait for it.
+fn sockets(lab: &Lab) {
+    let socket = lab.file("n1/agent.sock");
+    let mode = |mode: &str| {
+        Command::new("chmod")
+            .args([mode, &socket])
+            .status()
+            .unwrap()
+    };
+    assert!(mode("666").success());
+    finds(&doctor(lab, &[]), "agent.socket", "warn", "open to others");
+    assert!(mode("600").success());
+    lab.ok(&["kill-agent", "n1", "--hold"]);
+    let report = doctor(lab, &[]);
+    finds(&report, "agent.ready", "fail", "an agent has died");
+    finds(&report, "leaks", "warn", "start the agent");
+    lab.delete_pod("one", 0);
+    lab.eventually("a DEL waits", || {
+        let queue = check(&doctor(lab, &[]), "agent.queue").unwrap();
+        queue.0 == "warn" && queue.1.contains("wait for the agent")
+    });
+    lab.ok(&["start-agent", "n1"]);
+    lab.eventually("all is well again", || {
+        let report = doctor(lab, &[]);
+        let passes = |name| check(&report, name).is_some_and(|found| found.0 == "pass");
+        ["agent.ready", "agent.queue", "leaks.links"]
+            .into_iter()
+            .all(passes)
+    });
+}

@@ -1,0 +1,335 @@
+//! A session as a user has it: apply, look, explain, delete.
+
+use crate::machine::Lab;
+use crate::said::{example, fails, golden, json, ok, plexus, said};
+use std::process::Command;
+
+fn lab(letter: char) -> Lab {
+    let lab = Lab::named(letter);
+    lab.ok(&["up", "--nodes", "3", "--nics", "2"]);
+    lab
+}
+
+/// All pods of the lab's example run, and have records.
+fn settled(lab: &Lab) {
+    lab.eventually("four pods with three interfaces each", || {
+        let rows = plexus(lab, &["get", "attachments", "-A"]).out;
+        rows.matches("Attached").count() == 12
+            && plexus(lab, &["get", "pods", "-A"])
+                .out
+                .matches("Running")
+                .count()
+                == 4
+    });
+}
+
+#[test]
+fn objects_are_applied_shown_and_deleted() {
+    let lab = lab('v');
+    let applied = ok(&lab, &["apply", "-f", &example("lab")]);
+    golden("apply.txt", &applied);
+    settled(&lab);
+    golden("get-networks.txt", &ok(&lab, &["get", "networks", "-A"]));
+    golden("get-pods.txt", &ok(&lab, &["get", "pods", "-A"]));
+    golden(
+        "get-pods-wide.txt",
+        &ok(&lab, &["get", "pods", "-A", "-o", "wide"]),
+    );
+    golden("get-nodes.txt", &ok(&lab, &["get", "nodes"]));
+    golden(
+        "describe-pod.txt",
+        &ok(&lab, &["describe", "pod", "-n", "team-a", "web"]),
+    );
+    golden(
+        "describe-network.txt",
+        &ok(&lab, &["describe", "network", "team-a/blue"]),
+    );
+    golden(
+        "explain-pod.txt",
+        &ok(&lab, &["explain", "pod", "team-a/web"]),
+    );
+    golden(
+        "explain-network.txt",
+        &ok(&lab, &["explain", "network", "storage"]),
+    );
+    golden(
+        "ipam-show.txt",
+        &ok(&lab, &["ipam", "show", "-n", "team-a", "blue"]),
+    );
+    // One row a block: 3 nodes on the default network and on storage, two on each overlay.
+    let blocks = ok(&lab, &["get", "blocks"]);
+    assert_eq!(blocks.lines().count(), 1 + 6 + 3 + 4 + 4, "{blocks}");
+    assert!(
+        blocks.contains(" 2/64 ") && blocks.contains(" 1/64 "),
+        "{blocks}"
+    );
+
+    // The same again changes nothing.
+    let again = ok(&lab, &["apply", "-f", &example("lab")]);
+    assert!(
+        again.lines().all(|line| line.ends_with(" unchanged")),
+        "{again}"
+    );
+    forms(&lab);
+    servers(&lab);
+    what_is_not_there(&lab);
+    terminals(&lab);
+
+    // A network in use goes after its pods.
+    let going = ok(
+        &lab,
+        &["delete", "network", "-n", "team-a", "blue", "--wait", "0"],
+    );
+    assert!(going.contains("is being deleted"), "{going}");
+    lab.eventually("the reason is said", || {
+        plexus(&lab, &["explain", "network", "team-a/blue"])
+            .out
+            .contains("delete those pods")
+    });
+    let gone = ok(&lab, &["delete", "pod", "-n", "team-a", "web", "db"]);
+    assert_eq!(gone.matches(" deleted\n").count(), 2, "{gone}");
+    lab.eventually("the network is gone too", || {
+        !plexus(&lab, &["get", "networks", "-A"])
+            .out
+            .contains("team-a")
+    });
+    let said = plexus(
+        &lab,
+        &["delete", "--ignore-not-found", "-f", &example("lab")],
+    );
+    assert_eq!(said.code, Some(0), "{said:#?}");
+    lab.eventually("nothing of it is left", || {
+        let left = plexus(&lab, &["get", "networks,pods,blocks", "-A", "-o", "name"]).out;
+        !left.contains("blue") && !left.contains("web") && !left.contains("storage")
+    });
+}
+
+/// `-o`.
+fn forms(lab: &Lab) {
+    let one = json(lab, &["get", "network", "team-a/blue", "-o", "json"]);
+    assert_eq!(one["kind"], "Network");
+    let several = json(lab, &["get", "pods,networks", "-n", "team-a", "-o", "json"]);
+    let kinds: Vec<&str> = several["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["Pod", "Pod", "Network"]);
+    let yaml = ok(lab, &["get", "pod", "-n", "team-a", "web", "-o", "yaml"]);
+    assert!(yaml.starts_with("apiVersion: v1\nkind: Pod\n"), "{yaml}");
+    let names = ok(lab, &["get", "pods,networks", "-n", "team-a", "-o", "name"]);
+    assert_eq!(names, "pod/db\npod/web\nnetwork.plexus.dev/blue\n");
+    assert_eq!(
+        json(lab, &["explain", "pod", "team-a/web", "-o", "json"])["state"],
+        "ok"
+    );
+    let usage = json(lab, &["ipam", "show", "storage", "-o", "json"]);
+    assert_eq!(usage["used"], 4, "{usage:#}");
+    fails_to_parse(
+        lab,
+        &["get", "pods", "-o", "xml"],
+        "possible values: json, yaml, wide, name",
+    );
+}
+
+/// clap's own complaint: code 2.
+fn fails_to_parse(lab: &Lab, words: &[&str], wanted: &str) {
+    let said = plexus(lab, words);
+    assert_eq!(said.code, Some(2), "{said:#?}");
+    assert!(said.error.contains(wanted), "{said:#?}");
+}
+
+/// The same by a kubeconfig that is named, by the variable, and over the unix socket.
+fn servers(lab: &Lab) {
+    let (kubeconfig, socket) = (lab.file("kubeconfig"), lab.file("server.sock"));
+    let wanted = ok(lab, &["get", "networks", "-A", "-o", "name"]);
+    for words in [["--kubeconfig", &kubeconfig], ["--api-socket", &socket]] {
+        let mut get = lab.plexus(&["get", "networks", "-A", "-o", "name"]);
+        let given = said(get.args(words).env_remove("KUBECONFIG").output().unwrap());
+        assert_eq!(
+            (given.code, given.out.as_str()),
+            (Some(0), wanted.as_str()),
+            "{given:#?}"
+        );
+    }
+    let made = ok(
+        lab,
+        &[
+            "create",
+            "network",
+            "red",
+            "--subnet",
+            "10.5.0.0/24",
+            "--api-socket",
+            &socket,
+        ],
+    );
+    assert_eq!(made, "network.plexus.dev/red created\n");
+    let deleted = ok(lab, &["delete", "network", "red", "--api-socket", &socket]);
+    assert_eq!(deleted, "network.plexus.dev/red deleted\n");
+    let version = ok(lab, &["version"]);
+    assert!(version.contains("API server: v1."), "{version}");
+}
+
+fn what_is_not_there(lab: &Lab) {
+    fails(
+        lab,
+        &["get", "services"],
+        "is not a kind that is known here",
+    );
+    fails(
+        lab,
+        &["get", "pods", "nosuch"],
+        "there is no Pod nosuch in namespace default",
+    );
+    fails(
+        lab,
+        &["get", "pods", "team-a/nosuch"],
+        "there is no Pod nosuch in namespace team-a",
+    );
+    fails(
+        lab,
+        &["explain", "pod", "nosuch"],
+        "plexus get pods -A lists all",
+    );
+    fails(
+        lab,
+        &["describe", "pod", "nosuch"],
+        "there is no Pod default/nosuch",
+    );
+    fails(
+        lab,
+        &["ipam", "show", "nosuch"],
+        "there is no Network default/nosuch",
+    );
+    fails(
+        lab,
+        &["delete", "network", "nosuch"],
+        "network.plexus.dev/nosuch is not there",
+    );
+    fails(
+        lab,
+        &["validate", "-f", "/nonexistent.yaml"],
+        "cannot read /nonexistent.yaml",
+    );
+    fails(
+        lab,
+        &["get", "pods", "--kubeconfig", "/nonexistent"],
+        "does it exist",
+    );
+    fails(
+        lab,
+        &["apply", "-f", &example("seed-001/original")],
+        "nothing was applied",
+    );
+    let error = plexus(
+        lab,
+        &["create", "network", "Red", "--subnet", "10.5.0.0/33"],
+    )
+    .error;
+    assert!(
+        error.contains("write red") && error.contains("10.5.0.0/33"),
+        "{error}"
+    );
+    let twice = [
+        "create",
+        "network",
+        "blue",
+        "-n",
+        "team-a",
+        "--subnet",
+        "10.6.0.0/24",
+    ];
+    fails(
+        lab,
+        &twice,
+        "already exists; plexus apply changes what is there",
+    );
+    let empty = plexus(lab, &["get", "nads"]);
+    assert_eq!(
+        (empty.code, empty.out.as_str()),
+        (Some(0), ""),
+        "{empty:#?}"
+    );
+    assert!(empty.error.contains("-A looks in all"), "{empty:#?}");
+}
+
+/// Colour and width on a terminal, neither in a pipe.
+fn terminals(lab: &Lab) {
+    let on_terminal = |columns: u16, words: &str, colour: &str| {
+        let line = format!("stty cols {columns}; exec $PLEXUS {words}");
+        let mut script = Command::new("script");
+        let output = script
+            .args(["-qec", &line, "/dev/null"])
+            .env("PLEXUS", plexus_testkit::bin(plexus_testkit::PLEXUS))
+            .env("KUBECONFIG", lab.file("kubeconfig"))
+            .env("TERM", "xterm")
+            .env("NO_COLOR", colour)
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for words in [
+        "get networks -A",
+        "get pods -A -o wide",
+        "ipam show team-a/blue",
+        "describe pod team-a/web",
+    ] {
+        let text = on_terminal(80, words, "");
+        assert!(text.contains("\x1b["), "no colour: {text:?}");
+        let plain = on_terminal(80, words, "1");
+        assert!(!plain.contains('\x1b'), "colour: {plain:?}");
+        let wide = |line: &&str| line.trim_end().chars().count() > 80;
+        assert_eq!(plain.lines().find(wide), None, "{words}:\n{plain}");
+        let words: Vec<&str> = words.split(' ').collect();
+        assert!(!ok(lab, &words).contains('\x1b'));
+    }
+    // Addresses of blocks are of no use in part.
+    let narrow = on_terminal(80, "ipam show team-a/blue", "1");
+    assert!(!narrow.contains('…'), "{narrow}");
+}
+
+#[test]
+fn the_examples_of_the_documents_wait_where_they_must() {
+    let lab = Lab::up('w', 1);
+    for seed in ["seed-000", "seed-001", "seed-002", "seed-003", "seed-004"] {
+        ok(&lab, &["apply", "-f", &example(seed)]);
+    }
+    let kinds = "resourceclaims,resourceclaimtemplates,deviceclasses,cniconfigs,multinicnetworks";
+    let waiting = ok(&lab, &["get", kinds, "-A"]);
+    assert_eq!(waiting.matches(" waits ").count(), 7, "{waiting}");
+    let nads = ok(&lab, &["get", "nads", "-n", "multus"]);
+    assert_eq!(nads.matches(" waits ").count(), 2, "{nads}");
+    let kind_of = |words: &[&str]| {
+        let explained = json(&lab, &[&["explain"], words, &["-o", "json"]].concat());
+        let answers = explained["answers"].as_array().unwrap().clone();
+        assert_eq!(explained["state"], "waits", "{explained:#}");
+        answers[0]["kind"].as_str().unwrap().to_owned()
+    };
+    for words in [
+        ["pod", "claims-inline/demo-a"],
+        ["pod", "claims-by-name/demo-c"],
+        ["pod", "multi-nic-pod"],
+        ["pod", "vpc-pod"],
+        ["nad", "multus/multus-vpc-xxxx-yyyy"],
+        ["multinicnetwork", "multi-nic-sample"],
+        ["network", "multi-nic-sample"],
+        ["resourceclaim", "claims-inline/one-macvlan-attachment"],
+        ["cniconfig", "macvlan-host-local"],
+        ["deviceclass", "cni.networking.x-k8s.io"],
+    ] {
+        assert_eq!(kind_of(&words), "later", "{words:?}");
+    }
+    lab.eventually("the controller says what it waits for", || {
+        plexus(&lab, &["explain", "network", "net1"])
+            .out
+            .contains("mycorp/fancy-network-provider")
+    });
+    assert_eq!(kind_of(&["network", "net1"]), "provider-missing");
+    assert_eq!(kind_of(&["pod", "waits-for-provider"]), "provider-missing");
+    lab.eventually("the others run", || {
+        let pods = plexus(&lab, &["get", "pods", "-n", "my-namespace"]).out;
+        pods.matches("Running").count() == 4
+    });
+}

@@ -1,0 +1,392 @@
+//! `plexus up` as its administrator meets it: what it refuses, who may ask it, which files it writes
+//! for runtimes, what it takes of the documents' examples, and what it says of those that wait.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test"
+)]
+
+mod place;
+
+use place::{Place, plexus, soon, text};
+use plexus_testkit::{FAKE, Node, PLEXUS, SHIM, Up, bin, examples, examples_of_another_version};
+use serde_json::{Value, json};
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+
+const GROUP: &str = "/apis/plexus.dev/v1alpha1";
+
+#[test]
+fn a_port_that_is_anothers_is_said_with_the_way_out() {
+    let node = Node::new();
+    let theirs = node
+        .ns()
+        .enter(|| TcpListener::bind("127.0.0.1:7443"))
+        .unwrap();
+    let mut command = Up::command(&node, "up");
+    let refused = node.ns().enter(|| command.output()).unwrap();
+    let said = text(&refused.stderr);
+    let (last, code) = (
+        said.lines().last().unwrap_or_default(),
+        refused.status.code(),
+    );
+    assert_eq!(code, Some(1), "{said}");
+    for word in ["another program has 127.0.0.1:7443", "--listen"] {
+        assert!(last.contains(word), "no {word:?} in {said}");
+    }
+    drop(theirs);
+    // What was begun is no hindrance.
+    let up = Up::start(&node);
+    assert!(up.stop().success());
+}
+
+#[test]
+fn only_root_and_who_has_the_certificate_may_ask() {
+    let node = Node::new();
+    let _up = Up::start(&node);
+    let server = node.state_dir().join("server");
+    for file in [
+        Up::kubeconfig(&node),
+        Up::api_socket(&node),
+        node.socket(),
+        server.join("ca.key"),
+        server.join("store.db"),
+        server.join("kubeconfig"),
+    ] {
+        let mode = std::fs::metadata(&file).unwrap().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", file.display());
+    }
+    // Opened by mistake: the kernel says who it is.
+    for socket in [Up::api_socket(&node), node.socket()] {
+        std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o666)).unwrap();
+        open_the_way(&socket);
+    }
+    let ask = |flags: &[&str], url: &str| {
+        let mut command = Command::new("setpriv");
+        command.args([
+            "--reuid=65534",
+            "--clear-groups",
+            "curl",
+            "-s",
+            "--max-time",
+            "10",
+        ]);
+        command.args(flags).args(["-w", " %{http_code}", url]);
+        text(&node.ns().enter(|| command.output()).unwrap().stdout)
+    };
+    let at = |socket: &Path| socket.display().to_string();
+    let (api, agent) = (at(&Up::api_socket(&node)), at(&node.socket()));
+    let answer = ask(&["--unix-socket", &api], "http://x/api/v1/namespaces");
+    assert!(answer.ends_with(" 401"), "{answer}");
+    let answer = ask(&["--unix-socket", &agent], "http://x/attachments");
+    assert!(!answer.ends_with(" 200"), "{answer}");
+    let answer = ask(&["-k"], "https://127.0.0.1:7443/api/v1/namespaces");
+    assert!(answer.ends_with(" 401"), "{answer}");
+    let answer = ask(&[], "http://127.0.0.1:7443/api/v1/namespaces");
+    assert!(!answer.ends_with(" 200"), "TLS only: {answer}");
+    let shown = plexus(&node, &["get", "networks", "-A"]);
+    assert!(shown.status.success(), "{}", text(&shown.stderr));
+    assert!(text(&shown.stdout).contains("cluster-default"));
+}
+
+/// Lets everybody reach a socket in the test's own directory.
+fn open_the_way(socket: &Path) {
+    let parents = socket.ancestors().skip(1);
+    for parent in parents.take_while(|parent| *parent != std::env::temp_dir()) {
+        std::fs::set_permissions(parent, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+fn runtimes_find_every_network_under_a_name_that_is_safe() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    let spec = json!({"subnets": {"a": {"cidr": "10.61.0.0/24"}}});
+    let team = "n".repeat(63);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team}});
+    up.create("/api/v1/namespaces", &namespace);
+    up.network("default/blue", &spec, "blue");
+    up.network(&format!("{team}/blue"), &spec, &format!("{team}.blue"));
+    // What `podman run --network host` means must stay what it is.
+    up.network("default/host", &spec, "default.host");
+    up.network("default/a.b", &spec, "default.a.b");
+    // Longer than a file's name may be.
+    let long = format!("x{}", ".y".repeat(126));
+    let all = format!("{GROUP}/namespaces/{team}/networks");
+    let object = |name: &str| {
+        json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "Network",
+            "metadata": {"name": name}, "spec": spec})
+    };
+    up.create(&all, &object(&long));
+    let begins = format!("plexus-{team}.x.y.y");
+    let of_long = || {
+        let names = Place::names(&node.cni_conf());
+        let found = names.into_iter().filter(|name| name.starts_with(&begins));
+        found.collect::<Vec<_>>()
+    };
+    soon("the long one has a file too", || of_long().len() == 1);
+    // Nothing that could lead out of the directory is a name.
+    for name in ["..", "../x", "a/b", "a%2fb", "A", "a\nb", ""] {
+        let answer = up.api("POST", &all, Some(&object(name)));
+        assert_eq!(answer.status, 422, "{name:?}: {}", answer.body);
+    }
+    let file = node.cni_conf().join("plexus-blue.conflist");
+    let read = || std::fs::read_to_string(&file).unwrap_or_default();
+    let written = read();
+    let list: Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(
+        (&list["name"], &list["cniVersion"]),
+        (&json!("blue"), &json!("1.0.0"))
+    );
+    let versions = list["cniVersions"].as_array().unwrap();
+    assert_eq!(versions.last(), Some(&json!("1.1.0")), "{list}");
+    // Deleted or spoilt by somebody: put back.
+    std::fs::remove_file(&file).unwrap();
+    soon("it is put back", || read() == written);
+    std::fs::write(&file, written.replace("1.0.0", "0.3.1")).unwrap();
+    soon("it is corrected", || read() == written);
+    // Gone with the Network, also with one that went while nobody looked.
+    up.api("DELETE", &format!("{all}/{long}"), None);
+    soon("its file goes", || of_long().is_empty());
+    up.api(
+        "DELETE",
+        &format!("{GROUP}/namespaces/default/networks/host"),
+        None,
+    );
+    up.kill();
+    let _up = Up::start(&node);
+    let host = node.cni_conf().join("plexus-default.host.conflist");
+    soon("the file of one that is gone goes", || !host.exists());
+    assert_eq!(read(), written);
+}
+
+/// Routes and rules of a network namespace are one agent's.
+#[test]
+fn a_second_one_in_the_same_network_namespace_is_refused() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    let mut command = Command::new(bin(PLEXUS));
+    let root = node.file("second");
+    command.args(["up", "--listen", "127.0.0.1:7444", "--shim-source"]);
+    command.arg(bin(SHIM)).arg("--root").arg(&root);
+    let refused = node.ns().enter(|| command.output()).unwrap();
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("a network namespace of its own"), "{said}");
+    let mut command = Command::new(bin(PLEXUS));
+    command.args(["down", "--root"]).arg(&root);
+    let refused = node.ns().enter(|| command.output()).unwrap();
+    let said = text(&refused.stderr);
+    assert!(
+        !refused.status.success(),
+        "it would clear the first one's: {said}"
+    );
+    assert!(plexus(&node, &["get", "networks", "-A"]).status.success());
+    assert!(up.stop().success());
+}
+
+/// The namespace went while nobody served, and a plugin must be executed to undo what it had: that is
+/// no container that anybody could stop.
+#[test]
+fn down_removes_what_the_dead_have_left() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    let plugin = node.cni_bin().join(FAKE);
+    std::fs::copy(node.delegate_bin().join(FAKE), &plugin).unwrap();
+    let config = json!({"type": FAKE, "dir": node.fake_dir()});
+    up.network(
+        "default/old",
+        &json!({"provider": "delegate", "config": config}),
+        "old",
+    );
+    let config = Place::config(&node, "plexus-old.conflist");
+    let (dead, alive) = (node.pod("dead"), node.pod("alive"));
+    dead.add(&config);
+    alive.add(&config);
+    assert_eq!(Place::names(&node.fake_dir()), ["alive-eth0", "dead-eth0"]);
+    up.kill();
+    drop(dead);
+    let refused = Up::down(&node, &[]);
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success(), "{said}");
+    assert!(said.contains("alive") && !said.contains("dead"), "{said}");
+    assert!(
+        alive.ns().try_sh("ip link show eth0"),
+        "a refused down takes nothing away"
+    );
+    // What fails is not forgotten: the next one does it.
+    let works = std::fs::read(&plugin).unwrap();
+    std::fs::write(&plugin, "#!/bin/sh\nexit 1\n").unwrap();
+    let failed = Up::down(&node, &["--force"]);
+    let said = text(&failed.stderr);
+    assert!(!failed.status.success(), "{said}");
+    assert!(
+        said.contains("eth0 of container") && said.contains("repeat it"),
+        "{said}"
+    );
+    assert_eq!(Place::names(&node.fake_dir()), ["alive-eth0"]);
+    std::fs::write(&plugin, works).unwrap();
+    let forced = Up::down(&node, &["--force"]);
+    assert!(forced.status.success(), "{}", text(&forced.stderr));
+    assert!(!alive.ns().try_sh("ip link show eth0"));
+    assert_eq!(Place::names(&node.fake_dir()), [""; 0]);
+    assert!(!node.state_dir().exists());
+    std::fs::remove_file(plugin).unwrap();
+}
+
+/// Seed 004, as its document has it.
+#[test]
+fn a_network_of_v1_and_networks_of_a_pod_are_taken_as_written() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    let network = json!({"apiVersion": "v1", "kind": "Network", "metadata": {"name": "net1"},
+        "spec": {"subnets": {
+            "subnet1": {"cidr": "192.168.0.0/24", "gateway": "192.168.0.1"},
+            "subnet2": {"cidr": "192.168.1.0/24", "gateway": "192.168.1.1"}}}});
+    up.create("/api/v1/namespaces/default/networks", &network);
+    let file = node.cni_conf().join("plexus-net1.conflist");
+    let ours = || {
+        up.api(
+            "GET",
+            &format!("{GROUP}/namespaces/default/networks/net1"),
+            None,
+        )
+        .json()
+    };
+    soon("it is a Network like any other", || {
+        ours()["status"]["phase"] == "Active" && file.exists()
+    });
+    assert_eq!(ours()["spec"]["subnets"], network["spec"]["subnets"]);
+    let theirs = up
+        .api("GET", "/api/v1/namespaces/default/networks/net1", None)
+        .json();
+    assert_eq!(
+        (&theirs["apiVersion"], &theirs["status"]["phase"]),
+        (&json!("v1"), &json!("Active"))
+    );
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"networks": ["net1"], "containers": [{"name": "c", "image": "busybox"}]}});
+    let made = up.create("/api/v1/namespaces/default/pods", &pod);
+    assert_eq!(
+        made["metadata"]["annotations"]["plexus.dev/networks"],
+        "[\"net1\"]"
+    );
+    let mut wrong = pod;
+    wrong["metadata"]["name"] = "q".into();
+    wrong["spec"]["networks"] = json!({"net1": true});
+    let answer = up.api("POST", "/api/v1/namespaces/default/pods", Some(&wrong));
+    assert_eq!(answer.status, 422, "{}", answer.body);
+    assert!(answer.body.contains("spec.networks"), "{}", answer.body);
+    // A container on it, by the document's name.
+    let container = node.pod("c1");
+    let result = container.add(&Place::config(&node, "plexus-net1.conflist"));
+    let address = result["ips"][0]["address"].as_str().unwrap();
+    assert!(address.starts_with("192.168."), "{result}");
+}
+
+#[test]
+fn the_documents_examples_are_taken_and_what_waits_says_so() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    let files = examples();
+    assert!(files.len() > 25, "{files:?}");
+    for file in &files {
+        let file = &file.display().to_string();
+        let applied = plexus(&node, &["apply", "-f", file]);
+        let said = text(&applied.stderr);
+        assert!(applied.status.success(), "{file}: {said}");
+    }
+    // These are of a version that no server serves by default; that is said.
+    for file in examples_of_another_version() {
+        let file = file.display().to_string();
+        let refused = plexus(&node, &["apply", "--skip-validation", "-f", &file]);
+        let said = text(&refused.stderr);
+        assert!(
+            !refused.status.success() && said.contains("v1beta1"),
+            "{file}: {said}"
+        );
+    }
+    let waiting = [
+        "DeviceClass /cni.networking.x-k8s.io",
+        "ResourceClaim claims-inline/one-macvlan-attachment",
+        "ResourceClaim claims-inline/macvlan-eth0-attachment",
+        "ResourceClaim claims-by-name/one-macvlan-attachment",
+        "ResourceClaimTemplate claims-by-name/macvlan-template",
+        "CNIConfig /macvlan-host-local",
+        "MultiNicNetwork /multi-nic-sample",
+        "NetworkAttachmentDefinition multus/multus-vpc-xxxx-yyyy",
+        "NetworkAttachmentDefinition multus/multus-vpc-xxxx-yyyy-static",
+    ];
+    let said_to_wait = || -> Vec<String> {
+        let events = up.list("/api/v1/events");
+        let events = events.iter().filter(|event| event["reason"] == "Waiting");
+        events.map(place::about).collect()
+    };
+    soon("all that waits has an Event", || {
+        let said = said_to_wait();
+        waiting.iter().all(|one| said.contains(&(*one).to_owned()))
+    });
+    let mut said = said_to_wait();
+    said.sort();
+    let count = said.len();
+    said.dedup();
+    assert_eq!(
+        (said.len(), count),
+        (waiting.len(), waiting.len()),
+        "once each: {said:?}"
+    );
+
+    // By its phase where it has one.
+    let network = "/apis/net.cogadvisor.io/v1/multinicnetworks/multi-nic-sample";
+    soon("the MultiNicNetwork says it itself", || {
+        let status = up.api("GET", network, None).json()["status"].clone();
+        let message = status["message"].as_str().unwrap_or_default();
+        status["configStatus"] == "WaitForConfig" && message.contains("waits")
+    });
+    let pending = format!("{GROUP}/namespaces/default/networks/net1");
+    soon("a Network whose provider is not there is pending", || {
+        let status = up.api("GET", &pending, None).json()["status"].clone();
+        status["phase"] == "Pending" && status.to_string().contains("WaitingForProvider")
+    });
+    for (words, expected) in [
+        (vec!["get", "resourceclaims", "-A"], "waits"),
+        (vec!["get", "multinicnetworks"], "waits"),
+        (vec!["explain", "pod", "multi-nic-pod"], "multi-nic"),
+        (
+            vec!["explain", "pod", "-n", "claims-inline", "demo-a"],
+            "DRA driver",
+        ),
+        (vec!["explain", "pod", "vpc-pod"], "eni"),
+    ] {
+        let shown = plexus(&node, &words);
+        let all = text(&shown.stdout);
+        assert!(
+            all.contains(expected),
+            "{words:?}: {all}{}",
+            text(&shown.stderr)
+        );
+    }
+    assert!(up.stop().success());
+    assert_nothing_is_said_twice(&node, waiting.len());
+}
+
+/// A start over what is there says nothing of it again.
+fn assert_nothing_is_said_twice(node: &Node, before: usize) {
+    let up = Up::start(node);
+    let changed = json!({"apiVersion": "net.cogadvisor.io/v1", "kind": "MultiNicNetwork",
+        "metadata": {"name": "another"}, "spec": {"ipam": "{}"}});
+    up.create("/apis/net.cogadvisor.io/v1/multinicnetworks", &changed);
+    let count = || {
+        let events = up.list("/api/v1/events");
+        events
+            .iter()
+            .filter(|event| event["reason"] == "Waiting")
+            .count()
+    };
+    soon("a new one has its Event", || count() > before);
+    assert_eq!(count(), before + 1);
+}

@@ -1,0 +1,94 @@
+//! The end-to-end cases of `crates/kubekit` that need no kubelet, on a lab of virtual nodes: the same test
+//! functions as on Kubernetes, against the embedded API.
+
+use crate::place::Place;
+use crate::{build, env, go_tools, kube, lock, run};
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A lab of its own name: one that somebody uses by hand is left alone.
+const LAB: &str = "cases";
+/// The files whose cases speak through `Cluster` alone, or say what else they need.
+const FILES: [&str; 7] = [
+    "networks",
+    "standalone",
+    "cluster_cni",
+    "query",
+    "status",
+    "seed_000",
+    "observability",
+];
+
+/// The verb: builds what `cases` needs first.
+pub(crate) fn run(place: &Place) -> Result<()> {
+    let _alone = lock::build_directory(place)?;
+    kube::tools(place)?;
+    build::with_faults(place)?;
+    build::static_shim(place)?;
+    cases(place)
+}
+
+/// Runs them. Needs the dev binaries (`build::with_faults`), the static shim and `kubectl`. The lab is gone
+/// afterwards, whatever happened; what an interrupted run has left goes first.
+pub(crate) fn cases(place: &Place) -> Result<()> {
+    down(place)?;
+    let done = plugins(place).and_then(|plugins| up(place, &plugins).and_then(|()| tests(place)));
+    let stopped = down(place);
+    done.and(stopped)
+}
+
+fn tests(place: &Place) -> Result<()> {
+    let mut tests = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    tests.args(["test", "-p", "plexus-kubekit", "--features", "e2e"]);
+    tests.arg("--no-fail-fast");
+    for file in FILES {
+        tests.args(["--test", file]);
+    }
+    // Two at a time: some count packets, and all of them share two cores.
+    tests.args(["--", "--test-threads", "2"]);
+    tests
+        .envs(env::variables(place)?)
+        .env("PLEXUS_BIN", plexus(place))
+        .env("PLEXUS_LAB", LAB)
+        .env_remove("PLEXUS_KUBE_STATE");
+    run::shout(place, &mut tests)
+}
+
+fn up(place: &Place, plugins: &Path) -> Result<()> {
+    let mut up = Command::new(plexus(place));
+    up.args(["lab", "--lab", LAB, "up", "--nodes", "2", "--nics", "2"])
+        .arg("--shim")
+        .arg(place.shim())
+        .arg("--delegate-bin-dir")
+        .arg(plugins);
+    run::shout(place, &mut up)
+}
+
+fn down(place: &Place) -> Result<()> {
+    let mut down = Command::new(plexus(place));
+    run::shout(place, down.args(["lab", "--lab", LAB, "down"]))
+}
+
+/// The reference plugins in a directory of the lab's own: some cases add a plugin to them.
+fn plugins(place: &Place) -> Result<PathBuf> {
+    let own = place.target.join("lab-cases/plugins");
+    let from = go_tools::installed(place, "cni-plugins")?;
+    let failed = || format!("cannot copy {} to {}", from.display(), own.display());
+    if own.exists() {
+        fs::remove_dir_all(&own).with_context(failed)?;
+    }
+    fs::create_dir_all(&own).with_context(failed)?;
+    for entry in fs::read_dir(&from).with_context(failed)? {
+        let path = entry.with_context(failed)?.path();
+        if let Some(name) = path.file_name().filter(|_| path.is_file()) {
+            std::os::unix::fs::symlink(&path, own.join(name)).with_context(failed)?;
+        }
+    }
+    Ok(own)
+}
+
+fn plexus(place: &Place) -> PathBuf {
+    place.target.join("debug/plexus")
+}

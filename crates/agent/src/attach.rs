@@ -22,10 +22,12 @@ use plexus_core::resolve::{Resolved, resolve};
 use plexus_kernel::{NetlinkError, Netns, NetnsError, observe};
 use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How many blocks one ADD may claim: one a family and network, as a rule.
 const MOST_CLAIMS: usize = 32;
+/// All blocks that an ADD needs are claimed or asked for within that time: who called it waits for 120 s.
+const CLAIMING: Duration = Duration::from_secs(60);
 
 /// One attachment on its way: what was resolved, and what was found out about it.
 #[derive(Debug)]
@@ -311,11 +313,15 @@ impl Adding<'_> {
         });
         let mut wanted: Vec<Wanted> = natives.collect();
         let agent = self.agent;
+        let until = Instant::now() + CLAIMING;
         for _ in 0..MOST_CLAIMS {
             match agent.addresses.choose(&wanted, container, cni_ifname) {
-                Ok(reservation) => return Ok(reservation),
+                Ok(reservation) => {
+                    agent.check_open(&wanted)?;
+                    return Ok(reservation);
+                }
                 Err(NotChosen::Refused(error)) => return Err(error),
-                Err(NotChosen::NeedsBlock(needs)) => agent.claim_for(&mut wanted, needs)?,
+                Err(NotChosen::NeedsBlock(needs)) => agent.claim_for(&mut wanted, needs, until)?,
             }
         }
         Err(Error::new(

@@ -1,17 +1,25 @@
 //! Claims a block when this node's are full; asks other nodes for a part of theirs when none is free.
 
-use crate::cluster::ClaimRequest;
+use crate::cluster::{ClaimError, ClaimRequest};
 use crate::failure;
+use crate::front::CLUSTER_DEFAULT;
 use crate::ipam::NeedsBlock;
 use crate::verbs::Agent;
 use plexus_api::cni::{Error, Ipam};
 use plexus_core::attachment::Wanted;
 use plexus_core::resolve::Objects;
+use std::time::Instant;
 
 impl Agent {
     /// Adds a block to what the attachment may take addresses from. The subnets are tried in order
     /// of preference; the error is the last one's.
-    pub(crate) fn claim_for(&self, wanted: &mut [Wanted], needs: NeedsBlock) -> Result<(), Error> {
+    /// Not later than `until`.
+    pub(crate) fn claim_for(
+        &self,
+        wanted: &mut [Wanted],
+        needs: NeedsBlock,
+        until: Instant,
+    ) -> Result<(), Error> {
         let section = wanted
             .get(needs.number)
             .and_then(|one| one.native.ipam.as_ref());
@@ -34,6 +42,7 @@ impl Agent {
                 have: &section.blocks,
                 // Other nodes are asked once nothing is free anywhere.
                 ask: number == most,
+                until,
             };
             match cluster.claim(request) {
                 Ok(block) => {
@@ -56,6 +65,25 @@ impl Agent {
                 if !section.blocks.contains(&block) {
                     section.blocks.push(block);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a pod whose network goes away. To be asked while the addresses are held: from then on the
+    /// network waits for them, and before that the asking may have taken a while.
+    pub(crate) fn check_open(&self, wanted: &[Wanted]) -> Result<(), Error> {
+        let Some(cluster) = self.cluster.get() else {
+            return Ok(());
+        };
+        for one in wanted {
+            let Some(Ipam::Blocks(section)) = &one.native.ipam else {
+                continue;
+            };
+            // What the cluster gave each node is no object that could go.
+            if section.uid != CLUSTER_DEFAULT && cluster.is_closing(&section.uid) {
+                let error = ClaimError::Closing(one.network.to_string());
+                return Err(failure::failed(&error, error.remedy()));
             }
         }
         Ok(())

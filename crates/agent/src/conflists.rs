@@ -2,7 +2,8 @@
 //! of pods (Podman, nerdctl) find Plexus's networks by name. Owns the files with our mark: written
 //! when a Network comes, put back if they vanish, removed when the API says that it is gone.
 //!
-//! A file without the mark is somebody else's, whatever its name, and is left alone.
+//! A file without the mark is somebody else's, whatever its name, and is left alone. So is a name that a file of somebody else's gives
+//! to its own network: a runtime would take either.
 
 use crate::cluster_network::Stamp;
 use crate::conflist::seen_or_made;
@@ -78,9 +79,14 @@ impl Conflists {
         }
         done.looked = Some(Instant::now());
         let mut foreign = Vec::new();
+        let theirs = names_of_others(&directory)?;
         for (name, network) in &wanted {
             let path = directory.join(file_name(name));
             let text = text(name, network, &self.socket);
+            if theirs.contains(name) {
+                foreign.push(name.clone());
+                continue;
+            }
             match fs::read_to_string(&path) {
                 Ok(there) if there == text => {}
                 Ok(there) if marked(&there).is_none() => foreign.push(name.clone()),
@@ -91,7 +97,8 @@ impl Conflists {
             }
         }
         if complete {
-            let keep: BTreeSet<String> = wanted.keys().map(|name| file_name(name)).collect();
+            let keep = wanted.keys().filter(|name| !theirs.contains(*name));
+            let keep: BTreeSet<String> = keep.map(|name| file_name(name)).collect();
             for (file, network) in ours(&directory)? {
                 if !keep.contains(&file) {
                     fs::remove_file(directory.join(&file))?;
@@ -102,7 +109,7 @@ impl Conflists {
         if !foreign.is_empty() {
             tracing::warn!(
                 networks = foreign.join(", "),
-                "files of these networks' names are not ours and are left as they are: rename them, so that runtimes find the networks"
+                "somebody else's files have these networks' names and are left as they are: rename those, so that runtimes find the networks"
             );
         }
         // What was left to be removed is looked at again.
@@ -172,6 +179,26 @@ pub(crate) fn remove_all(directory: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn file_name(name: &str) -> String {
     format!("plexus-{name}.conflist")
+}
+
+/// What the files of others call their networks.
+fn names_of_others(directory: &Path) -> io::Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let kind = path.extension().and_then(|kind| kind.to_str());
+        if !matches!(kind, Some("conf" | "conflist" | "json")) {
+            continue;
+        }
+        let text = fs::read(&path).unwrap_or_default();
+        let value: Value = serde_json::from_slice(&text).unwrap_or_default();
+        if value.get(MARK).is_none()
+            && let Some(name) = value.get("name").and_then(Value::as_str)
+        {
+            found.insert(name.to_owned());
+        }
+    }
+    Ok(found)
 }
 
 /// The files with our mark, and the Networks that they are for.

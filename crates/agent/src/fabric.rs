@@ -6,7 +6,7 @@ use crate::failure;
 use crate::front::CLUSTER_DEFAULT;
 use crate::verbs::Agent;
 use plexus_api::cni::Error;
-use plexus_core::fabric::{self, OwnedBlock};
+use plexus_core::fabric;
 use plexus_core::plan::{NodePlan, Router};
 use plexus_core::resolve;
 use plexus_kernel::nft;
@@ -68,8 +68,7 @@ impl Agent {
         for what in unreachable {
             tracing::warn!(what, "a block of another node cannot be reached");
         }
-        let mine = |block: &&OwnedBlock| block.node == self.options.node;
-        let own: Vec<_> = seen.routed.iter().filter(mine).map(|b| b.cidr).collect();
+        let own = fabric::own(&self.options.node, &seen.routed);
         match plexus_kernel::fabric::set_routes(&self.node, &routes, &own) {
             Ok(0) => {}
             Ok(changes) => tracing::info!(changes, "routes to other nodes' blocks"),

@@ -6,7 +6,7 @@
 //!        └── the journal cannot be written: as if it had never been
 //! ```
 
-use crate::cluster::Asked;
+use crate::cluster::{Asked, Keeping};
 use crate::failure;
 use crate::verbs::Agent;
 use plexus_api::cni::BlockIpam;
@@ -42,18 +42,25 @@ impl Agent {
         self.journal().ok()?.gifts().ok()
     }
 
-    /// Keeps a gift that the API knows of, or whose it is now. Whether it is on disk.
-    pub(crate) fn keep_gift(&self, given: &Given) -> bool {
-        self.addresses.mark_given(given);
+    /// Keeps a gift that the API knows of, or whose it is now; not if it is in use here.
+    pub(crate) fn keep_gift(&self, given: &Given) -> Keeping {
         let Ok(journal) = self.journal() else {
-            return false;
+            return Keeping::Failed;
         };
-        let kept = journal.give(given);
-        if let Err(error) = &kept {
-            let error = failure::journal(error);
-            tracing::error!(part = %given.part, node = given.node, %error, "cannot journal whose a part of a block is");
+        if !self.ready.load(SeqCst) {
+            return Keeping::Failed;
         }
-        kept.is_ok()
+        if !self.addresses.keep_given(given) {
+            return Keeping::InUse;
+        }
+        match journal.give(given) {
+            Ok(()) => Keeping::OnDisk,
+            Err(error) => {
+                let error = failure::journal(&error);
+                tracing::error!(part = %given.part, node = given.node, %error, "cannot journal whose a part of a block is");
+                Keeping::Failed
+            }
+        }
     }
 
     /// Its block is no longer this node's.

@@ -2,7 +2,7 @@
 //! and what its side of the agent asks back.
 
 use crate::call::Call;
-use crate::cluster::{Asked, Attached, BlockUse, Change, Hooks, Journaled, PodName};
+use crate::cluster::{Asked, Attached, BlockUse, Change, Hooks, Journaled, Keeping, PodName};
 use crate::journal::{Journal, JournalError, Record, State, Stored};
 use crate::verbs::Agent;
 use crate::view::View;
@@ -132,7 +132,7 @@ impl Hooks for Agent {
         self.gifts()
     }
 
-    fn keep_given(&self, given: &Given) -> bool {
+    fn keep_given(&self, given: &Given) -> Keeping {
         self.keep_gift(given)
     }
 

@@ -13,6 +13,7 @@ use crate::start::{StartError, assemble};
 use crate::verbs::Agent;
 use plexus_api::cni::Error;
 use plexus_cni::delegate::seen_from_here;
+use plexus_cni::queue;
 use plexus_types::IfName;
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,8 +39,11 @@ pub enum UninstallError {
         shortened(.0)
     )]
     InUse(Vec<String>),
-    /// Some things could not be removed; all others are gone.
-    #[error("not everything could be removed: {}; the rest is gone, repeat it", .0.join("; "))]
+    /// Some things could not be removed; what tells of them is kept.
+    #[error(
+        "not everything could be removed: {}; what is known of it is kept: mend that, and repeat it",
+        .0.join("; ")
+    )]
     Left(Vec<String>),
 }
 
@@ -55,14 +59,20 @@ pub fn uninstall(options: Options, force: bool) -> Result<Vec<String>, Uninstall
     let state = Lock::state(&options.state_dir)?;
     let socket = Lock::socket(&options.socket)?;
     let agent = assemble(options).map_err(Box::new)?;
-    agent.replay().map_err(UninstallError::Journal)?;
-    agent.drain_queue(&mut Backoff::new());
-    // No background does what the replay leaves for later.
-    agent.retry_removals(&mut Backoff::new(), true);
     let mut log = Log::default();
-    agent.remove_containers(force, &mut log)?;
+    match agent.remove_containers(force, &mut log) {
+        // Nobody will ever be able to tell.
+        Err(UninstallError::Journal(error)) if force => log.done.push(format!(
+            "(left: interfaces of containers go with them, addresses that plugins keep stay: {error})"
+        )),
+        done => done?,
+    }
     agent.remove_node_side(&mut log);
-    remove_files(&agent.options, &mut log);
+    remove_configurations(&agent.options, &mut log);
+    // A repetition needs them, and so does a runtime that removes containers until then.
+    if log.problems.is_empty() {
+        remove_files(&agent.options, &mut log);
+    }
     drop((agent, state, socket));
     match log.problems.is_empty() {
         true => Ok(log.done),
@@ -90,6 +100,10 @@ impl Log {
 
 impl Agent {
     fn remove_containers(&self, force: bool, log: &mut Log) -> Result<(), UninstallError> {
+        self.replay().map_err(UninstallError::Journal)?;
+        self.drain_queue(&mut Backoff::new());
+        // No background does what the replay leaves for later.
+        self.retry_removals(&mut Backoff::new(), true);
         let stored = self.journal().map_err(UninstallError::Journal)?.all();
         let stored = stored.map_err(|error| UninstallError::Journal(failure::journal(&error)))?;
         // One that is being removed is nobody's any more.
@@ -109,6 +123,7 @@ impl Agent {
                 Err(error) => log.problems.push(format!("{what}: {error}")),
             }
         }
+        log.problems.extend(queued(&self.options.socket));
         Ok(())
     }
 
@@ -123,6 +138,15 @@ impl Agent {
         let left = cleared.left.into_iter();
         log.done.extend(left.map(|what| format!("(left: {what})")));
         log.problems.extend(cleared.problems);
+    }
+}
+
+/// DELs that a runtime was promised and that cannot be done.
+fn queued(socket: &Path) -> Option<String> {
+    match queue::list(&queue::dir(socket)) {
+        Ok(left) if left.is_empty() => None,
+        Ok(left) => Some(format!("{} queued DELs fail: see the log", left.len())),
+        Err(error) => Some(format!("the queue of DELs: {}", queue::describe(&error))),
     }
 }
 
@@ -157,7 +181,7 @@ fn shortened(containers: &[String]) -> String {
 }
 
 /// The runtime's files first: it must not call what is not there.
-fn remove_files(options: &Options, log: &mut Log) {
+fn remove_configurations(options: &Options, log: &mut Log) {
     let root = options.host_root.as_deref();
     if let Ok(directory) = seen_from_here(root, &options.cni_conf_dir) {
         match conflists::remove_all(&directory) {
@@ -173,14 +197,17 @@ fn remove_files(options: &Options, log: &mut Log) {
             log.removed(&first, fs::remove_file(&first));
         }
     }
+}
+
+fn remove_files(options: &Options, log: &mut Log) {
+    let root = options.host_root.as_deref();
     if let Ok(directory) = seen_from_here(root, &options.cni_bin_dir) {
         for path in install::ours(&directory) {
             log.removed(&path, fs::remove_file(&path));
         }
     }
-    let mut queue = options.socket.as_os_str().to_owned();
-    queue.push(".queue");
-    for directory in [PathBuf::from(queue), options.spool(), options.routers()] {
+    let queue = queue::dir(&options.socket);
+    for directory in [queue, options.spool(), options.routers()] {
         log.removed(&directory, fs::remove_dir_all(&directory));
     }
     let beside = |path: &Path, more: &str| {
@@ -207,6 +234,18 @@ fn remove_files(options: &Options, log: &mut Log) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_del_that_is_still_queued_is_a_problem() {
+        let dir = std::env::temp_dir().join(format!("px-uninstall-{}", std::process::id()));
+        let socket = dir.join("agent.sock");
+        assert_eq!(queued(&socket), None);
+        fs::create_dir_all(&dir).unwrap();
+        queue::put(&socket, "c", "eth0", "{}").unwrap();
+        let said = queued(&socket).unwrap();
+        assert!(said.starts_with("1 queued DEL"), "{said}");
+        fs::remove_dir_all(dir).unwrap();
+    }
 
     #[test]
     fn few_are_named_and_many_are_counted() {

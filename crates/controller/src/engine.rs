@@ -39,6 +39,8 @@ pub(crate) struct Engine {
     pub(crate) gone: GoneClock,
     /// Since when deleted networks have had no user, by UID.
     pub(crate) idle: GoneClock,
+    /// Since when we know that parts of blocks were not given, by the UID of their Block.
+    pub(crate) void: GoneClock,
     /// What was last said of the cluster as a whole.
     pub(crate) said: Option<String>,
 }
@@ -57,6 +59,7 @@ impl Engine {
             queue: Queue::default(),
             gone: GoneClock::default(),
             idle: GoneClock::default(),
+            void: GoneClock::default(),
             said: None,
         }
     }

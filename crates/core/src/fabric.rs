@@ -4,7 +4,7 @@
 //!
 //! Takes what the cluster says of nodes and blocks; gives plain lists that the kernel room makes true.
 
-use crate::ipam::is_granted;
+use crate::ipam::around;
 use ipnet::IpNet;
 use plexus_api::objects::Gift;
 use plexus_types::{Family, Mac};
@@ -32,6 +32,8 @@ pub struct OwnedBlock {
     pub cidr: IpNet,
     /// The owner's name.
     pub node: String,
+    /// It is one that nodes claim, no part of one.
+    pub whole: bool,
     /// Parts of it that the owner gave away.
     pub given: Vec<Gift>,
 }
@@ -120,100 +122,131 @@ pub fn block_routes(
     (routes, unreachable)
 }
 
-/// This node's blocks of a network that are inside another node's: given parts. What is in none of
+/// This node's legal blocks of a network that are inside another node's: given parts. What is in none of
 /// its pods must lead nowhere, or it would go to the node that has the block around it, and back.
 pub fn islands(here: &str, blocks: &[OwnedBlock]) -> Vec<IpNet> {
     let all = Blocks::of(blocks.iter());
-    let ours = blocks.iter().filter(|block| block.node == here);
-    let inside = ours.filter(|block| {
-        let mut around = all.around(block);
-        around.any(|outer| outer.node != here)
+    let (legal, _) = all.legal();
+    let inside = legal.iter().filter(|block| {
+        let others = legal.iter().filter(|other| other.node != here);
+        let mut others = others.filter(|other| other.uid == block.uid);
+        block.node == here && others.any(|other| other.cidr.contains(&block.cidr.trunc()))
     });
     let inside: BTreeSet<IpNet> = inside.map(|block| block.cidr.trunc()).collect();
     inside.into_iter().collect()
 }
 
+/// This node's blocks, without parts that nobody gave it.
+pub fn own(here: &str, blocks: &[OwnedBlock]) -> Vec<IpNet> {
+    let (legal, _) = Blocks::of(blocks.iter()).legal();
+    let ours = legal.iter().filter(|block| block.node == here);
+    ours.map(|block| block.cidr.trunc()).collect()
+}
+
 /// The blocks of other nodes, by owner. A part of a block that was given by its owner is beside it:
-/// the longer prefix leads. One that overlaps otherwise with a block of this node, or with one of a
-/// node that comes first by name, leads nowhere: the second list says so.
+/// the longer prefix leads. One that was not given is nobody's, as if it were not there. Of blocks that
+/// overlap otherwise this node's come first, then those of the node that comes first by name. What
+/// leads nowhere is in the second list.
 fn elsewhere<'a>(
     here: &str,
     blocks: impl Iterator<Item = &'a OwnedBlock> + Clone,
 ) -> (BTreeMap<&'a str, BTreeSet<IpNet>>, Vec<String>) {
-    let all = Blocks::of(blocks.clone());
-    let ours = blocks.clone().filter(|block| block.node == here);
+    let (legal, mut refused) = Blocks::of(blocks).legal();
+    let (ours, mut others): (Vec<_>, Vec<_>) =
+        legal.into_iter().partition(|block| block.node == here);
+    let ours = ours.into_iter();
     let mut owners: BTreeMap<IpNet, &OwnedBlock> =
         ours.map(|block| (block.cidr.trunc(), block)).collect();
-    let mut others: Vec<&OwnedBlock> = blocks.filter(|block| block.node != here).collect();
     others.sort_by_key(|block| (&block.node, block.cidr));
     let mut by_node: BTreeMap<&str, BTreeSet<IpNet>> = BTreeMap::new();
-    let mut refused = Vec::new();
     for block in others {
         let cidr = block.cidr.trunc();
-        match all.conflicting(&owners, block) {
-            Some(other) => refused.push(format!(
-                "{cidr}: owned by node {}, but it overlaps with {} of node {}",
-                block.node,
-                other.cidr.trunc(),
-                other.node
-            )),
+        match conflicting(&owners, block) {
+            Some(other) => refused.push(overlaps(block, &other.cidr, &other.node)),
             None => {
                 owners.insert(cidr, block);
                 by_node.entry(&block.node).or_default().insert(cidr);
             }
         }
     }
+    refused.sort();
     (by_node, refused)
 }
 
+fn overlaps(block: &OwnedBlock, other: &IpNet, node: &str) -> String {
+    format!(
+        "{}: owned by node {}, but it overlaps with {} of node {node}",
+        block.cidr.trunc(),
+        block.node,
+        other.trunc(),
+    )
+}
+
+/// One that was accepted and that this one may not overlap with. Prefixes are disjoint or nested: it
+/// is among the wider ones, or among those inside.
+fn conflicting<'a>(
+    owners: &BTreeMap<IpNet, &'a OwnedBlock>,
+    block: &OwnedBlock,
+) -> Option<&'a OwnedBlock> {
+    let cidr = block.cidr.trunc();
+    let wider = std::iter::successors(Some(cidr), IpNet::supernet);
+    let wider = wider.filter_map(|wider| owners.get(&wider));
+    let inside = owners.range(cidr..).map(|(_, other)| other);
+    let inside = inside.take_while(|other| cidr.contains(&other.cidr.trunc()));
+    let mut overlapping = wider.chain(inside);
+    overlapping
+        .find(|other| other.node != block.node && !is_beside(block, other))
+        .copied()
+}
+
+/// Whether one of two legal blocks is a part of the other.
+fn is_beside(one: &OwnedBlock, other: &OwnedBlock) -> bool {
+    let nested = one.cidr.prefix_len() != other.cidr.prefix_len();
+    nested && one.uid == other.uid && !(one.whole && other.whole)
+}
+
 /// All blocks, by network and prefix.
-struct Blocks<'a>(BTreeMap<(&'a str, IpNet), &'a OwnedBlock>);
+struct Blocks<'a> {
+    all: Vec<&'a OwnedBlock>,
+    by_prefix: BTreeMap<(&'a str, IpNet), &'a OwnedBlock>,
+}
 
 impl<'a> Blocks<'a> {
     fn of(blocks: impl Iterator<Item = &'a OwnedBlock>) -> Self {
-        let each = blocks.map(|block| ((&*block.uid, block.cidr.trunc()), block));
-        Self(each.collect())
+        let all: Vec<&OwnedBlock> = blocks.collect();
+        let each = all
+            .iter()
+            .map(|block| ((&*block.uid, block.cidr.trunc()), *block));
+        Self {
+            by_prefix: each.collect(),
+            all,
+        }
     }
 
-    /// One that was accepted and that this one may not overlap with. Prefixes are disjoint or
-    /// nested: it is among the wider ones, or among those inside.
-    fn conflicting(
-        &self,
-        owners: &BTreeMap<IpNet, &'a OwnedBlock>,
-        block: &OwnedBlock,
-    ) -> Option<&'a OwnedBlock> {
-        let cidr = block.cidr.trunc();
-        let wider = std::iter::successors(Some(cidr), IpNet::supernet);
-        let wider = wider.filter_map(|wider| owners.get(&wider));
-        let inside = owners.range(cidr..).map(|(_, other)| other);
-        let inside = inside.take_while(|other| cidr.contains(&other.cidr.trunc()));
-        let mut overlapping = wider.chain(inside);
-        overlapping
-            .find(|other| other.node != block.node && !self.may_overlap(block, other))
-            .copied()
+    /// Those that are their owners', and why others are not.
+    fn legal(&self) -> (Vec<&'a OwnedBlock>, Vec<String>) {
+        let mut legal = Vec::with_capacity(self.all.len());
+        let mut refused = Vec::new();
+        for block in &self.all {
+            match self.robbed(block) {
+                Some((cidr, node)) => refused.push(overlaps(block, &cidr, node)),
+                None => legal.push(*block),
+            }
+        }
+        (legal, refused)
     }
 
-    /// Whether one is inside the other, rightly.
-    fn may_overlap(&self, one: &OwnedBlock, other: &OwnedBlock) -> bool {
-        let inner = match one.cidr.prefix_len() > other.cidr.prefix_len() {
-            true => one,
-            false => other,
-        };
-        let nested = one.cidr.prefix_len() != other.cidr.prefix_len();
-        nested && one.uid == other.uid && self.is_granted(inner)
-    }
-
-    fn is_granted(&self, block: &OwnedBlock) -> bool {
-        is_granted(block.cidr, &block.node, |prefix| {
-            let holder = self.0.get(&(&*block.uid, *prefix))?;
+    /// The block that a part is in without having been given, and its owner.
+    fn robbed(&self, block: &'a OwnedBlock) -> Option<(IpNet, &'a str)> {
+        if block.whole {
+            return None;
+        }
+        let around = around(block.cidr, |prefix| {
+            let holder = self.by_prefix.get(&(&*block.uid, *prefix))?;
             Some((&*holder.node, &*holder.given))
-        })
-    }
-
-    /// The blocks of the same network around one.
-    fn around(&self, block: &OwnedBlock) -> impl Iterator<Item = &'a OwnedBlock> {
-        let wider = std::iter::successors(block.cidr.trunc().supernet(), IpNet::supernet);
-        wider.filter_map(|wider| self.0.get(&(&*block.uid, wider)).copied())
+        });
+        let around = around.filter(|around| !around.gives(&block.cidr, &block.node))?;
+        Some((around.cidr, around.node))
     }
 }
 

@@ -48,7 +48,7 @@ pub struct Rehearsed {
 #[derive(Debug, Clone)]
 pub enum Interface {
     /// Made natively.
-    Native(Wanted, Assigned, DefaultRoute),
+    Native(Box<Wanted>, Assigned, DefaultRoute),
     /// Made by plugins, whose doings nobody knows beforehand.
     Delegate(Delegate),
 }
@@ -142,7 +142,7 @@ pub fn rehearse_next(
         cast.push(match resolved {
             Resolved::Native(wanted) => {
                 let assigned = assign(&wanted, &container, issued)?;
-                Interface::Native(wanted, assigned, DefaultRoute::AsConfigured)
+                Interface::Native(Box::new(wanted), assigned, DefaultRoute::AsConfigured)
             }
             Resolved::Delegate(delegate) => Interface::Delegate(delegate),
         });

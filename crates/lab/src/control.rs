@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::spec::Spec;
 use crate::underlay;
 use crate::up::{self, Step, need_root};
-use plexus_kernel::mount;
+use plexus_kernel::{mount, named};
 use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
@@ -25,8 +25,10 @@ pub fn add_node(layout: &Layout, tell: &mut dyn FnMut(Step)) -> Result<NodeName,
     let lock = Lock::take(layout)?;
     let mut spec = of(layout)?;
     let node = spec.next_node()?;
+    let before = spec.clone();
     spec.nodes.insert(node);
     spec.generation += 1;
+    make_room(layout, Some(&before), &spec)?;
     // Its wires before its agent.
     up::make(layout, &spec)?;
     spec.write(layout)?;
@@ -37,25 +39,33 @@ pub fn add_node(layout: &Layout, tell: &mut dyn FnMut(Step)) -> Result<NodeName,
 }
 
 /// Switches a node off and removes it: its agent is killed, its sandboxes and wires vanish, its Node and its pods are deleted.
-/// Nobody is asked to leave first.
+/// Nobody is asked to leave first. Goes on with one whose removal was interrupted.
 pub fn remove_node(layout: &Layout, node: NodeName) -> Result<(), LabError> {
     need_root()?;
     let _lock = Lock::take(layout)?;
     let mut spec = of(layout)?;
-    spec.has(layout, node)?;
+    if !layout.node(node).exists() {
+        spec.has(layout, node)?;
+    }
     need_keeper(layout)?;
-    spec.nodes.remove(&node);
-    spec.generation += 1;
-    spec.write(layout)?;
+    if spec.nodes.remove(&node) {
+        spec.generation += 1;
+        spec.write(layout)?;
+    }
     wait_until(&format!("node {node} to be switched off"), || {
         let report = Report::read(layout)?.unwrap_or_default();
         let gone = report.generation >= spec.generation && !report.nodes.contains_key(&node);
         Ok(gone)
     })?;
+    discard(layout, node, spec.nics)
+}
+
+/// Removes what a node has on this machine: processes, wires, namespace, and last its directory, which says that all this is ours.
+fn discard(layout: &Layout, node: NodeName, nics: u8) -> Result<(), LabError> {
     for process in Process::in_namespaces(&[layout.name().node(node)]) {
         process.kill()?;
     }
-    underlay::unplug(layout.name(), node, spec.nics)?;
+    underlay::unplug(layout.name(), node, nics)?;
     let dir = layout.node(node);
     mount::unmount_below(&dir).map_err(LabError::file("unmount what is in", &dir))?;
     match fs::remove_dir_all(&dir) {
@@ -64,6 +74,33 @@ pub fn remove_node(layout: &Layout, node: NodeName) -> Result<(), LabError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Makes room for nodes that come: what an interrupted removal left of one of that number goes, and what is not the lab's is not taken.
+pub(crate) fn make_room(
+    layout: &Layout,
+    before: Option<&Spec>,
+    spec: &Spec,
+) -> Result<(), LabError> {
+    let is_new = |node: &&NodeName| before.is_none_or(|before| !before.nodes.contains(*node));
+    let new: Vec<NodeName> = spec.nodes.iter().filter(is_new).copied().collect();
+    let fabric = before.is_none().then(|| layout.name().fabric());
+    let without = new.iter().filter(|node| !layout.node(**node).exists());
+    let wanted: Vec<String> = without.map(|node| layout.name().node(*node)).collect();
+    for name in wanted.into_iter().chain(fabric) {
+        if named::path(&name).exists() {
+            return Err(LabError::Refused(format!(
+                "there is a network namespace {name} that this lab has not made: choose another name with --lab, \
+                 or remove all namespaces of that name, with whatever runs in them, with `plexus lab down`"
+            )));
+        }
+    }
+    for node in new {
+        if layout.node(node).exists() {
+            discard(layout, node, spec.nics)?;
+        }
+    }
+    Ok(())
 }
 
 /// Kills a node's agent; the keeper starts it again, unless it is held. Gives the process that is no more.

@@ -4,11 +4,12 @@ use crate::control;
 use crate::error::LabError;
 use crate::layout::Layout;
 use crate::name::NodeName;
-use crate::sandbox;
+use crate::sandbox::{self, Sandbox};
 use crate::underlay;
 use crate::up::need_root;
 use plexus_kernel::Netns;
 use std::ffi::OsString;
+use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -53,13 +54,27 @@ pub fn exec(layout: &Layout, place: &Place, argv: &[OsString]) -> Result<(), Lab
     })
 }
 
+/// Of a pod that was made again under its name both sandboxes may be there: the one that was recorded last is meant. The API is not
+/// asked: it may be away.
+fn latest<'s>(
+    layout: &Layout,
+    all: &'s [(NodeName, Sandbox)],
+    wanted: impl Fn(&Sandbox) -> bool,
+) -> Option<&'s Sandbox> {
+    let written = |node: NodeName, sandbox: &Sandbox| {
+        let found = fs::metadata(layout.sandbox(node, &sandbox.uid));
+        found.and_then(|found| found.modified()).ok()
+    };
+    let found = all.iter().filter(|(_, sandbox)| wanted(sandbox));
+    let found = found.max_by_key(|(node, sandbox)| written(*node, sandbox));
+    found.map(|(_, sandbox)| sandbox)
+}
+
 fn pod(layout: &Layout, namespace: &str, name: &str) -> Result<String, LabError> {
     let all = sandbox::all(layout);
-    let mut found = all
-        .iter()
-        .map(|(_, sandbox)| sandbox)
-        .filter(|sandbox| sandbox.namespace == namespace && sandbox.name == name);
-    let ready = found.rfind(|sandbox| sandbox.is_ready());
+    let ready = latest(layout, &all, |sandbox| {
+        sandbox.namespace == namespace && sandbox.name == name && sandbox.is_ready()
+    });
     ready.map(|sandbox| sandbox.netns.clone()).ok_or_else(|| {
         let others: Vec<String> = all
             .iter()
@@ -75,4 +90,28 @@ fn pod(layout: &Layout, namespace: &str, name: &str) -> Result<String, LabError>
             layout.name()
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::tests::Scratch;
+    use serde_json::Map;
+
+    #[test]
+    fn a_pod_that_was_made_again_is_the_later_one() {
+        let scratch = Scratch::new();
+        let layout = Layout::in_root(&scratch.0, "x".parse().unwrap());
+        let node: NodeName = "n1".parse().unwrap();
+        fs::create_dir_all(layout.sandboxes(node)).unwrap();
+        for uid in ["9", "1"] {
+            let sandbox = Sandbox::new(&layout, uid, ("default", "web"), Map::new()).unwrap();
+            sandbox.write(&layout, node).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let all = sandbox::all(&layout);
+        let found = latest(&layout, &all, |sandbox| sandbox.name == "web");
+        assert_eq!(found.map(|sandbox| sandbox.uid.as_str()), Some("1"));
+        assert_eq!(latest(&layout, &all, |_| false), None);
+    }
 }

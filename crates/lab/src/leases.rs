@@ -1,9 +1,9 @@
 //! Addresses that host-local keeps for the lab's pods: files below `/var/lib/cni`, which all nodes of the machine share.
-//! A DEL removes them; for pods that end with their lab, `down` does.
+//! A DEL removes them; for pods that end with their lab or their node, the lab does. A `dataDir` of a configuration's own is not known here.
 
 use crate::error::LabError;
 use crate::layout::Layout;
-use crate::sandbox;
+use crate::sandbox::{self, Sandbox};
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::IpAddr;
@@ -13,11 +13,14 @@ const NETWORKS: &str = "/var/lib/cni/networks";
 
 /// Removes those of every sandbox that is recorded.
 pub(crate) fn remove(layout: &Layout) -> Result<(), LabError> {
-    let containers: BTreeSet<String> = sandbox::all(layout)
-        .into_iter()
-        .map(|(_, sandbox)| sandbox.container)
-        .collect();
-    remove_of(Path::new(NETWORKS), &containers)
+    let all = sandbox::all(layout).into_iter();
+    remove_those_of(&all.map(|(_, sandbox)| sandbox).collect::<Vec<_>>())
+}
+
+/// Removes those of sandboxes for which nobody calls DEL.
+pub(crate) fn remove_those_of(sandboxes: &[Sandbox]) -> Result<(), LabError> {
+    let containers = sandboxes.iter().map(|sandbox| sandbox.container.clone());
+    remove_of(Path::new(NETWORKS), &containers.collect())
 }
 
 fn remove_of(networks: &Path, containers: &BTreeSet<String>) -> Result<(), LabError> {

@@ -48,7 +48,7 @@ pub use keeper::keep;
 pub use layout::{Layout, ROOT};
 pub use name::{LabName, MAX_NODES, NodeName};
 pub use part::Part;
-pub use ping::{Cell, Expected, Matrix, ping_all};
+pub use ping::{Cell, Expected, Matrix, Unseen, ping_all};
 pub use process::Process;
 pub use report::{PartReport, Report};
 pub use run::{PodSeen, PodWish, run};

@@ -115,14 +115,19 @@ pub(crate) fn of_node(layout: &Layout, node: NodeName) -> Vec<Sandbox> {
     found
 }
 
-/// The recorded sandboxes of all nodes.
-pub(crate) fn all(layout: &Layout) -> Vec<(NodeName, Sandbox)> {
+/// The nodes that have a directory, whether they are part of the lab or not any more.
+pub(crate) fn nodes(layout: &Layout) -> Vec<NodeName> {
     let entries = fs::read_dir(layout.dir()).into_iter().flatten().flatten();
     let mut nodes: Vec<NodeName> = entries
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect();
     nodes.sort();
     nodes
+}
+
+/// The recorded sandboxes of all nodes.
+pub(crate) fn all(layout: &Layout) -> Vec<(NodeName, Sandbox)> {
+    nodes(layout)
         .into_iter()
         .flat_map(|node| of_node(layout, node).into_iter().map(move |s| (node, s)))
         .collect()

@@ -11,7 +11,7 @@ use crate::part::Part;
 use crate::process::Process;
 use crate::report::Report;
 use crate::spec::{Programs, Spec, Wish};
-use crate::{settings, tail, underlay};
+use crate::{control, settings, tail, underlay};
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -46,10 +46,12 @@ pub fn up(
 ) -> Result<Spec, LabError> {
     need_root()?;
     let lock = Lock::take(layout)?;
-    let spec = match Spec::read(layout)? {
+    let before = Spec::read(layout)?;
+    let spec = match &before {
         Some(spec) => spec.changed(wish, programs)?,
         None => Spec::new(wish, free_port(layout)?, programs)?,
     };
+    control::make_room(layout, before.as_ref(), &spec)?;
     settings::prepare(layout)?;
     files::make_dir(&layout.dir().join("log"))?;
     spec.write(layout)?;

@@ -1,10 +1,10 @@
 //! `plexus down`: stops what `plexus up` runs, and removes every trace of it from this machine.
 
 use crate::ask;
-use crate::up::{Lock, Machine, PathFlags, Paths, agent, is_ours, need_root};
+use crate::up::{Alone, Lock, Machine, PathFlags, Paths, agent, need_root};
 use anyhow::{Context, bail};
 use clap::Args;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
@@ -31,13 +31,17 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     if !paths.state_dir.exists() && !paths.socket.exists() {
         return say("there is nothing to remove");
     }
+    if !flags.force {
+        refuse_what_is_not_ours(&paths)?;
+    }
     if let Some(process) = Lock::holder(&paths.lock())? {
         if !flags.force {
             refuse_while_in_use(&paths)?;
         }
         stop(process, &paths)?;
     }
-    let alone = Lock::take(&paths.lock())?;
+    let lock = Lock::take(&paths.lock())?;
+    let alone = Alone::take()?;
     let nobody = Machine {
         node: String::new(),
         node_ips: Vec::new(),
@@ -50,8 +54,20 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
         say(&format!("removed {what}"))?;
     }
     remove_rest(&paths)?;
-    drop(alone);
+    drop((alone, lock));
     say("plexus is gone from this machine; IP forwarding stays as it is, others may rely on it")
+}
+
+/// An agent of Kubernetes has the same places. What only `plexus up` makes is there from its start to the end of `down`.
+fn refuse_what_is_not_ours(paths: &Paths) -> anyhow::Result<()> {
+    if paths.server_dir.exists() || paths.lock().exists() {
+        return Ok(());
+    }
+    bail!(
+        "{} was not made by plexus up: is this a node of Kubernetes? there the DaemonSet is what to delete; \
+         --force removes it all the same",
+        paths.state_dir.display()
+    )
 }
 
 /// Asked before anything is stopped.
@@ -90,7 +106,15 @@ fn refuse_while_in_use(paths: &Paths) -> anyhow::Result<()> {
 fn stop(process: Pid, paths: &Paths) -> anyhow::Result<()> {
     let number = process.as_raw_nonzero();
     say(&format!("stopping plexus up (process {number})"))?;
-    match kill_process(process, Signal::TERM) {
+    let held = pidfd_open(process, PidfdFlags::empty());
+    // It has the lock still: the number means it and nobody else.
+    let signalled = match held {
+        Ok(held) if Lock::holder(&paths.lock())? == Some(process) => {
+            pidfd_send_signal(held, Signal::TERM)
+        }
+        other => other.map(drop),
+    };
+    match signalled {
         Ok(()) | Err(rustix::io::Errno::SRCH) => {}
         Err(error) => return Err(error).context(format!("cannot stop process {number}")),
     }
@@ -116,16 +140,23 @@ fn remove_rest(paths: &Paths) -> anyhow::Result<()> {
         }
         _ => {}
     };
+    if is_as_published(paths) {
+        note(&paths.kubeconfig, std::fs::remove_file(&paths.kubeconfig));
+    } else if paths.kubeconfig.exists() {
+        say(&format!(
+            "(left: {} is not what plexus up wrote)",
+            paths.kubeconfig.display()
+        ))?;
+    }
+    for file in [&paths.api_socket, &paths.log()] {
+        note(file, std::fs::remove_file(file));
+    }
+    // Last what says that all of this is ours.
     note(
         &paths.server_dir,
         std::fs::remove_dir_all(&paths.server_dir),
     );
-    if is_ours(&paths.kubeconfig) {
-        note(&paths.kubeconfig, std::fs::remove_file(&paths.kubeconfig));
-    }
-    for file in [&paths.api_socket, &paths.log(), &paths.lock()] {
-        note(file, std::fs::remove_file(file));
-    }
+    note(&paths.lock(), std::fs::remove_file(paths.lock()));
     for directory in paths.own_directories() {
         // Whatever else is in there is somebody else's.
         let _ = std::fs::remove_dir(directory);
@@ -139,7 +170,51 @@ fn remove_rest(paths: &Paths) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Somebody may have added to it, or have put his own there.
+fn is_as_published(paths: &Paths) -> bool {
+    let server = std::fs::read(paths.server_dir.join("kubeconfig"));
+    let published = std::fs::read(&paths.kubeconfig);
+    matches!((server, published), (Ok(server), Ok(published)) if server == published)
+}
+
 fn say(text: &str) -> anyhow::Result<()> {
     writeln!(io::stdout(), "{text}")?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn only_what_up_made_is_removed() {
+        let root = std::env::temp_dir().join(format!("px-down-{}", std::process::id()));
+        let state_dir = root.join("state");
+        let paths = Paths {
+            socket: root.join("agent.sock"),
+            api_socket: root.join("api.sock"),
+            server_dir: state_dir.join("server"),
+            cni_bin_dir: root.join("bin"),
+            cni_conf_dir: root.join("net.d"),
+            kubeconfig: root.join("kubeconfig"),
+            state_dir,
+        };
+        fs::create_dir_all(&paths.state_dir).unwrap();
+        let error = refuse_what_is_not_ours(&paths).unwrap_err().to_string();
+        assert!(error.contains("Kubernetes"), "{error}");
+        assert!(!paths.lock().exists(), "nothing is made by looking");
+        fs::create_dir_all(&paths.server_dir).unwrap();
+        refuse_what_is_not_ours(&paths).unwrap();
+        fs::write(paths.server_dir.join("kubeconfig"), "ours").unwrap();
+        fs::write(&paths.kubeconfig, "ours, and another cluster").unwrap();
+        assert!(!is_as_published(&paths));
+        fs::write(&paths.kubeconfig, "ours").unwrap();
+        assert!(is_as_published(&paths));
+        fs::write(&paths.kubeconfig, "theirs").unwrap();
+        remove_rest(&paths).unwrap();
+        assert_eq!(fs::read_to_string(&paths.kubeconfig).unwrap(), "theirs");
+        assert!(!paths.server_dir.exists());
+        fs::remove_dir_all(root).unwrap();
+    }
 }

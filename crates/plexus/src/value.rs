@@ -43,6 +43,16 @@ pub(crate) fn cidr(text: &str) -> Result<IpNet, String> {
     Ok(net)
 }
 
+/// Several of them, or none.
+#[derive(Debug, Clone)]
+pub(crate) struct Cidrs(pub(crate) Vec<IpNet>);
+
+/// Prefixes with commas between them; nothing is none.
+pub(crate) fn cidrs(text: &str) -> Result<Cidrs, String> {
+    let each = text.split(',').filter(|_| !text.is_empty());
+    each.map(cidr).collect::<Result<_, _>>().map(Cidrs)
+}
+
 /// An address of this host alone, with a port.
 pub(crate) fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: Result<SocketAddr, _> = text.parse();

@@ -11,7 +11,7 @@
 mod place;
 
 use place::{Place, plexus, soon, text};
-use plexus_testkit::{FAKE, Node, Up, examples, examples_of_another_version};
+use plexus_testkit::{FAKE, Node, PLEXUS, SHIM, Up, bin, examples, examples_of_another_version};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -164,6 +164,31 @@ fn runtimes_find_every_network_under_a_name_that_is_safe() {
     assert_eq!(read(), written);
 }
 
+/// Routes and rules of a network namespace are one agent's.
+#[test]
+fn a_second_one_in_the_same_network_namespace_is_refused() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    let mut command = Command::new(bin(PLEXUS));
+    let root = node.file("second");
+    command.args(["up", "--listen", "127.0.0.1:7444", "--shim-source"]);
+    command.arg(bin(SHIM)).arg("--root").arg(&root);
+    let refused = node.ns().enter(|| command.output()).unwrap();
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("a network namespace of its own"), "{said}");
+    let mut command = Command::new(bin(PLEXUS));
+    command.args(["down", "--root"]).arg(&root);
+    let refused = node.ns().enter(|| command.output()).unwrap();
+    let said = text(&refused.stderr);
+    assert!(
+        !refused.status.success(),
+        "it would clear the first one's: {said}"
+    );
+    assert!(plexus(&node, &["get", "networks", "-A"]).status.success());
+    assert!(up.stop().success());
+}
+
 /// The namespace went while nobody served, and a plugin must be executed to undo what it had: that is
 /// no container that anybody could stop.
 #[test]
@@ -193,6 +218,18 @@ fn down_removes_what_the_dead_have_left() {
         alive.ns().try_sh("ip link show eth0"),
         "a refused down takes nothing away"
     );
+    // What fails is not forgotten: the next one does it.
+    let works = std::fs::read(&plugin).unwrap();
+    std::fs::write(&plugin, "#!/bin/sh\nexit 1\n").unwrap();
+    let failed = Up::down(&node, &["--force"]);
+    let said = text(&failed.stderr);
+    assert!(!failed.status.success(), "{said}");
+    assert!(
+        said.contains("eth0 of container") && said.contains("repeat it"),
+        "{said}"
+    );
+    assert_eq!(Place::names(&node.fake_dir()), ["alive-eth0"]);
+    std::fs::write(&plugin, works).unwrap();
     let forced = Up::down(&node, &["--force"]);
     assert!(forced.status.success(), "{}", text(&forced.stderr));
     assert!(!alive.ns().try_sh("ip link show eth0"));

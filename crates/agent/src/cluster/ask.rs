@@ -4,10 +4,10 @@
 
 use super::claim::Wanted;
 use super::error::ClaimError;
-use super::shared::{MANAGER, Shared, said};
+use super::shared::{MANAGER, Shared, said, within};
 use super::wire::RequestWire;
 use ipnet::IpNet;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::core::Request;
 use kube::{Api, Resource};
 use plexus_api::objects::{BlockRequestSpec, NETWORK_LABEL, NODE_LABEL};
@@ -61,14 +61,17 @@ pub(super) async fn ask(
     effect("api.request<");
     let posted = tokio::time::timeout_at(end, post(shared, &name, &spec)).await;
     effect("api.request>");
-    let refused = match posted {
-        Ok(posted) => posted.err().map(|error| said(&error)),
-        Err(_) => Some(format!("no answer within {} s", PATIENCE.as_secs())),
+    let posted = match posted {
+        Ok(posted) => posted.map_err(|error| said(&error)),
+        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
     };
-    if let Some(cause) = refused {
-        let none = Box::new(none);
-        return Err(ClaimError::CannotAsk { none, cause });
-    }
+    let request = match posted {
+        Ok(request) => request.metadata.uid.unwrap_or_default(),
+        Err(cause) => {
+            let none = Box::new(none);
+            return Err(ClaimError::CannotAsk { none, cause });
+        }
+    };
     tracing::info!(
         network = wanted.network(),
         owners = owners.len(),
@@ -78,7 +81,8 @@ pub(super) async fn ask(
         let told = shared.gifts.arrived.notified();
         let given = arrived(shared, wanted);
         let left = end.saturating_duration_since(Instant::now());
-        if given.is_some() || left.is_zero() {
+        let over = shared.state().is_closing(uid);
+        if given.is_some() || over || left.is_zero() {
             break given;
         }
         // Told or not: it is looked again.
@@ -86,17 +90,28 @@ pub(super) async fn ask(
     };
     // It answers, or somebody else withdraws it later.
     effect("api.withdraw<");
-    let _ = timeout(WITHDRAW, withdraw(shared, &name)).await;
+    let _ = timeout(WITHDRAW, withdraw(shared, &name, &request)).await;
     effect("api.withdraw>");
+    if shared.state().is_closing(uid) {
+        return Err(ClaimError::Closing(wanted.network()));
+    }
     given.ok_or_else(|| late(none, owners))
 }
 
 /// Takes a request of this node's back; what fails is tried again by whoever tends gifts.
-pub(super) async fn withdraw(shared: &Shared, name: &str) {
+/// Not one that was made since.
+pub(super) async fn withdraw(shared: &Shared, name: &str, uid: &str) {
     let api: Api<RequestWire> = Api::all(shared.client.clone());
-    match api.delete(name, &DeleteParams::default()).await {
+    let this = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    };
+    match within(api.delete(name, &this)).await {
         Ok(_) => {}
-        Err(kube::Error::Api(status)) if status.code == 404 => {}
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
         Err(error) => tracing::debug!(
             request = name,
             error = said(&error),
@@ -106,7 +121,7 @@ pub(super) async fn withdraw(shared: &Shared, name: &str) {
 }
 
 /// Makes the request; one that an earlier wait has left goes first: it may have been answered.
-async fn post(shared: &Shared, name: &str, spec: &BlockRequestSpec) -> kube::Result<()> {
+async fn post(shared: &Shared, name: &str, spec: &BlockRequestSpec) -> kube::Result<RequestWire> {
     let body = json!({
         "apiVersion": RequestWire::api_version(&()),
         "kind": RequestWire::kind(&()),
@@ -128,10 +143,14 @@ async fn post(shared: &Shared, name: &str, spec: &BlockRequestSpec) -> kube::Res
     };
     match send().await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            withdraw(shared, name).await;
-            send().await.map(drop)
+            let api: Api<RequestWire> = Api::all(shared.client.clone());
+            let old = within(api.get_opt(name)).await?;
+            if let Some(uid) = old.and_then(|old| old.metadata.uid) {
+                withdraw(shared, name, &uid).await;
+            }
+            send().await
         }
-        made => made.map(drop),
+        made => made,
     }
 }
 

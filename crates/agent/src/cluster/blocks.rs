@@ -1,25 +1,18 @@
 //! The blocks that are this node's: kept on disk too, so that they can be told from those that
 //! somebody else made after the API was restored from a backup.
 //!
-//! One that vanished from the API while it is in use is made again; one that is another node's now
-//! is lost. Nothing is issued from one that the API does not say is this very Node's.
+//! Nothing is issued from one that the API does not say is this very Node's, nor from one that is not
+//! settled: that very object was looked at, and what is around and inside it, since it was made. Keeping
+//! them true in the API is [`restore`](super::restore)'s.
 
-use super::create::{Created, create};
 use super::disk::Disk;
-use super::kept;
 use super::kept::BlockSeen;
-use super::kinds::Blocks;
 use super::report::{Change, LostBlock, Subject};
-use super::shared::{MANAGER, Shared, code, said};
+use super::shared::Shared;
 use super::state::State;
-use super::watch;
-use super::wire::BlockWire;
 use ipnet::IpNet;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
 use plexus_api::objects::BlockSpec;
 use plexus_faults::effect;
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,27 +21,29 @@ use tokio::sync::Notify;
 
 /// The rows of our own blocks on disk.
 const OWN: &str = "own-block";
-/// What was claimed so recently is in use, though no address may be journaled yet.
-const YOUNG: Duration = Duration::from_secs(60);
+/// Which of them are settled: the UIDs of their objects.
+const SETTLED: &str = "settled-block";
 /// An ADD that found its network before that was deleted has its address by then.
 const CLOSING: Duration = Duration::from_secs(2);
-/// How often something that failed is tried again, and how often usage is written.
-const AGAIN: Duration = Duration::from_secs(5);
 
 /// This node's blocks.
 #[derive(Default)]
 pub(super) struct OwnBlocks {
     known: Mutex<Known>,
-    look: Notify,
-    used: AtomicBool,
+    pub(super) look: Notify,
+    pub(super) used: AtomicBool,
 }
 
 #[derive(Default)]
-struct Known {
-    own: BTreeMap<String, BlockSpec>,
-    claimed: BTreeMap<String, Instant>,
+pub(super) struct Known {
+    pub(super) own: BTreeMap<String, BlockSpec>,
+    /// UIDs of those objects that are settled.
+    settled: BTreeMap<String, String>,
+    /// Those that are being made and settled right now.
+    making: BTreeSet<String>,
+    pub(super) claimed: BTreeMap<String, Instant>,
     /// Since when we know that the API does not have it and nobody uses it.
-    unused: BTreeMap<String, Instant>,
+    pub(super) unused: BTreeMap<String, Instant>,
     lost: BTreeMap<String, LostBlock>,
     /// Since when we know that a network is being deleted, by its UID.
     closing: BTreeMap<String, Instant>,
@@ -60,6 +55,7 @@ impl OwnBlocks {
         let own = rows.filter_map(|(name, body)| Some((name, serde_json::from_str(&body).ok()?)));
         let known = Known {
             own: own.collect(),
+            settled: disk.rows(SETTLED).into_iter().collect(),
             ..Known::default()
         };
         Self {
@@ -81,19 +77,25 @@ impl OwnBlocks {
                 block.spec.node == node
                     && block.spec.node_uid == here.uid
                     && !block.unreadable
-                    && (!block.is_part || state.is_granted(&block.spec))
+                    && self.is_settled(name, &block.uid)
+                    && state.is_granted(&block.spec)
             })
         };
-        let known = self.known();
-        let own = known.own.iter();
-        own.filter(|(name, spec)| {
-            spec.network.uuid == network_uid && !known.lost.contains_key(*name) && issues(name)
-        })
-        .map(|(_, spec)| spec.cidr)
-        .collect()
+        let own: Vec<(String, BlockSpec)> = {
+            let known = self.known();
+            let own = known.own.iter().filter(|(name, spec)| {
+                spec.network.uuid == network_uid && !known.lost.contains_key(*name)
+            });
+            own.map(|(name, spec)| (name.clone(), spec.clone()))
+                .collect()
+        };
+        own.into_iter()
+            .filter(|(name, _)| issues(name))
+            .map(|(_, spec)| spec.cidr)
+            .collect()
     }
 
-    /// Parts of ours that are blocks of their own, or will be.
+    /// Parts of ours that are blocks of their own, or will be. What others merely say is in ours is not.
     pub(super) fn apart(&self, state: &State, network_uid: &str) -> Vec<IpNet> {
         let known = self.known();
         let own = known.own.iter();
@@ -103,6 +105,7 @@ impl OwnBlocks {
             let there = state.blocks.objects.get(name).into_iter();
             apart.extend(there.flat_map(|block| block.given.iter().map(|gift| gift.cidr)));
             let inside = state.inside(network_uid, &spec.cidr);
+            let inside = inside.filter(|block| state.is_granted(&block.spec));
             apart.extend(inside.map(|block| block.spec.cidr));
         }
         apart.into_iter().collect()
@@ -134,9 +137,8 @@ impl OwnBlocks {
 
     /// Whether nothing is issued from a network's blocks any more, for good; and whether that is about to
     /// be so.
-    fn closes(&self, state: &State, network_uid: &str) -> (bool, bool) {
-        let network = state.network_by_uid(network_uid);
-        let deleted = network.is_none_or(|network| kept::is_terminating(&network));
+    pub(super) fn closes(&self, state: &State, network_uid: &str) -> (bool, bool) {
+        let deleted = state.is_closing(network_uid);
         let mut known = self.known();
         if !deleted {
             known.closing.remove(network_uid);
@@ -158,6 +160,30 @@ impl OwnBlocks {
         self.touched();
     }
 
+    /// Whoever makes a block of that name settles it too, as long as this is there.
+    pub(super) fn making(&self, name: &str) -> Making<'_> {
+        self.known().making.insert(name.to_owned());
+        Making {
+            blocks: self,
+            name: name.to_owned(),
+        }
+    }
+
+    pub(super) fn is_making(&self, name: &str) -> bool {
+        self.known().making.contains(name)
+    }
+
+    /// What is around and inside that very object is known, and nobody can be robbed by using it.
+    pub(super) fn settled(&self, shared: &Shared, name: &str, uid: &str) {
+        let mut known = self.known();
+        known.settled.insert(name.to_owned(), uid.to_owned());
+        shared.disk.put(SETTLED, name, Some(uid.to_owned()));
+    }
+
+    pub(super) fn is_settled(&self, name: &str, uid: &str) -> bool {
+        self.known().settled.get(name).is_some_and(|one| one == uid)
+    }
+
     /// What the watch saw.
     pub(super) fn seen(
         &self,
@@ -177,6 +203,8 @@ impl OwnBlocks {
                 let changed = before.is_none_or(|before| before.spec != block.spec);
                 if changed && !is_own {
                     self.adopt(shared);
+                    // If nobody is about to settle it, somebody must.
+                    self.look();
                 }
             }
             None if is_own => self.look(),
@@ -203,23 +231,25 @@ impl OwnBlocks {
         }
     }
 
-    fn add(&self, shared: &Shared, name: &str, spec: &BlockSpec) {
+    pub(super) fn add(&self, shared: &Shared, name: &str, spec: &BlockSpec) {
         let before = self.known().own.insert(name.to_owned(), spec.clone());
         if before.as_ref() != Some(spec) {
             shared.disk.put(OWN, name, serde_json::to_string(spec).ok());
         }
     }
 
-    fn drop(&self, shared: &Shared, name: &str) {
+    pub(super) fn drop(&self, shared: &Shared, name: &str) {
         let mut known = self.known();
         known.own.remove(name);
         known.lost.remove(name);
         known.claimed.remove(name);
         known.unused.remove(name);
+        known.settled.remove(name);
         shared.disk.put(OWN, name, None);
+        shared.disk.put(SETTLED, name, None);
     }
 
-    fn lose(&self, shared: &Shared, name: &str, theirs: &BlockSpec) {
+    pub(super) fn lose(&self, shared: &Shared, name: &str, theirs: &BlockSpec) {
         let lost = LostBlock {
             network_uid: theirs.network.uuid.clone(),
             cidr: theirs.cidr,
@@ -245,208 +275,23 @@ impl OwnBlocks {
         shared.notify(&[Change::Fabric]);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Keeps our blocks in the API, and says how full they are. Never ends.
-pub(super) async fn keep(shared: Arc<Shared>) {
-    let mut again = true;
-    let mut written: Option<Instant> = None;
-    loop {
-        let looked = tokio::time::timeout(AGAIN, shared.blocks.look.notified()).await;
-        if looked.is_ok() || again {
-            again = !restore(&shared).await;
-        }
-        let rested = written.is_none_or(|at| at.elapsed() >= AGAIN);
-        if rested && shared.blocks.used.swap(false, SeqCst) {
-            written = Some(Instant::now());
-            if !write_usage(&shared).await {
-                shared.blocks.touched();
-            }
-        }
-    }
+/// See [`OwnBlocks::making`].
+pub(super) struct Making<'a> {
+    blocks: &'a OwnBlocks,
+    name: String,
 }
 
-/// Whether nothing is left to do.
-async fn restore(shared: &Shared) -> bool {
-    let (uid, live) = {
-        let state = shared.state();
-        let node = state.nodes.get(&shared.options.node);
-        let live = state.blocks.live && state.networks.live && state.nodes.live;
-        (node.map(|node| node.uid.clone()), live)
-    };
-    let (Some(uid), true) = (uid, live) else {
-        return false;
-    };
-    shared.blocks.adopt(shared);
-    let own: Vec<_> = {
-        let known = shared.blocks.known();
-        let kept = known.own.iter();
-        kept.map(|(name, spec)| (name.clone(), spec.clone()))
-            .collect()
-    };
-    let mut done = true;
-    for (name, spec) in own {
-        let there = shared.state().blocks.get(&name);
-        let result = match there {
-            Some(block) if block.spec.node != spec.node => {
-                theirs(shared, &name, &spec, &block.spec);
-                Ok(true)
-            }
-            // This machine's, by its disk, and of an earlier Node of its name: it was registered
-            // again. Nothing is issued from it until the API says that it is the new Node's.
-            Some(block) if block.spec.node_uid != uid => take_over(shared, &name, &uid).await,
-            Some(_) => {
-                shared.blocks.known().unused.remove(&name);
-                Ok(true)
-            }
-            None => missing(shared, &name, &spec, &uid).await,
-        };
-        match result {
-            Ok(settled) => done &= settled,
-            Err(error) => {
-                tracing::warn!(block = name, error = said(&error), "cannot restore a block");
-                done = false;
-            }
-        }
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        self.blocks.known().making.remove(&self.name);
+        // It may have been cut short.
+        self.blocks.look();
     }
-    done
-}
-
-/// A block of ours gets the UID that our Node has now. If the controller was faster in returning it, it
-/// is missing the next time.
-async fn take_over(shared: &Shared, name: &str, uid: &str) -> kube::Result<bool> {
-    let api: Api<BlockWire> = Api::all(shared.client.clone());
-    let how = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let patch = json!({"spec": {"nodeUID": uid}});
-    match api.patch(name, &how, &Patch::Merge(patch)).await {
-        Ok(block) => {
-            tracing::info!(
-                block = name,
-                uid,
-                "a block of this machine's earlier Node is taken over"
-            );
-            watch::take::<Blocks>(shared, block);
-            Ok(true)
-        }
-        Err(error) if code(&error) == Some(404) => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-/// A block of ours is another node's in the API.
-fn theirs(shared: &Shared, name: &str, spec: &BlockSpec, theirs: &BlockSpec) {
-    if is_used(shared, name, spec) {
-        shared.blocks.lose(shared, name, theirs);
-    } else {
-        tracing::info!(block = name, cidr = %spec.cidr, owner = theirs.node, "a block that nobody here uses is another node's: forgotten");
-        shared.blocks.drop(shared, name);
-    }
-}
-
-/// A block of ours is not in the API. Whether it is settled.
-async fn missing(
-    shared: &Shared,
-    name: &str,
-    spec: &BlockSpec,
-    node_uid: &str,
-) -> kube::Result<bool> {
-    let network = shared.state().network_by_uid(&spec.network.uuid);
-    if !is_used(shared, name, spec) {
-        return Ok(forget_later(shared, name, spec));
-    }
-    shared.blocks.known().unused.remove(name);
-    if network.is_none() {
-        tracing::warn!(block = name, cidr = %spec.cidr, "pods use a block of a network that is no longer in the API");
-        return Ok(true);
-    }
-    let again = BlockSpec {
-        node_uid: node_uid.to_owned(),
-        ..spec.clone()
-    };
-    match create(shared, &again).await? {
-        Created::Ours => {
-            tracing::warn!(block = name, cidr = %spec.cidr, "a block was missing in the API: it is there again");
-            shared.blocks.add(shared, name, &again);
-            shared.blocks.touched();
-        }
-        // The watch will bring it, and what is around it.
-        Created::Unclear => return Ok(false),
-        Created::Theirs(_) => {
-            let found = shared.state().blocks.get(name);
-            if let Some(found) = found.filter(|found| found.spec.node != spec.node) {
-                shared.blocks.lose(shared, name, &found.spec);
-            }
-        }
-    }
-    Ok(true)
-}
-
-/// Forgets a block that stayed unused for a while after nothing was issued from it any more: an ADD
-/// that had chosen it before has its address by then. Whether it is forgotten.
-fn forget_later(shared: &Shared, name: &str, spec: &BlockSpec) -> bool {
-    let since = {
-        let mut known = shared.blocks.known();
-        let since = known.unused.entry(name.to_owned());
-        *since.or_insert_with(Instant::now)
-    };
-    let over = since.elapsed() >= YOUNG;
-    if over {
-        tracing::info!(block = name, cidr = %spec.cidr, "a block that nobody uses is gone from the API: forgotten");
-        shared.blocks.drop(shared, name);
-    }
-    over
-}
-
-/// Whether everything was written.
-async fn write_usage(shared: &Shared) -> bool {
-    let Some(usage) = shared.hooks.usage() else {
-        return false;
-    };
-    let api: Api<BlockWire> = Api::all(shared.client.clone());
-    let how = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let mut done = true;
-    for used in usage {
-        let name = BlockSpec::name(&used.network_uid, &used.cidr);
-        let there = shared.state().blocks.get(&name);
-        let Some(block) = there.filter(|block| block.spec.node == shared.options.node) else {
-            continue;
-        };
-        let (closed, closing) = shared.blocks.closes(&shared.state(), &used.network_uid);
-        done &= !closing;
-        if (block.allocated, block.closed) == (used.allocated, closed) {
-            continue;
-        }
-        let patch = json!({"status": {"allocated": used.allocated, "closed": closed}});
-        match api.patch_status(&name, &how, &Patch::Merge(patch)).await {
-            Ok(block) => watch::take::<Blocks>(shared, block),
-            Err(error) if code(&error) == Some(404) => {}
-            Err(error) => {
-                tracing::debug!(
-                    block = name,
-                    error = said(&error),
-                    "cannot say how full a block is"
-                );
-                done = false;
-            }
-        }
-    }
-    done
-}
-
-/// As it is now; not knowing counts as use.
-fn is_used(shared: &Shared, name: &str, spec: &BlockSpec) -> bool {
-    let claimed = shared.blocks.known().claimed.get(name).copied();
-    let young = claimed.is_some_and(|at| at.elapsed() < YOUNG);
-    young || shared.hooks.in_use(&spec.network.uuid, spec.cidr) != Some(false)
 }
 
 #[cfg(test)]

@@ -2,10 +2,13 @@
 
 use super::*;
 use crate::cluster::kept::{self, BlockSeen, NodeSeen};
-use crate::cluster::report::{Asked, BlockUse, ClusterOptions, Hooks, Journaled};
+use crate::cluster::report::{Asked, BlockUse, ClusterOptions, Hooks, Journaled, Keeping};
+use crate::cluster::restore::{YOUNG, restore};
 use plexus_api::cni::BlockIpam;
 use plexus_api::objects::{Gift, NetworkRef};
 use plexus_core::ipam::Given;
+use plexus_core::resolve::NetworkObject;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// What an agent would answer of its addresses.
@@ -29,8 +32,8 @@ impl Hooks for Fake {
     fn given(&self) -> Option<Vec<Given>> {
         None
     }
-    fn keep_given(&self, _: &Given) -> bool {
-        true
+    fn keep_given(&self, _: &Given) -> Keeping {
+        Keeping::OnDisk
     }
     fn drop_given(&self, _: &Given) {}
 }
@@ -62,6 +65,7 @@ impl Place {
         {
             let mut state = shared.state_mut();
             state.nodes.put("n1", Arc::new(node));
+            state.networks.put("a/blue", Arc::new(blue()));
             state.nodes.live = true;
             state.blocks.live = true;
             state.networks.live = true;
@@ -76,6 +80,7 @@ impl Place {
 
     fn own(&self, spec: &BlockSpec) {
         self.shared.blocks.add(&self.shared, &name(spec), spec);
+        self.shared.blocks.settled(&self.shared, &name(spec), "o");
     }
 
     fn issued(&self) -> Vec<String> {
@@ -121,6 +126,15 @@ fn shared(runtime: &tokio::runtime::Runtime, directory: &Path, hooks: &Arc<Fake>
     Shared::new(options, kube::Client::try_from(nobody).unwrap(), hooks)
 }
 
+fn blue_object() -> Value {
+    json!({"metadata": {"namespace": "a", "name": "blue", "uid": "u"},
+        "spec": {"subnets": {"a": {"cidr": "10.0.0.0/16"}}}})
+}
+
+fn blue() -> NetworkObject {
+    kept::network(&serde_json::from_value(blue_object()).unwrap()).unwrap()
+}
+
 fn spec(cidr: &str, node: &str, node_uid: &str) -> BlockSpec {
     BlockSpec {
         network: NetworkRef {
@@ -141,6 +155,7 @@ fn name(spec: &BlockSpec) -> String {
 fn seen(spec: &BlockSpec, unreadable: bool) -> BlockSeen {
     BlockSeen {
         spec: spec.clone(),
+        uid: "o".to_owned(),
         allocated: 0,
         given: Vec::new(),
         is_part: false,
@@ -181,8 +196,11 @@ fn a_part_is_issued_from_only_if_the_block_around_it_says_so() {
     );
     assert_eq!(place.issued(), ["10.0.0.8/29"]);
     // Of which it gave something away in turn, and of which something is a block already.
-    put(&part, &[("10.0.0.9/32", "n3")], true);
+    let gave = [("10.0.0.9/32", "n3"), ("10.0.0.10/31", "n3")];
+    put(&part, &gave, true);
     put(&spec("10.0.0.10/31", "n3", "other"), &[], true);
+    // Nobody gave it that, nor these.
+    put(&spec("10.0.0.12/31", "n3", "other"), &[], true);
     let others = ["10.0.0.16/32", "10.0.0.7/32", "10.0.0.0/24"];
     for cidr in others {
         put(&spec(cidr, "n3", "other"), &[], true);
@@ -197,12 +215,14 @@ fn a_part_is_issued_from_only_if_the_block_around_it_says_so() {
             .apart(&place.shared.state(), "other")
             .is_empty()
     );
-    let around = place
-        .shared
-        .state()
-        .around("u", &"10.0.0.10/32".parse().unwrap())
-        .cloned();
-    assert_eq!(around.unwrap().spec.cidr, "10.0.0.10/31".parse().unwrap());
+    let state = place.shared.state();
+    let around = |cidr: &str| {
+        let around = state.around("u", &cidr.parse().unwrap());
+        around.map(|around| around.cidr.to_string())
+    };
+    assert_eq!(around("10.0.0.10/32").as_deref(), Some("10.0.0.10/31"));
+    assert_eq!(around("10.0.0.12/32").as_deref(), Some("10.0.0.8/29"));
+    assert_eq!(around("10.0.0.0/26"), None);
 }
 
 #[test]
@@ -272,9 +292,14 @@ fn a_lost_block_is_lost_after_a_restart_too_before_the_api_answers() {
         Some(json!({"metadata": meta, "spec": spec}).to_string())
     };
     let node = json!({"metadata": {"name": "n1", "uid": "now"}});
+    place
+        .shared
+        .blocks
+        .settled(&place.shared, &name(&mine), "n1");
     let again = |block: &BlockSpec| {
         let disk = &place.shared.disk;
         disk.put("node", "n1", Some(node.to_string()));
+        disk.put("network", "a/blue", Some(blue_object().to_string()));
         disk.put("block", &name(block), object(block));
         disk.flush();
         let shared = shared(&place.runtime, &place.directory, &place.hooks);

@@ -41,6 +41,8 @@ pub(crate) struct ClaimRequest<'a> {
     pub(crate) have: &'a [IpNet],
     /// If none is free, other nodes are asked for a part of theirs.
     pub(crate) ask: bool,
+    /// The caller has no more time then.
+    pub(crate) until: Instant,
 }
 
 /// A request that outlives its caller's patience.
@@ -51,6 +53,7 @@ pub(super) struct Wanted {
     containing: Option<IpAddr>,
     pub(super) have: Vec<IpNet>,
     ask: bool,
+    until: Instant,
 }
 
 impl Wanted {
@@ -65,6 +68,7 @@ impl Wanted {
             containing: request.containing,
             have: request.have.to_vec(),
             ask: request.ask,
+            until: request.until,
         }
     }
 
@@ -72,11 +76,11 @@ impl Wanted {
         Family::of(self.subnet.cidr.addr())
     }
 
-    /// Whether a block is one that could be claimed, or a part of one; others are nobody's, whatever
-    /// they say.
+    /// Whether a block is one that could be claimed. Parts are not: whoever claims the block that they
+    /// are in leaves room for them. Others are nobody's, whatever they say.
     fn may_be(&self, block: &IpNet) -> bool {
         let length = self.subnet.block_length;
-        self.subnet.cidr.contains(block) && length.is_none_or(|length| length <= block.prefix_len())
+        self.subnet.cidr.contains(block) && length.is_none_or(|length| length == block.prefix_len())
     }
 
     pub(super) fn network(&self) -> String {
@@ -142,11 +146,14 @@ impl Claims {
         ours: impl Fn() -> Option<IpNet>,
         run: impl FnOnce() -> Answer,
     ) -> Answer {
-        let end = Instant::now() + PATIENCE;
+        let end = wanted.until.min(Instant::now() + PATIENCE);
         let key = (wanted.network.uuid.clone(), wanted.family());
         loop {
             if let Some(block) = ours() {
                 return Ok(block);
+            }
+            if Instant::now() >= wanted.until {
+                return Err(late(wanted));
             }
             let (going, first) = self.join(&key, wanted);
             if first {
@@ -229,6 +236,9 @@ async fn claim_whole(shared: &Shared, wanted: &Wanted) -> Answer {
     let node = &shared.options.node;
     let facts = shared.state().node(node);
     let node_uid = facts.ok_or_else(|| ClaimError::NoNode(node.clone()))?.uid;
+    if let Some(elsewhere) = elsewhere(shared, wanted) {
+        return Err(elsewhere);
+    }
     let mut taken = known(shared, wanted);
     let mut tried = 0;
     loop {
@@ -239,6 +249,9 @@ async fn claim_whole(shared: &Shared, wanted: &Wanted) -> Answer {
         }
         for cidr in candidates {
             tried += 1;
+            if shared.state().is_closing(&wanted.network.uuid) {
+                return Err(ClaimError::Closing(wanted.network()));
+            }
             let spec = BlockSpec {
                 network: wanted.network.clone(),
                 cidr,
@@ -256,9 +269,8 @@ async fn claim_whole(shared: &Shared, wanted: &Wanted) -> Answer {
                 Created::Theirs(owner) => {
                     taken.insert(cidr, owner);
                 }
-                Created::Unclear => {
-                    taken.insert(cidr, node.clone());
-                }
+                // It is settled later: another one would be one too many.
+                Created::Unclear => return Err(late(wanted)),
             }
             if tried >= MOST {
                 break;
@@ -274,7 +286,29 @@ pub(super) fn late(wanted: &Wanted) -> ClaimError {
     }
 }
 
-/// All blocks of the network, with their owners; our own count too. One of ours that is missing in
+/// Whether the wanted address is in a part that is another node's, though its block may be free.
+fn elsewhere(shared: &Shared, wanted: &Wanted) -> Option<ClaimError> {
+    let (address, state) = (wanted.containing?, shared.state());
+    let uid = &wanted.network.uuid;
+    let single = IpNet::from(address);
+    let itself = state.block(uid, &single).map(|block| &block.spec);
+    let itself = itself.filter(|spec| state.is_granted(spec));
+    let (cidr, owner) = match itself {
+        Some(spec) => (spec.cidr, spec.node.as_str()),
+        None => {
+            let around = state.around(uid, &single)?;
+            (around.cidr, around.node)
+        }
+    };
+    (owner != shared.options.node).then(|| ClaimError::Elsewhere {
+        network: wanted.network(),
+        cidr,
+        owner: owner.to_owned(),
+        wanted: address,
+    })
+}
+
+/// All whole blocks of the network, with their owners; our own count too. One of ours that is missing in
 /// the API does not: to claim it is to make it again.
 fn known(shared: &Shared, wanted: &Wanted) -> BTreeMap<IpNet, String> {
     let state = shared.state();
@@ -297,15 +331,10 @@ fn none_free(wanted: &Wanted, taken: &BTreeMap<IpNet, String>, tried: usize) -> 
             wanted: address,
         })
     });
-    let whole = wanted.subnet.block_length.unwrap_or_default();
-    let inside = taken.keys().filter(|cidr| {
-        // Parts of blocks are not blocks more.
-        wanted.subnet.cidr.contains(*cidr) && cidr.prefix_len() <= whole
-    });
     holder.unwrap_or_else(|| ClaimError::Exhausted {
         network: wanted.network(),
         subnet: wanted.subnet.cidr,
-        taken: inside.count(),
+        taken: taken.len(),
         tried,
     })
 }
@@ -340,6 +369,7 @@ mod tests {
             containing: containing.map(|address| address.parse().unwrap()),
             have: Vec::new(),
             ask: false,
+            until: Instant::now() + PATIENCE * 2,
         }
     }
 
@@ -446,5 +476,34 @@ mod tests {
         let one = wanted("10.0.0.0/16", Some("10.0.0.3"));
         assert_eq!(one.among(&own, &[]), Some(own[0]));
         assert_eq!(one.among(&own, &own[..1]), None);
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_the_caller_has_time() {
+        let claims = Claims::default();
+        let mut want = wanted("10.0.0.0/16", None);
+        want.until = Instant::now();
+        let over = claims.share(&want, || None, || panic!("there is no time for it"));
+        assert!(matches!(over, Err(ClaimError::Late { .. })));
+        std::thread::scope(|scope| {
+            let (done, wait) = std::sync::mpsc::channel::<()>();
+            let claims = &claims;
+            let slow = scope.spawn(move || {
+                let run = || {
+                    // Ends when the other has been answered.
+                    let _ = wait.recv();
+                    Err(ClaimError::NoNode("n1".into()))
+                };
+                claims.share(&wanted("10.0.0.0/16", None), || None, run)
+            });
+            while claims.lock().is_empty() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            want.until = Instant::now() + Duration::from_millis(50);
+            let over = claims.share(&want, || None, || panic!("it is another's turn"));
+            assert!(matches!(over, Err(ClaimError::Late { .. })));
+            drop(done);
+            assert!(slow.join().unwrap().is_err());
+        });
     }
 }

@@ -3,15 +3,16 @@
 //! before using it, and so does whoever makes the other. One of the two sees the other.
 //!
 //! ```text
-//!   a block:  create ──► list the parts in it ──► they are holes ──► use it
-//!   a part:   create ──► get the block around it ──► still given? ──► use it
+//!   a block:  create ──► list the parts in it ──► they are holes ──► settled: use it
+//!   a part:   create ──► get the block around it ──► still given? ──► settled: use it
 //! ```
-//! What is not looked at successfully is left to the watch, which brings it after everything that was
-//! there before it.
+//! A hole in which this node has addresses in use was never given: it stays nobody's. Where this is cut
+//! short, [`restore`](super::restore) does the rest before anything is issued.
 
 use super::kept;
 use super::kinds::Blocks;
-use super::shared::{MANAGER, Shared};
+use super::report::Keeping;
+use super::shared::{MANAGER, Shared, within};
 use super::watch;
 use super::wire::BlockWire;
 use ipnet::IpNet;
@@ -22,32 +23,37 @@ use plexus_api::objects::{BlockSpec, FROM_LABEL, NETWORK_LABEL, NODE_LABEL};
 use plexus_core::ipam::Given;
 use plexus_faults::effect;
 use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a list of parts may take.
+const LIST: Duration = Duration::from_secs(8);
 
 /// What came of creating a block.
 pub(super) enum Created {
     /// It is ours, now or already.
     Ours,
-    /// It is ours by name, but what is around it does not say so.
+    /// It is ours by name, but what is around it does not say so, or cannot be seen.
     Unclear,
     /// It is another node's.
     Theirs(String),
 }
 
-/// What a part is a part of.
-struct Around {
-    /// The block's name, if it is known.
-    name: Option<String>,
-    /// Its owner, for people.
-    node: String,
-}
-
 /// Creates a block, or finds whose it is.
 pub(super) async fn create(shared: &Shared, spec: &BlockSpec) -> kube::Result<Created> {
     let name = BlockSpec::name(&spec.network.uuid, &spec.cidr);
-    let around = around(shared, spec);
     let mut labels = json!({NODE_LABEL: spec.node, NETWORK_LABEL: spec.network.uuid});
-    if let Some(around) = &around {
-        labels[FROM_LABEL] = json!(around.node);
+    {
+        let (state, uid) = (shared.state(), &spec.network.uuid);
+        let Some(whole) = state.whole_block(uid, &spec.cidr) else {
+            return Ok(Created::Unclear);
+        };
+        if whole != spec.cidr {
+            let around = state.around(uid, &spec.cidr);
+            // For people, and to be found among all blocks.
+            labels[FROM_LABEL] = json!(around.map_or(&*spec.node, |around| around.node));
+        }
     }
     let body = json!({
         "apiVersion": BlockWire::api_version(&()),
@@ -62,109 +68,118 @@ pub(super) async fn create(shared: &Shared, spec: &BlockSpec) -> kube::Result<Cr
     let body = serde_json::to_vec(&body).map_err(kube::Error::SerdeError)?;
     let request = Request::new(BlockWire::url_path(&(), None)).create(&how, body);
     let request = request.map_err(kube::Error::BuildRequest)?;
+    let _making = shared.blocks.making(&name);
     effect("api.block<");
-    let made = shared.client.request::<BlockWire>(request).await;
+    let made = within(shared.client.request::<BlockWire>(request)).await;
     effect("api.block>");
     let made = match made {
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            Api::<BlockWire>::all(shared.client.clone())
-                .get(&name)
-                .await?
+            let api = Api::<BlockWire>::all(shared.client.clone());
+            within(api.get(&name)).await?
         }
         other => other?,
     };
-    let owner = kept::block(&made).map(|block| block.spec);
-    let ours = |owner: &BlockSpec| owner.node == spec.node && owner.node_uid == spec.node_uid;
-    let Some(owner) = owner.filter(|owner| !ours(owner)) else {
-        return settle(shared, spec, around, made).await;
+    let Some(seen) = kept::block(&made) else {
+        return Ok(Created::Theirs("(unknown)".to_owned()));
     };
     watch::take::<Blocks>(shared, made);
-    Ok(Created::Theirs(owner.node))
+    let ours = seen.spec.node == spec.node && seen.spec.node_uid == spec.node_uid;
+    match ours {
+        true => settle(shared, spec, &seen.uid).await,
+        false => Ok(Created::Theirs(seen.spec.node)),
+    }
 }
 
-/// Looks around before the block is used.
-async fn settle(
+/// Looks around before a block of ours is used. What the cache says is not enough.
+pub(super) async fn settle(
     shared: &Shared,
     spec: &BlockSpec,
-    around: Option<Around>,
-    made: BlockWire,
+    object: &str,
 ) -> kube::Result<Created> {
-    if kept::block(&made).is_none() {
-        return Ok(Created::Theirs("(unknown)".to_owned()));
-    }
+    let (uid, cidr) = (&spec.network.uuid, spec.cidr);
+    let Some(whole) = shared.state().whole_block(uid, &cidr) else {
+        return Ok(Created::Unclear);
+    };
     let api: Api<BlockWire> = Api::all(shared.client.clone());
-    if spec.cidr.prefix_len() < spec.cidr.max_prefix_len() {
-        let labels = format!("{NETWORK_LABEL}={},{FROM_LABEL}", spec.network.uuid);
-        let parts = api.list(&ListParams::default().labels(&labels)).await?;
-        for part in parts.items {
+    let mut there: BTreeSet<String> = BTreeSet::new();
+    if whole.prefix_len() < whole.max_prefix_len() {
+        let labels = format!("{NETWORK_LABEL}={uid},{FROM_LABEL}");
+        let parts = ListParams::default().labels(&labels);
+        let Ok(parts) = timeout(LIST, api.list(&parts)).await else {
+            return Ok(Created::Unclear);
+        };
+        for part in parts?.items {
+            there.extend(part.metadata.name.clone());
             watch::take::<Blocks>(shared, part);
         }
     }
-    if let Some(around) = around {
-        let Some(name) = around.name else {
-            return Ok(Created::Unclear);
-        };
-        let found = api.get_opt(&name).await?;
-        let still = found.as_ref().and_then(kept::block).is_some_and(|found| {
-            let gave = found.given.iter();
-            let mut gave = gave.filter(|gift| gift.cidr.trunc() == spec.cidr);
-            found.spec.node == spec.node || gave.any(|gift| gift.node == spec.node)
+    if cidr != whole {
+        let name = BlockSpec::name(uid, &whole);
+        if let Some(found) = within(api.get_opt(&name)).await? {
+            watch::take::<Blocks>(shared, found);
+            there.insert(name);
+        }
+        let state = shared.state();
+        let around = state.around(uid, &cidr);
+        let gives = around.is_some_and(|around| {
+            let is_there = there.contains(&BlockSpec::name(uid, &around.cidr));
+            is_there && around.gives(&cidr, &spec.node)
         });
-        let Some(found) = found.filter(|_| still) else {
+        if !gives {
             return Ok(Created::Unclear);
-        };
-        watch::take::<Blocks>(shared, found);
+        }
     }
-    keep_holes(shared, spec);
-    watch::take::<Blocks>(shared, made);
+    if !keep_holes(shared, spec) {
+        return Ok(Created::Unclear);
+    }
+    let name = BlockSpec::name(uid, &cidr);
+    shared.blocks.settled(shared, &name, object);
     shared.gifts.look();
     Ok(Created::Ours)
 }
 
-/// The block that this one will be a part of; none if it is a whole one.
-fn around(shared: &Shared, spec: &BlockSpec) -> Option<Around> {
-    let state = shared.state();
-    let known = state.around(&spec.network.uuid, &spec.cidr);
-    let known = known.map(|block| Around {
-        name: Some(BlockSpec::name(&spec.network.uuid, &block.spec.cidr)),
-        node: block.spec.node.clone(),
-    });
-    let network = state.network_by_uid(&spec.network.uuid);
-    let is_part = network.is_some_and(|network| !network.spec.is_whole_block(&spec.cidr));
-    known.or_else(|| {
-        is_part.then(|| Around {
-            name: None,
-            node: spec.node.clone(),
-        })
-    })
-}
-
 /// Parts in it that are other nodes' were theirs before it was ours: they stay theirs, and its status
-/// will say so.
-fn keep_holes(shared: &Shared, spec: &BlockSpec) {
+/// will say so. Not if pods of this node have addresses there: then nobody ever gave them. Whether that
+/// is known of each.
+fn keep_holes(shared: &Shared, spec: &BlockSpec) -> bool {
     let uid = &spec.network.uuid;
     let theirs: Vec<(IpNet, String)> = {
         let state = shared.state();
-        let inside = state.inside(uid, &spec.cidr);
+        let inside: Vec<_> = state.inside(uid, &spec.cidr).collect();
         let outermost = |part: &IpNet| {
-            let around = state.around(uid, part);
-            let between = |around: &IpNet| *around != spec.cidr && spec.cidr.contains(around);
-            !around.is_some_and(|around| between(&around.spec.cidr))
+            let mut around = inside.iter().map(|other| other.spec.cidr);
+            !around.any(|other| other != *part && other.contains(part))
         };
-        let theirs =
-            inside.filter(|part| part.spec.node != spec.node && outermost(&part.spec.cidr));
+        let theirs = inside.iter().filter(|part| part.spec.node != spec.node);
+        let theirs = theirs.filter(|part| outermost(&part.spec.cidr));
         theirs
             .map(|part| (part.spec.cidr, part.spec.node.clone()))
             .collect()
     };
-    for (part, node) in theirs {
-        tracing::info!(block = %spec.cidr, %part, node, "a part of a new block is another node's");
-        // What cannot be journaled is a hole all the same, as long as the other block is there.
-        shared.hooks.keep_given(&Given {
+    let Some(journaled) = shared.hooks.given() else {
+        return false;
+    };
+    let is_new = |part: &IpNet| {
+        let mut same = journaled.iter().filter(|given| given.network == *uid);
+        !same.any(|given| given.part == *part)
+    };
+    let mut known = true;
+    for (part, node) in theirs.into_iter().filter(|(part, _)| is_new(part)) {
+        let given = Given {
             network: uid.clone(),
             block: spec.cidr,
             part,
-            node,
-        });
+            node: node.clone(),
+        };
+        match shared.hooks.keep_given(&given) {
+            Keeping::OnDisk => {
+                tracing::info!(block = %spec.cidr, %part, node, "a part of a block of this node is another node's");
+            }
+            Keeping::InUse => {
+                tracing::warn!(block = %spec.cidr, %part, node, "another node has a Block for a part of this node's block, but its addresses are in use here: it is not given");
+            }
+            Keeping::Failed => known = false,
+        }
     }
+    known
 }

@@ -89,6 +89,9 @@ pub(crate) enum ClaimError {
         owner: String,
         wanted: std::net::IpAddr,
     },
+    /// Its network goes away.
+    #[error("network {0} is being deleted: no more addresses are given out")]
+    Closing(String),
     /// This node's Node object is not known.
     #[error("the Node object of {0} is not known yet: a block cannot be claimed for it")]
     NoNode(String),
@@ -116,6 +119,7 @@ impl ClaimError {
             ClaimError::CannotAsk { .. } => {
                 "may this agent create blockrequests.plexus.dev, and are they defined? free addresses, or give the network another subnet"
             }
+            ClaimError::Closing(_) => "use another network, or make it again when it is gone",
             _ => "free addresses, or give the network another subnet",
         }
     }

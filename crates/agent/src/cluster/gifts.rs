@@ -14,6 +14,12 @@ mod keep;
 mod receive;
 
 pub(super) use keep::keep;
+#[cfg(test)]
+pub(super) use {
+    answer::{answer, give},
+    keep::{Desk, say_given},
+    receive::receive,
+};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -59,6 +59,8 @@ pub(super) struct NodeSeen {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BlockSeen {
     pub(super) spec: BlockSpec,
+    /// The object's UID: one that was deleted and made again is another.
+    pub(super) uid: String,
     pub(super) allocated: u64,
     /// What its owner gave away.
     pub(super) given: Vec<Gift>,
@@ -192,6 +194,7 @@ pub(super) fn block(wire: &BlockWire) -> Option<BlockSeen> {
     let labels = wire.metadata.labels.as_ref();
     Some(BlockSeen {
         spec,
+        uid: text(wire.metadata.uid.as_ref()),
         allocated: status.allocated,
         given: status.given,
         is_part: labels.is_some_and(|labels| labels.contains_key(FROM_LABEL)),

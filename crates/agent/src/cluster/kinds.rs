@@ -255,6 +255,8 @@ impl Kind for Blocks {
     }
     fn listed(shared: &Shared) {
         shared.blocks.look();
+        // A server that was restored says what was true then.
+        shared.blocks.touched();
         shared.gifts.look();
     }
     fn notices() -> &'static [Change] {

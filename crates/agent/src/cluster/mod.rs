@@ -21,6 +21,7 @@ mod lenient;
 mod records;
 mod register;
 mod report;
+mod restore;
 mod resync;
 mod shared;
 mod start;
@@ -30,6 +31,10 @@ mod wire;
 mod write;
 
 #[cfg(test)]
+mod fake_api;
+#[cfg(test)]
+mod gift_tests;
+#[cfg(test)]
 #[cfg(feature = "e2e")]
 mod tests;
 
@@ -37,8 +42,8 @@ pub(crate) use claim::ClaimRequest;
 pub use error::ClusterError;
 pub(crate) use error::{AskError, ClaimError};
 pub(crate) use report::{
-    Asked, Attached, BlockUse, Change, ClusterOptions, Fabric, Hooks, Journaled, LostBlock,
-    NodeFacts, PodMeta, PodName, Subject,
+    Asked, Attached, BlockUse, Change, ClusterOptions, Fabric, Hooks, Journaled, Keeping,
+    LostBlock, NodeFacts, PodMeta, PodName, Subject,
 };
 
 use claim::{Claims, Wanted};
@@ -50,7 +55,7 @@ use start::Side;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wire::PodWire;
 
 /// How long a question for one pod may take.
@@ -99,6 +104,11 @@ impl Cluster {
         self.shared.state().network_by_uid(uid)
     }
 
+    /// Whether a network, by its UID, is gone or going.
+    pub(crate) fn is_closing(&self, uid: &str) -> bool {
+        self.shared.state().is_closing(uid)
+    }
+
     /// A pod by its name and the UID that CNI has (none: not compared). From the cache, else by
     /// one GET of at most 3 s; `None`: there is no such pod.
     pub(crate) fn pod(
@@ -127,7 +137,8 @@ impl Cluster {
     }
 
     /// Makes a block this node's, or a part of one. One at a time per network and family: whoever asks
-    /// meanwhile gets the same answer. At most 10 s, and 10 s more if other nodes are asked.
+    /// meanwhile gets the same answer. When it is its turn at most 10 s, and 10 s more if other nodes are
+    /// asked; never beyond the request's `until`.
     pub(crate) fn claim(&self, request: ClaimRequest<'_>) -> Result<IpNet, ClaimError> {
         let wanted = Wanted::of(&request);
         let ours = || {
@@ -136,7 +147,8 @@ impl Cluster {
         };
         self.claims.share(&wanted, ours, || {
             let claim = claim::claim(Arc::clone(&self.shared), wanted.clone());
-            let answer = self.side.run(claim::PATIENCE, claim);
+            let left = request.until.saturating_duration_since(Instant::now());
+            let answer = self.side.run(claim::PATIENCE.min(left), claim);
             answer.unwrap_or_else(|| Err(claim::late(&wanted)))
         })
     }

@@ -136,6 +136,17 @@ pub(crate) struct Asked<'a> {
     pub(crate) addresses: u32,
 }
 
+/// What became of a gift that was to be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// It is on disk, and nothing is issued from it.
+    OnDisk,
+    /// Addresses of it are in use here: it was never given.
+    InUse,
+    /// What is in use is not known, or it could not be written.
+    Failed,
+}
+
 /// A block that this node thought its own, and that is another's in the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LostBlock {
@@ -226,9 +237,8 @@ pub(crate) trait Hooks: Send + Sync {
     fn give(&self, config: &BlockIpam, asked: &Asked<'_>) -> Option<Given>;
     /// All parts of this node's blocks that were given away. None if unknown.
     fn given(&self) -> Option<Vec<Given>>;
-    /// Keeps a gift that is not known yet, or whose it is now. Whether it is on disk; nothing is
-    /// issued from it in any case.
-    fn keep_given(&self, given: &Given) -> bool;
+    /// Keeps a gift that is not known yet, or whose it is now.
+    fn keep_given(&self, given: &Given) -> Keeping;
     /// The block that it is a part of is no longer this node's.
     fn drop_given(&self, given: &Given);
 }

@@ -137,6 +137,20 @@ impl Shared {
     }
 }
 
+/// How long the API may take to answer for one object.
+const ANSWER: Duration = Duration::from_secs(3);
+
+/// Waits for an answer, but not for ever: a server that took the request may be gone.
+pub(super) async fn within<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    let late = |_| {
+        let text = format!("no answer within {} s", ANSWER.as_secs());
+        let late = std::io::Error::new(std::io::ErrorKind::TimedOut, text);
+        kube::Error::Service(late.into())
+    };
+    let answer = tokio::time::timeout(ANSWER, request).await;
+    answer.map_err(late)?
+}
+
 /// What the API said, without the client's own words around it.
 pub(super) fn said(error: &kube::Error) -> String {
     match error {

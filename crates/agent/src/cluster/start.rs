@@ -5,7 +5,7 @@ use super::kinds::{Blocks, Nads, Namespaces, Networks, Nodes, Pods, Records, Req
 use super::report::{ClusterOptions, Hooks};
 use super::shared::Shared;
 use super::watch::follow;
-use super::{blocks, events, gifts, resync, write};
+use super::{events, gifts, restore, resync, write};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use std::future::Future;
@@ -92,7 +92,7 @@ fn serve(runtime: &Runtime, shared: &Arc<Shared>, stopped: oneshot::Receiver<()>
     runtime.spawn(follow::<Pods>(Arc::clone(shared)));
     runtime.spawn(follow::<Records>(Arc::clone(shared)));
     runtime.spawn(Arc::clone(shared).mind_the_disk());
-    runtime.spawn(blocks::keep(Arc::clone(shared)));
+    runtime.spawn(restore::keep(Arc::clone(shared)));
     runtime.spawn(gifts::keep(Arc::clone(shared)));
     runtime.spawn(resync::keep(Arc::clone(shared)));
     runtime.spawn(write::write(Arc::clone(shared)));

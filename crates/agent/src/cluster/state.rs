@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use kube::api::ObjectMeta;
 use plexus_api::objects::BlockSpec;
 use plexus_core::fabric::{FabricNode, OwnedBlock};
-use plexus_core::ipam::is_granted;
+use plexus_core::ipam::{Around, around};
 use plexus_core::resolve::{NadObject, NetworkObject};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -141,18 +141,57 @@ impl State {
         all.find(|network| network.uid == uid).cloned()
     }
 
-    /// Whether a block is its owner's to use, though it may be inside another one.
+    /// Whether a network is gone, or going.
+    pub(super) fn is_closing(&self, network_uid: &str) -> bool {
+        let network = self.network_by_uid(network_uid);
+        network.is_none_or(|network| kept::is_terminating(&network))
+    }
+
+    /// The block that a node claims to have `cidr`: itself, or the one that it is a part of. None: it is
+    /// no block of a network that is known.
+    pub(super) fn whole_block(&self, network_uid: &str, cidr: &IpNet) -> Option<IpNet> {
+        let network = self.network_by_uid(network_uid)?;
+        network.spec.whole_block(&network.earlier_subnets, cidr)
+    }
+
+    /// Whether a block is its owner's to use: a whole one is, a part if the block around it says so.
     pub(super) fn is_granted(&self, spec: &BlockSpec) -> bool {
-        is_granted(spec.cidr, &spec.node, |prefix| {
-            let around = self.block(&spec.network.uuid, prefix)?;
+        let uid = &spec.network.uuid;
+        self.whole_block(uid, &spec.cidr).is_some_and(|whole| {
+            let around = self.around(uid, &spec.cidr);
+            whole == spec.cidr || around.is_none_or(|around| around.gives(&spec.cidr, &spec.node))
+        })
+    }
+
+    /// The smallest legal block around a part.
+    pub(super) fn around(&self, network_uid: &str, part: &IpNet) -> Option<Around<'_>> {
+        let network = self.network_by_uid(network_uid)?;
+        around(*part, |prefix| {
+            let spec = &network.spec;
+            spec.whole_block(&network.earlier_subnets, prefix)?;
+            let around = self.block(network_uid, prefix)?;
             Some((&*around.spec.node, &*around.given))
         })
     }
 
-    /// The smallest block around a part.
-    pub(super) fn around(&self, network_uid: &str, part: &IpNet) -> Option<&Arc<BlockSeen>> {
-        let mut wider = std::iter::successors(part.supernet(), IpNet::supernet);
-        wider.find_map(|wider| self.block(network_uid, &wider))
+    /// Parts that their blocks say are a node's, and that nobody has made yet; with their blocks.
+    pub(super) fn offers(&self, node: &str) -> Vec<(&Arc<BlockSeen>, IpNet)> {
+        let mut offers = Vec::new();
+        for block in self.blocks.objects.values() {
+            let (spec, uid) = (&block.spec, &block.spec.network.uuid);
+            for gift in block.given.iter().filter(|gift| gift.node == node) {
+                let cidr = gift.cidr.trunc();
+                let inside = spec.node != node && spec.cidr.contains(&cidr);
+                if inside && self.block(uid, &cidr).is_none() {
+                    // Just that block has it to give.
+                    let around = self.around(uid, &cidr);
+                    if around.is_some_and(|around| around.cidr == spec.cidr) {
+                        offers.push((block, cidr));
+                    }
+                }
+            }
+        }
+        offers
     }
 
     /// The blocks inside one, whoever's. Names have the address in hex: they are beside each other.
@@ -213,6 +252,7 @@ impl State {
                     uid: CLUSTER_NETWORK.to_owned(),
                     cidr: *cidr,
                     node: name.clone(),
+                    whole: true,
                     given: Vec::new(),
                 }));
             }
@@ -227,9 +267,10 @@ impl State {
             .collect();
         for block in self.blocks.objects.values() {
             let network = networks.get(block.spec.network.uuid.as_str());
-            let Some(network) = network.filter(|network| {
-                let spec = &network.spec;
-                spec.may_have_block(&network.earlier_subnets, &block.spec.cidr)
+            let Some((network, whole)) = network.and_then(|network| {
+                let (spec, earlier) = (&network.spec, &network.earlier_subnets);
+                let whole = spec.whole_block(earlier, &block.spec.cidr)?;
+                Some((network, whole))
             }) else {
                 continue;
             };
@@ -237,6 +278,7 @@ impl State {
                 uid: block.spec.network.uuid.clone(),
                 cidr: block.spec.cidr,
                 node: block.spec.node.clone(),
+                whole: whole == block.spec.cidr,
                 given: block.given.clone(),
             };
             match network.spec.provider_name() {

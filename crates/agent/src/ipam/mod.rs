@@ -200,7 +200,12 @@ impl Addresses {
         self.lock().give(config, family, addresses, node)
     }
 
-    /// A part was given away: replay, and what the API knew before the journal did.
+    /// Keeps a part that the API says was given away, unless addresses of it are in use. Whether it is.
+    pub(crate) fn keep_given(&self, given: &Given) -> bool {
+        self.lock().keep_given(given)
+    }
+
+    /// A part was given away, as the journal says.
     pub(crate) fn mark_given(&self, given: &Given) {
         self.lock().mark_given(given);
     }

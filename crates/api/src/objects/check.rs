@@ -62,13 +62,20 @@ impl NetworkSpec {
         length.max(subnet.prefix_len())
     }
 
-    /// Whether a block can be one of this network's, or a part of one: whoever writes one of another
-    /// place, or a larger one, wants the traffic of others. `earlier` are subnets that the spec no longer has.
-    pub fn may_have_block(&self, earlier: &[IpNet], block: &IpNet) -> bool {
+    /// The block that a node claims to have `block`: itself, or the one that it is a part of. None: it is
+    /// not this network's, whatever it says; whoever writes one of another place, or a larger one, wants
+    /// the traffic of others. `earlier` are subnets that the spec no longer has.
+    pub fn whole_block(&self, earlier: &[IpNet], block: &IpNet) -> Option<IpNet> {
         let subnets = self.subnets.values().map(|subnet| &subnet.cidr);
-        subnets.chain(earlier).any(|subnet| {
-            subnet.trunc().contains(block) && block.prefix_len() >= self.block_length_in(subnet)
-        })
+        let around = subnets
+            .chain(earlier)
+            .filter(|subnet| subnet.trunc().contains(block));
+        let lengths = around.map(|subnet| self.block_length_in(subnet));
+        let length = lengths
+            .filter(|length| *length <= block.prefix_len())
+            .max()?;
+        let whole = IpNet::new(block.network(), length).ok()?;
+        Some(whole.trunc())
     }
 
     /// Its subnets in order of preference, with everything filled in.
@@ -81,13 +88,6 @@ impl NetworkSpec {
             block_length: Some(self.block_length_of(subnet)),
         });
         subnets.collect()
-    }
-
-    /// Whether a block is one that a node claims, as opposed to a part of one that was given away.
-    pub fn is_whole_block(&self, cidr: &IpNet) -> bool {
-        let mut subnets = self.subnets.values();
-        let subnet = subnets.find(|subnet| subnet.cidr.contains(cidr));
-        subnet.is_none_or(|subnet| cidr.prefix_len() <= self.block_length_of(subnet))
     }
 
     fn check_provider(&self, found: &mut Found) {

@@ -293,7 +293,13 @@ fn a_block_of_another_place_or_a_larger_one_is_not_the_networks() {
     }))
     .unwrap();
     let earlier = ["10.7.0.0/24".parse().unwrap()];
-    let may = |block: &str| spec.may_have_block(&earlier, &block.parse().unwrap());
+    let whole = |block: &str| spec.whole_block(&earlier, &block.parse().unwrap());
+    let may = |block: &str| whole(block).is_some();
+    let (part, claimed) = ("10.1.3.65/32", "10.1.3.64/26".parse().unwrap());
+    assert_eq!(
+        (whole(part), whole("10.1.3.64/26")),
+        (Some(claimed), Some(claimed))
+    );
     for block in [
         "10.1.3.64/26",
         "10.1.3.64/32",

@@ -62,7 +62,7 @@ impl Engine {
             return self.end(name, &net, in_use).await;
         }
         self.idle.forget(&net.id.uid);
-        self.warn_of_robbery(name, &net).await
+        self.remove_robbery(name, &net).await
     }
 
     /// The status says it to those who look there; an Event to everybody else.
@@ -77,16 +77,40 @@ impl Engine {
     }
 
     /// A block inside another node's is legal only if that node gave it: nothing leads to one that is
-    /// not, and its owner issues nothing from it.
-    async fn warn_of_robbery(&mut self, name: &Name, net: &Net) -> Result<(), Failure> {
-        let spec = net.spec.as_ref().ok();
-        let wrong = spec.map(|spec| self.world.not_given(&net.id.uid, spec));
-        let Some(wrong) = wrong.filter(|wrong| !wrong.is_empty()) else {
+    /// not, and its owner issues nothing from it. It is said, and what nobody uses is removed after a
+    /// while: whoever gave it may be about to say so.
+    async fn remove_robbery(&mut self, name: &Name, net: &Net) -> Result<(), Failure> {
+        let wrong = self.world.not_given(net);
+        let right = self.world.blocks_of(&net.id.uid).map(|(_, block)| block);
+        let right = right.filter(|block| !wrong.iter().any(|(_, one)| one.id.uid == block.id.uid));
+        for block in right {
+            self.void.forget(&block.id.uid);
+        }
+        if wrong.is_empty() {
             return Ok(());
-        };
+        }
+        let (now, grace) = (Instant::now(), self.options.node_grace);
+        let mut rest = None;
+        for (block, owned) in wrong.iter().filter(|(_, owned)| owned.allocated == 0) {
+            let left = grace.saturating_sub(self.void.gone(&owned.id.uid, now));
+            if !left.is_zero() {
+                rest = rest.max(Some(left));
+                continue;
+            }
+            tracing::info!(%block, node = owned.node, "removing a part of a block that nobody gave and nobody uses");
+            self.cluster.delete_block(block, &owned.id).await?;
+            self.void.forget(&owned.id.uid);
+        }
+        if let Some(rest) = rest {
+            self.again_after(Key::Network(name.clone()), rest);
+        }
+        let each = wrong.iter().filter_map(|(_, block)| {
+            let cidr = block.cidr?;
+            Some(format!("{cidr} of node {}", block.node))
+        });
         let message = format!(
-            "blocks inside another node's block, which did not give them: {}; nothing leads there. Was the API server restored from a backup? Restart the pods that use them, then delete these Blocks",
-            wrong.join(", ")
+            "blocks inside another node's block, which did not give them: {}; nothing leads there, and those that nobody uses are removed. Was the API server restored from a backup? Restart the pods that use them",
+            each.collect::<Vec<_>>().join(", ")
         );
         self.events
             .warn(&self.cluster, about(name, net), "BlockNotGiven", &message)
@@ -210,7 +234,8 @@ impl Engine {
             held: self.world.held(&net.id.uid),
             usage: valid.map(|spec| {
                 let blocks = self.world.blocks_of(&net.id.uid);
-                usage::usage(spec, blocks.map(|(_, block)| (block.cidr, block.allocated)))
+                let blocks = blocks.map(|(_, block)| (block.cidr, block.allocated));
+                usage::usage(spec, &net.status.subnets, blocks)
             }),
             blocks: self
                 .world

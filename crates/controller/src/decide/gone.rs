@@ -28,7 +28,7 @@ impl GoneClock {
 pub(crate) struct Left {
     /// Addresses in use, as its owner said last.
     pub(crate) allocated: u64,
-    /// Parts of it are other nodes', or may become theirs: it can be nobody's as a whole.
+    /// It is a part of a block, and other nodes have parts of it, or may take them.
     pub(crate) given: bool,
 }
 
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_stays_while_a_part_of_it_is_another_s() {
+    fn a_part_stays_while_a_part_of_it_is_another_s() {
         let given = Left {
             given: true,
             ..Left::default()

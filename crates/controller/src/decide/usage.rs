@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 /// they are, in the part or in the rest.
 pub(crate) fn usage(
     spec: &NetworkSpec,
+    earlier: &[IpNet],
     blocks: impl Iterator<Item = (Option<IpNet>, u64)>,
 ) -> Usage {
     let capacity = spec.subnets.values().fold(0_u128, |sum, subnet| {
@@ -17,7 +18,11 @@ pub(crate) fn usage(
         sum.saturating_add(pool.capacity())
     });
     let (blocks, allocated) = blocks.fold((0_u64, 0_u64), |(blocks, sum), (cidr, one)| {
-        let whole = u64::from(cidr.is_none_or(|cidr| spec.is_whole_block(&cidr)));
+        let is_part = |cidr: IpNet| {
+            let whole = spec.whole_block(earlier, &cidr);
+            whole.is_some_and(|whole| whole != cidr.trunc())
+        };
+        let whole = u64::from(!cidr.is_some_and(is_part));
         (blocks.saturating_add(whole), sum.saturating_add(one))
     });
     Usage {
@@ -129,14 +134,14 @@ mod tests {
             block("10.1.0.8/29", 2),
             block("10.1.0.64/26", 2),
         ];
-        let usage = super::usage(&spec, blocks.into_iter());
+        let usage = super::usage(&spec, &[], blocks.into_iter());
         // 256 less the 16 excluded, the broadcast address and the gateway.
         assert_eq!((usage.blocks, usage.allocated, usage.capacity), (2, 7, 238));
         let spec: NetworkSpec = serde_json::from_value(
             json!({"subnets": {"b": {"cidr": "fd00::/16", "gateway": "fd00::1"}}}),
         )
         .unwrap();
-        let usage = super::usage(&spec, [(None, u64::MAX), (None, u64::MAX)].into_iter());
+        let usage = super::usage(&spec, &[], [(None, u64::MAX), (None, u64::MAX)].into_iter());
         assert_eq!((usage.allocated, usage.capacity), (MOST, MOST));
     }
 

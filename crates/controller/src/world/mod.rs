@@ -21,7 +21,7 @@ use crate::queue::Key;
 use ipnet::IpNet;
 use kube::runtime::watcher::Event;
 use plexus_api::later::LaterKind;
-use plexus_api::objects::{BlockSpec, Gift, NetworkSpec};
+use plexus_api::objects::{BlockSpec, Gift};
 use plexus_core::ipam::is_granted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -196,36 +196,50 @@ impl World {
         rows(&self.blocks, self.blocks_on.get(node))
     }
 
-    /// What other nodes have of a block, or may still take because it was given to them.
+    /// Whether a part of a block holds what it gave to others in turn: without it they would have
+    /// nothing to show. What is in a whole block needs it not: whoever claims that leaves room.
     pub(crate) fn parts_of_others(&self, block: &Owned) -> bool {
-        let mut others = self.blocks_of(&block.network).map(|(_, other)| other);
-        if others.any(|other| block.is_around(other) && other.node != block.node) {
-            return true;
+        let net = self.network_by_uid(&block.network);
+        let (Some(net), Some(cidr)) = (net, block.cidr) else {
+            return false;
+        };
+        if net.whole_block(&cidr).is_none_or(|whole| whole == cidr) {
+            return false;
         }
+        let mut others = self.blocks_of(&block.network).map(|(_, other)| other);
+        let has = |other: &Owned| {
+            block.is_around(other) && other.node != block.node && self.is_granted(net, other)
+        };
         let open = |gift: &Gift| {
             let name = BlockSpec::name(&block.network, &gift.cidr);
             let there = self.nodes.get(&Name::new("", &gift.node)).is_some();
             there && gift.node != block.node && self.blocks.get(&Name::new("", name)).is_none()
         };
-        block.given.iter().any(open)
+        others.any(has) || block.given.iter().any(open)
     }
 
-    /// Parts of another node's block, which did not give them, with their owners: sorted.
-    pub(crate) fn not_given(&self, uid: &str, spec: &NetworkSpec) -> Vec<String> {
-        let find = |prefix: &IpNet| {
-            let name = Name::new("", BlockSpec::name(uid, prefix));
+    /// Parts of another node's block, which did not give them: sorted.
+    pub(crate) fn not_given(&self, net: &Net) -> Vec<(Name, Owned)> {
+        let blocks = self.blocks_of(&net.id.uid);
+        let wrong = blocks.filter(|(_, block)| !self.is_granted(net, block));
+        wrong
+            .map(|(name, block)| (name.clone(), block.clone()))
+            .collect()
+    }
+
+    /// Whether a block is its owner's, though it is a part of one. Nothing is said of those that are not
+    /// the network's at all.
+    fn is_granted(&self, net: &Net, block: &Owned) -> bool {
+        let Some(cidr) = block.cidr else { return true };
+        if net.whole_block(&cidr).is_none_or(|whole| whole == cidr) {
+            return true;
+        }
+        is_granted(cidr, &block.node, |prefix| {
+            net.whole_block(prefix)?;
+            let name = Name::new("", BlockSpec::name(&net.id.uid, prefix));
             let block = self.blocks.get(&name)?;
             Some((&*block.node, &*block.given))
-        };
-        let blocks = self.blocks_of(uid).map(|(_, block)| block);
-        let mut wrong: Vec<String> = blocks
-            .filter_map(|block| Some((block.cidr?, block)))
-            .filter(|(cidr, _)| !spec.is_whole_block(cidr))
-            .filter(|(cidr, block)| !is_granted(*cidr, &block.node, find))
-            .map(|(cidr, block)| format!("{cidr} of node {}", block.node))
-            .collect();
-        wrong.sort();
-        wrong
+        })
     }
 
     /// The requests of a Node, by its name.

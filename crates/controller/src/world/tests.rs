@@ -284,12 +284,15 @@ fn numbers_and_identities_that_two_have_are_noticed() {
 }
 
 #[test]
-fn a_block_of_which_others_have_parts_or_may_take_them_is_known() {
+fn a_part_of_which_others_have_parts_is_known_and_so_is_what_nobody_gave() {
     let mut world = World::default();
     let gift = |cidr: &str, node: &str| Gift {
         cidr: cidr.parse().unwrap(),
         node: node.to_owned(),
     };
+    let (name, mut x) = net("x", "t", "overlay", "10.0.0.0/24");
+    x.id.uid = "u".to_owned();
+    world.feed(News::Network(Event::Apply((name, x.clone()))));
     let put = |world: &mut World, cidr: &str, node: &str, given: Vec<Gift>| {
         let cidr: IpNet = cidr.parse().unwrap();
         let (_, mut owned) = block("b", node, "u");
@@ -299,27 +302,54 @@ fn a_block_of_which_others_have_parts_or_may_take_them_is_known() {
         world.feed(News::Block(Event::Apply((name, owned.clone()))));
         owned
     };
-    let whole = |world: &mut World, given| put(world, "10.0.0.0/26", "n1", given);
-    for name in ["n1", "n2"] {
+    for name in ["n1", "n2", "n3"] {
         let here = node(name, "10.9.0.0/24", "192.0.2.1");
         world.feed(News::Node(Event::Apply(here)));
     }
-    let alone = whole(&mut world, Vec::new());
-    assert!(!world.parts_of_others(&alone));
+    // A whole one returns, whatever is in it.
+    let whole = put(
+        &mut world,
+        "10.0.0.0/26",
+        "n1",
+        vec![gift("10.0.0.8/29", "n2")],
+    );
+    assert!(!world.parts_of_others(&whole));
+    let part = |world: &mut World, given| put(world, "10.0.0.8/29", "n2", given);
+    let alone = part(&mut world, Vec::new());
+    assert!(!world.parts_of_others(&whole) && !world.parts_of_others(&alone));
     // Given to a node that is there and has not taken it; to one that is gone; taken back.
-    for (to, kept) in [("n2", true), ("gone", false), ("n1", false)] {
-        let gave = whole(&mut world, vec![gift("10.0.0.8/29", to)]);
+    for (to, kept) in [("n3", true), ("gone", false), ("n2", false)] {
+        let gave = part(&mut world, vec![gift("10.0.0.8/32", to)]);
         assert_eq!(world.parts_of_others(&gave), kept, "{to}");
     }
-    let gave = whole(&mut world, vec![gift("10.0.0.8/29", "gone")]);
-    put(&mut world, "10.0.0.8/29", "gone", Vec::new());
+    let gave = part(&mut world, vec![gift("10.0.0.8/32", "gone")]);
+    put(&mut world, "10.0.0.8/32", "gone", Vec::new());
     assert!(world.parts_of_others(&gave), "its block is still there");
 
-    let spec = net("x", "t", "overlay", "10.0.0.0/24").1.spec.unwrap();
-    assert!(world.not_given("u", &spec).is_empty());
+    let wrong = |world: &World| {
+        let wrong = world.not_given(&x).into_iter();
+        let wrong = wrong.map(|(_, block)| format!("{} {}", block.cidr.unwrap(), block.node));
+        wrong.collect::<Vec<_>>()
+    };
+    assert!(wrong(&world).is_empty());
+    // By itself; in another's; around another's part; larger than all.
     put(&mut world, "10.0.0.64/29", "n2", Vec::new());
-    put(&mut world, "10.0.0.9/32", "n2", Vec::new());
-    assert_eq!(world.not_given("u", &spec), ["10.0.0.9/32 of node n2"]);
+    put(&mut world, "10.0.0.9/32", "n3", Vec::new());
+    put(
+        &mut world,
+        "10.0.0.0/28",
+        "n3",
+        vec![gift("10.0.0.9/32", "n3")],
+    );
+    put(&mut world, "10.0.0.0/24", "n3", Vec::new());
+    assert_eq!(wrong(&world), ["10.0.0.0/28 n3", "10.0.0.9/32 n3"]);
+    // What nobody gave keeps nothing.
+    let gave = part(&mut world, Vec::new());
+    world.feed(News::Block(Event::Delete((
+        Name::new("", BlockSpec::name("u", &"10.0.0.8/32".parse().unwrap())),
+        gave.clone(),
+    ))));
+    assert!(!world.parts_of_others(&gave));
 }
 
 #[test]

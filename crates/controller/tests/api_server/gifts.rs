@@ -9,51 +9,52 @@ use serde_json::json;
 use std::time::Duration;
 
 #[test]
-fn a_block_returns_only_when_no_part_of_it_is_another_s() {
+fn a_block_returns_with_its_node_though_parts_of_it_are_others() {
     with_setting("gifts", async |setting| {
         let _running = setting.controller();
         let subnets = json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}});
         let network = setting.network("blue", subnets).await;
         setting.until_phase("blue", Phase::Active).await;
-        let (giver, asker, late) = (
+        let (giver, asker, third) = (
             setting.node("giver", None).await,
             setting.node("asker", None).await,
-            setting.node("late", None).await,
+            setting.node("third", None).await,
         );
         let whole = setting.block(&network, &giver, "10.1.0.0/26", 3).await;
-        let given = [("10.1.0.8/29", &asker), ("10.1.0.32/32", &late)];
-        setting.set_given(&whole, &given).await;
+        setting.set_given(&whole, &[("10.1.0.8/29", &asker)]).await;
         let part = setting.block(&network, &asker, "10.1.0.8/29", 2).await;
+        setting.set_given(&part, &[("10.1.0.9/32", &third)]).await;
+        let single = setting.block(&network, &third, "10.1.0.9/32", 1).await;
         // Addresses count once, and a part is no block more.
         let status = setting
             .until_status("blue", |status| {
                 let usage = status.usage.as_ref();
-                usage.is_some_and(|usage| usage.allocated == 5)
+                usage.is_some_and(|usage| usage.allocated == 6)
             })
             .await;
         assert_eq!(status.usage.map(|usage| usage.blocks), Some(1));
         assert!(setting.events("blue", "BlockNotGiven").await.is_empty());
 
         setting.delete_node(&giver).await;
-        tokio::time::sleep(Duration::from_secs(4)).await;
-        assert!(setting.has_block(&whole).await, "both parts are others'");
-        setting.delete_node(&asker).await;
-        until("the part returned", async || {
-            !setting.has_block(&part).await
-        })
-        .await;
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        assert!(setting.has_block(&whole).await, "one may still be taken");
-        setting.delete_node(&late).await;
         until("the block returned", async || {
             !setting.has_block(&whole).await
+        })
+        .await;
+        assert!(setting.has_block(&part).await && setting.has_block(&single).await);
+        // A part stays while another has something of it: that has nothing else to show.
+        setting.delete_node(&asker).await;
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert!(setting.has_block(&part).await && setting.has_block(&single).await);
+        setting.delete_node(&third).await;
+        until("the parts returned", async || {
+            !setting.has_block(&part).await && !setting.has_block(&single).await
         })
         .await;
     });
 }
 
 #[test]
-fn a_block_that_was_not_given_is_pointed_out() {
+fn a_block_that_was_not_given_is_pointed_out_and_removed_if_unused() {
     with_setting("not-given", async |setting| {
         let _running = setting.controller();
         let subnets = json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}});
@@ -64,13 +65,19 @@ fn a_block_that_was_not_given_is_pointed_out() {
         );
         let whole = setting.block(&network, &owner, "10.1.0.0/26", 0).await;
         setting.set_given(&whole, &[("10.1.0.8/29", &other)]).await;
-        setting.block(&network, &other, "10.1.0.8/29", 0).await;
-        setting.block(&network, &other, "10.1.0.16/29", 0).await;
+        let given = setting.block(&network, &other, "10.1.0.8/29", 0).await;
+        let unused = setting.block(&network, &other, "10.1.0.16/29", 0).await;
+        let used = setting.block(&network, &other, "10.1.0.24/29", 1).await;
         let said = setting.until_event("blue", "BlockNotGiven").await;
         assert!(
             said.contains("10.1.0.16/29") && !said.contains("10.1.0.8/29"),
             "{said}"
         );
+        until("that what nobody uses is gone", async || {
+            !setting.has_block(&unused).await
+        })
+        .await;
+        assert!(setting.has_block(&given).await && setting.has_block(&used).await);
     });
 }
 

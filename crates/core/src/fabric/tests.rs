@@ -1,12 +1,15 @@
 //! Which node a block is reached at.
 
 use super::*;
+use proptest::prelude::*;
 
 fn block(uid: &str, cidr: &str, node: &str) -> OwnedBlock {
+    let cidr: IpNet = cidr.parse().unwrap();
     OwnedBlock {
         uid: uid.to_owned(),
-        cidr: cidr.parse().unwrap(),
+        cidr,
         node: node.to_owned(),
+        whole: cidr.max_prefix_len() - cidr.prefix_len() >= 6,
         given: Vec::new(),
     }
 }
@@ -148,6 +151,54 @@ fn a_part_that_was_given_is_reached_at_whoever_has_it() {
     assert_eq!(islands("n1"), ["10.1.0.9/32"]);
     assert_eq!(islands("n3"), ["10.1.0.32/32"]);
     assert!(super::islands("n1", &blocks[2..3]).is_empty());
+}
+
+/// What every node does with a block that nobody gave: nothing, wherever it comes in the alphabet.
+#[test]
+fn a_robber_gets_nothing_and_takes_nothing() {
+    let whole = giving(block("a", "10.1.0.0/26", "n2"), &[("10.1.0.8/29", "n3")]);
+    let right = [whole, block("a", "10.1.0.8/29", "n3")];
+    for robber in ["n1", "n3"] {
+        for stolen in ["10.1.0.7/32", "10.1.0.0/27", "10.1.0.9/32", "10.1.0.0/28"] {
+            if (robber, stolen) == ("n3", "10.1.0.9/32") {
+                // In what it was given.
+                continue;
+            }
+            let mut blocks = right.to_vec();
+            blocks.push(block("a", stolen, robber));
+            for here in ["n1", "n2", "n3", "n6"] {
+                let (routes, refused) = block_routes(here, &nodes(), &blocks);
+                assert_eq!(routes, block_routes(here, &nodes(), &right).0);
+                assert_eq!(refused.len(), 1, "{refused:?}");
+                assert_eq!(own(here, &blocks), own(here, &right));
+                assert_eq!(islands(here, &blocks), islands(here, &right));
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Whatever is added that nobody gave: the routes to all else stay as they are.
+    #[test]
+    fn blocks_that_nobody_gave_change_no_route(
+        stolen in prop::collection::vec((27_u8..=32, 0_u8..64, 0_usize..3), 1..8),
+        here in 0_usize..4,
+    ) {
+        let names = ["n1", "n2", "n3", "n6"];
+        let whole = giving(block("a", "10.1.0.0/26", "n3"), &[("10.1.0.8/29", "n2")]);
+        let part = giving(block("a", "10.1.0.8/29", "n2"), &[("10.1.0.12/30", "n3")]);
+        let right = vec![whole, part, block("a", "10.1.0.12/30", "n3")];
+        let mut blocks = right.clone();
+        for (length, last, node) in stolen {
+            let cidr = IpNet::new(format!("10.1.0.{last}").parse().unwrap(), length).unwrap();
+            let node = ["n1", "a", "z"][node];
+            if !blocks.iter().any(|block| block.cidr == cidr.trunc()) {
+                blocks.push(block("a", &cidr.trunc().to_string(), node));
+            }
+        }
+        let (routes, _) = block_routes(names[here], &nodes(), &blocks);
+        prop_assert_eq!(routes, block_routes(names[here], &nodes(), &right).0);
+    }
 }
 
 #[test]

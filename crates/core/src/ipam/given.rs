@@ -11,11 +11,11 @@
 //! family, and is always less than the block: a block of one address is not given. Once given, a
 //! part never counts to its block again: whoever has it has another block for it.
 
-use super::Pools;
 use super::blocks::{of_family, of_subnet};
 use super::index::{address_at, exclude_range, index_of, last_index};
 use super::pool::never_handed_out;
 use super::runs::Runs;
+use super::{PoolKey, Pools};
 use crate::stable::hash64;
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, BlockSubnet};
@@ -70,7 +70,27 @@ impl Pools {
         Some(given)
     }
 
-    /// A part was given: replay, and what the API knew of before we did.
+    /// Keeps a part that somebody else says is given, unless an address of it is in use here, or another
+    /// part of it given: then it never was. Whether it is.
+    pub fn keep_given(&mut self, given: &Given) -> bool {
+        let part = given.part.trunc();
+        let mut known = self.given.get(&given.network).into_iter().flatten();
+        let overlaps = |one: &&IpNet| one.contains(&part) || part.contains(*one);
+        if let Some(known) = known.find(overlaps) {
+            return *known == part;
+        }
+        let of_it = |key: &&PoolKey| key.ipam == BLOCKS && key.data_dir == given.network;
+        let pools = self.networks.iter().filter(|(key, _)| of_it(key));
+        let inside = part.network()..=part.broadcast();
+        let in_use = |held: &BTreeMap<IpAddr, _>| held.range(inside.clone()).next().is_some();
+        let free = !pools.map(|(_, network)| &network.held).any(in_use);
+        if free {
+            self.mark_given(given);
+        }
+        free
+    }
+
+    /// A part was given, as the journal says.
     pub fn mark_given(&mut self, given: &Given) {
         let parts = self.given.entry(given.network.clone()).or_default();
         parts.insert(given.part.trunc());

@@ -1,34 +1,59 @@
-//! Whose a block inside another node's block is: legal if, and only if, the block around it says that
-//! it was given. The way round, from the inside out, is the same for issuing, for routes and for
-//! counting; where blocks are kept is the caller's.
+//! Whose a block inside another one is: legal if, and only if, the smallest legal block around it says that
+//! it was given, or if there is none. One that is not legal is as if it were not there: whoever writes it
+//! takes nothing from anybody. The rule is the same for issuing, for routes and for counting; where
+//! blocks are kept is the caller's.
 
 use ipnet::IpNet;
 use plexus_api::objects::Gift;
 
-/// Whether the block `cidr` of `node` is its own to use. `find` knows the network's blocks by their
-/// prefix: owner, and what it gave away.
-///
-/// Of all blocks around it the smallest decides, and its own right is looked at in the same way. A
-/// node's block may always be inside another one of its own. Nothing around it: nobody is robbed.
-pub fn is_granted<'a>(
+/// A block that is its owner's, seen from inside.
+#[derive(Debug, Clone, Copy)]
+pub struct Around<'a> {
+    /// The block.
+    pub cidr: IpNet,
+    /// Its owner.
+    pub node: &'a str,
+    given: &'a [Gift],
+}
+
+impl Around<'_> {
+    /// Whether just that part of it is `node`'s. What is in a block of the same node always is.
+    pub fn gives(&self, part: &IpNet, node: &str) -> bool {
+        let gave = |gift: &Gift| gift.cidr.trunc() == part.trunc() && gift.node == node;
+        self.node == node || self.given.iter().any(gave)
+    }
+}
+
+/// The smallest legal block around `cidr`. `find` knows the network's blocks by their prefix, owner and
+/// what it gave away, and none that is larger than those that nodes claim.
+pub fn around<'a>(
     cidr: IpNet,
-    node: &'a str,
     find: impl Fn(&IpNet) -> Option<(&'a str, &'a [Gift])>,
-) -> bool {
-    let (mut inner, mut owner) = (cidr.trunc(), node);
-    let mut outer = inner.supernet();
-    while let Some(wider) = outer {
-        outer = wider.supernet();
-        let Some((holder, given)) = find(&wider) else {
+) -> Option<Around<'a>> {
+    let mut legal: Option<Around<'a>> = None;
+    for length in 0..cidr.prefix_len() {
+        let wider = IpNet::new(cidr.network(), length).map(|wider| wider.trunc());
+        let Some((wider, (node, given))) = wider.ok().and_then(|w| Some((w, find(&w)?))) else {
             continue;
         };
-        let gave = |gift: &Gift| gift.cidr.trunc() == inner && gift.node == owner;
-        if holder != owner && !given.iter().any(gave) {
-            return false;
+        if legal.is_none_or(|outer| outer.gives(&wider, node)) {
+            legal = Some(Around {
+                cidr: wider,
+                node,
+                given,
+            });
         }
-        (inner, owner) = (wider, holder);
     }
-    true
+    legal
+}
+
+/// Whether the block `cidr` is `node`'s to use.
+pub fn is_granted<'a>(
+    cidr: IpNet,
+    node: &str,
+    find: impl Fn(&IpNet) -> Option<(&'a str, &'a [Gift])>,
+) -> bool {
+    around(cidr, find).is_none_or(|around| around.gives(&cidr, node))
 }
 
 #[cfg(test)]
@@ -99,5 +124,13 @@ mod tests {
         let back = ["10.0.0.8/29 b 10.0.0.9/32>a", "10.0.0.9/32 a"];
         assert!(granted(&[a, back[0], back[1]], "10.0.0.9/32"));
         assert!(!granted(&[a, "10.0.0.8/29 b", back[1]], "10.0.0.9/32"));
+    }
+
+    #[test]
+    fn what_nobody_gave_takes_no_right_away() {
+        let (whole, part) = ("10.0.0.0/26 a 10.0.0.8/29>b", "10.0.0.8/29 b");
+        assert!(granted(&[whole, "10.0.0.0/28 m", part], "10.0.0.8/29"));
+        let lies = "10.0.0.0/28 m 10.0.0.4/30>c";
+        assert!(!granted(&[whole, lies, "10.0.0.4/30 c"], "10.0.0.4/30"));
     }
 }

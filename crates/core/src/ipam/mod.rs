@@ -23,7 +23,7 @@ pub use claim::{MOST_CANDIDATES, blocks_to_try};
 pub use error::AllocateError;
 pub use fixed::assigned_static;
 pub use given::{Given, rounds_to_wait};
-pub use granted::is_granted;
+pub use granted::{Around, around, is_granted};
 pub use index::{address_at, exclude_range, index_of};
 pub use key::PoolKey;
 pub use pool::{Pool, PoolError};

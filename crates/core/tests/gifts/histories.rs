@@ -19,6 +19,12 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(n, to, addresses, dies)| Step::Give(n, to, addresses, dies)),
         6 => n.clone().prop_map(Step::Take),
         2 => n.clone().prop_map(Step::TakeBack),
+        3 => n.clone().prop_map(Step::Post),
+        3 => n.clone().prop_map(Step::List),
+        3 => n.clone().prop_map(Step::Settle),
+        2 => n.clone().prop_map(Step::MakeAgain),
+        2 => n.clone().prop_map(Step::Send),
+        2 => (0_u8..8).prop_map(Step::Arrives),
         2 => n.clone().prop_map(Step::Publish),
         1 => n.clone().prop_map(Step::Crash),
         6 => n.clone().prop_map(Step::Watch),
@@ -129,6 +135,88 @@ fn whoever_claims_a_block_sees_the_parts_in_it_however_old_its_cache_is() {
     );
 }
 
+/// The third has made a block of a part that is no longer given; then the owner's block is deleted and
+/// made again: what its pods have is not given to anybody.
+#[test]
+fn nobody_gives_what_its_own_pods_have() {
+    let mut world = given_and_deleted(false);
+    fill(&mut world, 3);
+    world.step(Step::Take(1));
+    let used = world.nodes[3].addresses.len();
+    for step in [Step::Deleted(3, 0), Step::Watch(1)] {
+        world.step(step);
+        assert_eq!(fill(&mut world, 1), 0, "nobody gave it that");
+    }
+    for step in [
+        Step::MakeAgain(3),
+        Step::List(3),
+        Step::Settle(3),
+        Step::Publish(3),
+        Step::Watch(1),
+        Step::List(1),
+        Step::Settle(1),
+    ] {
+        world.step(step);
+        assert_eq!(fill(&mut world, 1), 0);
+    }
+    assert_eq!(world.nodes[3].addresses.len(), used);
+}
+
+/// A word that comes late is said of a block that is another's by now.
+#[test]
+fn what_comes_late_gives_nothing_of_the_next_owner_s() {
+    let mut world = World::new(27);
+    for step in [
+        Step::Add(0, 0),
+        Step::Give(0, 1, 4, Dies::BeforeStatus),
+        Step::Send(0),
+        Step::Gone(0),
+        Step::Collect,
+    ] {
+        world.step(step);
+    }
+    fill(&mut world, 2);
+    for step in [Step::Arrives(0), Step::Watch(1), Step::Take(1)] {
+        world.step(step);
+    }
+    assert_eq!(fill(&mut world, 1), 0);
+}
+
+/// The rest of what a node had returns though a part of it is another's, and so does a part that was
+/// never given.
+#[test]
+fn the_rest_of_a_block_returns_when_its_node_is_gone() {
+    let mut world = World::new(27);
+    world.step(Step::Add(0, 0));
+    world.step(Step::Give(0, 1, 4, Dies::Not));
+    for step in [Step::Watch(1), Step::Take(1), Step::Gone(0), Step::Collect] {
+        world.step(step);
+    }
+    assert_eq!(world.api.len(), 1, "the part is there");
+    world.step(Step::Watch(1));
+    world.step(Step::Add(1, 0));
+    // One that knows the part claims the rest, but dies before it looks.
+    for step in [
+        Step::Watch(2),
+        Step::Post(2),
+        Step::Crash(2),
+        Step::Add(2, 0),
+    ] {
+        world.step(step);
+    }
+    assert!(world.nodes[2].addresses.is_empty(), "not looked at yet");
+    for step in [
+        Step::List(2),
+        Step::Settle(2),
+        Step::Publish(2),
+        Step::Watch(1),
+    ] {
+        world.step(step);
+    }
+    assert_eq!(fill(&mut world, 1), 4);
+    assert_eq!(fill(&mut world, 2), 29 - 4);
+}
+
 #[test]
 fn a_gift_that_is_void_is_not_used() {
     let mut world = given_and_deleted(false);
@@ -140,4 +228,6 @@ fn a_gift_that_is_void_is_not_used() {
     assert_eq!(fill(&mut world, 1), 0);
     world.step(Step::Watch(1));
     assert_eq!(fill(&mut world, 1), 0);
+    world.step(Step::Collect);
+    assert_eq!(world.api.len(), 2, "what nobody gave is gone");
 }

@@ -1,18 +1,19 @@
 //! Several nodes and an API server, as a model: caches that lag, processes that die at any step,
 //! machines that vanish, blocks that somebody deletes. What nodes decide is decided by the real code.
 //!
-//! Three rules keep it true, and each can be seen to matter by leaving it out: a part is journaled
-//! before it is said; whoever makes a block looks what is inside before it uses it; whoever makes a
-//! block of a part looks whether it is still given.
+//! What keeps it true, and each can be seen to matter by leaving it out: a part is journaled before it is
+//! said; whoever makes a block looks at what is inside before it uses it, and gives no part in which its
+//! own pods have addresses; whoever makes a block of a part looks whether it is still given; what is said
+//! of a block is said of that very object.
 
 use crate::{config, key, subnet};
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, BlockSubnet};
 use plexus_api::objects::Gift;
-use plexus_core::ipam::{AllocateError, Given, Pools, blocks_to_try, is_granted};
+use plexus_core::ipam::{AllocateError, Around, Given, Pools, around, blocks_to_try};
 use plexus_types::Family;
 use proptest::prelude::{TestCaseError, prop_assert};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 pub(crate) const NODES: usize = 4;
@@ -20,6 +21,7 @@ pub(crate) const NODES: usize = 4;
 /// A Block.
 #[derive(Debug, Clone)]
 pub(crate) struct Object {
+    uid: u32,
     node: String,
     /// Which of the machines that had that name.
     machine: u32,
@@ -36,6 +38,11 @@ pub(crate) struct Node {
     there: bool,
     pools: Pools,
     cache: Objects,
+    /// Blocks that were this node's, as its disk has them.
+    own: BTreeSet<IpNet>,
+    /// Objects that it may use, and those of which it has seen the parts: then, with what was there.
+    settled: BTreeMap<IpNet, u32>,
+    listed: BTreeMap<IpNet, (u32, BTreeSet<IpNet>)>,
     pub(crate) addresses: BTreeMap<String, IpAddr>,
     gifts: BTreeMap<IpNet, Given>,
 }
@@ -44,6 +51,9 @@ pub(crate) struct World {
     subnet: BlockSubnet,
     pub(crate) api: Objects,
     pub(crate) nodes: Vec<Node>,
+    /// What was sent and has not arrived: block, UID, what was given of it.
+    sent: Vec<(IpNet, u32, Vec<Gift>)>,
+    uids: u32,
 }
 
 /// Where a process dies.
@@ -62,7 +72,17 @@ pub(crate) enum Step {
     Give(usize, usize, u32, Dies),
     Take(usize),
     TakeBack(usize),
+    /// A claim, or the taking of what was given, that goes no further than the object.
+    Post(usize),
+    /// … and what is left to do of it.
+    List(usize),
+    Settle(usize),
+    /// Blocks in use that somebody deleted.
+    MakeAgain(usize),
     Publish(usize),
+    /// What is said is under way.
+    Send(usize),
+    Arrives(u8),
     Crash(usize),
     Watch(usize),
     Gone(usize),
@@ -72,20 +92,20 @@ pub(crate) enum Step {
 }
 
 impl Node {
+    /// What it issues from, and what it leaves out of that.
     fn config(&self, subnet: &BlockSubnet) -> BlockIpam {
-        let own =
-            |(cidr, object): &(&IpNet, &Object)| self.is_own(object) && self.is_granted(**cidr);
-        let blocks: Vec<IpNet> = self
-            .cache
-            .iter()
-            .filter(own)
-            .map(|(cidr, _)| *cidr)
-            .collect();
+        let usable = |(cidr, object): &(&IpNet, &Object)| {
+            let settled = self.settled.get(*cidr) == Some(&object.uid);
+            self.is_own(object) && settled && is_legal(&self.cache, **cidr)
+        };
+        let blocks = self.cache.iter().filter(usable);
+        let blocks: Vec<IpNet> = blocks.map(|(cidr, _)| *cidr).collect();
         let mut given = Vec::new();
         for block in &blocks {
             let told = self.cache[block].given.iter().map(|gift| gift.cidr);
             let inside = self.cache.keys().copied();
-            given.extend(told.chain(inside.filter(|one| block.contains(one) && one != block)));
+            let inside = inside.filter(|one| block.contains(one) && one != block);
+            given.extend(told.chain(inside.filter(|one| is_legal(&self.cache, *one))));
         }
         config(subnet, &blocks, &given)
     }
@@ -94,20 +114,29 @@ impl Node {
         object.node == self.name && object.machine == self.machine
     }
 
-    fn is_granted(&self, cidr: IpNet) -> bool {
-        is_granted(cidr, &self.name, |prefix| {
-            let object = self.cache.get(prefix)?;
-            Some((&*object.node, &*object.given))
-        })
+    fn uses(&self, cidr: &IpNet) -> bool {
+        self.addresses.values().any(|held| cidr.contains(held))
     }
 
-    fn keep(&mut self, given: Given) {
-        self.pools.mark_given(&given);
-        self.gifts.insert(given.part, given);
+    fn sees(&mut self, api: Objects) {
+        self.cache = api;
+        let own = self.cache.iter().filter(|(_, object)| self.is_own(object));
+        let own: Vec<IpNet> = own.map(|(cidr, _)| *cidr).collect();
+        self.own.extend(own);
+    }
+
+    /// Whether it may be another's: nothing of it is in use here.
+    fn keep(&mut self, given: Given) -> bool {
+        let kept = self.pools.keep_given(&given);
+        if kept {
+            self.gifts.insert(given.part, given);
+        }
+        kept
     }
 
     fn restart(&mut self, subnet: &BlockSubnet) {
         self.pools = Pools::default();
+        self.listed.clear();
         let key = key(&config(subnet, &[], &[]));
         for (owner, address) in &self.addresses {
             self.pools.reserve(&key, *address, owner).unwrap();
@@ -129,6 +158,8 @@ impl World {
             subnet: subnet("10.1.0.0/27", "10.1.0.30", length),
             api: Objects::new(),
             nodes: nodes.collect(),
+            sent: Vec::new(),
+            uids: 0,
         }
     }
 
@@ -136,11 +167,17 @@ impl World {
         match step {
             Step::Returns(n) => self.nodes[n].there = true,
             Step::Collect => self.collect(),
+            Step::Arrives(number) => self.arrives(usize::from(number)),
             Step::Add(n, _)
             | Step::Del(n, _)
             | Step::Give(n, ..)
             | Step::Take(n)
             | Step::TakeBack(n)
+            | Step::Post(n)
+            | Step::List(n)
+            | Step::Settle(n)
+            | Step::MakeAgain(n)
+            | Step::Send(n)
             | Step::Publish(n)
             | Step::Crash(n)
             | Step::Watch(n)
@@ -157,9 +194,14 @@ impl World {
             Step::Give(n, to, addresses, dies) => self.give(n, to, addresses, dies),
             Step::Take(n) => self.take(n),
             Step::TakeBack(n) => self.take_back(n),
+            Step::Post(n) => self.post_one(n),
+            Step::List(n) => self.each_unsettled(n, Self::list),
+            Step::Settle(n) => self.each_unsettled(n, Self::settle),
+            Step::MakeAgain(n) => self.make_again(n),
+            Step::Send(n) => self.send(n),
             Step::Publish(n) => self.publish(n),
             Step::Crash(n) => self.nodes[n].restart(&self.subnet),
-            Step::Watch(n) => self.nodes[n].cache = self.api.clone(),
+            Step::Watch(n) => self.nodes[n].sees(self.api.clone()),
             Step::Gone(n) => {
                 let node = &mut self.nodes[n];
                 *node = Node {
@@ -193,52 +235,140 @@ impl World {
     }
 
     fn claim(&mut self, n: usize) {
-        let taken: Vec<IpNet> = self.nodes[n].cache.keys().copied().collect();
-        let candidates = blocks_to_try(&self.subnet, &taken, &self.nodes[n].name, None);
-        if let Some(cidr) = candidates.first() {
-            self.create(n, *cidr, None);
+        if let Some(cidr) = self.candidate(n) {
+            self.create(n, cidr);
         }
     }
 
-    /// Makes a block; a name that is taken is somebody's.
-    fn create(&mut self, n: usize, cidr: IpNet, giver: Option<IpNet>) -> bool {
-        let whole = self.subnet.block_length.unwrap();
-        let node = &mut self.nodes[n];
-        if let Some(theirs) = self.api.get(&cidr).filter(|object| !node.is_own(object)) {
-            node.cache.insert(cidr, theirs.clone());
-            return false;
+    /// The next block to claim. One that somebody deleted though it is in use is its owner's: whether
+    /// that is fast enough is not what is asked here.
+    fn candidate(&self, n: usize) -> Option<IpNet> {
+        let (node, whole) = (&self.nodes[n], self.whole());
+        let taken = node.cache.keys().copied();
+        let mut taken: Vec<IpNet> = taken.filter(|one| one.prefix_len() == whole).collect();
+        for (other, node) in self.nodes.iter().enumerate() {
+            let used = node.own.iter().filter(|cidr| node.uses(cidr));
+            let whole = used.filter(|cidr| cidr.prefix_len() == whole && other != n);
+            taken.extend(whole.copied());
         }
-        let object = Object {
+        let all = blocks_to_try(&self.subnet, &taken, &node.name, None);
+        all.first().copied()
+    }
+
+    fn whole(&self) -> u8 {
+        self.subnet.block_length.unwrap()
+    }
+
+    fn post_one(&mut self, n: usize) {
+        let offer = self.offers(n).into_iter().next();
+        if let Some(cidr) = offer.or_else(|| self.candidate(n)) {
+            self.post(n, cidr);
+        }
+    }
+
+    /// Makes a block and uses it, if that is right.
+    fn create(&mut self, n: usize, cidr: IpNet) -> bool {
+        let ours = self.post(n, cidr);
+        if ours {
+            self.list(n, cidr);
+            self.settle(n, cidr);
+        }
+        ours
+    }
+
+    /// A name that is taken is somebody's.
+    fn post(&mut self, n: usize, cidr: IpNet) -> bool {
+        self.uids += 1;
+        let node = &mut self.nodes[n];
+        let new = Object {
+            uid: self.uids,
             node: node.name.clone(),
             machine: node.machine,
             given: Vec::new(),
         };
-        let object = self.api.entry(cidr).or_insert(object).clone();
-        // Looks around before it uses it.
-        let parts = self
-            .api
-            .iter()
-            .filter(|(part, _)| part.prefix_len() > whole);
-        for (part, object) in parts.filter(|(part, _)| **part != cidr) {
-            node.cache.insert(*part, object.clone());
-            let inside = cidr.contains(part) && !node.is_own(object);
-            if inside && giver.is_none() {
-                node.keep(given(cidr, *part, &object.node));
+        let object = self.api.entry(cidr).or_insert(new).clone();
+        let ours = node.is_own(&object);
+        node.cache.insert(cidr, object);
+        if ours {
+            node.own.insert(cidr);
+        }
+        ours
+    }
+
+    fn each_unsettled(&mut self, n: usize, what: fn(&mut Self, usize, IpNet)) {
+        let node = &self.nodes[n];
+        let own = node.cache.iter().filter(|(_, object)| node.is_own(object));
+        let open = own.filter(|(cidr, object)| node.settled.get(*cidr) != Some(&object.uid));
+        for cidr in open.map(|(cidr, _)| *cidr).collect::<Vec<_>>() {
+            what(self, n, cidr);
+        }
+    }
+
+    /// Looks at all parts that there are.
+    fn list(&mut self, n: usize, cidr: IpNet) {
+        let whole = self.whole();
+        let parts = self.api.iter().filter(|(one, _)| one.prefix_len() > whole);
+        let parts: Objects = parts
+            .map(|(cidr, object)| (*cidr, object.clone()))
+            .collect();
+        let node = &mut self.nodes[n];
+        let there = parts.keys().copied().collect();
+        node.cache.extend(parts);
+        let uid = node.cache[&cidr].uid;
+        node.listed.insert(cidr, (uid, there));
+    }
+
+    /// Looks at the block around a part, keeps what others have, and only then uses it.
+    fn settle(&mut self, n: usize, cidr: IpNet) {
+        let whole = IpNet::new(cidr.network(), self.whole()).unwrap().trunc();
+        let node = &mut self.nodes[n];
+        let uid = node.cache[&cidr].uid;
+        let Some((listed, mut there)) = node.listed.get(&cidr).cloned() else {
+            return;
+        };
+        if listed != uid {
+            return;
+        }
+        if cidr != whole {
+            if let Some(found) = self.api.get(&whole) {
+                node.cache.insert(whole, found.clone());
+                there.insert(whole);
+            }
+            let around = around_in(&node.cache, cidr);
+            let gives = around.filter(|around| around.gives(&cidr, &node.name));
+            if !gives.is_some_and(|around| there.contains(&around.cidr)) {
+                return;
             }
         }
-        if let Some(giver) = giver {
-            let around = self.api.get(&giver);
-            let gave = |gift: &Gift| gift.cidr == cidr && gift.node == node.name;
-            let still =
-                around.filter(|around| around.node == node.name || around.given.iter().any(gave));
-            let Some(around) = still else {
-                // The watch will bring it, after all that came before it.
-                return true;
-            };
-            node.cache.insert(giver, around.clone());
+        let inside = node
+            .cache
+            .iter()
+            .filter(|(part, _)| cidr.contains(*part) && **part != cidr);
+        let inside: Vec<(IpNet, String)> = inside
+            .map(|(part, object)| (*part, object.node.clone()))
+            .collect();
+        for (part, to) in &inside {
+            let outer = inside
+                .iter()
+                .any(|(other, _)| other != part && other.contains(part));
+            if *to != node.name && !outer {
+                node.keep(given(cidr, *part, to));
+            }
         }
-        node.cache.insert(cidr, object);
-        true
+        node.settled.insert(cidr, uid);
+    }
+
+    /// Blocks of ours that are in use and that somebody deleted.
+    fn make_again(&mut self, n: usize) {
+        let node = &self.nodes[n];
+        let missing = node
+            .own
+            .iter()
+            .filter(|cidr| !node.cache.contains_key(*cidr));
+        let missing = missing.filter(|cidr| node.uses(cidr));
+        for cidr in missing.copied().collect::<Vec<_>>() {
+            self.post(n, cidr);
+        }
     }
 
     fn give(&mut self, n: usize, to: usize, addresses: u32, dies: Dies) {
@@ -262,33 +392,75 @@ impl World {
 
     /// Says what the journal has.
     fn publish(&mut self, n: usize) {
-        let node = &mut self.nodes[n];
-        for given in node.gifts.values() {
-            let Some(object) = self.api.get_mut(&given.block) else {
-                continue;
-            };
-            if object.node != node.name {
-                continue;
-            }
-            object.given.retain(|gift| gift.cidr != given.part);
-            object.given.push(Gift {
-                cidr: given.part,
-                node: given.node.clone(),
-            });
+        let before = self.sent.len();
+        self.send(n);
+        while self.sent.len() > before {
+            self.arrives(before);
         }
     }
 
-    /// Makes blocks of what was given to this node.
-    fn take(&mut self, n: usize) {
+    /// All that is to be said of a node's blocks, as it sees them.
+    fn send(&mut self, n: usize) {
+        let node = &mut self.nodes[n];
+        let over = node.gifts.values().filter(|given| {
+            let block = node.cache.get(&given.block);
+            block.is_some_and(|block| block.node != node.name)
+        });
+        for over in over.cloned().collect::<Vec<_>>() {
+            node.pools.unmark_given(&over);
+            node.gifts.remove(&over.part);
+        }
+        let own = node
+            .cache
+            .iter()
+            .filter(|(_, object)| object.node == node.name);
+        for (block, object) in own.map(|(b, o)| (*b, o.clone())).collect::<Vec<_>>() {
+            let mut all = object.given.clone();
+            all.retain(|gift| {
+                let known = node.gifts.contains_key(&gift.cidr);
+                !known && node.keep(given(block, gift.cidr, &gift.node))
+            });
+            let kept = node.gifts.values().filter(|given| given.block == block);
+            all.extend(kept.map(|given| Gift {
+                cidr: given.part,
+                node: given.node.clone(),
+            }));
+            all.sort_by_key(|gift| gift.cidr);
+            all.dedup();
+            self.sent.push((block, object.uid, all));
+        }
+    }
+
+    /// Only if it is that very object.
+    fn arrives(&mut self, number: usize) {
+        if self.sent.is_empty() {
+            return;
+        }
+        let (block, uid, given) = self.sent.remove(number % self.sent.len());
+        if let Some(object) = self.api.get_mut(&block).filter(|object| object.uid == uid) {
+            object.given = given;
+        }
+    }
+
+    fn offers(&self, n: usize) -> Vec<IpNet> {
         let node = &self.nodes[n];
         let mut offers = Vec::new();
         for (block, object) in &node.cache {
             let mine = object.given.iter().filter(|gift| gift.node == node.name);
             let open = mine.filter(|gift| !node.cache.contains_key(&gift.cidr));
-            offers.extend(open.map(|gift| (*block, gift.cidr)));
+            let legal = open.filter(|gift| {
+                let around = around_in(&node.cache, gift.cidr);
+                object.node != node.name && around.is_some_and(|around| around.cidr == *block)
+            });
+            offers.extend(legal.map(|gift| gift.cidr));
         }
-        for (block, part) in offers {
-            self.create(n, part, Some(block));
+        offers
+    }
+
+    /// Makes blocks of what was given to this node.
+    fn take(&mut self, n: usize) {
+        for part in self.offers(n) {
+            self.create(n, part);
         }
     }
 
@@ -309,64 +481,61 @@ impl World {
             own && !there.contains(&given.node) && !node.cache.contains_key(&given.part)
         });
         for given in abandoned.cloned().collect::<Vec<_>>() {
-            if self.create(n, given.part, Some(given.block)) {
+            if self.create(n, given.part) {
                 let node = self.nodes[n].name.clone();
                 self.nodes[n].keep(Given { node, ..given });
             }
         }
     }
 
-    /// The controller: what nodes that are gone had returns, unless a part of it is another's.
+    /// The controller: what nodes that are gone had returns; a part of a block only if it gave nothing to
+    /// others. What nobody gave and nobody uses is removed.
     fn collect(&mut self) {
         let there = |name: &str| {
-            self.nodes
-                .iter()
-                .any(|node| node.there && node.name == name)
+            let mut nodes = self.nodes.iter();
+            nodes.any(|node| node.there && node.name == name)
         };
-        let returns: Vec<IpNet> = self
-            .api
-            .iter()
-            .filter(|(cidr, object)| {
-                let machine = self.nodes.iter().find(|node| node.name == object.node);
-                let gone = machine.is_none_or(|node| node.machine != object.machine);
-                let parts = || {
-                    self.api
-                        .iter()
-                        .filter(|(part, _)| cidr.contains(*part) && part != cidr)
-                };
-                let anothers = parts().any(|(_, part)| part.node != object.node);
-                let promised = object.given.iter().any(|gift| {
-                    gift.node != object.node
-                        && there(&gift.node)
-                        && !self.api.contains_key(&gift.cidr)
-                });
-                gone && !anothers && !promised
-            })
-            .map(|(cidr, _)| *cidr)
-            .collect();
+        let whole = self.whole();
+        let returns = self.api.iter().filter(|(cidr, object)| {
+            let machine = self.nodes.iter().find(|node| node.name == object.node);
+            let gone = machine.is_none_or(|node| node.machine != object.machine);
+            let mut inside = self.api.iter().filter(|(part, _)| cidr.contains(*part));
+            let anothers =
+                inside.any(|(part, other)| other.node != object.node && is_legal(&self.api, *part));
+            let promised = object.given.iter().any(|gift| {
+                let open = !self.api.contains_key(&gift.cidr);
+                gift.node != object.node && there(&gift.node) && open
+            });
+            let free = cidr.prefix_len() == whole || !anothers && !promised;
+            let idle = machine.is_none_or(|node| {
+                !node.uses(cidr) && !node.config(&self.subnet).blocks.contains(cidr)
+            });
+            gone && free || !is_legal(&self.api, **cidr) && idle
+        });
+        let returns: Vec<IpNet> = returns.map(|(cidr, _)| *cidr).collect();
         for cidr in returns {
             self.api.remove(&cidr);
         }
     }
 
-    /// Somebody deletes a block that its owner does not use, and its owner sees that.
+    /// Somebody deletes a block, and its owner sees that: a whole one, or a part that its owner does not
+    /// use.
     fn deleted(&mut self, n: usize, number: u8) {
+        let whole = self.whole();
+        let api = self.api.clone();
         let node = &mut self.nodes[n];
-        node.cache = self.api.clone();
-        let unused = |(cidr, object): &(&IpNet, &Object)| {
-            node.is_own(object) && !node.addresses.values().any(|held| cidr.contains(held))
-        };
-        let own: Vec<IpNet> = self
-            .api
-            .iter()
-            .filter(unused)
-            .map(|(cidr, _)| *cidr)
-            .collect();
+        node.sees(api);
+        let may = |cidr: &IpNet| cidr.prefix_len() == whole || !node.uses(cidr);
+        let own = node.cache.iter().filter(|(_, object)| node.is_own(object));
+        let own: Vec<IpNet> = own.map(|(cidr, _)| *cidr).filter(may).collect();
         let Some(cidr) = own.get(usize::from(number) % own.len().max(1)) else {
             return;
         };
         self.api.remove(cidr);
         node.cache.remove(cidr);
+        if !node.uses(cidr) {
+            node.own.remove(cidr);
+        }
     }
 
     pub(crate) fn check(&self) -> Result<(), TestCaseError> {
@@ -398,4 +567,18 @@ fn given(block: IpNet, part: IpNet, node: &str) -> Given {
         part,
         node: node.to_owned(),
     }
+}
+
+/// The smallest legal block around one.
+fn around_in(objects: &Objects, cidr: IpNet) -> Option<Around<'_>> {
+    around(cidr, |prefix| {
+        let object = objects.get(prefix)?;
+        Some((&*object.node, &*object.given))
+    })
+}
+
+fn is_legal(objects: &Objects, cidr: IpNet) -> bool {
+    let node = objects.get(&cidr).map(|object| &object.node);
+    let around = around_in(objects, cidr);
+    node.is_none_or(|node| around.is_none_or(|around| around.gives(&cidr, node)))
 }

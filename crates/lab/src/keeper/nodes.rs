@@ -1,5 +1,6 @@
 //! The nodes of the lab: for each one an agent that is kept running, and a Node in the API that says whether it is ready. A node that is
-//! taken out of the specification is switched off: its agent killed, its sandboxes gone, its Node and its pods deleted.
+//! taken out of the specification is switched off: its agent killed, its sandboxes gone, its Node and its pods deleted. One that an
+//! earlier keeper had not switched off when it died is known by its directory, which is removed last.
 
 use super::shared::Shared;
 use super::supervise::supervise;
@@ -7,12 +8,12 @@ use crate::error::{LabError, chain};
 use crate::name::NodeName;
 use crate::part::Part;
 use crate::process::Process;
-use crate::{address, api, sandbox};
+use crate::{address, api, leases, sandbox};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -25,6 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub(super) async fn keep(shared: Arc<Shared>) {
     let mut specs = shared.specs();
     let mut running: BTreeMap<NodeName, [JoinHandle<()>; 2]> = BTreeMap::new();
+    let mut found = sandbox::nodes(&shared.layout);
     loop {
         let spec = specs.borrow_and_update().clone();
         for node in &spec.nodes {
@@ -34,11 +36,8 @@ pub(super) async fn keep(shared: Arc<Shared>) {
                 [tokio::spawn(agent), tokio::spawn(record)]
             });
         }
-        let leaving: Vec<NodeName> = running
-            .keys()
-            .filter(|node| !spec.nodes.contains(node))
-            .copied()
-            .collect();
+        let known = running.keys().copied().chain(found.drain(..));
+        let leaving: BTreeSet<NodeName> = known.filter(|node| !spec.nodes.contains(node)).collect();
         for node in leaving {
             for task in running.remove(&node).into_iter().flatten() {
                 task.abort();
@@ -155,7 +154,9 @@ async fn try_switch_off(shared: &Arc<Shared>, node: NodeName) -> Result<(), LabE
         if let Some(agent) = Process::of_part(&layout, Part::Agent(node)) {
             agent.kill()?;
         }
-        for sandbox in sandbox::of_node(&layout, node) {
+        let sandboxes = sandbox::of_node(&layout, node);
+        leases::remove_those_of(&sandboxes)?;
+        for sandbox in sandboxes {
             sandbox.remove(&layout, node)?;
         }
         Ok(())

@@ -1,54 +1,153 @@
-//! The pods that have a sandbox, and what the API's records say they are attached to.
+//! The pods that run on the lab's nodes, as the API says, with their sandboxes and what the API's records say they are attached to. What
+//! should be there and is not is given by name: nobody may take a pod that was not looked at for one that is well.
 
 use super::expect::{Attachment, Kind, Member};
+use super::matrix::Unseen;
 use crate::error::LabError;
 use crate::layout::Layout;
-use crate::sandbox;
+use crate::name::NodeName;
+use crate::sandbox::{self, Sandbox};
 use ipnet::IpNet;
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use kube::core::DeserializeGuard;
 use kube::{Client, ResourceExt};
 use plexus_api::objects::{AttachmentState, Network, NetworkSpec, PodAttachments};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 /// By identity: what it does, and its subnets. A network may have several names: a NAD may stand for one.
 type Known = BTreeMap<String, (Kind, Vec<IpNet>)>;
 
-/// Every pod with a sandbox that is attached to something, in order.
-pub(super) async fn members(layout: &Layout, client: Client) -> Result<Vec<Member>, LabError> {
-    let known = networks(client.clone()).await?;
-    let records: Api<DeserializeGuard<PodAttachments>> = Api::all(client);
-    let records = records.list(&ListParams::default()).await;
-    let records = records.map_err(LabError::api("list the pods' attachments"))?;
-    let mut by_uid: BTreeMap<String, PodAttachments> = records
-        .items
-        .into_iter()
-        .filter_map(|record| record.0.ok())
-        .map(|record| (record.name_any(), record))
-        .collect();
-    let sandboxes = sandbox::all(layout).into_iter();
-    let ready = sandboxes.filter(|(_, sandbox)| sandbox.is_ready());
-    let members = ready.filter_map(|(node, sandbox)| {
-        let record = by_uid.remove(&sandbox.uid)?;
-        Some(Member {
-            pod: short(&sandbox.namespace, &sandbox.name),
-            node: node.to_string(),
-            netns: sandbox.netns,
-            attachments: attachments(&record, &known),
-        })
-    });
-    Ok(members.collect())
+/// Records are written a moment after pods run.
+const PATIENCE: Duration = Duration::from_secs(4);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Who takes part, and who does not though he should.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    pub(super) members: Vec<Member>,
+    pub(super) unseen: Vec<Unseen>,
 }
 
-async fn networks(client: Client) -> Result<Known, LabError> {
+/// Every pod that runs and is attached to something, in order; waits a little for those that are not there yet.
+pub(super) async fn gather(layout: &Layout, client: Client) -> Result<Gathered, LabError> {
+    let start = Instant::now();
+    loop {
+        let gathered = look(layout, &client).await?;
+        if gathered.unseen.is_empty() || start.elapsed() > PATIENCE {
+            return Ok(gathered);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+async fn look(layout: &Layout, client: &Client) -> Result<Gathered, LabError> {
+    let mut gathered = Gathered::default();
+    let pods: Api<Pod> = Api::all(client.clone());
+    let pods = pods.list(&ListParams::default()).await;
+    let pods = pods.map_err(LabError::api("list pods"))?;
+    let known = networks(client.clone(), &mut gathered.unseen).await?;
+    let records: Api<DeserializeGuard<PodAttachments>> = Api::all(client.clone());
+    let records = records.list(&ListParams::default()).await;
+    let records = records.map_err(LabError::api("list the pods' attachments"))?;
+    let records = records.items.into_iter();
+    let records: BTreeMap<String, Result<PodAttachments, String>> = records
+        .map(|record| (record.name_any(), record.0.map_err(|error| error.error)))
+        .collect();
+    let sandboxes: BTreeMap<String, (NodeName, Sandbox)> = sandbox::all(layout)
+        .into_iter()
+        .map(|(node, sandbox)| (sandbox.uid.clone(), (node, sandbox)))
+        .collect();
+    let nodes = crate::control::of(layout)?.nodes;
+    let on_ours = |pod: &&Pod| {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+        node.and_then(|node| node.parse().ok())
+            .is_some_and(|node: NodeName| nodes.contains(&node))
+    };
+    for pod in pods
+        .items
+        .iter()
+        .filter(on_ours)
+        .filter(|pod| takes_part(pod))
+    {
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let name = short(&pod.namespace().unwrap_or_default(), &pod.name_any());
+        let found = join(&name, sandboxes.get(uid), records.get(uid), &known);
+        gathered.unseen.extend(found.unseen);
+        gathered.members.extend(found.members);
+    }
+    Ok(gathered)
+}
+
+/// Whether a pod has, or is to have, interfaces of its own.
+fn takes_part(pod: &Pod) -> bool {
+    let spec = pod.spec.as_ref();
+    let on_host = spec.and_then(|spec| spec.host_network).unwrap_or_default();
+    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
+    let ended = matches!(phase, Some("Succeeded" | "Failed"));
+    !on_host && !ended && pod.metadata.deletion_timestamp.is_none()
+}
+
+/// One pod with what is known of it.
+fn join(
+    pod: &str,
+    sandbox: Option<&(NodeName, Sandbox)>,
+    record: Option<&Result<PodAttachments, String>>,
+    known: &Known,
+) -> Gathered {
+    let mut gathered = Gathered::default();
+    let mut miss = |why: String| {
+        let pod = pod.to_owned();
+        gathered.unseen.push(Unseen { pod, why });
+    };
+    let sandbox = sandbox.filter(|(_, sandbox)| sandbox.is_ready());
+    match (sandbox, record) {
+        (None, _) => {
+            miss("it has no sandbox that is set up: `plexus describe pod` says why".into())
+        }
+        (_, None) => miss("its node's agent has not recorded what it is attached to".into()),
+        (_, Some(Err(error))) => miss(format!("its record cannot be read: {error}")),
+        (Some((node, sandbox)), Some(Ok(record))) => {
+            let all = record.status.iter().flat_map(|status| &status.attachments);
+            for one in all.filter(|one| one.state != AttachmentState::Attached) {
+                miss(format!(
+                    "{} is not attached: {}",
+                    one.interface, one.message
+                ));
+            }
+            let attachments = attachments(record, known);
+            if attachments.is_empty() {
+                miss("its record names no interface that is attached".into());
+            }
+            gathered.members.push(Member {
+                pod: pod.to_owned(),
+                node: node.to_string(),
+                netns: sandbox.netns.clone(),
+                attachments,
+            });
+        }
+    }
+    gathered
+}
+
+async fn networks(client: Client, unseen: &mut Vec<Unseen>) -> Result<Known, LabError> {
     let networks: Api<DeserializeGuard<Network>> = Api::all(client);
     let networks = networks.list(&ListParams::default()).await;
     let networks = networks.map_err(LabError::api("list networks"))?;
-    let readable = networks
-        .items
-        .into_iter()
-        .filter_map(|network| network.0.ok());
+    let readable = networks.items.into_iter().filter_map(|network| {
+        let name = short(
+            &network.namespace().unwrap_or_default(),
+            &network.name_any(),
+        );
+        let unreadable = |error: kube::core::error_boundary::InvalidObject| Unseen {
+            pod: format!("Network {name}"),
+            why: format!("it cannot be read: {}", error.error),
+        };
+        let read = network.0.map_err(unreadable);
+        read.map_err(|missing| unseen.push(missing)).ok()
+    });
     let known = readable.filter_map(|network| {
         let identity = network.spec.uuid.clone().or_else(|| network.uid())?;
         let subnets = network.spec.subnets.values().map(|subnet| subnet.cidr);
@@ -122,6 +221,29 @@ mod tests {
         let private = json!({"provider": "macvlan", "config": {"mode": "private"}});
         assert_eq!(spec(private), Kind::Other);
         assert_eq!(spec(json!({"provider": "example.com/x"})), Kind::Other);
+    }
+
+    #[test]
+    fn a_pod_that_cannot_be_judged_is_named() {
+        let known = Known::new();
+        let why = |sandbox, record| {
+            let found = join("web", sandbox, record, &known);
+            assert!(found.members.is_empty());
+            assert_eq!(found.unseen.len(), 1);
+            assert_eq!(found.unseen[0].pod, "web");
+            found.unseen[0].why.clone()
+        };
+        assert!(why(None, None).contains("no sandbox"));
+        let pod = |value: Value| takes_part(&serde_json::from_value(value).unwrap());
+        assert!(pod(json!({"spec": {"containers": []}})));
+        assert!(pod(json!({"status": {"phase": "Pending"}})));
+        assert!(!pod(json!({"status": {"phase": "Succeeded"}})));
+        assert!(!pod(
+            json!({"spec": {"containers": [], "hostNetwork": true}})
+        ));
+        assert!(!pod(
+            json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+        ));
     }
 
     #[test]

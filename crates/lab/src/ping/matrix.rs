@@ -10,6 +10,17 @@ use std::net::IpAddr;
 pub struct Matrix {
     /// Every pair of a pod and an address of another one.
     pub cells: Vec<Cell>,
+    /// What should be in it and is not.
+    pub unseen: Vec<Unseen>,
+}
+
+/// A pod that runs, or one of its interfaces, that cannot be judged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unseen {
+    /// Whose.
+    pub pod: String,
+    /// Why it is not there.
+    pub why: String,
 }
 
 /// Whether a pod reaches an address of another one.
@@ -58,6 +69,16 @@ impl Matrix {
         self.cells.iter().filter(|cell| cell.is_wrong()).collect()
     }
 
+    /// Whether something was judged, and everything that should be there is there and as it must be.
+    pub fn is_well(&self) -> bool {
+        self.wrong().is_empty() && self.unseen.is_empty() && self.judged() > 0
+    }
+
+    fn judged(&self) -> usize {
+        let judged = |cell: &&Cell| cell.expected != Expected::Either;
+        self.cells.iter().filter(judged).count()
+    }
+
     /// As a table with a line below that sums it up; of many pods only what is wrong, a line each.
     pub fn text(&self) -> String {
         let mut pods: Vec<&str> = Vec::new();
@@ -74,6 +95,9 @@ impl Matrix {
         } else {
             self.list()
         };
+        for Unseen { pod, why } in &self.unseen {
+            text.push_str(&format!("! {pod}: {why}\n"));
+        }
         text.push_str(&self.summary());
         text
     }
@@ -130,21 +154,22 @@ impl Matrix {
     }
 
     fn summary(&self) -> String {
-        let judged = self
-            .cells
-            .iter()
-            .filter(|cell| cell.expected != Expected::Either);
         let reached = self.cells.iter().filter(|cell| cell.seen).count();
         let wrong = self.wrong().len();
-        let verdict = match wrong {
-            0 => "all as expected".to_owned(),
-            1 => "1 is not as expected (!)".to_owned(),
-            many => format!("{many} are not as expected (!)"),
+        let mut verdict = match (wrong, self.judged()) {
+            (0, 0) => "nothing to judge: run two pods with `plexus lab run`".to_owned(),
+            (0, _) if !self.unseen.is_empty() => "what is seen is as expected".to_owned(),
+            (0, _) => "all as expected".to_owned(),
+            (1, _) => "1 is not as expected (!)".to_owned(),
+            (many, _) => format!("{many} are not as expected (!)"),
         };
+        if !self.unseen.is_empty() {
+            verdict.push_str(&format!("; not seen: {} (!)", self.unseen.len()));
+        }
         format!(
             "{} pings, {reached} answered, {} judged: {verdict}\n",
             self.cells.len(),
-            judged.count()
+            self.judged()
         )
     }
 }
@@ -197,6 +222,7 @@ mod tests {
                 cell("b", "a", "10.0.0.1", Expected::Yes, false),
                 cell("c", "a", "10.0.0.1", Expected::Either, true),
             ],
+            unseen: vec![],
         };
         let expected = "\
 #  pod  network  address   1    2    3
@@ -219,8 +245,31 @@ mod tests {
             .map(|name| cell(name, "x", "fd00::1", Expected::No, false))
             .collect();
         cells[3].seen = true;
-        let text = Matrix { cells }.text();
+        let unseen = vec![];
+        let text = Matrix { cells, unseen }.text();
         assert_eq!(text.lines().next(), Some("p3 reaches fd00::1 of x on blue"));
         assert_eq!(text.lines().count(), 2);
+    }
+
+    #[test]
+    fn what_is_not_seen_is_not_well() {
+        assert!(!Matrix::default().is_well());
+        let text = Matrix::default().text();
+        assert!(text.contains("nothing to judge"), "{text}");
+        let mut matrix = Matrix {
+            cells: vec![cell("a", "b", "10.0.0.2", Expected::Either, true)],
+            unseen: vec![],
+        };
+        assert!(!matrix.is_well(), "nothing is judged");
+        matrix
+            .cells
+            .push(cell("b", "a", "10.0.0.1", Expected::Yes, true));
+        assert!(matrix.is_well());
+        let (pod, why) = ("c".to_owned(), "it has no sandbox yet".to_owned());
+        matrix.unseen.push(Unseen { pod, why });
+        assert!(!matrix.is_well());
+        let text = matrix.text();
+        assert!(text.contains("\n! c: it has no sandbox yet\n"), "{text}");
+        assert!(!text.contains("all as expected"), "{text}");
     }
 }

@@ -1,6 +1,7 @@
 //! Many pings at a time: all are sent, those that are not answered are sent again, and everybody listens. What must not arrive is given
 //! its time; what must arrive is given more if the machine is slow.
 
+use super::expect::Expected;
 use crate::error::LabError;
 use crate::underlay;
 use plexus_kernel::echo::{Echo, Heard, wait};
@@ -30,11 +31,19 @@ pub(super) struct Probe {
     pub(super) address: IpAddr,
     /// Which cell of the matrix it is for.
     pub(super) cell: usize,
-    /// Whether it is worth waiting longer for.
-    pub(super) must_arrive: bool,
+    /// What must be seen; what must arrive is worth waiting longer for.
+    pub(super) expected: Expected,
 }
 
-/// The cells whose pings arrived in the namespace that was meant and were answered.
+impl Probe {
+    /// Whether the other one is reached, by what was heard: the request where it was meant to go, and the answer where it came from.
+    /// What must be apart is not apart if it is heard at all. An answer alone says nothing: somebody else may have that address.
+    fn reaches(&self, request: bool, answer: bool) -> bool {
+        request && (answer || self.expected == Expected::No)
+    }
+}
+
+/// The cells whose pings reached the namespace that was meant.
 pub(super) fn measure(probes: &[Probe]) -> Result<BTreeSet<usize>, LabError> {
     let mut sockets = Sockets::default();
     let mut senders = Vec::new();
@@ -48,7 +57,8 @@ pub(super) fn measure(probes: &[Probe]) -> Result<BTreeSet<usize>, LabError> {
     let token = |index: usize| first | index as u64;
     let mut seen: BTreeMap<u64, (bool, bool)> = BTreeMap::new();
     let arrived = |seen: &BTreeMap<u64, (bool, bool)>, index: usize| {
-        seen.get(&token(index)) == Some(&(true, true))
+        let heard = seen.get(&token(index)).zip(probes.get(index));
+        heard.is_some_and(|((request, answer), probe)| probe.reaches(*request, *answer))
     };
     let note = |seen: &mut BTreeMap<u64, (bool, bool)>, namespace: &str, heard: Heard| {
         let (number, request) = match heard {
@@ -68,7 +78,9 @@ pub(super) fn measure(probes: &[Probe]) -> Result<BTreeSet<usize>, LabError> {
         let elapsed = start.elapsed();
         let open = |must: bool| {
             let mut all = probes.iter().enumerate();
-            all.any(|(index, probe)| (probe.must_arrive || !must) && !arrived(&seen, index))
+            all.any(|(index, probe)| {
+                (probe.expected == Expected::Yes || !must) && !arrived(&seen, index)
+            })
         };
         let patient = elapsed < ENOUGH && open(false) || elapsed < AT_MOST && open(true);
         if !patient {
@@ -149,4 +161,64 @@ fn index_of(netns: &Netns, name: &str) -> Result<u32, LabError> {
     };
     let found = look().map_err(LabError::wires(format!("look for {name} of a pod")))?;
     found.ok_or_else(|| LabError::NoPod(format!("a pod has no interface {name} any more")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plexus_kernel::named;
+    use plexus_kernel::wires::{self, Bridge, Wire};
+    use plexus_types::Mac;
+
+    /// Namespaces that go, however the test ends.
+    struct Spaces(Vec<String>);
+
+    impl Drop for Spaces {
+        fn drop(&mut self) {
+            for name in &self.0 {
+                let _ = named::remove(name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_ping_that_is_heard_and_not_answered_is_a_leak() {
+        named::prepare().unwrap();
+        let name = |what: &str| format!("px-unit-{what}-{}", std::process::id());
+        let spaces = Spaces(["hub", "a", "b"].map(name).into());
+        for space in &spaces.0 {
+            named::ensure(space).unwrap();
+        }
+        let open = |index: usize| underlay::open(&spaces.0[index]).unwrap();
+        let bridge = Bridge {
+            name: "br0".to_owned(),
+            mac: Mac::derived(&["unit", "br0"]),
+            addresses: vec![],
+        };
+        wires::make_hub(&open(0), &[], &[bridge]).unwrap();
+        for (index, address) in [(1, "10.9.0.1/24"), (2, "10.9.0.2/24")] {
+            let wire = Wire {
+                bridge: "br0".to_owned(),
+                outer: format!("w{index}"),
+                inner: "eth0".to_owned(),
+                mac: Mac::derived(&["unit", address]),
+                addresses: vec![address.parse().unwrap()],
+            };
+            wires::plug(&open(0), &open(index), &[wire], &[]).unwrap();
+        }
+        let probe = |expected, cell| Probe {
+            from: spaces.0[1].clone(),
+            link: None,
+            to: spaces.0[2].clone(),
+            address: "10.9.0.2".parse().unwrap(),
+            cell,
+            expected,
+        };
+        let probes = [probe(Expected::Yes, 0), probe(Expected::No, 1)];
+        assert_eq!(measure(&probes).unwrap(), BTreeSet::from([0, 1]));
+        let silent = || std::fs::write("/proc/sys/net/ipv4/icmp_echo_ignore_all", "1");
+        open(2).enter(silent).unwrap().unwrap();
+        assert_eq!(measure(&probes).unwrap(), BTreeSet::from([1]));
+        assert!(!probes[1].reaches(false, true), "somebody else answered");
+    }
 }

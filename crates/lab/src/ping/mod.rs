@@ -7,7 +7,7 @@ mod matrix;
 mod measure;
 
 pub use expect::Expected;
-pub use matrix::{Cell, Matrix};
+pub use matrix::{Cell, Matrix, Unseen};
 
 use crate::api;
 use crate::error::LabError;
@@ -17,7 +17,8 @@ use crate::up::need_root;
 /// Measures the whole matrix.
 pub fn ping_all(layout: &Layout) -> Result<Matrix, LabError> {
     need_root()?;
-    let members = api::block_on(|client| gather::members(layout, client), layout)?;
+    let gather::Gathered { members, unseen } =
+        api::block_on(|client| gather::gather(layout, client), layout)?;
     let mut cells = Vec::new();
     let mut probes = Vec::new();
     for (to, target) in members.iter().enumerate() {
@@ -44,7 +45,7 @@ pub fn ping_all(layout: &Layout) -> Result<Matrix, LabError> {
                             to: target.netns.clone(),
                             address: *address,
                             cell,
-                            must_arrive: expected == Expected::Yes,
+                            expected,
                         });
                     }
                 }
@@ -56,5 +57,5 @@ pub fn ping_all(layout: &Layout) -> Result<Matrix, LabError> {
             cell.seen = true;
         }
     }
-    Ok(Matrix { cells })
+    Ok(Matrix { cells, unseen })
 }

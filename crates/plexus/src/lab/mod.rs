@@ -233,14 +233,14 @@ fn status(lab: &Layout, output: Option<Output>) -> anyhow::Result<ExitCode> {
     Ok(exit(status.problems().is_empty()))
 }
 
-/// Fails if a cell is not as expected.
+/// Fails if a cell is not as expected, a pod is not seen, or nothing was judged.
 fn ping(lab: &Layout, output: Option<Output>) -> anyhow::Result<ExitCode> {
     let matrix = plexus_lab::ping_all(lab)?;
     match output {
         Some(Output::Json) => show::json(&matrix)?,
         None => show::print(&matrix.text())?,
     }
-    Ok(exit(matrix.wrong().is_empty()))
+    Ok(exit(matrix.is_well()))
 }
 
 fn exit(well: bool) -> ExitCode {

@@ -8,6 +8,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long somebody may look who has it.
+const PATIENCE: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The lock.
 #[derive(Debug)]
@@ -20,8 +25,13 @@ impl Lock {
     pub(crate) fn take(path: &Path) -> anyhow::Result<Self> {
         crate::server::make_parent(path)?;
         let mut file = open(path)?;
-        if let Some(holder) = held(&mut file)? {
-            return Err(taken(&holder));
+        let until = Instant::now() + PATIENCE;
+        while let Some(holder) = held(&mut file)? {
+            // Whoever only looks has it for a moment.
+            if Instant::now() > until {
+                return Err(taken(&holder));
+            }
+            std::thread::sleep(LOOK);
         }
         let number = std::process::id().to_string();
         file.set_len(0)
@@ -58,7 +68,7 @@ impl Lock {
 fn taken(holder: &str) -> anyhow::Error {
     anyhow!(
         "plexus up runs already (process {holder}); plexus down stops and removes it, and another \
-         one on this machine needs its own --root"
+         one on this machine needs its own --root and a network namespace of its own"
     )
 }
 
@@ -79,6 +89,7 @@ fn held(file: &mut File) -> anyhow::Result<Option<String>> {
         Ok(()) => Ok(None),
         Err(rustix::io::Errno::WOULDBLOCK) => {
             let mut holder = String::new();
+            file.rewind()?;
             file.take(20).read_to_string(&mut holder)?;
             Ok(Some(holder))
         }
@@ -103,7 +114,16 @@ mod tests {
         }
         let holder = Lock::holder(&path).unwrap().unwrap();
         assert_eq!(holder.as_raw_nonzero().get(), me.cast_signed());
+        let looks = open(&path).unwrap();
         drop(lock);
+        // Somebody who looks while it is taken is no reason to refuse.
+        flock(&looks, FlockOperation::LockExclusive).unwrap();
+        let looking = std::thread::spawn(move || {
+            std::thread::sleep(LOOK);
+            drop(looks);
+        });
+        drop(Lock::take(&path).unwrap());
+        looking.join().unwrap();
         assert_eq!(Lock::holder(&path).unwrap(), None);
         Lock::take(&path).unwrap();
         std::fs::remove_dir_all(dir).unwrap();

@@ -5,6 +5,7 @@
 //!                                  agent drains ─► controller stops ─► API stops
 //! ```
 
+mod alone;
 mod detach;
 mod host;
 mod lock;
@@ -12,6 +13,7 @@ mod parts;
 mod paths;
 mod unit;
 
+pub(crate) use alone::Alone;
 pub(crate) use lock::Lock;
 pub(crate) use parts::{Machine, agent};
 pub(crate) use paths::{PathFlags, Paths};
@@ -89,8 +91,10 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     let signals = Signals::block().context("cannot block signals")?;
     log::start(&flags.log)?;
     let machine = machine(&flags)?;
-    let _alone = Lock::take(&paths.lock())?;
-    if !paths.server_dir.exists() {
+    let _first = Lock::take(&paths.lock())?;
+    let _alone = Alone::take()?;
+    // Once there was an agent they are ours, and in use.
+    if !agent(&paths, &machine, None).journal().exists() {
         host::check_free(&machine.subnets)?;
     }
     let server = server::start(Place {
@@ -193,14 +197,19 @@ fn publish(from: &Path, to: &Path) -> anyhow::Result<()> {
         .with_context(failed)
 }
 
-/// Whether a kubeconfig is one of an embedded API.
-pub(crate) fn is_ours(path: &Path) -> bool {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let plain: String = text
-        .chars()
-        .filter(|c| !c.is_whitespace() && *c != '"')
-        .collect();
-    plain.contains("current-context:plexus")
+/// Whether a kubeconfig is one of an embedded API, and nothing else is in it.
+fn is_ours(path: &Path) -> bool {
+    let text = std::fs::read(path).unwrap_or_default();
+    let config: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    let only = |list: &str| match config.get(list).and_then(|list| list.as_array()) {
+        Some(all) if all.len() == 1 => all.first().and_then(|one| one.get("name")),
+        _ => None,
+    };
+    let is_plexus = |name: Option<&serde_json::Value>| name.is_some_and(|name| name == "plexus");
+    is_plexus(config.get("current-context"))
+        && is_plexus(only("clusters"))
+        && is_plexus(only("contexts"))
+        && only("users").is_some()
 }
 
 fn print_unit() -> anyhow::Result<()> {
@@ -236,17 +245,31 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("px-up-publish-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let (from, to) = (dir.join("from"), dir.join("etc/kubeconfig"));
-        std::fs::write(&from, "{\"current-context\": \"plexus\", \"a\": 1}").unwrap();
+        let named = |names: &[&str]| -> Vec<serde_json::Value> {
+            let one = |name: &&str| serde_json::json!({"name": name});
+            names.iter().map(one).collect()
+        };
+        let config = |clusters: &[&str]| {
+            let text = serde_json::json!({
+                "clusters": named(clusters), "contexts": named(&["plexus"]),
+                "users": named(&["admin"]), "current-context": "plexus"});
+            text.to_string()
+        };
+        std::fs::write(&from, config(&["plexus"])).unwrap();
         publish(&from, &to).unwrap();
         publish(&from, &to).unwrap();
         assert!(is_ours(&to));
-        std::fs::write(&to, "current-context: production\n").unwrap();
-        let error = publish(&from, &to).unwrap_err().to_string();
-        assert!(error.contains("is not ours"), "{error}");
-        assert_eq!(
-            std::fs::read_to_string(&to).unwrap(),
-            "current-context: production\n"
-        );
+        for theirs in [
+            "current-context: production\n".to_owned(),
+            "current-context: plexus-prod\n".to_owned(),
+            config(&["plexus", "production"]),
+            String::new(),
+        ] {
+            std::fs::write(&to, &theirs).unwrap();
+            let error = publish(&from, &to).unwrap_err().to_string();
+            assert!(error.contains("is not ours"), "{error}");
+            assert_eq!(std::fs::read_to_string(&to).unwrap(), theirs);
+        }
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

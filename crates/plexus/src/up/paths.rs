@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Places")]
 pub(crate) struct PathFlags {
-    /// Directory that the usual places below are in, instead of /; for several on one machine.
+    /// Directory that the usual places below are in, instead of /; for several on one machine,
+    /// each in a network namespace of its own.
     #[arg(long, default_value = "/")]
     root: PathBuf,
     /// Unix socket that plexus-cni connects to; usually /run/plexus/agent.sock.

@@ -2,10 +2,9 @@
 
 use super::files::FileFlags;
 use super::{code, print};
-use crate::value;
+use crate::value::{self, Cidrs};
 use anyhow::bail;
 use clap::Args;
-use ipnet::IpNet;
 use plexus_cli::plan::{Described, plan};
 use plexus_cli::text::Screen;
 use plexus_types::IfName;
@@ -30,11 +29,11 @@ pub(crate) struct Flags {
     #[arg(long, default_value_t = 1500, value_parser = value::number::<576, 65535>)]
     mtu: u16,
     /// The node's podCIDRs, comma-separated; none if another CNI makes the first interface.
-    #[arg(long, value_delimiter = ',', num_args = 0.., default_value = "10.244.0.0/24", value_parser = value::cidr)]
-    pod_cidrs: Vec<IpNet>,
+    #[arg(long, default_value = "10.244.0.0/24", value_parser = value::cidrs)]
+    pod_cidrs: Cidrs,
     /// The cluster's pod and service CIDRs, comma-separated.
-    #[arg(long, value_delimiter = ',', num_args = 0.., default_value = "10.244.0.0/16,10.96.0.0/12", value_parser = value::cidr)]
-    cluster_cidrs: Vec<IpNet>,
+    #[arg(long, default_value = "10.244.0.0/16,10.96.0.0/12", value_parser = value::cidrs)]
+    cluster_cidrs: Cidrs,
 }
 
 pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
@@ -50,8 +49,8 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
         node_ip: flags.node_ip,
         uplink: flags.uplink.clone(),
         mtu: flags.mtu.into(),
-        pod_cidrs: flags.pod_cidrs.clone(),
-        cluster_cidrs: flags.cluster_cidrs.clone(),
+        pod_cidrs: flags.pod_cidrs.0.clone(),
+        cluster_cidrs: flags.cluster_cidrs.0.clone(),
     };
     let planned = plan(objects, &described, Screen::stdout());
     if planned.pods == 0 {

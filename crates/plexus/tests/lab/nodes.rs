@@ -10,16 +10,113 @@ fn names(list: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// A network whose addresses are files of this machine.
+fn lan(name: &str) -> String {
+    let config = format!(
+        r#"{{"cniVersion": "1.0.0", "name": "{name}", "type": "macvlan", "master": "eth1",
+             "ipam": {{"type": "host-local", "subnet": "10.77.0.0/24"}}}}"#
+    );
+    let object = serde_json::json!({
+        "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+        "metadata": {"name": name, "namespace": "default"}, "spec": {"config": config}});
+    object.to_string()
+}
+
+fn pod_on_lan(name: &str) -> String {
+    let object = serde_json::json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {
+            "name": "goes", "namespace": "default",
+            "annotations": {"k8s.v1.cni.cncf.io/networks": name}},
+        "spec": {"nodeName": "n2", "containers": [{"name": "main", "image": "none"}]}});
+    object.to_string()
+}
+
+/// The addresses that are taken there.
+fn leases(name: &str) -> Vec<String> {
+    let dir = std::fs::read_dir(format!("/var/lib/cni/networks/{name}"));
+    let files = dir.into_iter().flatten().flatten();
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("10.77.")).collect()
+}
+
+/// host-local's directory of that network, gone with the test.
+struct Pool(String);
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(format!("/var/lib/cni/networks/{}", self.0));
+    }
+}
+
+#[test]
+fn a_removal_that_was_cut_short_is_finished() {
+    let lab = Lab::up('c', 2);
+    lab.ok(&["run", "goes", "--node", "n2"]);
+    // The keeper cannot delete the Node, and dies; so does whoever waits for it.
+    lab.ok(&["kill-server", "--hold"]);
+    let mut removing = lab.command(&["remove-node", "n2"]).spawn().unwrap();
+    lab.eventually("the lab has a node less", || {
+        let spec = std::fs::read_to_string(lab.file("lab.json")).unwrap_or_default();
+        spec.contains("n1") && !spec.contains("n2")
+    });
+    lab.kill("/keeper");
+    removing.kill().unwrap();
+    removing.wait().unwrap();
+    assert!(std::fs::exists(lab.file("n2")).unwrap());
+
+    lab.ok(&["up"]);
+    assert_eq!(
+        names(&lab.get(&["nodes"])),
+        ["n1"],
+        "the next keeper did it"
+    );
+    lab.eventually("its pod is gone", || names(&lab.get(&["pods"])).is_empty());
+    lab.ok(&["remove-node", "n2"]);
+    assert!(!std::fs::exists(lab.file("n2")).unwrap());
+    let n2 = format!("px-{}-n2", lab.name());
+    assert!(!lab.traces().iter().any(|line| line.contains(&n2)));
+    let error = lab.fails(&["remove-node", "n2"]);
+    assert!(error.contains("has no node n2: it has n1"), "{error}");
+}
+
+#[test]
+fn a_namespace_of_somebody_else_is_not_taken() {
+    let lab = Lab::named('o');
+    let theirs = format!("px-{}-n1", lab.name());
+    let ip = |verb: &str| {
+        let mut command = std::process::Command::new("ip");
+        assert!(
+            command
+                .args(["netns", verb, &theirs])
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    ip("add");
+    let error = lab.fails(&["up", "--nodes", "1"]);
+    assert!(error.contains("has not made"), "{error}");
+    ip("delete");
+}
+
 #[test]
 fn a_node_is_added_and_another_one_is_switched_off() {
     let lab = Lab::up('n', 1);
     assert_eq!(lab.ok(&["add-node"]), "n2 ready\n");
     lab.ok(&["run", "stays", "--node", "n1"]);
-    lab.ok(&["run", "goes", "--node", "n2"]);
+    let _pool = Pool(lab.name().to_owned());
+    lab.apply(&lan(lab.name()));
+    lab.apply(&pod_on_lan(lab.name()));
+    lab.eventually("the pod runs", || {
+        lab.get(&["pod", "goes"])["status"]["phase"] == "Running"
+    });
+    let leases = || leases(lab.name());
+    assert_eq!(leases().len(), 1);
     lab.ok(&["ping", "--all"]);
     assert_eq!(names(&lab.get(&["nodes"])), ["n1", "n2"]);
 
     lab.ok(&["remove-node", "n2"]);
+    assert_eq!(leases(), Vec::<String>::new(), "nobody called DEL");
     assert_eq!(names(&lab.get(&["nodes"])), ["n1"]);
     lab.eventually("its pod is gone", || {
         names(&lab.get(&["pods"])) == ["stays"]

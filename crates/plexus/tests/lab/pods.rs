@@ -93,6 +93,12 @@ fn a_pod_without_a_network_that_it_asks_for_does_not_start() {
     );
     let pod = lab.get(&["pod", "web"]);
     assert_eq!(pod["status"]["phase"], "Pending", "{pod:#}");
+    let ping = lab.run(&["ping", "--all"]);
+    let text = String::from_utf8_lossy(&ping.stdout).into_owned();
+    assert!(
+        !ping.status.success() && text.contains("! web: it has no sandbox"),
+        "{text}"
+    );
     let error = lab.fails(&["exec", "web", "--", "true"]);
     assert!(
         error.contains("no pod default/web has a sandbox"),

@@ -22,8 +22,9 @@ const PARTS: [&str; 5] = [
     "/nodes/n2/pid",
     "/nodes/n3/pid",
 ];
-/// Between two kills, in milliseconds: at least, and so much more at most.
-const BETWEEN: (u64, u64) = (1_000, 2_500);
+/// One part is killed whenever so many more pods have begun, and at most so many milliseconds later.
+const PODS_PER_KILL: usize = 6;
+const LATER: u64 = 1_000;
 
 /// Their addresses are nobody else's: what is seen twice is a duplicate. Small blocks, so that many are claimed.
 const NETWORKS: &str = "
@@ -75,7 +76,7 @@ fn pods_come_and_go_while_everybody_is_killed() {
     for part in PARTS {
         let hits = kills.get(part).copied().unwrap_or_default();
         assert!(
-            hits >= 2,
+            hits >= 4,
             "{part} was killed {hits} times: not much of a trial"
         );
     }
@@ -146,15 +147,28 @@ impl Churn<'_> {
         }
     }
 
+    /// All parts in turn, in another order every time: each is killed several times, however fast pods come and go.
     fn kill(&self) {
         let mut rng = Rng::new(self.seed);
+        let mut turn = Vec::new();
+        let mut pods = 0;
         while !self.over.load(SeqCst) {
-            let pause = BETWEEN.0 + rng.below(BETWEEN.1);
-            std::thread::sleep(Duration::from_millis(pause));
-            let part = PARTS[rng.below(PARTS.len() as u64) as usize];
-            if self.lab.shoot(part) {
-                *self.kills.lock().unwrap().entry(part).or_default() += 1;
+            if self.next.load(SeqCst) < pods {
+                std::thread::sleep(Duration::from_millis(20));
+                continue;
             }
+            pods += PODS_PER_KILL;
+            std::thread::sleep(Duration::from_millis(rng.below(LATER)));
+            if turn.is_empty() {
+                turn.extend(PARTS);
+            }
+            let part = turn.swap_remove(rng.below(turn.len() as u64) as usize);
+            // It may be dead already, or not there yet.
+            let hit = within(Duration::from_secs(10), || {
+                self.lab.shoot(part) || self.over.load(SeqCst)
+            });
+            assert!(hit, "{part} does not come back");
+            *self.kills.lock().unwrap().entry(part).or_default() += 1;
         }
     }
 

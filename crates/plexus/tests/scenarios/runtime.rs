@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 const ANNOTATIONS: &str = "io.kubernetes.cri.pod-annotations";
 
-/// A sandbox on a node; its namespace goes with the lab, if not before.
+/// A sandbox on a node; its namespace goes with it.
 pub(crate) struct Sandbox<'a> {
     lab: &'a Lab,
     node: String,
@@ -40,9 +40,7 @@ impl<'a> Sandbox<'a> {
 
     /// DEL, and the namespace with it.
     pub(crate) fn end(self) -> Result<(), String> {
-        self.call("DEL")?;
-        run("ip", &["netns", "del", &self.netns]);
-        Ok(())
+        self.call("DEL").map(drop)
     }
 
     /// The global addresses that the kernel shows in it.
@@ -99,5 +97,13 @@ impl<'a> Sandbox<'a> {
             return Err(said);
         }
         Ok(serde_json::from_str(&said).unwrap_or_default())
+    }
+}
+
+impl Drop for Sandbox<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("ip")
+            .args(["netns", "del", &self.netns])
+            .output();
     }
 }

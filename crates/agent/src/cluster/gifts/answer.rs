@@ -9,9 +9,10 @@ use crate::cluster::shared::Shared;
 use crate::cluster::state::State;
 use ipnet::IpNet;
 use plexus_api::cni::BlockIpam;
+use plexus_api::objects::Gift;
 use plexus_core::ipam::rounds_to_wait;
 use plexus_types::Family;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use std::time::Duration;
 const ROUND: Duration = Duration::from_millis(400);
 
 /// Gives what can be given to those whose turn it is; says when to look again.
-pub(super) async fn answer(shared: &Shared, desk: &mut Desk) -> Option<Duration> {
+pub(in crate::cluster) async fn answer(shared: &Shared, desk: &mut Desk) -> Option<Duration> {
     let node = &shared.options.node;
     let open: Vec<Arc<RequestSeen>> = {
         let state = shared.state();
@@ -33,13 +34,17 @@ pub(super) async fn answer(shared: &Shared, desk: &mut Desk) -> Option<Duration>
         if desk.has_answered(request) {
             continue;
         }
-        let since = desk.since(request);
-        let wait = match due(&shared.state(), node, request) {
-            Some(wait) => wait.saturating_sub(since.elapsed()),
-            None => continue,
+        let (after, gifts) = {
+            let state = shared.state();
+            (due(&state, node, request), gifts(&state, request))
         };
+        // Also if it is not this node's turn: what was given meanwhile counts.
+        let wait = desk.wait(request, after.unwrap_or_default(), gifts);
+        if after.is_none() {
+            continue;
+        }
         let given = match wait.is_zero() {
-            true => give(shared, request).await,
+            true => give(shared, desk, request).await,
             false => None,
         };
         if given.is_some() {
@@ -56,15 +61,23 @@ pub(super) async fn answer(shared: &Shared, desk: &mut Desk) -> Option<Duration>
 
 /// Gives something, if there is something to give: whether it is said, or will be by whoever keeps
 /// journal and API in agreement.
-async fn give(shared: &Shared, request: &RequestSeen) -> Option<bool> {
+pub(in crate::cluster) async fn give(
+    shared: &Shared,
+    desk: &mut Desk,
+    request: &RequestSeen,
+) -> Option<bool> {
     let spec = &request.spec;
     let (family, config) = (spec.family()?, config(shared, request)?);
     let asked = Asked {
         node: &spec.node,
         family,
-        addresses: spec.addresses,
+        addresses: spec.addresses.min(desk.may_have(request)),
     };
+    if asked.addresses == 0 {
+        return None;
+    }
     let given = shared.hooks.give(&config, &asked)?;
+    desk.gave(request, size(&given.part));
     tracing::info!(part = %given.part, block = %given.block, network = spec.network.name, node = spec.node, "a part of a block is given to another node");
     Some(say_given(shared, &given.network, &given.block).await)
 }
@@ -110,16 +123,27 @@ fn due(state: &State, node: &str, request: &RequestSeen) -> Option<Duration> {
         .then(|| ROUND.saturating_mul(rounds_to_wait(node, &free, &request.uid)))
 }
 
+/// What the asker was given of the network.
+fn gifts(state: &State, request: &RequestSeen) -> BTreeSet<IpNet> {
+    let spec = &request.spec;
+    let blocks = state.blocks.objects.values();
+    let of_it = blocks.filter(|block| {
+        block.spec.network.uuid == spec.network.uuid && state.is_granted(&block.spec)
+    });
+    let gifts = of_it.flat_map(|block| {
+        let inside = |gift: &&Gift| block.spec.cidr.contains(&gift.cidr.trunc());
+        block.given.iter().filter(inside)
+    });
+    let own = gifts.filter(|gift| gift.node == spec.node);
+    own.map(|gift| gift.cidr.trunc()).collect()
+}
+
 /// Whether the asker was given something that it has not taken yet.
 fn is_given(state: &State, request: &RequestSeen, family: Family) -> bool {
     let uid = &request.spec.network.uuid;
-    let blocks = state.blocks.objects.values();
-    let of_it = blocks.filter(|block| block.spec.network.uuid == *uid);
-    let mut gifts = of_it.flat_map(|block| &block.given);
-    gifts.any(|gift| {
-        gift.node == request.spec.node
-            && Family::of(gift.cidr.network()) == family
-            && state.block(uid, &gift.cidr).is_none()
+    let mut offers = state.offers(&request.spec.node).into_iter();
+    offers.any(|(block, part)| {
+        block.spec.network.uuid == *uid && Family::of(part.network()) == family
     })
 }
 

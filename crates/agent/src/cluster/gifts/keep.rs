@@ -7,7 +7,8 @@ use super::receive::{receive, withdraw_old};
 use crate::cluster::create::{Created, create};
 use crate::cluster::kept::{BlockSeen, RequestSeen};
 use crate::cluster::kinds::Blocks;
-use crate::cluster::shared::{MANAGER, Shared, said};
+use crate::cluster::report::Keeping;
+use crate::cluster::shared::{MANAGER, Shared, said, within};
 use crate::cluster::watch;
 use crate::cluster::wire::BlockWire;
 use ipnet::IpNet;
@@ -28,26 +29,65 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// How often it is looked anyway.
 const ANYWAY: Duration = Duration::from_secs(300);
 
+/// How long an asker has to make use of what it was given before others answer too.
+const CONTENT: Duration = Duration::from_secs(1);
+/// One asker is given no more addresses of a network than that, in that time.
+const MOST_LATELY: u32 = 256;
+const LATELY: Duration = Duration::from_secs(60);
+
 /// What is remembered from one look to the next.
 #[derive(Default)]
-pub(super) struct Desk {
-    /// When requests were first seen, by their UID.
-    since: BTreeMap<String, Instant>,
+pub(in crate::cluster) struct Desk {
+    /// What is known of requests, by their UID.
+    seen: BTreeMap<String, Seen>,
     answered: BTreeSet<String>,
     /// Since when nobody is there to have a part, by network and part.
     nobody: BTreeMap<(String, IpNet), Instant>,
+    /// What was given lately, by network and asker.
+    lately: BTreeMap<(String, String), Vec<(Instant, u128)>>,
+}
+
+/// A request, as this node sees it.
+struct Seen {
+    /// When it was first seen, or when another node answered it.
+    since: Instant,
+    /// What its node has been given, by whomever.
+    gifts: BTreeSet<IpNet>,
+    /// Another node answered it.
+    answered: bool,
 }
 
 impl Desk {
     pub(super) fn keep_only(&mut self, open: &[Arc<RequestSeen>]) {
         let open: BTreeSet<&String> = open.iter().map(|request| &request.uid).collect();
-        self.since.retain(|uid, _| open.contains(uid));
+        self.seen.retain(|uid, _| open.contains(uid));
         self.answered.retain(|uid| open.contains(uid));
     }
 
-    pub(super) fn since(&mut self, request: &RequestSeen) -> Instant {
-        let since = self.since.entry(request.uid.clone());
-        *since.or_insert_with(Instant::now)
+    /// How long it is until this node answers, if it does so that long after the request came. When
+    /// another has answered, the asker gets the time to be content with that.
+    pub(super) fn wait(
+        &mut self,
+        request: &RequestSeen,
+        after: Duration,
+        gifts: BTreeSet<IpNet>,
+    ) -> Duration {
+        let seen = self.seen.entry(request.uid.clone());
+        let seen = seen.or_insert_with(|| Seen {
+            since: Instant::now(),
+            gifts: gifts.clone(),
+            answered: false,
+        });
+        if !gifts.is_subset(&seen.gifts) {
+            seen.since = Instant::now();
+            seen.gifts = gifts;
+            seen.answered = true;
+        }
+        let after = match seen.answered {
+            true => after.max(CONTENT),
+            false => after,
+        };
+        after.saturating_sub(seen.since.elapsed())
     }
 
     /// Each request is answered once: what was given may be taken before the request is.
@@ -58,6 +98,28 @@ impl Desk {
     pub(super) fn answered(&mut self, request: &RequestSeen) {
         self.answered.insert(request.uid.clone());
     }
+
+    /// How many addresses an asker may still be given: a node that asks again and again must not have
+    /// all there are.
+    pub(super) fn may_have(&mut self, request: &RequestSeen) -> u32 {
+        self.lately.retain(|_, given| {
+            given.retain(|(at, _)| at.elapsed() < LATELY);
+            !given.is_empty()
+        });
+        let given = self.lately.get(&asker(request)).into_iter().flatten();
+        let given = given.fold(0_u128, |sum, (_, size)| sum.saturating_add(*size));
+        u32::try_from(u128::from(MOST_LATELY).saturating_sub(given)).unwrap_or(MOST_LATELY)
+    }
+
+    pub(super) fn gave(&mut self, request: &RequestSeen, size: u128) {
+        let given = self.lately.entry(asker(request)).or_default();
+        given.push((Instant::now(), size));
+    }
+}
+
+fn asker(request: &RequestSeen) -> (String, String) {
+    let spec = &request.spec;
+    (spec.network.uuid.clone(), spec.node.clone())
 }
 
 /// Never ends.
@@ -81,13 +143,14 @@ async fn tend(shared: &Shared, desk: &mut Desk) -> Duration {
     if !live {
         return AGAIN;
     }
+    // Others wait for an answer, and pods here for what was given; all else has time.
+    let answered = answer(shared, desk).await;
     let received = receive(shared).await;
     withdraw_old(shared).await;
     let Some(journaled) = shared.hooks.given() else {
         return AGAIN;
     };
     let agreed = agree(shared, desk, journaled).await;
-    let answered = answer(shared, desk).await;
     let again = (!received).then_some(AGAIN);
     let pauses = [again, agreed, answered];
     pauses.into_iter().flatten().min().unwrap_or(ANYWAY)
@@ -197,10 +260,11 @@ async fn take_back(shared: &Shared, given: &Given) -> bool {
             let name = BlockSpec::name(&given.network, &given.part);
             shared.blocks.claimed(shared, &name, &spec);
             tracing::info!(part = %given.part, node = given.node, "whoever a part of a block was given to is gone: it is this node's again");
-            !shared.hooks.keep_given(&Given {
+            let kept = shared.hooks.keep_given(&Given {
                 node: node.clone(),
                 ..given.clone()
-            })
+            });
+            kept != Keeping::OnDisk
         }
         Ok(Created::Unclear | Created::Theirs(_)) => false,
         Err(error) => {
@@ -211,7 +275,7 @@ async fn take_back(shared: &Shared, given: &Given) -> bool {
 }
 
 /// Says in a block's status what was given of it, if it does not say so already. Whether it does.
-pub(super) async fn say_given(shared: &Shared, network: &str, block: &IpNet) -> bool {
+pub(in crate::cluster) async fn say_given(shared: &Shared, network: &str, block: &IpNet) -> bool {
     let Some(journaled) = shared.hooks.given() else {
         return false;
     };
@@ -224,14 +288,18 @@ pub(super) async fn say_given(shared: &Shared, network: &str, block: &IpNet) -> 
     let kept = journaled
         .into_iter()
         .filter(|given| given.network == network && given.block == *block);
-    let (all, unknown) = merged(&there, kept);
+    let (mut all, unknown) = merged(&there, kept);
     for (part, node) in unknown {
-        shared.hooks.keep_given(&Given {
+        let keeping = shared.hooks.keep_given(&Given {
             network: network.to_owned(),
             block: *block,
             part,
-            node,
+            node: node.clone(),
         });
+        if keeping == Keeping::InUse {
+            tracing::warn!(%block, %part, node, "the API says that a part of a block was given, but its addresses are in use here: taken out");
+            all.retain(|gift| gift.cidr != part);
+        }
     }
     if all == there.given {
         return true;
@@ -241,10 +309,12 @@ pub(super) async fn say_given(shared: &Shared, network: &str, block: &IpNet) -> 
         field_manager: Some(MANAGER.to_owned()),
         ..PatchParams::default()
     };
-    let patch = Patch::Merge(json!({"status": {"given": all}}));
+    // Of that very object: a word that comes late must not be the next owner's.
+    let patch = json!({"metadata": {"uid": there.uid}, "status": {"given": all}});
+    let patch = Patch::Merge(patch);
     let api: Api<BlockWire> = Api::all(shared.client.clone());
     effect("api.given<");
-    match api.patch_status(&name, &how, &patch).await {
+    match within(api.patch_status(&name, &how, &patch)).await {
         Ok(written) => {
             effect("api.given>");
             watch::take::<Blocks>(shared, written);

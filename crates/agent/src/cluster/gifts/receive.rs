@@ -3,18 +3,24 @@
 
 use crate::cluster::ask;
 use crate::cluster::create::{Created, create};
-use crate::cluster::kept;
 use crate::cluster::shared::{Shared, said};
-use crate::cluster::state::State;
 use plexus_api::objects::BlockSpec;
 
 /// Whether nothing is left to do.
-pub(super) async fn receive(shared: &Shared) -> bool {
+pub(in crate::cluster) async fn receive(shared: &Shared) -> bool {
     let node = &shared.options.node;
-    let offers = {
+    let offers: Vec<BlockSpec> = {
         let state = shared.state();
-        let uid = state.nodes.get(node).map(|node| node.uid.clone());
-        uid.map_or_else(Vec::new, |uid| offers(&state, node, &uid))
+        let here = state.nodes.get(node);
+        let offers = here.iter().flat_map(|_| state.offers(node));
+        let open = offers.filter(|(block, _)| !state.is_closing(&block.spec.network.uuid));
+        open.map(|(block, cidr)| BlockSpec {
+            network: block.spec.network.clone(),
+            cidr,
+            node: node.clone(),
+            node_uid: here.iter().map(|here| here.uid.as_str()).collect(),
+        })
+        .collect()
     };
     let mut done = true;
     for spec in offers {
@@ -47,41 +53,15 @@ pub(super) async fn receive(shared: &Shared) -> bool {
 /// Requests that an earlier agent, or one that lost its patience, has left.
 pub(super) async fn withdraw_old(shared: &Shared) {
     let node = &shared.options.node;
-    let old: Vec<String> = {
+    let old: Vec<(String, String)> = {
         let state = shared.state();
         let own = state.requests.objects.iter();
         let own = own.filter(|(_, request)| request.spec.node == *node);
         let old = own.filter(|(name, _)| !shared.gifts.is_asking(name));
-        old.map(|(name, _)| name.clone()).collect()
+        old.map(|(name, request)| (name.clone(), request.uid.clone()))
+            .collect()
     };
-    for name in old {
-        ask::withdraw(shared, &name).await;
+    for (name, uid) in old {
+        ask::withdraw(shared, &name, &uid).await;
     }
-}
-
-/// Parts that blocks of other nodes say are this one's, and that nobody has made yet.
-fn offers(state: &State, node: &str, node_uid: &str) -> Vec<BlockSpec> {
-    let mut offers = Vec::new();
-    for block in state.blocks.objects.values() {
-        let (spec, given) = (&block.spec, block.given.iter());
-        let network = state.network_by_uid(&spec.network.uuid);
-        // What is taken of a network that goes would have to be closed before that can go.
-        let stays = network.is_some_and(|network| !kept::is_terminating(&network));
-        if spec.node == node || !stays {
-            continue;
-        }
-        for gift in given.filter(|gift| gift.node == node) {
-            let cidr = gift.cidr.trunc();
-            let inside = spec.cidr.contains(&cidr) && cidr != spec.cidr;
-            if inside && state.block(&spec.network.uuid, &cidr).is_none() {
-                offers.push(BlockSpec {
-                    network: spec.network.clone(),
-                    cidr,
-                    node: node.to_owned(),
-                    node_uid: node_uid.to_owned(),
-                });
-            }
-        }
-    }
-    offers
 }

@@ -23,6 +23,7 @@ fn claim(node: &TestNode, network: &NetworkObject) -> Result<IpNet, ClaimError> 
         containing: None,
         have: &[],
         ask: false,
+        until: Instant::now() + Duration::from_secs(60),
     })
 }
 

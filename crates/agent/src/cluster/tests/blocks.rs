@@ -9,6 +9,7 @@ use plexus_api::objects::BlockSpec;
 use plexus_core::resolve::{NetworkObject, Objects};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 fn subnet(cidr: &str) -> BlockSubnet {
     let cidr: IpNet = cidr.parse().unwrap();
@@ -32,6 +33,7 @@ fn claim(
         containing: containing.map(|address| address.parse().unwrap()),
         have,
         ask: false,
+        until: Instant::now() + Duration::from_secs(60),
     })
 }
 

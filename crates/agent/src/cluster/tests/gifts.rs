@@ -58,6 +58,7 @@ impl Stage {
             containing: None,
             have: &cluster.blocks(&self.uid),
             ask,
+            until: Instant::now() + Duration::from_secs(60),
         })
     }
 

@@ -12,7 +12,7 @@ mod records;
 mod relay;
 
 use super::{
-    Asked, Attached, BlockUse, Change, Cluster, ClusterOptions, Hooks, Journaled, PodName,
+    Asked, Attached, BlockUse, Change, Cluster, ClusterOptions, Hooks, Journaled, Keeping, PodName,
 };
 use admin::Admin;
 use ipnet::IpNet;
@@ -61,12 +61,14 @@ impl Hooks for Fake {
     fn given(&self) -> Option<Vec<Given>> {
         Some(self.given.lock().unwrap().clone())
     }
-    fn keep_given(&self, given: &Given) -> bool {
-        self.pools.lock().unwrap().mark_given(given);
+    fn keep_given(&self, given: &Given) -> Keeping {
+        if !self.pools.lock().unwrap().keep_given(given) {
+            return Keeping::InUse;
+        }
         let mut all = self.given.lock().unwrap();
         all.retain(|one| one.part != given.part);
         all.push(given.clone());
-        true
+        Keeping::OnDisk
     }
     fn drop_given(&self, given: &Given) {
         self.pools.lock().unwrap().unmark_given(given);

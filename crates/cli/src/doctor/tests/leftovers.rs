@@ -91,7 +91,7 @@ pub(super) fn ports_and_routers_that_nobody_knows() {
         &[check],
         Subject::LeakedRouters,
         Verdict::Warn,
-        &lost.to_string(),
+        lost.as_ref(),
     );
     let check = leaks::routers_without_network(&[kept], &facts(world));
     finds(&[check], Subject::LeakedRouters, Verdict::Pass, "1 routers");

@@ -1,6 +1,7 @@
 //! Networks and the NetworkAttachmentDefinitions that some are made from.
 
 use super::{Identity, View};
+use ipnet::IpNet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 use kube::core::DeserializeGuard;
@@ -20,6 +21,12 @@ pub(crate) struct Net {
 }
 
 impl Net {
+    /// The block that a node claims to have a block of this network; none: that is not this network's.
+    pub(crate) fn whole_block(&self, block: &IpNet) -> Option<IpNet> {
+        let spec = self.spec.as_ref().ok()?;
+        spec.whole_block(&self.status.subnets, block)
+    }
+
     /// How records refer to it.
     pub(crate) fn uuid(&self) -> &str {
         let given = self

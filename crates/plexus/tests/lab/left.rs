@@ -94,6 +94,7 @@ fn down_goes_on_from_wherever_it_was_stopped() {
             // Or it is wanted after all.
             lab.ok(&["up", "--nodes", "3", "--nics", "1"]);
             lab.ok(&["run", "two", "--node", "n1"]);
+            lab.ok(&["run", "three", "--node", "n2"]);
             lab.ok(&["ping", "--all"]);
         }
     }

@@ -177,6 +177,14 @@ fn a_pod_moves_by_force(kube: &Kube) {
 /// The cluster forgets a block that is in use: its node makes it again; and another one that somebody
 /// else has taken meanwhile: its node issues nothing from it any more, and says so.
 fn etcd_is_restored(kube: &Kube) {
+    // What earlier scenes delete must not be in the copy: it would come back half deleted, and the garbage
+    // collector, which has seen it go, would not look at it again.
+    let gone = wait::until("earlier scenes' namespaces are gone", PATIENCE * 2, || {
+        let all = kube.list("v1", "Namespace", "")?;
+        let goes = |one: &Value| !one["metadata"]["deletionTimestamp"].is_null();
+        Ok((!all.iter().any(goes)).then_some(()))
+    });
+    gone.expect("gone");
     let namespace = disturb::namespace(kube, "restored");
     let space = namespace.name();
     let subnet = |cidr: &str| json!({"subnets": {"a": {"cidr": cidr}}});

@@ -1,10 +1,10 @@
 //! The watches: what the API server says of each kind, as [`News`]. Each goes on until it is
-//! dropped; failures are logged and waited out, and never lose what was known.
+//! dropped; failures are logged and waited out, and never lose what was known. After any failure the
+//! kind is listed again: a server that was restored from a backup counts its versions anew, and to go
+//! on from an old one would miss changes.
 
 use crate::world::{News, View, name_of};
 use futures::StreamExt;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Error, Event, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
@@ -35,13 +35,17 @@ pub(crate) async fn watch<V>(
     V: View,
     V::Object: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let stream = watcher(api, watcher::Config::default()).backoff(Pauses::default());
-    let mut stream = std::pin::pin!(stream);
+    let new = || watcher(api.clone(), watcher::Config::default());
+    let mut stream = std::pin::pin!(new());
+    let mut pauses = Pauses::default();
     let (mut begun, mut absent) = (false, false);
     while let Some(item) = stream.next().await {
         let events = match item {
             Ok(event) => {
-                begun |= matches!(event, Event::InitDone);
+                if matches!(event, Event::InitDone) {
+                    begun = true;
+                    pauses.reset();
+                }
                 vec![view::<V>(event)]
             }
             Err(error) if !begun && need == Need::May && is_absent(&error) => {
@@ -56,6 +60,8 @@ pub(crate) async fn watch<V>(
             }
             Err(error) => {
                 tracing::warn!(kind, %error, "cannot watch: trying again");
+                tokio::time::sleep(pauses.next()).await;
+                stream.set(new());
                 Vec::new()
             }
         };
@@ -72,17 +78,13 @@ pub(crate) async fn watch<V>(
 #[derive(Default)]
 struct Pauses(u32);
 
-impl Iterator for Pauses {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
+impl Pauses {
+    fn next(&mut self) -> Duration {
         let pause = Duration::from_millis(200).saturating_mul(1 << self.0.min(5));
         self.0 = self.0.saturating_add(1);
-        Some(pause.min(Duration::from_secs(3)))
+        pause.min(Duration::from_secs(3))
     }
-}
 
-impl Backoff for Pauses {
     fn reset(&mut self) {
         self.0 = 0;
     }

@@ -58,7 +58,7 @@ fn blocks_return_with_their_node_and_parts_with_theirs() {
         lab.end_pod(&format!("full{number}"), 0);
     }
 
-    // The giver goes while somebody has a part of its block: the block stays, so that nobody claims what is in use.
+    // The giver goes while somebody has a part of its block: the rest is free, and whoever claims it leaves that alone.
     let asked = lab.pod_on("asker-2", "n2", "small");
     let parts = owned(&lab.blocks_of("small"), "n2");
     assert!(!parts.is_empty());
@@ -66,16 +66,18 @@ fn blocks_return_with_their_node_and_parts_with_theirs() {
     let added = lab.ok(&["add-node"]);
     let newcomer = added.split(' ').next().unwrap();
     lab.pod_on("newcomer", newcomer, "");
-    std::thread::sleep(Duration::from_secs(8));
+    eventually(&lab, "nothing is n1's", |blocks| {
+        owned(blocks, "n1").is_empty()
+    });
+    assert_eq!(owned(&lab.blocks_of("small"), "n2"), parts);
+    let claimed = lab.pod_on("asker-3", newcomer, "small");
+    assert_ne!(claimed, asked);
     let blocks = lab.blocks_of("small");
     assert!(
-        owned(&blocks, "n1").contains(&WHOLE.to_owned()),
+        owned(&blocks, newcomer).contains(&WHOLE.to_owned()),
         "{blocks:?}"
     );
     assert_eq!(owned(&blocks, "n2"), parts);
-    // Another one asks whoever is there: only n2 can give.
-    let given = lab.pod_on("asker-3", newcomer, "small");
-    assert_ne!(given, asked);
     assert_eq!(lab.duplicates(), Vec::<String>::new());
 
     // The last ones go: everything returns, and a newcomer has it all.

@@ -113,11 +113,13 @@ fn inside(router: &Router, settled: bool, changes: &mut Vec<String>) -> Result<(
     Ok(())
 }
 
-/// Sources are checked by the firewall, for both families alike.
+/// Sources are checked by the firewall, for both families alike. All routers of a network have the gateway's
+/// address: what another one says from it (nobody there, too large) must be heard.
 const SETTINGS: &[(&str, &str)] = &[
     ("net/ipv4/ip_forward", "1"),
     ("net/ipv4/conf/all/rp_filter", "0"),
     ("net/ipv4/conf/default/rp_filter", "0"),
+    ("net/ipv4/conf/all/accept_local", "1"),
     ("net/ipv6/conf/all/disable_ipv6", "0"),
     ("net/ipv6/conf/default/disable_ipv6", "0"),
     ("net/ipv6/conf/default/accept_ra", "0"),

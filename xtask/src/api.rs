@@ -1,8 +1,9 @@
 //! The embedded API beside a real one: starts `plexus server` and gives its kubeconfig to suites that take any.
 //! Nothing of a cluster is needed for [`conformance`].
 
+use crate::kube::E2E;
 use crate::place::Place;
-use crate::{build, env, kube_tools, run};
+use crate::{kube_tools, run};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -16,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The suite that a real API server passes (`make test-kube`), on the embedded one. The programs are built.
 pub(crate) fn conformance(place: &Place) -> Result<()> {
     let server = Embedded::start(place)?;
-    let mut suite = suite(place, "plexus-kubekit", "conformance")?;
+    let mut suite = run::suite(place, &[E2E], &["conformance"])?;
     suite.env("PLEXUS_CONFORMANCE_KUBECONFIG", server.kubeconfig());
     run::shout(place, &mut suite)
 }
@@ -24,7 +25,7 @@ pub(crate) fn conformance(place: &Place) -> Result<()> {
 /// kubectl, command by command; `make kube-tools` has built it.
 pub(crate) fn kubectl(place: &Place) -> Result<()> {
     let program = kube_tools::installed(place, "kubernetes")?.join("kubectl");
-    let mut suite = suite(place, "plexus-embedded", "kubectl")?;
+    let mut suite = run::suite(place, &["plexus-embedded/e2e"], &["kubectl"])?;
     suite.env("PLEXUS_KUBECTL", program);
     run::shout(place, &mut suite)
 }
@@ -32,25 +33,13 @@ pub(crate) fn kubectl(place: &Place) -> Result<()> {
 /// Random writes to the embedded API and to a real one that has our definitions.
 pub(crate) fn differential(place: &Place, real: &Path) -> Result<()> {
     let server = Embedded::start(place)?;
-    let mut suite = suite(place, "plexus-kubekit", "apply_differential")?;
+    let mut suite = run::suite(place, &[E2E], &["apply_differential"])?;
     suite
         .args(["--", "--nocapture"])
         .env("PLEXUS_TEST_KUBECONFIG", real)
         .env("PLEXUS_OTHER_KUBECONFIG", server.kubeconfig())
         .env("PLEXUS_TEST_SEQUENCES", SEQUENCES);
     run::shout(place, &mut suite)
-}
-
-/// One suite behind the feature `e2e`. Built with the features of the whole workspace, so that nothing but
-/// the suite is compiled for it.
-fn suite(place: &Place, package: &str, name: &str) -> Result<Command> {
-    let features = format!("{},{package}/e2e", build::FAULTS);
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo
-        .args(["test", "--workspace", "--features", &features])
-        .args(["--test", name])
-        .envs(env::variables(place)?);
-    Ok(cargo)
 }
 
 /// `plexus server` with a directory of its own; both go with this.

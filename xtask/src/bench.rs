@@ -1,8 +1,7 @@
 //! Builds what users get and measures it with `crates/plexus/benches`.
 
-use crate::{build, env, kube_tools, lock, place::Place, run};
+use crate::{build, kube_tools, lock, place::Place, run};
 use anyhow::Result;
-use std::process::Command;
 
 pub(crate) fn run(place: &Place) -> Result<()> {
     let _alone = lock::build_directory(place)?;
@@ -18,10 +17,9 @@ pub(crate) fn embedded(place: &Place) -> Result<()> {
     let program = |tool: &str, name: &str| Ok(kube_tools::installed(place, tool)?.join(name));
     let etcd: Result<_> = program("etcd", "etcd");
     let api_server: Result<_> = program("kubernetes", "kube-apiserver");
-    let mut bench = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut bench = run::cargo_command(place)?;
     bench
         .args(["bench", "-p", "plexus", "--bench", "embedded"])
-        .envs(env::variables(place)?)
         .env("PLEXUS_BIN", place.target.join("release/plexus"))
         .env("PLEXUS_CNI_BIN", place.shim())
         .env("PLEXUS_ETCD", etcd?)

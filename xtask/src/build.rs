@@ -6,8 +6,6 @@ use anyhow::Result;
 
 /// Test builds can be told to die at the k-th effect; product builds cannot.
 pub(crate) const FAULTS: &str = "plexus/faults,plexus-cni/faults";
-/// The same, with the tests that take minutes.
-pub(crate) const SCENARIOS: &str = "plexus/scenarios,plexus-cni/faults";
 
 pub(crate) fn run(place: &Place) -> Result<()> {
     release(place)?;
@@ -27,17 +25,15 @@ pub(crate) fn release(place: &Place) -> Result<()> {
 
 /// The dev binaries that tests start from outside, with the places to die compiled in.
 pub(crate) fn with_faults(place: &Place) -> Result<()> {
+    with(place, FAULTS)
+}
+
+/// The same with more features. Of the whole workspace, as in [`run::suite`].
+pub(crate) fn with(place: &Place, features: &str) -> Result<()> {
+    let features = format!("{FAULTS},{features}");
     run::cargo(
         place,
-        &[
-            "build",
-            "-p",
-            "plexus",
-            "-p",
-            "plexus-cni",
-            "--features",
-            FAULTS,
-        ],
+        &["build", "--workspace", "--bins", "--features", &features],
     )
 }
 

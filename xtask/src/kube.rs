@@ -2,11 +2,13 @@
 //! that do the rest. `NODES` and `KUBE` (further options of `kubelab up`) come from the environment.
 
 use crate::place::Place;
-use crate::{api, build, env, go_tools, kube_tools, lock, run};
+use crate::{api, build, go_tools, kube_tools, lock, run};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::Command;
 
+/// The tests that need a cluster.
+pub(crate) const E2E: &str = "plexus-kubekit/e2e";
 /// The lab that `kube-up` makes.
 const BY_HAND: &str = "lab";
 /// The lab that the tests make; another than by hand, so that both can be there.
@@ -37,18 +39,40 @@ pub(crate) fn test(place: &Place) -> Result<()> {
     let plexus = dev_binaries(place)?;
     api::kubectl(place)?;
     on_bare_api_server(place)?;
-    let mut tests = cargo(place)?;
-    tests.args([
-        "test",
-        "-p",
-        "plexus-kubekit",
-        "--features",
-        "e2e",
-        "--no-fail-fast",
-    ]);
+    let names = end_to_end(place)?;
+    let mut tests = run::suite(
+        place,
+        &[E2E],
+        &names.iter().map(String::as_str).collect::<Vec<_>>(),
+    )?;
+    tests.arg("--no-fail-fast");
     // For the tests that need a lab of their own.
     tests.env("PLEXUS_BIN", &plexus);
     in_lab(place, FOR_TESTS, &plexus, tests)
+}
+
+/// The tests of `crates/kubekit` that need a cluster: those behind the feature.
+fn end_to_end(place: &Place) -> Result<Vec<String>> {
+    let dir = place.root.join("crates/kubekit/tests");
+    let failed = || format!("cannot read {}", dir.display());
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&dir).with_context(failed)? {
+        let path = entry.with_context(failed)?.path();
+        let main = if path.is_dir() {
+            path.join("main.rs")
+        } else {
+            path.clone()
+        };
+        let text = std::fs::read_to_string(main).unwrap_or_default();
+        if text.contains("#![cfg(feature = \"e2e\")]") {
+            names.extend(
+                path.file_stem()
+                    .map(|stem| stem.to_string_lossy().into_owned()),
+            );
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// The parts that only need an API server, on one with nothing of Plexus in it.
@@ -57,14 +81,13 @@ fn on_bare_api_server(place: &Place) -> Result<()> {
     let kubeconfig = place.cache.join("kube").join(BARE).join("kubeconfig");
     let mut up = kubelab(place);
     up.args(["up", "--prefix", BARE, "--nodes", "1", "--cni", "none"]);
-    let suite = |package: &str, which: &[&str]| {
-        let mut tests = cargo(place)?;
-        tests
-            .args(["test", "-p", package, "--features", "e2e"])
-            .args(which)
-            .env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
-        run::shout(place, &mut tests)
-    };
+    let mut controller = run::suite(place, &["plexus-controller/e2e"], &["api_server"])?;
+    controller.env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
+    // Tests of what only the agent itself sees.
+    let mut agent = run::suite(place, &["plexus-agent/e2e"], &[])?;
+    agent
+        .args(["--lib", "--", "cluster::tests"])
+        .env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
     let mut definitions = kubelab(place);
     definitions
         .args(["kubectl", "--prefix", BARE, "--"])
@@ -72,9 +95,9 @@ fn on_bare_api_server(place: &Place) -> Result<()> {
         .arg(place.root.join("deploy/crds"));
     // The controller makes the definitions that it needs; the agent finds them.
     let done = run::shout(place, &mut up)
-        .and_then(|()| suite("plexus-controller", &["--test", "api_server"]))
+        .and_then(|()| run::shout(place, &mut controller))
         .and_then(|()| run::shout(place, &mut definitions))
-        .and_then(|()| suite("plexus-agent", &["--lib", "cluster::tests"]))
+        .and_then(|()| run::shout(place, &mut agent))
         .and_then(|()| api::differential(place, &kubeconfig));
     let stopped = stop(place, BARE);
     done.and(stopped)
@@ -84,7 +107,7 @@ fn on_bare_api_server(place: &Place) -> Result<()> {
 pub(crate) fn bench(place: &Place) -> Result<()> {
     let _alone = lock::build_directory(place)?;
     let plexus = release_binaries(place)?;
-    let mut bench = cargo(place)?;
+    let mut bench = run::cargo_command(place)?;
     bench.args([
         "bench",
         "-p",
@@ -101,7 +124,7 @@ pub(crate) fn bench(place: &Place) -> Result<()> {
 pub(crate) fn soak(place: &Place) -> Result<()> {
     let _alone = lock::build_directory(place)?;
     let plexus = release_binaries(place)?;
-    let mut soak = cargo(place)?;
+    let mut soak = run::cargo_command(place)?;
     soak.args(["run", "-p", "plexus-kubekit", "--bin", "soak"]);
     in_lab(place, FOR_SOAK, &plexus, soak)
 }
@@ -111,7 +134,9 @@ pub(crate) fn soak(place: &Place) -> Result<()> {
 fn in_lab(place: &Place, prefix: &str, plexus: &PathBuf, mut command: Command) -> Result<()> {
     stop(place, prefix)?;
     let state = place.cache.join("kube").join(prefix);
-    command.env("PLEXUS_KUBE_STATE", state);
+    command
+        .env("PLEXUS_KUBE_STATE", state)
+        .env("PLEXUS_KUBE_ROOT", place.cache.join("kube"));
     let done = start(place, prefix, plexus).and_then(|()| run::shout(place, &mut command));
     let stopped = stop(place, prefix);
     done.and(stopped)
@@ -161,13 +186,4 @@ fn kubelab(place: &Place) -> Command {
     let mut command = Command::new(place.target.join("debug/kubelab"));
     command.env("PLEXUS_KUBE_ROOT", place.cache.join("kube"));
     command
-}
-
-fn cargo(place: &Place) -> Result<Command> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    let variables = env::variables(place).context("no variables for the tests")?;
-    command
-        .envs(variables)
-        .env("PLEXUS_KUBE_ROOT", place.cache.join("kube"));
-    Ok(command)
 }

@@ -5,6 +5,9 @@ use crate::{build, kube, lab_cases, lock, place::Place, run};
 use anyhow::{Result, bail};
 use std::time::Instant;
 
+/// The tests that take minutes.
+const SCENARIOS: &str = "plexus/scenarios";
+
 /// A suite: what it is called, and how it is run.
 type Suite = (&'static str, fn(&Place) -> Result<()>);
 
@@ -37,43 +40,20 @@ pub(crate) fn test(place: &Place) -> Result<()> {
 /// Once for all: what one suite starts must not be replaced by what the next one is built with.
 fn built(place: &Place) -> Result<()> {
     kube::tools(place)?;
-    let build = ["build", "-p", "plexus", "-p", "plexus-cni"];
-    let features = ["--features", build::SCENARIOS];
-    run::cargo(place, &[&build[..], &features].concat())?;
+    build::with(place, SCENARIOS)?;
     build::static_shim(place)
 }
 
 fn itself(place: &Place) -> Result<()> {
-    cargo_test(place, &["--test", "lab"])
+    run::shout(place, &mut run::suite(place, &[SCENARIOS], &["lab"])?)
 }
 
 fn command_line(place: &Place) -> Result<()> {
-    cargo_test(place, &["--test", "lab_cli"])
+    run::shout(place, &mut run::suite(place, &[SCENARIOS], &["lab_cli"])?)
 }
 
 /// Two labs at a time: they wait more than they work.
 fn scenarios(place: &Place) -> Result<()> {
-    cargo_test(
-        place,
-        &[
-            "--test",
-            "scenarios",
-            "--",
-            "--test-threads=2",
-            "--nocapture",
-        ],
-    )
-}
-
-fn cargo_test(place: &Place, which: &[&str]) -> Result<()> {
-    let all = [
-        "test",
-        "-p",
-        "plexus",
-        "-p",
-        "plexus-cni",
-        "--features",
-        build::SCENARIOS,
-    ];
-    run::cargo(place, &[&all[..], which].concat())
+    let mut suite = run::suite(place, &[SCENARIOS], &["scenarios"])?;
+    run::shout(place, suite.args(["--", "--test-threads=2", "--nocapture"]))
 }

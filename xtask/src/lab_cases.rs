@@ -2,7 +2,7 @@
 //! functions as on Kubernetes, against the embedded API.
 
 use crate::place::Place;
-use crate::{build, env, go_tools, kube, lock, run};
+use crate::{build, go_tools, kube, lock, run};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const LAB: &str = "cases";
 /// The files whose cases speak through `Cluster` alone, or say what else they need.
 const FILES: [&str; 7] = [
     "networks",
-    "standalone",
+    "one_add",
     "cluster_cni",
     "query",
     "status",
@@ -40,16 +40,11 @@ pub(crate) fn cases(place: &Place) -> Result<()> {
 }
 
 fn tests(place: &Place) -> Result<()> {
-    let mut tests = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    tests.args(["test", "-p", "plexus-kubekit", "--features", "e2e"]);
+    let mut tests = run::suite(place, &[kube::E2E], &FILES)?;
     tests.arg("--no-fail-fast");
-    for file in FILES {
-        tests.args(["--test", file]);
-    }
     // Two at a time: some count packets, and all of them share two cores.
     tests.args(["--", "--test-threads", "2"]);
     tests
-        .envs(env::variables(place)?)
         .env("PLEXUS_BIN", plexus(place))
         .env("PLEXUS_LAB", LAB)
         .env_remove("PLEXUS_KUBE_STATE");

@@ -1,14 +1,41 @@
 //! Runs other programs: says what it runs, and turns a failure into an error that names it.
 
-use crate::{env, place::Place};
+use crate::{build, env, place::Place};
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 
-/// `cargo` in the tree, with the build directory and the variables that tests read.
+/// Runs [`cargo_command`] with arguments.
 pub(crate) fn cargo(place: &Place, arguments: &[&str]) -> Result<()> {
+    shout(place, cargo_command(place)?.args(arguments))
+}
+
+/// `cargo` in the tree, with the build directory and the variables that tests read. It does not see what the
+/// cargo that runs us has said about `xtask`: `ring` is built again whenever one of those changes, and all that uses it.
+pub(crate) fn cargo_command(place: &Place) -> Result<Command> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments).envs(env::variables(place)?);
-    shout(place, &mut command)
+    for (name, _) in std::env::vars_os() {
+        let of_xtask = ["CARGO_MANIFEST_", "CARGO_PKG_"];
+        if of_xtask
+            .iter()
+            .any(|start| name.to_string_lossy().starts_with(start))
+        {
+            let _ = command.env_remove(&name);
+        }
+    }
+    let _ = command.envs(env::variables(place)?);
+    Ok(command)
+}
+
+/// `cargo test` of integration tests by their names, which are unique in the workspace, with features besides those
+/// of all test builds. Always of the whole workspace: then nothing that another suite has built is built again.
+pub(crate) fn suite(place: &Place, features: &[&str], names: &[&str]) -> Result<Command> {
+    let features = [&[build::FAULTS], features].concat().join(",");
+    let mut command = cargo_command(place)?;
+    let _ = command.args(["test", "--workspace", "--features", &features]);
+    for name in names {
+        let _ = command.args(["--test", name]);
+    }
+    Ok(command)
 }
 
 /// Prints the command line, runs it in the tree and fails when it does.

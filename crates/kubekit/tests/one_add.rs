@@ -4,15 +4,15 @@
 #![allow(clippy::expect_used, reason = "a test that cannot go on ends")]
 
 mod common;
-#[path = "standalone/default_route.rs"]
+#[path = "one_add/default_route.rs"]
 mod default_route;
-#[path = "standalone/edited.rs"]
+#[path = "one_add/edited.rs"]
 mod edited;
-#[path = "standalone/failure.rs"]
+#[path = "one_add/failure.rs"]
 mod failure;
-#[path = "standalone/order.rs"]
+#[path = "one_add/order.rs"]
 mod order;
-#[path = "standalone/router.rs"]
+#[path = "one_add/router.rs"]
 mod router;
-#[path = "standalone/traces.rs"]
+#[path = "one_add/traces.rs"]
 mod traces;

@@ -8,6 +8,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+/// How long news of a pod waits for more of it: whoever made the call comes first, and a container with two networks,
+/// which are two calls, is written about once.
+const SETTLING: Duration = Duration::from_millis(20);
 const SHORTEST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -105,7 +108,7 @@ impl Writer {
             pod: pod.clone(),
             api_uid,
         };
-        queue.jobs.insert(key, (what, 0, None));
+        queue.put(key, what);
         drop(queue);
         self.came.notify_one();
     }
@@ -162,7 +165,7 @@ impl Writer {
     /// Jobs that are due, at most so many; waits for some.
     pub(super) async fn next(&self, most: usize) -> Vec<Job> {
         loop {
-            let (jobs, next) = self.due(most);
+            let (jobs, next) = self.due(most, Instant::now());
             if !jobs.is_empty() {
                 return jobs;
             }
@@ -185,8 +188,7 @@ impl Writer {
         entry.or_insert((job.what, job.tries.saturating_add(1), due));
     }
 
-    fn due(&self, most: usize) -> (Vec<Job>, Option<Instant>) {
-        let now = Instant::now();
+    fn due(&self, most: usize, now: Instant) -> (Vec<Job>, Option<Instant>) {
         let mut queue = self.queue();
         let is_due = |due: &Option<Instant>| due.is_none_or(|at| at <= now);
         let jobs = queue.jobs.iter();
@@ -214,8 +216,19 @@ impl Queue {
 
     fn write(&mut self, report: Attached) {
         let key = report.pod.key();
-        let what = What::Write(Box::new(report));
-        self.jobs.insert(key, (what, 0, None));
+        self.put(key, What::Write(Box::new(report)));
+    }
+
+    /// In the place of what was to be written of it, but not later than that.
+    fn put(&mut self, key: String, what: What) {
+        let settled = Instant::now() + SETTLING;
+        let before = self.jobs.get(&key).map(|(_, _, due)| *due);
+        let due = match before {
+            Some(None) => None,
+            Some(Some(due)) => Some(due.min(settled)),
+            None => Some(settled),
+        };
+        let _ = self.jobs.insert(key, (what, 0, due));
     }
 
     fn learn(&mut self, report: &Attached) {
@@ -252,19 +265,35 @@ mod tests {
         }
     }
 
+    /// What is due as soon as what is new now has settled.
+    fn due(writer: &Writer) -> Vec<Job> {
+        writer.due(10, Instant::now() + SETTLING).0
+    }
+
+    #[test]
+    fn two_calls_for_one_container_are_written_about_once_and_no_later() {
+        let writer = Writer::default();
+        writer.attached(report("u", "s1"));
+        let (none, first) = writer.due(10, Instant::now());
+        writer.attached(report("u", "s2"));
+        let (_, second) = writer.due(10, Instant::now());
+        assert!(none.is_empty() && first.is_some() && second == first);
+        assert_eq!(due(&writer).len(), 1);
+    }
+
     #[test]
     fn the_newest_wins_and_an_old_sandbox_takes_nothing_away() {
         let writer = Writer::default();
         writer.attached(report("u", "s1"));
         writer.attached(report("u", "s2"));
         writer.detached(&report("u", "").pod, "s1");
-        let (jobs, _) = writer.due(10);
+        let jobs = due(&writer);
         assert_eq!(jobs.len(), 1);
         assert_eq!(jobs[0].what, What::Write(Box::new(report("u", "s2"))));
         // It fails, and meanwhile the pod goes: there is nothing to write any more.
         writer.detached(&report("u", "").pod, "s2");
         writer.again(jobs[0].clone());
-        let (jobs, _) = writer.due(10);
+        let jobs = due(&writer);
         assert!(matches!(
             jobs[..],
             [Job {
@@ -279,25 +308,25 @@ mod tests {
     fn a_job_that_failed_waits_until_it_is_hurried() {
         let writer = Writer::default();
         writer.attached(report("u", "s1"));
-        let (jobs, _) = writer.due(10);
+        let jobs = due(&writer);
         writer.again(jobs[0].clone());
-        let (none, next) = writer.due(10);
+        let (none, next) = writer.due(10, Instant::now() + SETTLING);
         assert!(none.is_empty() && next.is_some());
         writer.hurry();
-        assert_eq!(writer.due(10).0[0].tries, 1);
+        assert_eq!(due(&writer)[0].tries, 1);
     }
 
     #[test]
     fn what_the_journal_had_does_not_undo_what_came_since() {
         let writer = Writer::default();
         writer.attached(report("u", "s1"));
-        assert_eq!(writer.due(10).0.len(), 1);
+        assert_eq!(due(&writer).len(), 1);
         writer.before_journal();
         writer.detached(&report("u", "").pod, "s1");
         writer.attached(report("v", "s2"));
         let read = ["u", "v", "w"].map(|uid| report(uid, "s1")).to_vec();
         writer.journal(read, |_| true);
-        let (jobs, _) = writer.due(10);
+        let jobs = due(&writer);
         assert!(matches!(jobs[0].what, What::Release { .. }));
         assert_eq!(jobs[1].what, What::Write(Box::new(report("v", "s2"))));
         assert_eq!(jobs[2].what, What::Write(Box::new(report("w", "s1"))));
@@ -309,7 +338,7 @@ mod tests {
         let writer = Writer::default();
         writer.attached(report("u", "s1"));
         writer.release("a", "u", false);
-        assert!(matches!(writer.due(10).0[0].what, What::Write(_)));
+        assert!(matches!(due(&writer)[0].what, What::Write(_)));
     }
 
     #[test]
@@ -323,9 +352,9 @@ mod tests {
         };
         writer.attached(in_namespace("a"));
         writer.attached(in_namespace("b"));
-        assert_eq!(writer.due(10).0.len(), 2);
+        assert_eq!(due(&writer).len(), 2);
         writer.detached(&in_namespace("a").pod, "c1");
-        let (jobs, _) = writer.due(10);
+        let jobs = due(&writer);
         assert!(matches!(&jobs[0].what, What::Release { pod, .. } if pod.namespace == "a"));
         assert!(writer.queue().pods.contains_key("b/c1"));
     }

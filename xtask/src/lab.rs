@@ -1,7 +1,7 @@
 //! The lab's tier: what goes wrong on three nodes without Kubernetes. Builds the programs with their places to die, then runs
 //! one suite after the other; all run, whichever fails. At most a quarter of an hour on two cores.
 
-use crate::{build, kube, lab_cases, lock, place::Place, run};
+use crate::{build, demo, kube, lab_cases, lock, place::Place, run};
 use anyhow::{Result, bail};
 use std::time::Instant;
 
@@ -15,6 +15,7 @@ type Suite = (&'static str, fn(&Place) -> Result<()>);
 const SUITES: &[Suite] = &[
     ("the lab itself", itself),
     ("the command line", command_line),
+    ("the demonstration", demonstration),
     ("what goes wrong", scenarios),
     ("end-to-end cases that need no kubelet", lab_cases::cases),
 ];
@@ -50,6 +51,10 @@ fn itself(place: &Place) -> Result<()> {
 
 fn command_line(place: &Place) -> Result<()> {
     run::shout(place, &mut run::suite(place, &[SCENARIOS], &["lab_cli"])?)
+}
+
+fn demonstration(place: &Place) -> Result<()> {
+    demo::checked(place, SCENARIOS)
 }
 
 /// Two labs at a time: they wait more than they work.

@@ -1,12 +1,11 @@
-//! One execution of a CNI plugin as containerd makes it, with a clock around it. The child is started
-//! by `posix_spawn`: nothing here asks for more.
+//! One execution of a CNI plugin as containerd makes it, with a clock around it.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use plexus_testkit::bench::timed;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 /// Where containerd keeps namespaces; the agent's pod sees it.
 const NAMESPACES: &str = "/var/run/netns";
@@ -48,7 +47,6 @@ impl Call {
     }
 
     fn run(&self, verb: &str, config: &Value) -> Result<(Duration, Value)> {
-        let stdin = config.to_string();
         let pod = &self.pod;
         let arguments = format!(
             "IgnoreUnknown=1;K8S_POD_NAMESPACE={};K8S_POD_NAME={};K8S_POD_INFRA_CONTAINER_ID={};K8S_POD_UID={}",
@@ -63,38 +61,7 @@ impl Call {
             .env("CNI_NETNS", self.netns())
             .env("CNI_IFNAME", "eth0")
             .env("CNI_PATH", "/opt/cni/bin")
-            .env("CNI_ARGS", arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let start = Instant::now();
-        let (success, output) = execute(&mut command, &stdin)
-            .with_context(|| format!("cannot run {}", self.program))?;
-        let took = start.elapsed();
-        if !success {
-            let text = String::from_utf8_lossy(&output);
-            bail!("{verb} of {} for {} failed: {text}", self.program, pod.name);
-        }
-        let result = match output.trim_ascii() {
-            [] => Value::Null,
-            text => serde_json::from_slice(text)
-                .with_context(|| format!("{} printed no JSON", self.program))?,
-        };
-        Ok((took, result))
+            .env("CNI_ARGS", arguments);
+        timed(&mut command, config).with_context(|| format!("{verb} for {} failed", pod.name))
     }
-}
-
-fn execute(command: &mut Command, stdin: &str) -> std::io::Result<(bool, Vec<u8>)> {
-    let mut child = command.spawn()?;
-    let mut output = Vec::with_capacity(8192);
-    let written = child
-        .stdin
-        .take()
-        .map_or(Ok(()), |mut pipe| pipe.write_all(stdin.as_bytes()));
-    if let Some(mut pipe) = child.stdout.take() {
-        pipe.read_to_end(&mut output)?;
-    }
-    let status = child.wait()?;
-    written?;
-    Ok((status.success(), output))
 }

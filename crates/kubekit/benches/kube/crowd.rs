@@ -3,9 +3,8 @@
 use crate::contest::{Ipam, Kind, Who, calls};
 use crate::driver::{self, Batch};
 use crate::place::{NODE, Place};
-use crate::report::{Report, Row};
-use crate::stats::Samples;
 use anyhow::{Context, Result};
+use plexus_testkit::bench::{Report, Row, Samples};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -53,9 +52,9 @@ pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
         let row = Row::new(format!(
             "{pods} pods x 3, {CLIENTS} at a time: {verb}, {addresses}"
         ))
-        .ours(&ours)
-        .thin(&of(Who::Thin))
-        .thick(&of(Who::Thick));
+        .of("ours", &ours)
+        .of("thin", &of(Who::Thin))
+        .of("thick", &of(Who::Thick));
         report.push(if verb == "ADD" {
             row.aim("<= 120 ms for 50", pods == PODS && ours.median() <= 120.0)
         } else {

@@ -20,18 +20,20 @@ mod hand;
 mod memory;
 mod place;
 mod ready;
-mod report;
 mod requests;
-mod stats;
 mod steady;
-mod steal;
 mod stream;
 mod throughput;
 
 use anyhow::{Context, Result, bail};
 use place::Place;
-use report::Report;
+use plexus_testkit::bench::{Ratio, Reading, Report};
 use std::process::ExitCode;
+
+/// Multus, and the same topology made by hand.
+const THIN: Ratio = Ratio("thin", "ours");
+const THICK: Ratio = Ratio("thick", "ours");
+const HAND: Ratio = Ratio("ours", "hand");
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -85,19 +87,23 @@ fn run(words: &[&str]) -> Result<()> {
         bail!("no block {name:?}: {:?}", BLOCKS.map(|(known, _)| known));
     }
     let place = Place::new(quick)?;
-    let mut report = Report::default();
+    let mut report = Report::new(
+        "kube",
+        &["ours", "thin", "thick", "hand"],
+        &[THIN, THICK, HAND],
+    );
     for (name, block) in BLOCKS {
         if only.is_some_and(|only| only != name) {
             continue;
         }
-        let before = steal::Reading::now()?;
+        let before = Reading::now()?;
         let done = if WITHOUT_KUBELET.contains(&name) {
             place.without_kubelet(|| block(&place, &mut report))
         } else {
             block(&place, &mut report)
         };
         done.with_context(|| format!("block {name:?}"))?;
-        report.end_block(name, steal::Reading::now()?.since(before));
+        report.end_block(name, Reading::now()?.since(before));
     }
     print!("{}", report.table());
     let path = report.write(quick || only.is_some())?;

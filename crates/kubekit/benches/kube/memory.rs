@@ -1,9 +1,9 @@
 //! How much memory the agent has after the calls; beside it Multus's daemon on the same node.
 
 use crate::place::{NODE, Place, unhurried};
-use crate::report::{Report, Row};
 use anyhow::{Context, Result};
 use plexus_kubekit::{Kube, multus};
+use plexus_testkit::bench::{Report, Row};
 
 pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
     let (resident, anonymous) = agent(place.kube, NODE)?;
@@ -12,7 +12,8 @@ pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
         .and_then(|status| field(&status, "VmRSS"));
     let row = Row::new("agent RSS after the calls")
         .unit("MB")
-        .values(resident, None, peer);
+        .value("ours", resident)
+        .value("thick", peer);
     report.push(
         row.aim("<= 25 MB", resident <= 25.0)
             .note(format!("{anonymous:.1} MB of it anonymous")),

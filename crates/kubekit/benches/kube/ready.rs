@@ -4,13 +4,12 @@
 
 use crate::contest::{Ipam, Kind, Who};
 use crate::place::{NODE, Place, pod};
-use crate::report::{Report, Row};
-use crate::stats::Samples;
 use anyhow::{Context, Result, bail};
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, PostParams, WatchEvent, WatchParams};
 use plexus_kubekit::cluster::is_ready;
+use plexus_testkit::bench::{Report, Row, Samples};
 use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -53,8 +52,8 @@ pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
         }
     }
     rest(place)?;
-    report.push(Row::new("apply to Ready, no network").ours(&none.ready));
-    report.push(Row::new("apply to Ready, 3 networks").ours(&three.ready));
+    report.push(Row::new("apply to Ready, no network").of("ours", &none.ready));
+    report.push(Row::new("apply to Ready, 3 networks").of("ours", &three.ready));
     report.push(compared("apply to Ready, difference", &difference.ready));
     report.push(compared(
         "apply to container started, difference",
@@ -66,7 +65,7 @@ pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
 fn compared(name: &str, difference: &Samples) -> Row {
     let (mean, half) = difference.mean();
     Row::new(name)
-        .values(mean, None, None)
+        .value("ours", mean)
         .aim("mean difference < 10 ms", mean < 10.0)
         .note(format!(
             "95 %: {:.1} to {:.1} ms, median {:.1}, n {}",

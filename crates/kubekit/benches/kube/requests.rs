@@ -4,9 +4,9 @@
 use crate::contest::{Ipam, Kind, Who, calls};
 use crate::driver::{self, Batch, Taken};
 use crate::place::{NODE, Place};
-use crate::report::{Report, Row};
 use anyhow::{Context, Result};
 use plexus_kubekit::{Part, Spec};
+use plexus_testkit::bench::{Report, Row};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,9 @@ pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
             let least = of(Who::Plexus, 0).unwrap_or(f64::NAN);
             let row = Row::new(format!("API requests, {networks} networks, {addresses}"))
                 .unit("per ADD")
-                .values(ours, of(Who::Thin, networks), of(Who::Thick, networks));
+                .value("ours", ours)
+                .value("thin", of(Who::Thin, networks))
+                .value("thick", of(Who::Thick, networks));
             report.push(if networks == 3 {
                 row.aim("not growing with networks", ours <= least + 0.5)
             } else {

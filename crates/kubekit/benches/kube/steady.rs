@@ -1,11 +1,11 @@
 //! One call after another, about one pod at a time, all kinds in every round.
 
+use crate::THICK;
 use crate::contest::{Ipam, Kind, Who, calls};
 use crate::driver::{self, Batch};
 use crate::place::{NODE, Place};
-use crate::report::{Report, Row};
-use crate::stats::Samples;
 use anyhow::{Context, Result};
+use plexus_testkit::bench::{Report, Row, Samples};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -90,12 +90,12 @@ fn rows(taken: &Taken, report: &mut Report) {
                 (Ipam::Wide, _) => ", blocks | whereabouts",
             };
             let row = Row::new(format!("{verb} {networks} networks{addresses}"))
-                .ours(&of(Who::Plexus, ipam, networks, verb))
-                .thin(&of(Who::Thin, ipam, networks, verb))
-                .thick(&of(Who::Thick, ipam, networks, verb));
+                .of("ours", &of(Who::Plexus, ipam, networks, verb))
+                .of("thin", &of(Who::Thin, ipam, networks, verb))
+                .of("thick", &of(Who::Thick, ipam, networks, verb));
             report.push(match (verb, ipam, networks) {
-                ("ADD", Ipam::Local, 3) => row.aim_thick(50.0),
-                ("ADD", Ipam::Wide, 3) => row.aim_thick(150.0),
+                ("ADD", Ipam::Local, 3) => row.at_least(THICK, 50.0),
+                ("ADD", Ipam::Wide, 3) => row.at_least(THICK, 150.0),
                 _ => row,
             });
         }

@@ -1,12 +1,12 @@
 //! One TCP stream between pods of two nodes, on a routed and on an overlay network, against the same
 //! topology made by hand; in turn, many short streams.
 
+use crate::HAND;
 use crate::hand::{FAR, Hand, NEAR, Way};
 use crate::place::{Place, pod};
-use crate::report::{Report, Row};
-use crate::stats::Samples;
 use anyhow::{Context, Result, anyhow};
 use plexus_kubekit::{Cluster, Object, Output};
+use plexus_testkit::bench::{Report, Row, Samples};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,7 +44,11 @@ pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
     ] {
         let of = |by_hand| taken.get(&(way, by_hand)).cloned().unwrap_or_default();
         let row = Row::new(name).unit("Mbit/s");
-        report.push(row.ours(&of(false)).hand(&of(true)).aim_hand(share));
+        report.push(
+            row.of("ours", &of(false))
+                .of("hand", &of(true))
+                .at_least(HAND, share),
+        );
     }
     place.remove_pods()
 }

@@ -1,13 +1,13 @@
 //! A node being drained: 100 pods with one macvlan each are removed, 16 at a time. The figure is
 //! the time until the last is gone.
 
+use crate::FLOOR;
 use crate::config::Shape;
 use crate::contest::Who;
 use crate::crew::{add_all, del_all};
 use crate::lab::Lab;
-use crate::report::{Report, Row};
-use crate::stats::Samples;
 use anyhow::Result;
+use plexus_testkit::bench::{Report, Row, Samples};
 use std::collections::BTreeMap;
 
 const PODS: usize = 100;
@@ -30,9 +30,9 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
     let of = |who| taken.get(&who).cloned().unwrap_or_default();
     report.push(
         Row::new("100 DELs, 16 at a time, until the last")
-            .ours(&of(Who::Ours))
-            .floor(&of(Who::Floor))
-            .aim_floor(1.3),
+            .of("ours", &of(Who::Ours))
+            .of("floor", &of(Who::Floor))
+            .at_most(FLOOR, 1.3),
     );
     Ok(())
 }

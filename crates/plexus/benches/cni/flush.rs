@@ -4,9 +4,8 @@
 use crate::config::Shape;
 use crate::contest::Who;
 use crate::lab::Lab;
-use crate::report::{Report, Row};
-use crate::stats::Samples;
 use anyhow::Result;
+use plexus_testkit::bench::{Report, Row, Samples};
 use rusqlite::Connection;
 use std::time::Instant;
 
@@ -34,7 +33,7 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
         }
         lab.done_with(places)?;
     }
-    report.push(Row::new("(h) one flushed commit by itself").ours(&flush));
-    report.push(Row::new("(h) ADD 1 macvlan with a flush").ours(&add.plus(&flush)));
+    report.push(Row::new("(h) one flushed commit by itself").of("ours", &flush));
+    report.push(Row::new("(h) ADD 1 macvlan with a flush").of("ours", &add.plus(&flush)));
     Ok(())
 }

@@ -21,17 +21,18 @@ mod lab;
 mod memory;
 mod mixed;
 mod parallel;
-mod report;
-mod stats;
 mod steady;
-mod steal;
 mod wire;
 
 use anyhow::{Context, Result};
 use lab::Lab;
+use plexus_testkit::bench::{Ratio, Reading, Report};
 use plexus_testkit::{Agent, Node};
-use report::Report;
 use std::process::ExitCode;
+
+/// The reference plugins, and the kernel by itself.
+const PEER: Ratio = Ratio("peer", "ours");
+const FLOOR: Ratio = Ratio("ours", "floor");
 
 fn main() -> ExitCode {
     match run() {
@@ -47,7 +48,7 @@ fn run() -> Result<()> {
     let rounds = rounds()?;
     let node = Node::new();
     let agent = Agent::start(&node);
-    let mut report = Report::default();
+    let mut report = Report::new("cni", &["ours", "peer", "floor"], &[PEER, FLOOR]);
     memory::fresh(&agent, &mut report);
     let lab = Lab::new(&node, &agent)?;
     // The driver's own thread lives on the node: what it starts is there too, without a fork.
@@ -62,14 +63,14 @@ fn run() -> Result<()> {
             ("memory", memory::full),
         ];
         for (name, block) in blocks {
-            let before = steal::Reading::now()?;
+            let before = Reading::now()?;
             block(&lab, rounds, &mut report).with_context(|| format!("block {name:?}"))?;
-            report.end_block(name, steal::Reading::now()?.since(before));
+            report.end_block(name, Reading::now()?.since(before));
         }
         lab.check_node()
     })??;
     print!("{}", report.table());
-    let path = report.write()?;
+    let path = report.write(false)?;
     println!("written to {}", path.display());
     Ok(())
 }

@@ -4,9 +4,9 @@ use crate::config::Shape;
 use crate::contest::Who;
 use crate::crew::{add_all, del_all};
 use crate::lab::Lab;
-use crate::report::{Report, Row};
 use anyhow::Result;
 use plexus_testkit::Agent;
+use plexus_testkit::bench::{Report, Row};
 
 /// Pods with four attachments each, in a full run.
 const PODS: usize = 500;
@@ -16,7 +16,8 @@ pub(crate) fn fresh(agent: &Agent<'_>, report: &mut Report) {
     let size = megabytes(agent);
     let row = Row::new("agent RSS, fresh")
         .unit("MB")
-        .values(size, Some(39.2), None);
+        .value("ours", size)
+        .value("peer", 39.2);
     report.push(row.aim("<= 12 MB", size <= 12.0));
 }
 
@@ -30,7 +31,10 @@ pub(crate) fn full(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<
     del_all(lab, 16, what, &places, added)?;
     lab.done_with(places)?;
     let name = format!("agent RSS, {} attachments", pods * 4);
-    let row = Row::new(name).unit("MB").values(size, Some(51.7), None);
+    let row = Row::new(name)
+        .unit("MB")
+        .value("ours", size)
+        .value("peer", 51.7);
     report.push(row.aim("<= 20 MB", size <= 20.0));
     Ok(())
 }

@@ -4,9 +4,8 @@
 use crate::config::Shape;
 use crate::contest::{Results, Who};
 use crate::lab::{Lab, Place};
-use crate::report::{Report, Row};
-use crate::stats::Samples;
 use anyhow::{Result, anyhow};
+use plexus_testkit::bench::{Report, Row, Samples};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -37,13 +36,13 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
     let p99 = ours.beside.p99();
     report.push(
         Row::new("(f) ADD 1 macvlan alone")
-            .ours(&ours.alone)
-            .floor(&floor.alone),
+            .of("ours", &ours.alone)
+            .of("floor", &floor.alone),
     );
     report.push(
         Row::new(format!("(f) ADD beside 8 DELs: {:+.0} %", change * 100.0))
-            .ours(&ours.beside)
-            .floor(&floor.beside)
+            .of("ours", &ours.beside)
+            .of("floor", &floor.beside)
             .aim(
                 "median within 10 % of alone, p99 <= 15 ms",
                 change.abs() <= 0.1 && p99 <= 15.0,

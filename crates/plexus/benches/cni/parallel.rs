@@ -5,9 +5,8 @@ use crate::config::Shape;
 use crate::contest::Who;
 use crate::crew::{add_all, del_all};
 use crate::lab::Lab;
-use crate::report::{Report, Row};
-use crate::stats::Samples;
 use anyhow::Result;
+use plexus_testkit::bench::{Report, Row, Samples};
 use std::collections::BTreeMap;
 
 const CLIENTS: usize = 8;
@@ -31,9 +30,9 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
         let of = |who| taken.get(&who).cloned().unwrap_or_default();
         report.push(
             Row::new(format!("(e) {verb} 1 macvlan, 8 clients at once"))
-                .ours(&of(Who::Ours))
-                .peer(&of(Who::Peer))
-                .floor(&of(Who::Floor)),
+                .of("ours", &of(Who::Ours))
+                .of("peer", &of(Who::Peer))
+                .of("floor", &of(Who::Floor)),
         );
     }
     Ok(())

@@ -1,12 +1,13 @@
 //! One call after another, about one pod at a time: rows (a) to (d), their floor (g), and the
 //! start of a process by itself.
 
+use crate::FLOOR;
+use crate::PEER;
 use crate::config::Shape;
 use crate::contest::Who;
 use crate::lab::Lab;
-use crate::report::{Report, Row};
-use crate::stats::Samples;
 use anyhow::{Context, Result};
+use plexus_testkit::bench::{Report, Row, Samples};
 use std::collections::BTreeMap;
 
 /// Rounds that are not counted.
@@ -67,22 +68,19 @@ fn rows(taken: &Taken, report: &mut Report) {
     };
     let row = |name: &str, map, shape| {
         Row::new(name)
-            .ours(&of(map, shape, Who::Ours))
-            .peer(&of(map, shape, Who::Peer))
-            .floor(&of(map, shape, Who::Floor))
+            .of("ours", &of(map, shape, Who::Ours))
+            .of("peer", &of(map, shape, Who::Peer))
+            .of("floor", &of(map, shape, Who::Floor))
     };
-    report.push(row("(a) ADD 1 macvlan", &taken.add, Shape::Macvlan).aim_ratio(10.0));
+    report.push(row("(a) ADD 1 macvlan", &taken.add, Shape::Macvlan).at_least(PEER, 10.0));
     report.push(row("(b) ADD 1 bridge", &taken.add, Shape::Bridge));
     let four = row("(c) ADD 4: bridge + 3 macvlan", &taken.add, Shape::Four);
-    let met = four.ratio().is_some_and(|ratio| ratio >= 25.0)
-        && four.of_floor().is_some_and(|ratio| ratio <= 2.0);
+    let met = four.ratio(PEER).is_some_and(|ratio| ratio >= 25.0)
+        && four.ratio(FLOOR).is_some_and(|ratio| ratio <= 2.0);
     report.push(four.aim("peer/ours >= 25 and ours/floor <= 2", met));
     report.push(
-        row("(c) the same, IPAM plexus", &taken.add, Shape::Four).ours(&of(
-            &taken.add,
-            Shape::FourPlexus,
-            Who::Ours,
-        )),
+        row("(c) the same, IPAM plexus", &taken.add, Shape::Four)
+            .of("ours", &of(&taken.add, Shape::FourPlexus, Who::Ours)),
     );
     let further = |who| {
         let median = |shape| of(&taken.add, shape, who).median();
@@ -90,20 +88,18 @@ fn rows(taken: &Taken, report: &mut Report) {
     };
     report.push(
         Row::new("(c) each further macvlan")
-            .values(
-                further(Who::Ours),
-                Some(further(Who::Peer)),
-                Some(further(Who::Floor)),
-            )
-            .aim_floor(1.5),
+            .value("ours", further(Who::Ours))
+            .value("peer", further(Who::Peer))
+            .value("floor", further(Who::Floor))
+            .at_most(FLOOR, 1.5),
     );
     report.push(row("(d) DEL 1 macvlan", &taken.del, Shape::Macvlan));
     report.push(row("(d) DEL 1 bridge", &taken.del, Shape::Bridge));
-    report.push(row("(d) DEL 4", &taken.del, Shape::Four).aim_floor(1.3));
+    report.push(row("(d) DEL 4", &taken.del, Shape::Four).at_most(FLOOR, 1.3));
     let start = |who| taken.start.get(&who).cloned().unwrap_or_default();
     report.push(
         Row::new("process start only (VERSION)")
-            .ours(&start(Who::Ours))
-            .peer(&start(Who::Peer)),
+            .of("ours", &start(Who::Ours))
+            .of("peer", &start(Who::Peer)),
     );
 }

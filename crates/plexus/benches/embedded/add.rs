@@ -2,10 +2,9 @@
 //! provider and kind of addresses; in turn.
 
 use crate::call::Call;
-use crate::report::{Report, Row};
-use crate::stats::Samples;
 use anyhow::{Context, Result};
 use plexus_kernel::Netns;
+use plexus_testkit::bench::{Ratio, Report, Row, Samples};
 use plexus_testkit::{Node, SHIM, Up};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -47,14 +46,12 @@ pub(crate) fn run(rounds: usize, report: &mut Report) -> Result<()> {
     })??;
     drop(up);
     let [objects, inline] = &sides;
-    for (name, objects, inline) in [
-        ("ADD by name, other: inline", &objects.add, &inline.add),
-        ("DEL by name, other: inline", &objects.del, &inline.del),
-    ] {
-        let met = objects.median() <= AIM * inline.median();
-        let row = Row::new(name).ours(objects).other(inline);
-        report.push(row.aim(&format!("ours <= {AIM} x other"), met));
-    }
+    let row = |name: &str, objects: &Samples, inline: &Samples| {
+        Row::new(name).of("ours", objects).of("other", inline)
+    };
+    let add = row("ADD by name, other: inline", &objects.add, &inline.add);
+    report.push(add.at_most(Ratio("ours", "other"), AIM));
+    report.push(row("DEL by name, other: inline", &objects.del, &inline.del));
     Ok(())
 }
 

@@ -1,12 +1,12 @@
 //! The embedded API and the real one, in turn.
 
+use crate::AHEAD;
 use crate::load::Load;
 use crate::megabytes;
 use crate::ours::Ours;
 use crate::real::Real;
-use crate::report::{Better, Report, Row};
-use crate::stats::Samples;
 use anyhow::Result;
+use plexus_testkit::bench::{Report, Row, Samples};
 
 const OBJECTS: usize = 10_000;
 const WATCHERS: usize = 100;
@@ -42,30 +42,35 @@ pub(crate) fn run(rounds: usize, report: &mut Report) -> Result<()> {
     }
     let end = (megabytes(&[ours.pid()])?, megabytes(&real.pids())?);
     let [ours, real] = &sides;
-    let row = |name: &str, ours: &Samples, real: &Samples| Row::new(name).ours(ours).other(real);
+    let row = |name: &str, ours: &Samples, real: &Samples| {
+        Row::new(name).of("ours", ours).of("other", real)
+    };
     for (number, (clients, _)) in CREATES.iter().enumerate() {
         let name = format!("creates, {clients} clients");
         let row = row(&name, &ours.creates[number], &real.creates[number]);
-        report.push(row.unit("per second", Better::More).aim_ahead());
+        report.push(row.unit("per second").more_is_better().at_least(AHEAD, 1.0));
     }
     let name = format!("list of {OBJECTS} objects");
-    report.push(row(&name, &ours.list, &real.list).aim_ahead());
-    report.push(row("the same in pages of 500", &ours.pages, &real.pages).aim_ahead());
+    report.push(row(&name, &ours.list, &real.list).at_least(AHEAD, 1.0));
+    report.push(row("the same in pages of 500", &ours.pages, &real.pages).at_least(AHEAD, 1.0));
     let name = format!("one change to {WATCHERS} watchers");
-    report.push(row(&name, &ours.one_change, &real.one_change).aim_ahead());
+    report.push(row(&name, &ours.one_change, &real.one_change).at_least(AHEAD, 1.0));
     let row = row(
         &format!("events to {WATCHERS} watchers"),
         &ours.events,
         &real.events,
     );
-    report.push(row.unit("per second", Better::More).aim_ahead());
+    report.push(row.unit("per second").more_is_better().at_least(AHEAD, 1.0));
     for (name, (ours, real)) in [
         ("memory, fresh".to_owned(), fresh),
         (format!("memory, {OBJECTS} objects"), filled),
         ("memory, at the end".to_owned(), end),
     ] {
-        let row = Row::new(name).values(ours, real).unit("MB", Better::Less);
-        report.push(row.aim_times(10.0));
+        let row = Row::new(name)
+            .value("ours", ours)
+            .value("other", real)
+            .unit("MB");
+        report.push(row.at_least(AHEAD, 10.0));
     }
     Ok(())
 }
@@ -75,12 +80,15 @@ impl Side {
         for (samples, (clients, objects)) in self.creates.iter_mut().zip(CREATES) {
             let namespace = format!("create-{round}-{clients}");
             samples.value(load.creates(&namespace, objects, clients));
+            load.clear(&namespace);
         }
         for _ in 0..3 {
             self.list.push(load.list(OBJECTS));
         }
         self.pages.push(load.pages());
-        let (one, events) = load.fan_out(&format!("watch-{round}"), WATCHERS, CHANGES);
+        let namespace = format!("watch-{round}");
+        let (one, events) = load.fan_out(&namespace, WATCHERS, CHANGES);
+        load.clear(&namespace);
         self.one_change.extend(one);
         self.events.value(events);
     }

@@ -1,8 +1,7 @@
 //! A lab of 20 nodes, from nothing until it is ready.
 
-use crate::report::{Better, Report, Row};
-use crate::stats::Samples;
 use anyhow::{Context, Result, bail};
+use plexus_testkit::bench::{Report, Row, Samples};
 use plexus_testkit::{PLEXUS, SHIM, bin};
 use std::process::Command;
 use std::time::Instant;
@@ -25,8 +24,8 @@ pub(crate) fn run(rounds: usize, report: &mut Report) -> Result<()> {
         samples.value(took.as_secs_f64());
     }
     let met = samples.median() < AIM;
-    let row = Row::new(format!("lab of {NODES} nodes up")).ours(&samples);
-    report.push(row.unit("s", Better::Less).aim(&format!("< {AIM} s"), met));
+    let row = Row::new(format!("lab of {NODES} nodes up")).of("ours", &samples);
+    report.push(row.unit("s").aim(&format!("< {AIM} s"), met));
     Ok(())
 }
 

@@ -37,6 +37,11 @@ impl Load {
         objects as f64 / self.create(namespace, objects, clients).as_secs_f64()
     }
 
+    /// Removes what a round has made: all rounds find as many objects.
+    pub(crate) fn clear(&self, namespace: &str) {
+        self.client().delete(&maps(namespace)).ok();
+    }
+
     /// One list of all.
     pub(crate) fn list(&self, objects: usize) -> Duration {
         let mut client = self.client();

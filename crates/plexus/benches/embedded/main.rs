@@ -26,17 +26,13 @@ mod lab;
 mod load;
 mod ours;
 mod real;
-mod report;
-#[path = "../cni/stats.rs"]
-#[allow(dead_code, reason = "the other benchmark uses more of it")]
-mod stats;
-#[path = "../cni/steal.rs"]
-mod steal;
 
 use anyhow::{Context, Result};
-use report::Report;
+use plexus_testkit::bench::{Ratio, Reading, Report};
 use std::process::ExitCode;
 
+/// How many times the other takes what ours takes.
+const AHEAD: Ratio = Ratio("other", "ours");
 /// A whole run.
 const ROUNDS: usize = 20;
 
@@ -52,16 +48,16 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     let rounds = rounds()?;
-    let mut report = Report::default();
+    let mut report = Report::new("embedded", &["ours", "other"], &[AHEAD]);
     let blocks: [(&str, Block); 3] = [
         ("the API", contest::run),
         ("an ADD", add::run),
         ("a lab", lab::run),
     ];
     for (name, block) in blocks {
-        let before = steal::Reading::now()?;
+        let before = Reading::now()?;
         block(rounds, &mut report).with_context(|| format!("block {name:?}"))?;
-        report.end_block(name, steal::Reading::now()?.since(before));
+        report.end_block(name, Reading::now()?.since(before));
     }
     print!("{}", report.table());
     let path = report.write(rounds < ROUNDS)?;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 /// The counters at one moment.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reading {
+pub struct Reading {
     at: Instant,
     idle: u64,
     steal: u64,
@@ -15,14 +15,21 @@ pub(crate) struct Reading {
 
 /// What happened between two readings.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Load {
-    pub(crate) seconds: f64,
-    pub(crate) idle_percent: f64,
-    pub(crate) steal_percent: f64,
+pub struct Load {
+    /// How long.
+    pub seconds: f64,
+    /// Of the processors' time.
+    pub idle_percent: f64,
+    /// Of the processors' time.
+    pub steal_percent: f64,
 }
 
 impl Reading {
-    pub(crate) fn now() -> Result<Self> {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// This is no Linux.
+    pub fn now() -> Result<Self> {
         let text = std::fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
         let line = text.lines().next().unwrap_or_default();
         // cpu user nice system idle iowait irq softirq steal guest guest_nice; guests are in user.
@@ -43,7 +50,8 @@ impl Reading {
         })
     }
 
-    pub(crate) fn since(self, before: Self) -> Load {
+    /// What happened since an earlier reading.
+    pub fn since(self, before: Self) -> Load {
         let total = (self.total - before.total).max(1) as f64;
         let percent = |now: u64, then: u64| (now - then) as f64 * 100.0 / total;
         Load {

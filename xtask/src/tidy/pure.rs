@@ -1,5 +1,5 @@
 //! The deciding rooms stay pure: what `types`, `api` and `core` read comes in as an argument.
-//! Their unit tests, from the first `#[cfg(test)]` on, may read fixtures.
+//! What is `#[cfg(test)]` may read fixtures.
 
 use super::{Text, source};
 
@@ -26,10 +26,7 @@ pub(super) fn problems(text: &Text) -> Vec<String> {
     };
     let mut problems = Vec::new();
     let code = source::code_only(&text.content);
-    let product = code
-        .lines()
-        .take_while(|line| !line.contains("#[cfg(test)]"));
-    for (index, line) in product.enumerate() {
+    for (index, line) in product(&code) {
         for name in REFUSED.iter().filter(|name| line.contains(**name)) {
             problems.push(format!(
                 "{}:{}: {name}: {room} does no I/O and reads no clock: take the value as an argument",
@@ -39,6 +36,23 @@ pub(super) fn problems(text: &Text) -> Vec<String> {
         }
     }
     problems
+}
+
+/// The lines, with their numbers from 0, of what is not for tests alone: the item after a `#[cfg(test)]` is left out, up
+/// to its `;` or to the end of its braces.
+fn product(code: &str) -> impl Iterator<Item = (usize, &str)> {
+    let (mut in_tests, mut depth) = (false, 0_usize);
+    code.lines().enumerate().filter(move |(_, line)| {
+        if !in_tests {
+            in_tests = line.contains("#[cfg(test)]");
+            return !in_tests;
+        }
+        let opened = depth + line.matches('{').count();
+        depth = opened.saturating_sub(line.matches('}').count());
+        let ends = line.contains(';') || opened > 0;
+        in_tests = depth > 0 || !ends;
+        false
+    })
 }
 
 #[cfg(test)]
@@ -59,6 +73,22 @@ mod tests {
             problems(&text("crates/agent/src/a.rs", READS_A_CLOCK)),
             Vec::<String>::new()
         );
+    }
+
+    #[test]
+    fn what_follows_the_tests_is_looked_at() {
+        for tests in [
+            "mod tests;",
+            "#[path = \"t.rs\"]\nmod tests;",
+            "mod tests {\n  fn a() { b(); }\n}",
+        ] {
+            let content = format!("//! A.\n#[cfg(test)]\n{tests}\nfn now() {{ Instant::now() }}\n");
+            assert_eq!(
+                problems(&text("crates/core/src/a.rs", &content)).len(),
+                1,
+                "{tests}"
+            );
+        }
     }
 
     #[test]

@@ -78,11 +78,6 @@ impl Process {
         self.pid
     }
 
-    /// Its descriptor: readable when it has ended.
-    pub(crate) fn into_fd(self) -> OwnedFd {
-        self.fd
-    }
-
     /// Signals it; one that has ended does not mind.
     pub(crate) fn signal(&self, signal: Signal) {
         let _ = pidfd_send_signal(&self.fd, signal);
@@ -90,7 +85,12 @@ impl Process {
 
     /// Whether it has ended, or does so within the limit.
     pub(crate) fn has_ended(&self, limit: Duration) -> bool {
-        ended_within(&self.fd, limit)
+        let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
+        let limit = Timespec {
+            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        rustix::event::poll(&mut fds, Some(&limit)).is_ok_and(|ready| ready > 0)
     }
 
     /// Kills it and waits until it is gone.
@@ -126,16 +126,6 @@ impl Process {
         let words = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         words.split(|byte| *byte == 0).nth(1) == Some(verb.as_bytes())
     }
-}
-
-/// Whether the process behind a descriptor has ended, or does so within the limit.
-pub(crate) fn ended_within(process: &OwnedFd, limit: Duration) -> bool {
-    let mut fds = [PollFd::new(process, PollFlags::IN)];
-    let limit = Timespec {
-        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: limit.subsec_nanos().into(),
-    };
-    rustix::event::poll(&mut fds, Some(&limit)).is_ok_and(|ready| ready > 0)
 }
 
 fn all() -> impl Iterator<Item = i32> {

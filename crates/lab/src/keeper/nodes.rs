@@ -1,6 +1,7 @@
-//! The nodes of the lab: for each one an agent that is kept running, and a Node in the API that says whether it is ready. A node that is
-//! taken out of the specification is switched off: its agent killed, its sandboxes gone, its Node and its pods deleted. One that an
-//! earlier keeper had not switched off when it died is known by its directory, which is removed last.
+//! The nodes of the lab: for each one an agent that is kept running, and a Node in the API that says whether it is
+//! ready. A node that is taken out of the specification is switched off: its agent killed, its sandboxes gone, its Node
+//! and its pods deleted. One that an earlier keeper had not switched off when it died is known by its directory, which is
+//! removed last.
 
 use super::shared::Shared;
 use super::supervise::supervise;
@@ -161,7 +162,10 @@ async fn try_switch_off(shared: &Arc<Shared>, node: NodeName) -> Result<(), LabE
         }
         Ok(())
     });
-    ended.await.unwrap_or(Ok(()))?;
+    ended.await.map_err(|error| LabError::Start {
+        what: format!("the removal of node {node}'s sandboxes"),
+        source: std::io::Error::other(error),
+    })??;
     let client = shared.client().await;
     let nodes: Api<Node> = Api::all(client.clone());
     let deleted = nodes

@@ -27,14 +27,14 @@ pub(crate) fn mark(layout: &Layout, part: Part) -> String {
 
 /// A process that was there when we looked, held so that its number means nobody else.
 #[derive(Debug)]
-pub struct Process {
+pub(crate) struct Process {
     pid: i32,
     fd: OwnedFd,
 }
 
 impl Process {
     /// The process that is this part of the lab, if it runs.
-    pub fn of_part(layout: &Layout, part: Part) -> Option<Self> {
+    pub(crate) fn of_part(layout: &Layout, part: Part) -> Option<Self> {
         let wanted = format!("{MARK}={}", mark(layout, part));
         let mut found = all().filter_map(|pid| Self::if_is(pid, |entry| entry == wanted));
         found.find(|process| process.runs_verb(part.verb()))
@@ -74,7 +74,7 @@ impl Process {
     }
 
     /// Its number.
-    pub fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         self.pid
     }
 

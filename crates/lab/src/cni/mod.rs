@@ -53,6 +53,7 @@ pub(crate) struct Caller<'a> {
     layout: &'a Layout,
     node: NodeName,
     sandbox: &'a Sandbox,
+    limit: Duration,
 }
 
 impl<'a> Caller<'a> {
@@ -61,7 +62,13 @@ impl<'a> Caller<'a> {
             layout,
             node,
             sandbox,
+            limit: PATIENCE,
         }
+    }
+
+    /// With no more patience than that per plugin.
+    pub(crate) fn within(self, limit: Duration) -> Self {
+        Self { limit, ..self }
     }
 
     /// ADD by each plugin of the list in turn, each with the result of the one before; gives the last one's.
@@ -93,7 +100,7 @@ impl<'a> Caller<'a> {
         let path = bin.join(kind);
         let node = Netns::open(named::path(&self.layout.name().node(self.node)))?;
         let variables = self.variables(verb);
-        let ran = node.enter(|| run::run(&path, &variables, stdin.to_string(), PATIENCE))?;
+        let ran = node.enter(|| run::run(&path, &variables, stdin.to_string(), self.limit))?;
         let output = ran.map_err(|source| CallError::Run { path, source })?;
         if output.success {
             return Ok(output.stdout);

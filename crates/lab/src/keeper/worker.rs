@@ -10,7 +10,6 @@ use super::shared::Shared;
 use super::{claims, status};
 use crate::cni::{ANNOTATIONS, Caller, PORT_MAPPINGS};
 use crate::error::{LabError, chain};
-use crate::leases;
 use crate::name::NodeName;
 use crate::sandbox::Sandbox;
 use crate::{address, files};
@@ -237,8 +236,6 @@ impl Work {
             if shared.has_node(node) {
                 let deleted = Caller::new(&shared.layout, node, &sandbox).del();
                 deleted.map_err(|error| LabError::Refused(chain(&error)))?;
-            } else {
-                leases::remove_those_of(std::slice::from_ref(&sandbox))?;
             }
             sandbox.remove(&shared.layout, node)
         });

@@ -18,19 +18,29 @@ pub struct Look {
 
 /// The table of the objects of a kind, with what the world knows beside them.
 pub fn table(kind: &Kind, objects: &[&Value], world: &World, look: Look) -> Table {
-    let columns = columns(kind, look.wide);
+    let rows = objects.iter().flat_map(|object| {
+        let rows = rows(kind, object, world).into_iter();
+        rows.map(|cells| (namespace(object), cells))
+    });
+    let rows: Vec<(&str, Vec<Cell>)> = rows.collect();
+    let (plain, more) = columns(kind);
+    let said = |at: usize| {
+        let mut cells = rows.iter().filter_map(|(_, cells)| cells.get(at));
+        cells.any(|cell| !cell.text().is_empty())
+    };
+    // A reason is shown where there is one, also to whoever did not ask for all columns.
+    let is_shown = |at: usize, name: &str| {
+        at < plain.len() || look.wide || (matches!(name, "WHY" | "NOTE") && said(at))
+    };
+    let columns = plain.iter().chain(more).copied().enumerate();
+    let columns: Vec<(usize, &str)> = columns.filter(|(at, name)| is_shown(*at, name)).collect();
     let scoped = look.namespaces && kind.namespaced;
     let head = scoped.then_some("NAMESPACE").into_iter();
-    let mut table = Table::new(head.chain(columns.iter().copied()));
-    for object in objects {
-        for cells in rows(kind, object, world, look.wide) {
-            let mut row: Vec<Cell> = Vec::new();
-            if scoped {
-                row.push(namespace(object).into());
-            }
-            row.extend(cells);
-            table.row(row);
-        }
+    let mut table = Table::new(head.chain(columns.iter().map(|(_, name)| *name)));
+    for (namespace, cells) in rows {
+        let first = scoped.then(|| namespace.into());
+        let cells = columns.iter().filter_map(|(at, _)| cells.get(*at).cloned());
+        table.row(first.into_iter().chain(cells).collect());
     }
     table
 }
@@ -51,22 +61,23 @@ pub fn render(table: &Table, screen: Screen) -> String {
     table.render(screen)
 }
 
-fn columns(kind: &Kind, wide: bool) -> Vec<&'static str> {
-    let (mut plain, more): (Vec<&str>, &[&str]) = match kind.kind {
+/// The columns that are always shown, and those of `-o wide`.
+fn columns(kind: &Kind) -> (&'static [&'static str], &'static [&'static str]) {
+    match kind.kind {
         "Network" => (
-            vec!["NAME", "PROVIDER", "PHASE", "SUBNETS", "USED", "AGE"],
+            &["NAME", "PROVIDER", "PHASE", "SUBNETS", "USED", "AGE"],
             &["VNI", "BLOCKS", "MTU", "FROM", "WHY"],
         ),
         "Pod" => (
-            vec!["NAME", "STATUS", "NODE", "INTERFACES", "AGE"],
+            &["NAME", "STATUS", "NODE", "INTERFACES", "AGE"],
             &["ADDRESSES", "NETWORKS"],
         ),
         "Block" => (
-            vec!["CIDR", "NETWORK", "NODE", "USED", "AGE"],
+            &["CIDR", "NETWORK", "NODE", "USED", "AGE"],
             &["GIVEN", "NAME"],
         ),
         "Node" => (
-            vec![
+            &[
                 "NAME",
                 "STATUS",
                 "ADDRESS",
@@ -78,31 +89,28 @@ fn columns(kind: &Kind, wide: bool) -> Vec<&'static str> {
             &["VERSION", "UID"],
         ),
         "PodAttachments" => (
-            vec!["POD", "INTERFACE", "NETWORK", "ADDRESSES", "NODE", "STATE"],
+            &["POD", "INTERFACE", "NETWORK", "ADDRESSES", "NODE", "STATE"],
             &["MAC", "GATEWAYS", "DEFAULT-ROUTE", "ID"],
         ),
-        "NetworkAttachmentDefinition" => (vec!["NAME", "TYPE", "DONE-BY", "AGE"], &["NOTE"]),
+        "NetworkAttachmentDefinition" => (&["NAME", "TYPE", "DONE-BY", "AGE"], &["NOTE"]),
         "BlockRequest" => (
-            vec!["NETWORK", "NODE", "FAMILY", "ADDRESSES", "AGE"],
+            &["NETWORK", "NODE", "FAMILY", "ADDRESSES", "AGE"],
             &["NAME"],
         ),
-        "Namespace" => (vec!["NAME", "STATUS", "AGE"], &[]),
-        _ => (vec!["NAME", "STATE", "AGE"], &["WHY"]),
-    };
-    if wide {
-        plain.extend(more);
+        "Namespace" => (&["NAME", "STATUS", "AGE"], &[]),
+        _ => (&["NAME", "STATE", "AGE"], &["WHY"]),
     }
-    plain
 }
 
-fn rows(kind: &Kind, object: &Value, world: &World, wide: bool) -> Vec<Vec<Cell>> {
+/// All columns.
+fn rows(kind: &Kind, object: &Value, world: &World) -> Vec<Vec<Cell>> {
     let age = || Cell::from(age_of(object, world.now));
-    let mut row: Vec<Cell> = match kind.kind {
+    vec![match kind.kind {
         "Network" => network(object, world, age()),
         "Pod" => pod(object, world, age()),
         "Block" => block(object, world, age()),
         "Node" => node(object, world, age()),
-        "PodAttachments" => return attachments(object, wide),
+        "PodAttachments" => return attachments(object),
         "NetworkAttachmentDefinition" => nad(object, age()),
         "BlockRequest" => request(object, age()),
         "Namespace" => vec![
@@ -111,11 +119,7 @@ fn rows(kind: &Kind, object: &Value, world: &World, wide: bool) -> Vec<Vec<Cell>
             age(),
         ],
         _ => later(object, age()),
-    };
-    if !wide {
-        row.truncate(columns(kind, false).len());
-    }
-    vec![row]
+    }]
 }
 
 /// The age of an object.
@@ -289,7 +293,7 @@ fn node(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
 }
 
 /// One row an interface.
-fn attachments(object: &Value, wide: bool) -> Vec<Vec<Cell>> {
+fn attachments(object: &Value) -> Vec<Vec<Cell>> {
     let pod = text(object, "/spec/pod/name");
     let node = text(object, "/spec/node");
     let joined = |one: &Value, pointer: &str| {
@@ -301,23 +305,18 @@ fn attachments(object: &Value, wide: bool) -> Vec<Vec<Cell>> {
             "Attached" => Cell::painted(Paint::Good, "Attached"),
             state => Cell::painted(Paint::Bad, state),
         };
-        let mut row = vec![
+        vec![
             pod.into(),
             text(one, "/interface").into(),
             network_of(one).into(),
             joined(one, "/ips").into(),
             node.into(),
             state,
-        ];
-        if wide {
-            row.extend([
-                text(one, "/mac").into(),
-                joined(one, "/gateways").into(),
-                joined(one, "/defaultRoute").into(),
-                text(one, "/id").into(),
-            ]);
-        }
-        row
+            text(one, "/mac").into(),
+            joined(one, "/gateways").into(),
+            joined(one, "/defaultRoute").into(),
+            text(one, "/id").into(),
+        ]
     });
     each.collect()
 }

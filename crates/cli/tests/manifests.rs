@@ -37,10 +37,11 @@ fn the_examples_are_valid() {
     for (seed, wanted) in [
         // Three definitions with typographic quotes.
         ("seed-000", [0, 3, 0, 0]),
-        // A device class, three claims, a template, a configuration, and three pods.
-        ("seed-001", [0, 0, 9, 0]),
-        // The network; the pod alone does not say what it waits for.
-        ("seed-002", [0, 0, 1, 0]),
+        // A device class, three claims, a template, a configuration (of which only the metadata is known), and three
+        // pods.
+        ("seed-001", [0, 0, 9, 1]),
+        // The network, of which only the metadata is known; the pod alone does not say what it waits for.
+        ("seed-002", [0, 0, 1, 1]),
         // Two definitions, by type and by profile, and a pod with a profile.
         ("seed-003", [0, 0, 5, 0]),
         ("seed-004", [0, 0, 0, 0]),
@@ -64,6 +65,15 @@ fn originals_that_are_taken_are_said_to_be_read_as_something_else() {
         text.contains("spec.networks: is no field of a Pod"),
         "{text}"
     );
+}
+
+#[test]
+fn the_same_object_in_both_ways_is_written_twice() {
+    let paths = ["seed-004", "seed-004/original"].map(examples);
+    let report = validate(&sources(&paths, false).unwrap());
+    let text = report.render(Screen::PIPE);
+    let twice = "Network net1 is written twice in these files";
+    assert!(text.contains(twice), "{text}");
 }
 
 /// Each finding as `line: level: … path … text`, without the file's name.
@@ -118,10 +128,12 @@ fn what_was_written_before_kubernetes_was_stricter() {
     );
     finds("000-extns-network.yaml", &["8: typographic quotes"]);
     for pod in ["000-my-pod.yaml", "000-my-pod-contrail.yaml"] {
-        let found = lines(pod);
-        assert!(
-            found[0].contains("apiVersion: is missing: for Pod write v1"),
-            "{found:#?}"
+        finds(
+            pod,
+            &[
+                "1: apiVersion: is missing: for Pod write v1",
+                "12: spec.containers: is empty",
+            ],
         );
     }
     for pod in [
@@ -146,7 +158,11 @@ fn the_other_documents_as_written() {
     finds("001-status.yaml", &["5: ... ends the document"]);
     finds(
         "001-cni-config.yaml",
-        &["1: apiVersion: is missing: for CNIConfig write cni.networking.x-k8s.io/v1alpha1"],
+        &[
+            "1: apiVersion: is missing: for CNIConfig write cni.networking.x-k8s.io/v1alpha1",
+            "1: waits",
+            "4: note: only its metadata",
+        ],
     );
     finds(
         "002-spec.yaml",

@@ -1,6 +1,7 @@
 //! Mounts as this process sees them. Owns reading `/proc/self/mountinfo`, file systems in memory for a directory, and
 //! letting go of what is mounted there; decides nothing. A path goes in; what comes out is how mounts below it travel.
 
+use crate::sys;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use std::fs;
 use std::io;
@@ -57,6 +58,32 @@ pub fn memory_at(directory: &Path) -> io::Result<bool> {
     rustix::mount::mount("tmpfs", &directory, "tmpfs", flags, Some(c"mode=0755"))?;
     rustix::mount::mount_change(&directory, MountPropagationFlags::SHARED)?;
     Ok(true)
+}
+
+/// Does `work` where `source` is what is at `target`: on a thread with mounts of its own, which the processes that it
+/// starts keep. Nobody else sees that, and what others mount is seen there too.
+pub fn with_own<T: Send>(
+    source: &Path,
+    target: &Path,
+    work: impl FnOnce() -> T + Send,
+) -> io::Result<T> {
+    let target = target.canonicalize()?;
+    let around = propagation(&target)?.mount;
+    let inside = || {
+        sys::unshare_mounts()?;
+        // News from outside still arrive; ours stay here.
+        rustix::mount::mount_change(&around, MountPropagationFlags::DOWNSTREAM)?;
+        rustix::mount::mount_bind(source, &target)?;
+        Ok(work())
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("plexus-mounts".into());
+        let failed = |_| Err(io::Error::other("the thread with mounts of its own failed"));
+        thread
+            .spawn_scoped(scope, inside)?
+            .join()
+            .unwrap_or_else(failed)
+    })
 }
 
 /// Unmounts what is mounted on a directory, with everything below it.
@@ -153,6 +180,7 @@ pub(crate) fn unescape(text: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     #[test]
     fn lines() {
@@ -193,6 +221,42 @@ mod tests {
         rustix::mount::unmount(&dir, UnmountFlags::DETACH).unwrap();
         fs::remove_dir_all(&dir).unwrap();
         unmount_below(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_is_mounted_for_one_nobody_else_sees() {
+        let dir = std::env::temp_dir().join(format!("px-own-{}", std::process::id()));
+        let (source, target, news) = (dir.join("source"), dir.join("target"), dir.join("news"));
+        for place in [&source, &target, &news] {
+            fs::create_dir_all(place).unwrap();
+        }
+        let (begin, begun) = std::sync::mpsc::channel();
+        let shows = |what: &Path| Command::new("ls").arg(what).output().unwrap().stdout;
+        let seen = std::thread::scope(|scope| {
+            let (target, news) = (&target, &news);
+            let outside = scope.spawn(move || {
+                begun.recv().unwrap();
+                let left = fs::read_dir(target).unwrap().count();
+                memory_at(news).unwrap();
+                fs::write(news.join("later"), "").unwrap();
+                left
+            });
+            let inside = with_own(&source, target, || {
+                fs::write(target.join("file"), "").unwrap();
+                begin.send(()).unwrap();
+                assert_eq!(outside.join().unwrap(), 0, "nothing is seen outside");
+                (shows(target), shows(news))
+            });
+            inside.unwrap()
+        });
+        unmount_all(&news).unwrap();
+        assert!(fs::exists(source.join("file")).unwrap());
+        assert_eq!(seen.0, b"file\n", "children see it");
+        // Only where the machine's mounts are shared do they travel at all.
+        let travels = propagation(&dir).unwrap().is_shared();
+        assert_eq!(seen.1 == b"later\n", travels);
+        fs::remove_dir_all(&dir).unwrap();
+        assert!(with_own(&source, &target, || ()).is_err());
     }
 
     #[test]

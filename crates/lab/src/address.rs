@@ -9,30 +9,30 @@ use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// At most this many NICs besides `eth0`.
-pub const MAX_NICS: u8 = 8;
+pub(crate) const MAX_NICS: u8 = 8;
 /// Where the server is reached from inside the lab.
-pub const API_PORT: u16 = 6443;
+pub(crate) const API_PORT: u16 = 6443;
 /// The fabric's own part of an address.
 const FABRIC: u8 = 254;
 
 /// The default network's subnets, if nothing else is said.
-pub const POD_SUBNETS: [&str; 2] = ["10.244.0.0/16", "fd00:244::/56"];
+pub(crate) const POD_SUBNETS: [&str; 2] = ["10.244.0.0/16", "fd00:244::/56"];
 /// An address outside of the cluster that knows the nodes and nobody else: a pod is answered if it comes
 /// under its node's address.
-pub const OUTSIDE: [&str; 2] = ["203.0.113.1", "2001:db8:113::1"];
+pub(crate) const OUTSIDE: [&str; 2] = ["203.0.113.1", "2001:db8:113::1"];
 
 /// The addresses of a node's NIC.
-pub fn of_node(node: NodeName, nic: u8) -> [IpNet; 2] {
+pub(crate) fn of_node(node: NodeName, nic: u8) -> [IpNet; 2] {
     networks(nic, node.number())
 }
 
 /// The fabric's addresses on the network of `eth0`: the nodes' gateway, and where the server is.
-pub fn of_fabric() -> [IpNet; 2] {
+pub(crate) fn of_fabric() -> [IpNet; 2] {
     networks(0, FABRIC)
 }
 
 /// Where the server is reached from inside the lab.
-pub fn api_server() -> SocketAddr {
+pub(crate) fn api_server() -> SocketAddr {
     SocketAddr::new(of_fabric()[0].addr(), API_PORT)
 }
 

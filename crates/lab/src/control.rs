@@ -103,8 +103,9 @@ pub(crate) fn make_room(
     Ok(())
 }
 
-/// Kills a node's agent; the keeper starts it again, unless it is held. Gives the process that is no more.
-pub fn kill_agent(layout: &Layout, node: NodeName, hold: bool) -> Result<i32, LabError> {
+/// Kills a node's agent; the keeper starts it again, unless it is held. Gives the process that is no more; none if it is
+/// held, and did not run.
+pub fn kill_agent(layout: &Layout, node: NodeName, hold: bool) -> Result<Option<i32>, LabError> {
     need_root()?;
     of(layout)?.has(layout, node)?;
     kill(layout, Part::Agent(node), hold)
@@ -118,7 +119,7 @@ pub fn start_agent(layout: &Layout, node: NodeName) -> Result<(), LabError> {
 }
 
 /// Kills the server, as [`kill_agent`] does an agent: the API is away.
-pub fn kill_server(layout: &Layout, hold: bool) -> Result<i32, LabError> {
+pub fn kill_server(layout: &Layout, hold: bool) -> Result<Option<i32>, LabError> {
     need_root()?;
     of(layout)?;
     kill(layout, Part::Server, hold)
@@ -131,16 +132,20 @@ pub fn start_server(layout: &Layout) -> Result<(), LabError> {
     start(layout, Part::Server)
 }
 
-fn kill(layout: &Layout, part: Part, hold: bool) -> Result<i32, LabError> {
+fn kill(layout: &Layout, part: Part, hold: bool) -> Result<Option<i32>, LabError> {
     if hold {
         files::put_json(&layout.held(part), &true)?;
     }
-    let process = Process::of_part(layout, part).ok_or_else(|| {
-        let log = layout.log(part);
-        LabError::Refused(format!("{part} does not run; its log is {}", log.display()))
-    })?;
-    process.kill()?;
-    Ok(process.pid())
+    match Process::of_part(layout, part) {
+        Some(process) => process.kill().map(|()| Some(process.pid())),
+        // It ended by itself, and now nobody starts it again: that is what was asked for.
+        None if hold => Ok(None),
+        None => {
+            let log = layout.log(part);
+            let why = format!("{part} does not run; its log is {}", log.display());
+            Err(LabError::Refused(why))
+        }
+    }
 }
 
 fn start(layout: &Layout, part: Part) -> Result<(), LabError> {

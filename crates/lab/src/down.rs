@@ -1,21 +1,27 @@
 //! `down`: takes a lab apart, whatever is left of it. Needs its name only, not its records. Tries everything, reports
-//! every error; a second time finds nothing to do.
+//! what failed; a second time finds nothing to do.
 
+use crate::cni::Caller;
 use crate::error::{LabError, chain};
 use crate::layout::Layout;
-use crate::leases;
 use crate::lock::Lock;
+use crate::part::Part;
 use crate::process::Process;
 use crate::up::need_root;
-use crate::{settings, underlay};
+use crate::{sandbox, settings, underlay};
 use plexus_kernel::{mount, named};
 use rustix::process::Signal;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long plugins may take to let go of all pods.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Calls of plugins at a time.
+const CALLS: usize = 8;
 
 /// Removes processes, namespaces, mounts and files; says whether there was anything.
 pub fn down(layout: &Layout) -> Result<bool, LabError> {
@@ -28,8 +34,9 @@ pub fn down(layout: &Layout) -> Result<bool, LabError> {
             errors.push(chain(&error));
         }
     };
+    attempt(end_keeper(layout));
+    detach_pods(layout);
     attempt(end_processes(layout));
-    attempt(leases::remove(layout));
     attempt(remove_namespaces(layout));
     attempt(remove_files(layout));
     attempt(settings::restore(layout));
@@ -44,8 +51,36 @@ pub fn down(layout: &Layout) -> Result<bool, LabError> {
     }
 }
 
-/// The keeper first, so that it starts nothing again; then whoever carries the lab's mark or is in its namespaces, until
-/// nobody is left: one that was being started shows up in the next look.
+/// First, so that it starts nothing again.
+fn end_keeper(layout: &Layout) -> Result<(), LabError> {
+    let keeper = Process::of_part(layout, Part::Keeper);
+    keeper.map_or(Ok(()), |keeper| keeper.kill())
+}
+
+/// DEL for every pod, as far as agents answer: plugins that were executed may keep something elsewhere than in the lab.
+/// Nobody insists: the lab goes, whatever they say.
+fn detach_pods(layout: &Layout) {
+    let deadline = Instant::now() + FAREWELL;
+    let queue = Mutex::new(sandbox::all(layout));
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let work = || {
+        while let Some((node, sandbox)) = next() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let _ = Caller::new(layout, node, &sandbox).within(left).del();
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..CALLS {
+            scope.spawn(work);
+        }
+    });
+}
+
+/// Whoever carries the lab's mark or is in its namespaces, until nobody is left: one that was being started shows up in the
+/// next look.
 fn end_processes(layout: &Layout) -> Result<(), LabError> {
     let start = Instant::now();
     loop {

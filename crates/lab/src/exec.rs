@@ -30,7 +30,7 @@ pub enum Place {
 }
 
 /// The network namespace of a place.
-pub fn netns_of(layout: &Layout, place: &Place) -> Result<Netns, LabError> {
+pub(crate) fn netns_of(layout: &Layout, place: &Place) -> Result<Netns, LabError> {
     need_root()?;
     let spec = control::of(layout)?;
     let name = match place {

@@ -5,7 +5,10 @@ use crate::part::Part;
 use std::path::{Path, PathBuf};
 
 /// The directory in which each lab has one of its own. Gone when the machine boots, like the labs.
-pub const ROOT: &str = "/run/plexus/lab";
+pub(crate) const ROOT: &str = "/run/plexus/lab";
+
+/// Where plugins keep their files; each node has one of its own there.
+pub(crate) const PLUGIN_FILES: &str = "/var/lib/cni";
 
 /// The files of one lab.
 #[derive(Debug, Clone)]
@@ -50,6 +53,11 @@ impl Layout {
     /// There if a lab had to mount the directory of named namespaces.
     pub(crate) fn names_mounted(&self) -> PathBuf {
         self.root.join("names.mounted")
+    }
+
+    /// There if a lab had to make the directory in which plugins keep their files.
+    pub(crate) fn plugin_dir_made(&self) -> PathBuf {
+        self.root.join("plugins.made")
     }
 
     /// What the lab was asked to be.
@@ -100,6 +108,11 @@ impl Layout {
     /// A node's directory.
     pub fn node(&self, node: NodeName) -> PathBuf {
         self.dir().join(node.to_string())
+    }
+
+    /// What a node's plugins keep: it is the node's `/var/lib/cni`.
+    pub(crate) fn plugin_files(&self, node: NodeName) -> PathBuf {
+        self.node(node).join("plugins")
     }
 
     /// The socket of a node's agent.

@@ -12,7 +12,7 @@
 //! Every process can be killed at any time; the keeper starts the others again, `up` starts the keeper. All state is
 //! in the lab's directory, the kernel and the server; `down` needs none of it.
 
-pub mod address;
+mod address;
 mod api;
 mod cni;
 mod control;
@@ -22,7 +22,6 @@ mod exec;
 mod files;
 mod keeper;
 mod layout;
-mod leases;
 mod lock;
 mod name;
 mod part;
@@ -43,16 +42,14 @@ pub use control::{
 };
 pub use down::down;
 pub use error::LabError;
-pub use exec::{Place, exec, netns_of};
+pub use exec::{Place, exec};
 pub use keeper::keep;
-pub use layout::{Layout, ROOT};
-pub use name::{LabName, MAX_NODES, NodeName};
+pub use layout::Layout;
+pub use name::{LabName, NodeName};
 pub use part::Part;
 pub use ping::{Cell, Expected, Matrix, Unseen, ping_all};
-pub use process::Process;
-pub use report::{PartReport, Report};
+pub use report::PartReport;
 pub use run::{PodSeen, PodWish, run};
-pub use sandbox::Sandbox;
 pub use spec::{Programs, Spec, Wish};
 pub use status::{NodeStatus, PodStatus, Status, status};
 pub use up::{Step, up};

@@ -2,12 +2,13 @@
 //! two labs never meet, and so that what is left of a lab can be found without its records.
 
 use crate::error::LabError;
+use plexus_types::{MAX_LAB_NODES, SANDBOX_DIGITS, lab_of_namespace};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// More would need more than one byte of an address.
-pub const MAX_NODES: u8 = 200;
+/// How many nodes a lab can have.
+pub(crate) const MAX_NODES: u8 = MAX_LAB_NODES;
 
 /// The name of a lab: 1 to 10 lower-case letters and digits, a letter first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,21 +38,9 @@ impl LabName {
 
     /// Whether a namespace of this name belongs to the lab.
     pub fn owns(&self, namespace: &str) -> bool {
-        let rest = namespace
-            .strip_prefix("px-")
-            .and_then(|rest| rest.strip_prefix(&self.0))
-            .and_then(|rest| rest.strip_prefix('-'));
-        let Some(rest) = rest else { return false };
-        let digits = rest.strip_prefix('s').unwrap_or_default();
-        let is_sandbox = digits.len() == SANDBOX_DIGITS
-            && digits
-                .bytes()
-                .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        rest == "fabric" || is_sandbox || rest.parse::<NodeName>().is_ok()
+        lab_of_namespace(namespace) == Some(&self.0)
     }
 }
-
-const SANDBOX_DIGITS: usize = 12;
 
 impl FromStr for LabName {
     type Err = LabError;

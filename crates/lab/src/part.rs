@@ -3,11 +3,11 @@
 
 use crate::address;
 use crate::error::LabError;
-use crate::layout::Layout;
+use crate::layout::{Layout, PLUGIN_FILES};
 use crate::name::NodeName;
 use crate::process;
 use crate::spec::Spec;
-use plexus_kernel::{Netns, named};
+use plexus_kernel::{Netns, mount, named};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::OpenOptions;
@@ -59,7 +59,8 @@ impl Part {
         }
     }
 
-    /// Starts it, in its namespace, away from our terminal, with its log in a file.
+    /// Starts it, in its namespace, away from our terminal, with its log in a file; an agent with plugins' files of its
+    /// node's own.
     pub(crate) fn start(self, layout: &Layout, spec: &Spec) -> Result<Child, LabError> {
         let log = layout.log(self);
         let open = || OpenOptions::new().create(true).append(true).open(&log);
@@ -81,11 +82,21 @@ impl Part {
             .stdout(open().map_err(LabError::file("open", &log))?)
             .stderr(open().map_err(LabError::file("open", &log))?)
             .process_group(0);
-        match self.namespace(layout) {
-            Some(name) => Netns::open(named::path(&name))?.enter(|| command.spawn())?,
-            None => command.spawn(),
-        }
-        .map_err(failed)
+        let mut spawn = || -> Result<Child, LabError> {
+            let child = match self.namespace(layout) {
+                Some(name) => Netns::open(named::path(&name))?.enter(|| command.spawn())?,
+                None => command.spawn(),
+            };
+            child.map_err(failed)
+        };
+        let Self::Agent(node) = self else {
+            return spawn();
+        };
+        // So have the plugins that it executes.
+        let own = layout.plugin_files(node);
+        let place = Path::new(PLUGIN_FILES);
+        let started = mount::with_own(&own, place, spawn);
+        started.map_err(LabError::file("give a node its own", place))?
     }
 
     fn arguments(self, layout: &Layout, spec: &Spec) -> Vec<OsString> {

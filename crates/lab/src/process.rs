@@ -27,14 +27,14 @@ pub(crate) fn mark(layout: &Layout, part: Part) -> String {
 
 /// A process that was there when we looked, held so that its number means nobody else.
 #[derive(Debug)]
-pub struct Process {
+pub(crate) struct Process {
     pid: i32,
     fd: OwnedFd,
 }
 
 impl Process {
     /// The process that is this part of the lab, if it runs.
-    pub fn of_part(layout: &Layout, part: Part) -> Option<Self> {
+    pub(crate) fn of_part(layout: &Layout, part: Part) -> Option<Self> {
         let wanted = format!("{MARK}={}", mark(layout, part));
         let mut found = all().filter_map(|pid| Self::if_is(pid, |entry| entry == wanted));
         found.find(|process| process.runs_verb(part.verb()))
@@ -74,13 +74,8 @@ impl Process {
     }
 
     /// Its number.
-    pub fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         self.pid
-    }
-
-    /// Its descriptor: readable when it has ended.
-    pub(crate) fn into_fd(self) -> OwnedFd {
-        self.fd
     }
 
     /// Signals it; one that has ended does not mind.
@@ -90,7 +85,12 @@ impl Process {
 
     /// Whether it has ended, or does so within the limit.
     pub(crate) fn has_ended(&self, limit: Duration) -> bool {
-        ended_within(&self.fd, limit)
+        let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
+        let limit = Timespec {
+            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        rustix::event::poll(&mut fds, Some(&limit)).is_ok_and(|ready| ready > 0)
     }
 
     /// Kills it and waits until it is gone.
@@ -126,16 +126,6 @@ impl Process {
         let words = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         words.split(|byte| *byte == 0).nth(1) == Some(verb.as_bytes())
     }
-}
-
-/// Whether the process behind a descriptor has ended, or does so within the limit.
-pub(crate) fn ended_within(process: &OwnedFd, limit: Duration) -> bool {
-    let mut fds = [PollFd::new(process, PollFlags::IN)];
-    let limit = Timespec {
-        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: limit.subsec_nanos().into(),
-    };
-    rustix::event::poll(&mut fds, Some(&limit)).is_ok_and(|ready| ready > 0)
 }
 
 fn all() -> impl Iterator<Item = i32> {

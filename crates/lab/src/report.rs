@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// What the keeper sees.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub(crate) struct Report {
     /// The keeper's own process.
     pub keeper: i32,
     /// The generation of the specification that it acts on.
@@ -40,7 +40,7 @@ pub struct PartReport {
 
 impl Report {
     /// The last one; none if there never was a keeper.
-    pub fn read(layout: &Layout) -> Result<Option<Self>, LabError> {
+    pub(crate) fn read(layout: &Layout) -> Result<Option<Self>, LabError> {
         files::get_json(&layout.report())
     }
 
@@ -59,7 +59,10 @@ impl Report {
     }
 
     /// What is not ready yet, each with its reason; empty if everything is.
-    pub fn missing(&self, wanted: impl IntoIterator<Item = NodeName>) -> Vec<(String, String)> {
+    pub(crate) fn missing(
+        &self,
+        wanted: impl IntoIterator<Item = NodeName>,
+    ) -> Vec<(String, String)> {
         let nodes = wanted.into_iter().map(|node| {
             let name = format!("{node}-agent");
             (name, self.nodes.get(&node))

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 /// A sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Sandbox {
+pub(crate) struct Sandbox {
     /// The pod.
     pub uid: String,
     /// Its namespace in the API.
@@ -81,7 +81,7 @@ impl Sandbox {
     }
 
     /// The first address of each family, as the runtime reports them to the kubelet.
-    pub fn addresses(&self) -> Vec<IpAddr> {
+    pub(crate) fn addresses(&self) -> Vec<IpAddr> {
         let ips = self.result.as_ref().and_then(|result| result.get("ips"));
         let ips = ips.and_then(Value::as_array).into_iter().flatten();
         let mut found: Vec<IpAddr> = Vec::new();

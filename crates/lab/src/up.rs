@@ -79,6 +79,7 @@ pub(crate) fn make(layout: &Layout, spec: &Spec) -> Result<(), LabError> {
     for node in &nodes {
         for dir in [
             layout.agent_state(*node),
+            layout.plugin_files(*node),
             layout.cni_bin(*node),
             layout.cni_conf(*node),
             layout.sandboxes(*node),
@@ -177,7 +178,8 @@ fn free_port(layout: &Layout) -> Result<u16, LabError> {
         }
     }
     Err(LabError::Refused(format!(
-        "no port of the loopback from {} to {} is free: is it up?",
-        PORTS.start, PORTS.end
+        "no port of 127.0.0.1 from {} to {} is free: end what uses them, or see whether lo is up",
+        PORTS.start,
+        PORTS.end - 1
     )))
 }

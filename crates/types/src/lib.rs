@@ -6,12 +6,14 @@
 
 mod id;
 mod ifname;
+mod lab;
 mod mac;
 mod macvlan;
 
 pub use id::{ContainerId, NetworkName, PluginType, RouterName};
 pub use ifname::IfName;
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+pub use lab::{MAX_LAB_NODES, SANDBOX_DIGITS, lab_of_namespace};
 pub use mac::Mac;
 pub use macvlan::MacvlanMode;
 

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
+use plexus_api::objects::REGISTERED_BY_AGENT;
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -80,7 +81,7 @@ fn status(name: &str, addresses: &[IpAddr], now: &str) -> Value {
     json!({
         "addresses": all,
         "conditions": [{
-            "type": "Ready", "status": "True", "reason": "AgentReady",
+            "type": "Ready", "status": "True", "reason": REGISTERED_BY_AGENT,
             "message": "the Plexus agent of this host runs",
             "lastHeartbeatTime": now, "lastTransitionTime": now,
         }],

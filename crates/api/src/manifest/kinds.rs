@@ -200,8 +200,9 @@ fn round_trip<T: DeserializeOwned + Serialize>(object: &Value) -> Result<Value, 
 pub(super) enum Known {
     /// It is one of ours to read.
     Kind(&'static Kind),
-    /// The kind is known, the version is not: what is wrong with it.
-    Version(String),
+    /// The kind is known, the version is not: what is wrong with it, and the kind if objects of that version are
+    /// like those of the right one.
+    Version(String, Option<&'static Kind>),
     /// Neither.
     No,
 }
@@ -217,12 +218,12 @@ pub(super) fn find(api_version: &str, name: &str) -> Known {
         .find(|gone| (gone.0, gone.1) == (group, version));
     match (named, gone) {
         (Some(kind), _) if kind.version == version => Known::Kind(kind),
-        (Some(_), Some(gone)) => Known::Version(gone.2.to_owned()),
-        (Some(kind), None) => Known::Version(format!(
-            "is not a version of {name}: write {}",
-            kind.api_version()
-        )),
-        (None, Some(gone)) if group == "extensions" => Known::Version(gone.2.to_owned()),
+        (Some(_), Some(gone)) => Known::Version(gone.2.to_owned(), None),
+        (Some(kind), None) => Known::Version(
+            format!("is not a version of {name}: write {}", kind.api_version()),
+            Some(kind),
+        ),
+        (None, Some(gone)) if group == "extensions" => Known::Version(gone.2.to_owned(), None),
         (None, _) => Known::No,
     }
 }

@@ -53,3 +53,5 @@ pub const NODE_LABEL: &str = "plexus.dev/node";
 pub const NETWORK_LABEL: &str = "plexus.dev/network";
 /// Label of a block that is a part of another one: the node that gave it.
 pub const FROM_LABEL: &str = "plexus.dev/from";
+/// The reason of condition Ready of a Node that an agent registered itself, where there is no kubelet.
+pub const REGISTERED_BY_AGENT: &str = "AgentReady";

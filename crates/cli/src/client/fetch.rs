@@ -92,7 +92,11 @@ impl Session {
         let lists = needs.iter().map(|need| self.needed(*need, namespace));
         for (need, list) in needs.iter().zip(self.wait(join_all(lists))) {
             let found = match list {
-                Ok(found) => found,
+                Ok((found, hidden)) => {
+                    let hidden = hidden.map(|why| (word(*need), why));
+                    world.unknown.extend(hidden);
+                    found
+                }
                 Err(error) if error.is_missing() || error.is_forbidden() => {
                     world.unknown.insert(word(*need), error.to_string());
                     continue;
@@ -104,7 +108,12 @@ impl Session {
         Ok(world)
     }
 
-    async fn needed(&self, need: Need, namespace: Option<&str>) -> Result<Vec<Value>, ClientError> {
+    /// The objects, and why there may be more that we are not shown.
+    async fn needed(
+        &self,
+        need: Need,
+        namespace: Option<&str>,
+    ) -> Result<(Vec<Value>, Option<String>), ClientError> {
         let (kind, namespace, labels, fields) = match need {
             Need::Pods => (kind("pods"), namespace, None, None),
             Need::Agents => (kind("pods"), None, Some(AGENTS), None),
@@ -119,25 +128,27 @@ impl Session {
             Need::Leases => (Some(LEASES), None, None, Some(LEASE)),
             Need::Waiting => return self.waiting().await,
         };
-        match kind {
-            Some(kind) => self.listed(&kind, namespace, labels, fields).await,
-            None => Ok(Vec::new()),
-        }
+        let listed = match kind {
+            Some(kind) => self.listed(&kind, namespace, labels, fields).await?,
+            None => Vec::new(),
+        };
+        Ok((listed, None))
     }
 
     /// Kinds that a server need not have at all.
-    async fn waiting(&self) -> Result<Vec<Value>, ClientError> {
+    async fn waiting(&self) -> Result<(Vec<Value>, Option<String>), ClientError> {
         let kinds: Vec<Kind> = later::KINDS.iter().filter_map(|k| kind(k.plural)).collect();
         let lists = kinds.iter().map(|kind| self.listed(kind, None, None, None));
-        let mut all = Vec::new();
+        let (mut all, mut hidden) = (Vec::new(), None);
         for list in join_all(lists).await {
             match list {
                 Ok(list) => all.extend(list),
-                Err(error) if error.is_missing() || error.is_forbidden() => {}
+                Err(error) if error.is_missing() => {}
+                Err(error) if error.is_forbidden() => hidden = hidden.or(Some(error.to_string())),
                 Err(error) => return Err(error),
             }
         }
-        Ok(all)
+        Ok((all, hidden))
     }
 
     async fn listed(

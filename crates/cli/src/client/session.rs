@@ -33,7 +33,7 @@ impl Session {
         if let Chosen::Socket(path) = chosen {
             let client = {
                 let _inside = runtime.enter();
-                socket::client(path)
+                socket::client(path, ANSWER)
             };
             return Ok(Self {
                 runtime,

@@ -9,11 +9,12 @@ use kube::Client;
 use kube::client::Body;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::UnixStream;
-use tower::service_fn;
+use tower::{BoxError, service_fn};
 
 /// Asks nobody yet.
-pub(super) fn client(path: &Path) -> Client {
+pub(super) fn client(path: &Path, limit: Duration) -> Client {
     let path: Arc<PathBuf> = Arc::new(path.to_owned());
     let connect = service_fn(move |_: Uri| {
         let path = Arc::clone(&path);
@@ -23,7 +24,13 @@ pub(super) fn client(path: &Path) -> Client {
     let ask = service_fn(move |mut request: http::Request<Body>| {
         let written = request.uri().path_and_query().cloned();
         *request.uri_mut() = here(written);
-        http.request(request)
+        let answer = http.request(request);
+        async move {
+            match tokio::time::timeout(limit, answer).await {
+                Ok(answer) => answer.map_err(BoxError::from),
+                Err(_) => Err(format!("no answer within {} s", limit.as_secs_f32()).into()),
+            }
+        }
     });
     Client::new(ask, "default")
 }
@@ -33,4 +40,21 @@ fn here(path: Option<PathAndQuery>) -> Uri {
     let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
     let parts = Uri::builder().scheme("http").authority("localhost");
     parts.path_and_query(path).build().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_that_never_answers_is_not_waited_for() {
+        let path = std::env::temp_dir().join(format!("px-silent-{}", std::process::id()));
+        let _silent = tokio::net::UnixListener::bind(&path).unwrap();
+        let client = client(&path, Duration::from_millis(100));
+        let asked = tokio::time::timeout(Duration::from_secs(60), client.apiserver_version()).await;
+        let _ = std::fs::remove_file(&path);
+        let error = asked.expect("it ends by itself").unwrap_err();
+        let said = format!("{error} {error:?}");
+        assert!(said.contains("no answer within 0.1 s"), "{said}");
+    }
 }

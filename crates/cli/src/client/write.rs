@@ -227,8 +227,12 @@ pub fn in_order(objects: &[Value]) -> Vec<usize> {
 }
 
 /// An object that is only named: for deleting it.
-pub fn named(api_version: &str, kind: &str, name: &str) -> Value {
-    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})
+pub fn named(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Value {
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
+    if let Some(namespace) = namespace {
+        object["metadata"]["namespace"] = namespace.into();
+    }
+    object
 }
 
 #[cfg(test)]
@@ -249,9 +253,9 @@ mod tests {
 
     #[test]
     fn objects_are_called_as_kubectl_calls_them() {
-        assert_eq!(shown(&named("v1", "Pod", "a")), "pod/a");
+        assert_eq!(shown(&named("v1", "Pod", None, "a")), "pod/a");
         assert_eq!(
-            shown(&named("plexus.dev/v1alpha1", "Network", "blue")),
+            shown(&named("plexus.dev/v1alpha1", "Network", None, "blue")),
             "network.plexus.dev/blue"
         );
     }

@@ -103,8 +103,10 @@ fn interface(
     let index = number(attachment, "/index").unwrap_or_default();
     let total = number(attachment, "/total").unwrap_or_default();
     let at = usize::try_from(index).unwrap_or(usize::MAX);
-    let reference = planned.and_then(|all| all.references.get(at));
-    let network = planned.and_then(|all| all.body.networks().get(at));
+    // Annotations may have been edited since: what they ask for now tells nothing of another network.
+    let now = planned.and_then(|all| all.references.get(at).zip(all.body.networks().get(at)));
+    let now = now.filter(|(reference, _)| means(reference, attachment));
+    let (reference, network) = now.unzip();
     section.line("asked for by", source(reference, index, total));
     section.line("network", described_network(world, attachment, index));
     section.line("provider", provider(world, attachment, network));
@@ -124,12 +126,20 @@ fn interface(
     section
 }
 
+/// Whether a reference leads to what is attached.
+fn means(reference: &Reference, attachment: &Value) -> bool {
+    let namespace = text(attachment, "/network/namespace");
+    let first = reference.namespace.is_empty() && namespace.is_empty();
+    let named = text(attachment, "/network/name");
+    first || (reference.namespace == namespace && reference.name == named)
+}
+
 fn source(reference: Option<&Reference>, index: u64, total: u64) -> String {
     let place = format!("number {index} of {total}");
     match reference.map(|reference| reference.source.as_str()) {
         _ if index == 0 => format!("every pod (the cluster-wide default network, {place})"),
         Some(source) if !source.is_empty() => format!("annotation {source} ({place})"),
-        _ => format!("{place}; the pod's annotations no longer say where"),
+        _ => format!("{place}; the pod's annotations no longer say so: they were edited"),
     }
 }
 

@@ -75,6 +75,32 @@ fn a_pod_with_where_everything_came_from() {
 }
 
 #[test]
+fn a_pod_whose_annotations_name_another_network_now() {
+    let mut world = world();
+    let mut green = world.networks[0].clone();
+    green["metadata"]["name"] = json!("green");
+    green["metadata"]["uid"] = json!("uid-green");
+    green["spec"]["routes"] = json!([{"dst": "172.16.0.0/12"}]);
+    world.networks.push(green);
+    let mut pod = pod();
+    pod["metadata"]["annotations"]["plexus.dev/networks"] = json!("green");
+    let text = describe_pod(&world, &pod, Screen::PIPE);
+    let (_, net1) = text.split_once("net1: Attached").unwrap();
+    assert!(
+        net1.contains("no longer say so: they were edited"),
+        "{net1}"
+    );
+    assert!(
+        net1.contains("Network team-a/blue, identity uid-blue"),
+        "{net1}"
+    );
+    assert!(
+        !net1.contains("172.16.0.0/12"),
+        "a route of another network: {net1}"
+    );
+}
+
+#[test]
 fn a_pod_that_has_nothing_yet() {
     let mut world = world();
     world.records.clear();

@@ -1,14 +1,17 @@
-//! Network namespaces of labs that are no more. A lab's namespaces carry its name
-//! (`px-NAME-fabric`, `px-NAME-n1`), and a lab that is there has a directory of that name.
+//! Network namespaces of labs that are no more. A lab's namespaces carry its name, and a lab that is
+//! there has a directory of that name.
 
 use super::{Check, Machine, Subject};
+use plexus_types::lab_of_namespace;
 use std::collections::BTreeSet;
 use std::fs;
 
 pub(super) fn check(machine: &Machine) -> Check {
     let entries = fs::read_dir(&machine.netns).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let labs: BTreeSet<String> = names.filter_map(|name| lab_of(&name)).collect();
+    let labs: BTreeSet<String> = names
+        .filter_map(|name| lab_of_namespace(&name).map(str::to_owned))
+        .collect();
     let (kept, lost): (Vec<&String>, Vec<&String>) =
         labs.iter().partition(|lab| machine.labs.join(lab).is_dir());
     if lost.is_empty() {
@@ -24,12 +27,4 @@ pub(super) fn check(machine: &Machine) -> Check {
             lost.first().copied().unwrap_or_default()
         ),
     )
-}
-
-/// The lab that a namespace is of, by its name.
-fn lab_of(namespace: &str) -> Option<String> {
-    let (lab, rest) = namespace.strip_prefix("px-")?.split_once('-')?;
-    let number = rest.strip_prefix('n').unwrap_or_default();
-    let node = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    (rest == "fabric" || node).then(|| lab.to_owned())
 }

@@ -4,6 +4,7 @@
 use super::{Answer, Because};
 use crate::text::{age, seconds_since};
 use crate::world::{World, condition, list, name, namespace, text};
+use plexus_api::objects::REGISTERED_BY_AGENT;
 use serde_json::Value;
 
 /// How old the controller's lease may be; it is renewed every few seconds.
@@ -37,6 +38,22 @@ pub(super) fn node(world: &World, node: &str) -> Option<Answer> {
         ));
     }
     agent(world, node)
+}
+
+/// Whether a Node was registered by an agent, as `plexus up` does: there is no kubelet.
+pub(super) fn runs_no_pods(node: &Value) -> bool {
+    condition(node, "Ready").is_some_and(|ready| text(ready, "/reason") == REGISTERED_BY_AGENT)
+}
+
+/// What is said of pods there.
+pub(super) fn nobody_runs_pods(place: &str) -> Answer {
+    Answer::wrong(
+        Because::NobodyRunsPods,
+        place,
+        "plexus up runs no Pods: containers there are started by Podman or containerd",
+        "delete the pod, and start a container on the network (podman run --network …); a lab \
+         (plexus lab up) or Kubernetes runs Pods",
+    )
 }
 
 /// Whether the agent of a node is away: its pod is not there or not ready. Where no agent runs as a

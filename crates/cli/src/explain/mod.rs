@@ -95,6 +95,10 @@ crate::listed! {
         NoSubnets,
         /// A kind, a claim or a plugin that later versions serve.
         Later,
+        /// A claim that the pod names is not there.
+        ClaimMissing,
+        /// Its node is a machine of `plexus up`, where nobody runs Pods.
+        NobodyRunsPods,
         /// An interface could not be made, by the word of its record.
         AttachFailed,
         /// The runtime could not make the pod's sandbox.

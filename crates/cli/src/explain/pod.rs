@@ -2,12 +2,13 @@
 
 use super::{Answer, Because, Explanation, cluster, reference};
 use crate::get::{network_of, record_of};
-use crate::world::{Seen, World, find, list, name, namespace, pod_facts, settings, text, texts};
+use crate::world::{Seen, World, list, name, namespace, pod_facts, settings, text, texts};
 use plexus_api::cni::{Error, Runtime};
 use plexus_api::later;
 use plexus_core::rehearse::cluster_network;
-use plexus_core::resolve::{Examined, examine, pod_networks};
+use plexus_core::resolve::{Examined, Named, examine, pod_networks};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// What the shim says when nobody answers it.
 const NO_AGENT: &str = "the agent does not answer on";
@@ -29,12 +30,11 @@ fn answers(world: &World, pod: &Value, node: &str) -> Vec<Answer> {
     if let Some(answer) = ended(world, pod, node) {
         return vec![answer];
     }
-    let mut all: Vec<Answer> = Vec::new();
+    let mut all = claims(world, pod);
     match node {
-        "" => all.push(not_scheduled(pod)),
+        "" => all.push(not_scheduled(world, pod)),
         node => all.extend(cluster::node(world, node)),
     }
-    all.extend(claims(world, pod));
     let asked = examine(
         &pod_facts(pod),
         &settings(Vec::new()),
@@ -94,7 +94,10 @@ fn ended(world: &World, pod: &Value, node: &str) -> Option<Answer> {
     None
 }
 
-fn not_scheduled(pod: &Value) -> Answer {
+fn not_scheduled(world: &World, pod: &Value) -> Answer {
+    if !world.nodes.is_empty() && world.nodes.iter().all(cluster::runs_no_pods) {
+        return cluster::nobody_runs_pods("this machine");
+    }
     let scheduled = crate::world::condition(pod, "PodScheduled");
     let why = scheduled.map_or("", |condition| text(condition, "/message"));
     let why = match why {
@@ -102,11 +105,11 @@ fn not_scheduled(pod: &Value) -> Answer {
         why => format!("no node was chosen for it: {why}"),
     };
     let next =
-        "a scheduler chooses one; without a scheduler (plexus up, a lab) write spec.nodeName";
+        "the scheduler chooses one as soon as one fits; spec.nodeName says which, without it";
     Answer::waits(Because::NotScheduled, "", why, next)
 }
 
-/// Claims that wait for the driver.
+/// Claims that wait for the driver, or are not there.
 fn claims(world: &World, pod: &Value) -> Vec<Answer> {
     let claims = list(pod, "/spec/resourceClaims").iter();
     let waiting = claims.filter_map(|claim| {
@@ -116,15 +119,25 @@ fn claims(world: &World, pod: &Value) -> Vec<Answer> {
             "" => ("ResourceClaimTemplate", template),
             direct => ("ResourceClaim", direct),
         };
-        let of_kind: Vec<Value> = world
-            .waiting
-            .iter()
-            .filter(|object| text(object, "/kind") == kind)
-            .cloned()
-            .collect();
-        let found = find(&of_kind, namespace(pod), named)?;
-        let text = later::waits(found)?;
         let about = format!("{kind} {}/{named}", namespace(pod));
+        let mut all = world.waiting.iter();
+        let found = all.find(|object| {
+            let place = (namespace(object), name(object));
+            text(object, "/kind") == kind && place == (namespace(pod), named)
+        });
+        let Some(found) = found else {
+            // A template is needed until the claim is made of it.
+            let made = list(pod, "/status/resourceClaimStatuses").iter();
+            let mut made = made.map(|one| text(one, "/name"));
+            let is_made = made.any(|one| one == text(claim, "/name"));
+            if is_made || world.unknown.contains_key("waiting") {
+                return None;
+            }
+            let why = "the pod asks for it, and it is not there";
+            let next = format!("create it, in namespace {}", namespace(pod));
+            return Some(Answer::wrong(Because::ClaimMissing, about, why, next));
+        };
+        let text = later::waits(found)?;
         Some(Answer::waits(Because::Later, about, text, ""))
     });
     waiting.collect()
@@ -170,27 +183,37 @@ fn changed(record: &Value, asked: &Result<Vec<Examined>, Error>) -> Option<Answe
         }
     };
     let asked = asked.iter().filter(|one| one.index > 0);
-    let mut wanted: Vec<String> = asked.filter_map(|one| one.ifname.clone()).collect();
-    let mut has: Vec<&str> = extra.map(|one| text(one, "/interface")).collect();
-    wanted.sort();
-    has.sort_unstable();
-    has.dedup();
+    let wanted: BTreeSet<String> = asked.filter_map(wanted).collect();
+    let has = extra.map(|one| format!("{} on {}", text(one, "/interface"), network_of(one)));
+    let has: BTreeSet<String> = has.collect();
     if wanted == has {
         return None;
     }
-    let or_none = |list: String| {
-        if list.is_empty() {
-            "none".to_owned()
-        } else {
-            list
-        }
+    let listed = |all: &BTreeSet<String>| match all.is_empty() {
+        true => "none".to_owned(),
+        false => all
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", "),
     };
     let why = format!(
         "its annotations ask for {} beside eth0, and it has {}",
-        or_none(wanted.join(", ")),
-        or_none(has.join(", "))
+        listed(&wanted),
+        listed(&has)
     );
     Some(Answer::wrong(Because::Changed, "", why, next))
+}
+
+/// The interface and the network that a reference asks for, in the words of a record.
+fn wanted(asked: &Examined) -> Option<String> {
+    let ifname = asked.ifname.as_ref()?;
+    let (namespace, name) = match (&asked.place, &asked.target) {
+        (Some((namespace, name)), _) => (namespace, name),
+        (None, Named::Nad(namespace, name) | Named::Network(namespace, name)) => (namespace, name),
+        (None, Named::FqName(project, name)) => (project, name),
+    };
+    Some(format!("{ifname} on {namespace}/{name}"))
 }
 
 /// Containers that wait although the networks are there.
@@ -211,6 +234,8 @@ fn containers(pod: &Value) -> Vec<Answer> {
 }
 
 fn not_attached(world: &World, pod: &Value, node: &str, asked: &[Examined], all: &mut Vec<Answer>) {
+    // Whoever waits for claims has not got to its networks.
+    let waits_for_claims = all.iter().any(|answer| answer.because == Because::Later);
     let before = all.len();
     for examined in asked {
         match &examined.network {
@@ -221,10 +246,10 @@ fn not_attached(world: &World, pod: &Value, node: &str, asked: &[Examined], all:
     if all.len() == before {
         all.extend(together(world, pod, node));
     }
-    let explained = all.len() > before;
+    let explained = all.len() > before || waits_for_claims;
     all.extend(sandbox(world, pod, node, explained));
     if all.is_empty() {
-        all.push(nothing_missing(pod));
+        all.push(nothing_missing(world, pod, node));
     }
 }
 
@@ -289,7 +314,11 @@ fn sandbox(world: &World, pod: &Value, node: &str, explained: bool) -> Option<An
     Some(Answer::waits(Because::SandboxFailed, about, why, next))
 }
 
-fn nothing_missing(pod: &Value) -> Answer {
+fn nothing_missing(world: &World, pod: &Value, node: &str) -> Answer {
+    let mut nodes = world.nodes.iter().filter(|one| name(one) == node);
+    if nodes.any(cluster::runs_no_pods) {
+        return cluster::nobody_runs_pods(&format!("node {node}"));
+    }
     if text(pod, "/status/phase") == "Running" {
         return Answer::waits(
             Because::NoRecord,

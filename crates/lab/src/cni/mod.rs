@@ -53,6 +53,7 @@ pub(crate) struct Caller<'a> {
     layout: &'a Layout,
     node: NodeName,
     sandbox: &'a Sandbox,
+    limit: Duration,
 }
 
 impl<'a> Caller<'a> {
@@ -61,7 +62,13 @@ impl<'a> Caller<'a> {
             layout,
             node,
             sandbox,
+            limit: PATIENCE,
         }
+    }
+
+    /// With no more patience than that per plugin.
+    pub(crate) fn within(self, limit: Duration) -> Self {
+        Self { limit, ..self }
     }
 
     /// ADD by each plugin of the list in turn, each with the result of the one before; gives the last one's.
@@ -70,8 +77,9 @@ impl<'a> Caller<'a> {
         let mut previous = None;
         for plugin in 0..list.plugins() {
             let stdin = list.configuration(plugin, &self.sandbox.told, previous.as_ref());
-            let answer = self.call("ADD", &list.kind(plugin), &stdin)?;
-            previous = Some(answer);
+            let kind = list.kind(plugin);
+            let stdout = self.call("ADD", &kind, &stdin)?;
+            previous = Some(result(&kind, &stdout)?);
         }
         Ok(previous.unwrap_or(Value::Null))
     }
@@ -87,15 +95,15 @@ impl<'a> Caller<'a> {
         Ok(())
     }
 
-    fn call(&self, verb: &'static str, kind: &str, stdin: &Value) -> Result<Value, CallError> {
+    fn call(&self, verb: &'static str, kind: &str, stdin: &Value) -> Result<String, CallError> {
         let bin = self.layout.cni_bin(self.node);
         let path = bin.join(kind);
         let node = Netns::open(named::path(&self.layout.name().node(self.node)))?;
         let variables = self.variables(verb);
-        let ran = node.enter(|| run::run(&path, &variables, stdin.to_string(), PATIENCE))?;
+        let ran = node.enter(|| run::run(&path, &variables, stdin.to_string(), self.limit))?;
         let output = ran.map_err(|source| CallError::Run { path, source })?;
         if output.success {
-            return Ok(serde_json::from_str(&output.stdout).unwrap_or(Value::Null));
+            return Ok(output.stdout);
         }
         Err(CallError::Refused {
             plugin: kind.to_owned(),
@@ -130,6 +138,19 @@ impl<'a> Caller<'a> {
     }
 }
 
+/// What an ADD gave. A plugin that says that it succeeded, and not with what, has failed: as containerd sees it.
+fn result(plugin: &str, stdout: &str) -> Result<Value, CallError> {
+    let parsed = serde_json::from_str::<Value>(stdout).ok();
+    parsed.filter(Value::is_object).ok_or_else(|| {
+        let said: String = stdout.trim().chars().take(200).collect();
+        CallError::Refused {
+            plugin: plugin.to_owned(),
+            verb: "ADD",
+            text: format!("it ended well, but printed no result: {said:?}"),
+        }
+    })
+}
+
 /// What a plugin said when it failed: its error, or whatever it printed.
 fn said(stdout: &str, stderr: &str) -> String {
     let error: Value = serde_json::from_str(stdout).unwrap_or(Value::Null);
@@ -149,6 +170,19 @@ fn said(stdout: &str, stderr: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_add_without_a_result_has_failed() {
+        let given = result("x", r#"{"cniVersion": "1.1.0"}"#).unwrap();
+        assert_eq!(given["cniVersion"], "1.1.0");
+        for stdout in ["", "null", "done\n", "[]", "{"] {
+            let error = result("x", stdout).unwrap_err().to_string();
+            assert!(
+                error.contains("plugin x failed (ADD): it ended well"),
+                "{error}"
+            );
+        }
+    }
 
     #[test]
     fn what_a_plugin_said() {

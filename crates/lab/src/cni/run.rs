@@ -1,11 +1,13 @@
 //! One execution of a plugin: given its input, read to the end, and ended if it takes too long.
 
-use crate::process::{Process, ended_within};
-use rustix::process::Signal;
+use crate::process::Process;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
 
 /// What a plugin left.
 #[derive(Debug)]
@@ -15,59 +17,70 @@ pub(super) struct Output {
     pub(super) stderr: String,
 }
 
-/// Runs a program in the calling thread's network namespace.
+/// How long the output of one that was ended may take.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Runs a program in the calling thread's network namespace. At the limit it is ended, with whatever it has started in
+/// its process group; whoever left the group and holds its pipes is not waited for.
 pub(super) fn run(
     program: &Path,
     variables: &[(&'static str, String)],
     stdin: String,
     limit: Duration,
 ) -> io::Result<Output> {
+    let deadline = Instant::now() + limit;
     let mut child = Command::new(program)
         .env_clear()
         .envs(variables.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        .process_group(0)
         .spawn()?;
-    let process = i32::try_from(child.id()).ok().and_then(Process::open);
-    let (mut input, output, errors) =
-        (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    std::thread::scope(|scope| {
+    if let Some(mut pipe) = child.stdin.take() {
         // A plugin that does not read all of it is none of our business.
-        scope.spawn(move || {
-            input
-                .take()
-                .map(|mut pipe| pipe.write_all(stdin.as_bytes()))
-        });
-        let stdout = scope.spawn(|| text(output));
-        let stderr = scope.spawn(|| text(errors));
-        let fd = process.map(Process::into_fd);
-        if let Some(fd) = &fd
-            && !ended_within(fd, limit)
-        {
-            let _ = rustix::process::pidfd_send_signal(fd, Signal::KILL);
-        }
-        let status = child.wait()?;
-        Ok(Output {
-            success: status.success(),
-            stdout: stdout.join().unwrap_or_default(),
-            stderr: stderr.join().unwrap_or_default(),
+        std::thread::spawn(move || pipe.write_all(stdin.as_bytes()));
+    }
+    let (stdout, stderr) = (text(child.stdout.take()), text(child.stderr.take()));
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    // Its number is nobody else's before `wait`.
+    let end_group = || group.map(|group| kill_process_group(group, Signal::KILL));
+    let process = i32::try_from(child.id()).ok().and_then(Process::open);
+    if process.is_some_and(|process| !process.has_ended(limit)) {
+        end_group();
+    }
+    let read = |pipe: Receiver<String>| {
+        let left = deadline.saturating_duration_since(Instant::now());
+        pipe.recv_timeout(left.max(LAST_WORDS)).or_else(|_| {
+            end_group();
+            pipe.recv_timeout(LAST_WORDS)
         })
+    };
+    let (stdout, stderr) = (read(stdout), read(stderr));
+    let status = child.wait()?;
+    Ok(Output {
+        success: status.success(),
+        stdout: stdout.unwrap_or_default(),
+        stderr: stderr.unwrap_or_default(),
     })
 }
 
-fn text(pipe: Option<impl Read>) -> String {
-    let mut bytes = Vec::new();
-    if let Some(mut pipe) = pipe {
-        let _ = pipe.read_to_end(&mut bytes);
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+/// Reads a pipe to its end, on a thread of its own.
+fn text(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        send.send(String::from_utf8_lossy(&bytes).into_owned())
+    });
+    receive
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
 
     fn sh(script: &str, limit: Duration) -> Output {
         use std::os::unix::fs::PermissionsExt;
@@ -102,10 +115,15 @@ mod tests {
     }
 
     #[test]
-    fn one_that_hangs_is_ended() {
-        let start = Instant::now();
-        let output = sh("exec sleep 60", Duration::from_millis(100));
-        assert!(!output.success);
-        assert!(start.elapsed() < Duration::from_secs(10));
+    fn one_that_hangs_is_ended_with_whoever_holds_its_pipes() {
+        // By itself, with a child that has its pipes, and with one that has left the group.
+        for script in ["exec sleep 60", "sleep 60", "setsid sleep 20 & sleep 60"] {
+            let start = Instant::now();
+            let output = sh(script, Duration::from_millis(100));
+            assert!(!output.success, "{script}");
+            assert!(start.elapsed() < Duration::from_secs(15), "{script}");
+        }
+        let output = sh("echo {}; sleep 60 &", Duration::from_millis(100));
+        assert_eq!((output.success, output.stdout.as_str()), (true, "{}\n"));
     }
 }

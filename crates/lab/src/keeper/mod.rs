@@ -10,6 +10,7 @@
 //! one finds the processes by their marks and the sandboxes by their records.
 
 mod ask;
+mod claims;
 mod nodes;
 mod place;
 mod pods;

@@ -1,6 +1,7 @@
-//! The nodes of the lab: for each one an agent that is kept running, and a Node in the API that says whether it is ready. A node that is
-//! taken out of the specification is switched off: its agent killed, its sandboxes gone, its Node and its pods deleted. One that an
-//! earlier keeper had not switched off when it died is known by its directory, which is removed last.
+//! The nodes of the lab: for each one an agent that is kept running, and a Node in the API that says whether it is
+//! ready. A node that is taken out of the specification is switched off: its agent killed, its sandboxes gone, its Node
+//! and its pods deleted. One that an earlier keeper had not switched off when it died is known by its directory, which is
+//! removed last.
 
 use super::shared::Shared;
 use super::supervise::supervise;
@@ -8,7 +9,7 @@ use crate::error::{LabError, chain};
 use crate::name::NodeName;
 use crate::part::Part;
 use crate::process::Process;
-use crate::{address, api, leases, sandbox};
+use crate::{address, api, sandbox};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -114,9 +115,9 @@ fn says(node: &Node, ready: bool) -> bool {
 fn status(node: NodeName, ready: bool) -> Value {
     let addresses = address::of_node(node, 0).map(|net| net.addr());
     let (status, reason, message) = if ready {
-        ("True", "AgentReady", "the agent serves pods")
+        ("True", "NodeReady", "the agent serves pods")
     } else {
-        ("False", "AgentNotReady", "the agent does not serve pods")
+        ("False", "NodeNotReady", "the agent does not serve pods")
     };
     json!({"status": {
         "addresses": [
@@ -154,14 +155,15 @@ async fn try_switch_off(shared: &Arc<Shared>, node: NodeName) -> Result<(), LabE
         if let Some(agent) = Process::of_part(&layout, Part::Agent(node)) {
             agent.kill()?;
         }
-        let sandboxes = sandbox::of_node(&layout, node);
-        leases::remove_those_of(&sandboxes)?;
-        for sandbox in sandboxes {
+        for sandbox in sandbox::of_node(&layout, node) {
             sandbox.remove(&layout, node)?;
         }
         Ok(())
     });
-    ended.await.unwrap_or(Ok(()))?;
+    ended.await.map_err(|error| LabError::Start {
+        what: format!("the removal of node {node}'s sandboxes"),
+        source: std::io::Error::other(error),
+    })??;
     let client = shared.client().await;
     let nodes: Api<Node> = Api::all(client.clone());
     let deleted = nodes

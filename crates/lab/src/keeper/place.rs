@@ -1,6 +1,5 @@
-//! Which node a pod goes to that names none: of those that are ready, that it may choose and whose ports it wants are free, the one
-//! with the fewest pods.
-//! Decides; does nothing.
+//! Which node a pod goes to that names none: of those that are ready, that it may choose and whose ports it wants are
+//! free, the one with the fewest pods. Decides; does nothing.
 
 use crate::name::NodeName;
 use k8s_openapi::api::core::v1::Pod;
@@ -20,11 +19,11 @@ impl Port {
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
         let ports = containers.flat_map(|container| container.ports.iter().flatten());
         let wanted = ports.filter_map(|port| {
-            let any = |address: &String| !["", "0.0.0.0", "::"].contains(&address.as_str());
+            let is_specific = |address: &String| !["", "0.0.0.0", "::"].contains(&address.as_str());
             Some(Self {
                 number: port.host_port.filter(|number| *number > 0)?,
                 protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
-                address: port.host_ip.clone().filter(any),
+                address: port.host_ip.clone().filter(is_specific),
             })
         });
         wanted.collect()

@@ -1,12 +1,11 @@
-//! The pods of the lab, as the API says: those without a node get one, those on a node of ours get a worker, and what is left of those
-//! that are gone is taken away.
+//! The pods of the lab, as the API says: those without a node get one, those on a node of ours get a worker, and what is
+//! left of those that are gone is taken away.
 
 use super::nodes::labels;
 use super::place::{Candidate, Port, choose};
 use super::shared::Shared;
-use super::status;
-use super::worker;
-use crate::error::chain;
+use super::{claims, status, worker};
+use crate::error::{LabError, chain};
 use crate::name::NodeName;
 use crate::sandbox;
 use futures::StreamExt;
@@ -18,24 +17,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// How often pods that found no node are looked at again.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// A pod's worker, and where the pod is.
 struct Worker {
-    wish: watch::Sender<worker::Wish>,
+    desired: watch::Sender<worker::Desired>,
     node: NodeName,
+    task: JoinHandle<()>,
 }
 
 /// What is known of pods.
 struct Pods {
     shared: Arc<Shared>,
     client: Client,
-    /// By UID.
+    /// By UID. One per pod, also of a pod that is gone, until nothing is left of it.
     workers: BTreeMap<String, Worker>,
     /// Those without a node, with what was said about that.
-    homeless: BTreeMap<String, (Pod, String)>,
+    unscheduled: BTreeMap<String, (Pod, String)>,
     /// UIDs that a list has named so far.
     listed: BTreeSet<String>,
 }
@@ -50,7 +51,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
         shared,
         client,
         workers: BTreeMap::new(),
-        homeless: BTreeMap::new(),
+        unscheduled: BTreeMap::new(),
         listed: BTreeSet::new(),
     };
     let mut again = tokio::time::interval(AGAIN);
@@ -63,7 +64,8 @@ pub(super) async fn keep(shared: Arc<Shared>) {
             },
             _ = again.tick() => {}
         }
-        pods.find_homes().await;
+        pods.workers.retain(|_, worker| !worker.task.is_finished());
+        pods.schedule().await;
     }
 }
 
@@ -73,10 +75,10 @@ impl Pods {
             Event::Init => self.listed.clear(),
             Event::InitApply(pod) => {
                 self.listed.extend(pod.metadata.uid.clone());
-                self.see(pod);
+                self.observe(pod);
             }
             Event::InitDone => self.forget_the_unlisted(),
-            Event::Apply(pod) => self.see(pod),
+            Event::Apply(pod) => self.observe(pod),
             Event::Delete(pod) => {
                 if let Some(uid) = pod.metadata.uid {
                     self.forget(&uid);
@@ -85,29 +87,29 @@ impl Pods {
         }
     }
 
-    fn see(&mut self, pod: Pod) {
+    fn observe(&mut self, pod: Pod) {
         let Some(uid) = pod.metadata.uid.clone() else {
             return;
         };
         let spec = pod.spec.as_ref();
         let Some(node) = spec.and_then(|spec| spec.node_name.clone()) else {
-            let said = self.homeless.remove(&uid).map(|(_, said)| said);
-            self.homeless.insert(uid, (pod, said.unwrap_or_default()));
+            let said = self.unscheduled.remove(&uid).map(|(_, said)| said);
+            self.unscheduled
+                .insert(uid, (pod, said.unwrap_or_default()));
             return;
         };
-        self.homeless.remove(&uid);
+        self.unscheduled.remove(&uid);
         // A pod of another cluster's node is none of ours.
         let Ok(node) = node.parse::<NodeName>() else {
             return;
         };
-        self.wish(&uid, node, Some(Arc::new(pod)));
+        self.tell_worker(&uid, node, Some(Arc::new(pod)));
     }
 
     fn forget(&mut self, uid: &str) {
-        self.homeless.remove(uid);
+        self.unscheduled.remove(uid);
         if let Some(node) = self.workers.get(uid).map(|worker| worker.node) {
-            self.wish(uid, node, None);
-            self.workers.remove(uid);
+            self.tell_worker(uid, node, None);
         }
     }
 
@@ -116,8 +118,7 @@ impl Pods {
         let recorded = sandbox::all(&self.shared.layout);
         for (node, sandbox) in recorded {
             if !self.listed.contains(&sandbox.uid) && !self.workers.contains_key(&sandbox.uid) {
-                self.wish(&sandbox.uid, node, None);
-                self.workers.remove(&sandbox.uid);
+                self.tell_worker(&sandbox.uid, node, None);
             }
         }
         let known: Vec<String> = self.workers.keys().cloned().collect();
@@ -126,34 +127,41 @@ impl Pods {
                 self.forget(&uid);
             }
         }
-        self.homeless.retain(|uid, _| self.listed.contains(uid));
+        self.unscheduled.retain(|uid, _| self.listed.contains(uid));
     }
 
     /// Tells a pod's worker what is wanted now.
-    fn wish(&mut self, uid: &str, node: NodeName, wish: worker::Wish) {
+    fn tell_worker(&mut self, uid: &str, node: NodeName, desired: worker::Desired) {
         if let Some(worker) = self.workers.get(uid)
-            && worker.wish.send(wish.clone()).is_ok()
+            && worker.desired.send(desired.clone()).is_ok()
         {
             return;
         }
-        let (sender, receiver) = watch::channel(wish);
+        let (sender, receiver) = watch::channel(desired);
         let shared = Arc::clone(&self.shared);
         let work = worker::work(shared, self.client.clone(), uid.to_owned(), node, receiver);
-        tokio::spawn(work);
-        let worker = Worker { wish: sender, node };
+        let worker = Worker {
+            desired: sender,
+            node,
+            task: tokio::spawn(work),
+        };
         self.workers.insert(uid.to_owned(), worker);
     }
 
-    async fn find_homes(&mut self) {
+    async fn schedule(&mut self) {
         let mut candidates = self.candidates();
         let mut found = Vec::new();
-        for (uid, (pod, said)) in &mut self.homeless {
+        for (uid, (pod, said)) in &mut self.unscheduled {
             if pod.metadata.deletion_timestamp.is_some() {
                 continue;
             }
             let selector = pod.spec.as_ref().and_then(|s| s.node_selector.clone());
             let ports = Port::of(pod);
-            let told = match choose(&candidates, &selector.unwrap_or_default(), &ports) {
+            let chosen = match claims::waits(pod) {
+                Some(why) => Err(why),
+                None => choose(&candidates, &selector.unwrap_or_default(), &ports),
+            };
+            let told = match chosen {
                 Ok(node) => {
                     let bound = status::bind(&self.client, pod, &node.to_string()).await;
                     for chosen in candidates.iter_mut().filter(|one| one.node == node) {
@@ -165,7 +173,7 @@ impl Pods {
                 }
                 Err(why) if why == *said => Ok(()),
                 Err(why) => {
-                    let told = status::warn(&self.client, pod, "FailedScheduling", &why).await;
+                    let told = say_unschedulable(&self.client, pod, &why).await;
                     *said = why;
                     told
                 }
@@ -175,7 +183,7 @@ impl Pods {
             }
         }
         for uid in found {
-            self.homeless.remove(&uid);
+            self.unscheduled.remove(&uid);
         }
     }
 
@@ -190,15 +198,21 @@ impl Pods {
                 pods: self.workers_on(*node).count(),
                 ports: self
                     .workers_on(*node)
-                    .filter_map(|worker| worker.wish.borrow().clone())
+                    .filter_map(|worker| worker.desired.borrow().clone())
                     .flat_map(|pod| Port::of(&pod))
                     .collect(),
             })
             .collect()
     }
 
+    /// Those of pods that are not gone.
     fn workers_on(&self, node: NodeName) -> impl Iterator<Item = &Worker> {
         let workers = self.workers.values();
-        workers.filter(move |worker| worker.node == node)
+        workers.filter(move |worker| worker.node == node && worker.desired.borrow().is_some())
     }
+}
+
+async fn say_unschedulable(client: &Client, pod: &Pod, why: &str) -> Result<(), LabError> {
+    status::warn(client, pod, "FailedScheduling", why).await?;
+    status::unschedulable(client, pod, why).await
 }

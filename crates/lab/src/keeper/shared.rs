@@ -121,6 +121,7 @@ pub(super) async fn follow_spec(shared: Arc<Shared>) {
         Some((found.ino(), found.mtime(), found.mtime_nsec()))
     };
     let mut seen = None;
+    let mut complained = None;
     loop {
         let now = stamp();
         if now != seen {
@@ -135,7 +136,11 @@ pub(super) async fn follow_spec(shared: Arc<Shared>) {
                 }
                 // The lab is being removed: we will be too.
                 Ok(None) => {}
-                Err(error) => tracing::error!(error = crate::error::chain(&error), "not followed"),
+                Err(error) if complained != Some(now) => {
+                    complained = Some(now);
+                    tracing::error!(error = crate::error::chain(&error), "not followed");
+                }
+                Err(_) => {}
             }
         }
         tokio::time::sleep(LOOK_EVERY).await;

@@ -39,14 +39,14 @@ pub(super) async fn running(
     write(client, pod, status).await
 }
 
+/// Whether a pod's status says that it waits, and this is why.
+pub(super) fn says_waiting(pod: &Pod, why: &str) -> bool {
+    says_no(pod, "Ready", why)
+}
+
 /// Says that a pod waits, and why; nothing if it says so already.
 pub(super) async fn waiting(client: &Client, pod: &Pod, why: &str) -> Result<(), LabError> {
-    let ready = pod
-        .status
-        .iter()
-        .flat_map(|s| s.conditions.iter().flatten());
-    let mut ready = ready.filter(|condition| condition.type_ == "Ready");
-    if ready.any(|c| c.status == "False" && c.message.as_deref() == Some(why)) {
+    if says_waiting(pod, why) {
         return Ok(());
     }
     let status = json!({
@@ -55,6 +55,23 @@ pub(super) async fn waiting(client: &Client, pod: &Pod, why: &str) -> Result<(),
         "containerStatuses": containers(pod, false, "", why),
     });
     write(client, pod, status).await
+}
+
+/// Says that no node was found for a pod, and why; nothing if it says so already.
+pub(super) async fn unschedulable(client: &Client, pod: &Pod, why: &str) -> Result<(), LabError> {
+    if says_no(pod, "PodScheduled", why) {
+        return Ok(());
+    }
+    let condition = json!({
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why,
+        "lastTransitionTime": now(),
+    });
+    write(
+        client,
+        pod,
+        json!({"phase": "Pending", "conditions": [condition]}),
+    )
+    .await
 }
 
 /// Gives a pod its node.
@@ -144,6 +161,14 @@ async fn write(client: &Client, pod: &Pod, status: Value) -> Result<(), LabError
         )(error)),
         _ => Ok(()),
     }
+}
+
+fn says_no(pod: &Pod, condition: &str, why: &str) -> bool {
+    let status = pod.status.iter();
+    let mut conditions = status.flat_map(|status| status.conditions.iter().flatten());
+    conditions.any(|one| {
+        one.type_ == condition && one.status == "False" && one.message.as_deref() == Some(why)
+    })
 }
 
 fn says_running(pod: &Pod, addresses: &[IpAddr]) -> bool {

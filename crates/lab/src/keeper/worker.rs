@@ -1,16 +1,15 @@
-//! One pod on its node, from its sandbox to its end. One step at a time; what fails is tried again after a pause, or as soon as
-//! something else is wanted of it.
+//! One pod on its node, from its sandbox to its end. One step at a time; what fails is tried again after a pause, or as
+//! soon as something else is wanted of it.
 //!
 //! ```text
-//!   wanted: sandbox ── ADD ──► Running        failed: DEL, sandbox gone, Event, again
+//!   wanted: sandbox ── ADD ──► Running        failed: DEL, sandbox gone, Event, again       with claims: waits
 //!   deleted: DEL ──► sandbox gone ──► removed from the API       gone already: DEL ──► sandbox gone
 //! ```
 
 use super::shared::Shared;
-use super::status;
+use super::{claims, status};
 use crate::cni::{ANNOTATIONS, Caller, PORT_MAPPINGS};
 use crate::error::{LabError, chain};
-use crate::leases;
 use crate::name::NodeName;
 use crate::sandbox::Sandbox;
 use crate::{address, files};
@@ -23,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// The pod as the API has it; none once it is gone there.
-pub(super) type Wish = Option<Arc<Pod>>;
+pub(super) type Desired = Option<Arc<Pod>>;
 
 const PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
@@ -53,7 +52,7 @@ pub(super) async fn work(
     client: Client,
     uid: String,
     node: NodeName,
-    mut wishes: watch::Receiver<Wish>,
+    mut desires: watch::Receiver<Desired>,
 ) {
     let record = shared.layout.sandbox(node, &uid);
     let sandbox = files::get_json(&record).unwrap_or_else(|error| {
@@ -67,52 +66,60 @@ pub(super) async fn work(
         sandbox,
     };
     let mut pause = PAUSE;
+    let mut specs = work.shared.specs();
     loop {
-        let wish = wishes.borrow_and_update().clone();
-        match work.step(wish.as_deref()).await {
+        let desired = desires.borrow_and_update().clone();
+        specs.mark_unchanged();
+        match work.step(desired.as_deref()).await {
             Next::End => return,
             Next::Wait => {
                 pause = PAUSE;
                 tokio::select! {
-                    changed = wishes.changed() => if changed.is_err() {
+                    changed = desires.changed() => if changed.is_err() {
                         // The keeper ends.
                         return;
                     },
-                    () = work.robbed() => {}
+                    // The pod's node may have come.
+                    _ = specs.changed() => {}
+                    () = work.sandbox_vanished() => {}
                 }
             }
             Next::Again => {
-                something_else(&mut wishes, wish.as_deref(), pause).await;
+                sleep_unless_changed(&mut desires, desired.as_deref(), pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
     }
 }
 
-/// Waits for something else to be wanted, but no longer than that. What we say of a pod ourselves is nothing
-/// else: one that cannot start would be tried without a pause.
-async fn something_else(wishes: &mut watch::Receiver<Wish>, now: Option<&Pod>, pause: Duration) {
+/// Sleeps until something else is wanted, but no longer than that. What we say of a pod ourselves is nothing else: one
+/// that cannot start would be tried without a pause.
+async fn sleep_unless_changed(
+    desires: &mut watch::Receiver<Desired>,
+    now: Option<&Pod>,
+    pause: Duration,
+) {
     let end = tokio::time::Instant::now() + pause;
     loop {
-        match tokio::time::timeout_at(end, wishes.changed()).await {
-            Ok(Ok(())) if meaning(wishes.borrow().as_deref()) == meaning(now) => {}
+        match tokio::time::timeout_at(end, desires.changed()).await {
+            Ok(Ok(())) if what_matters(desires.borrow().as_deref()) == what_matters(now) => {}
             Ok(Ok(())) | Err(_) => return,
-            // Nobody will want anything else once the pod is gone: the last wish counts.
+            // Nobody will want anything else once the pod is gone: what was wanted last counts.
             Ok(Err(_)) => return tokio::time::sleep_until(end).await,
         }
     }
 }
 
 /// What of a pod decides what is done: none if it is gone, else whether it is to go and what plugins are told.
-fn meaning(pod: Option<&Pod>) -> Option<(bool, Map<String, Value>)> {
+fn what_matters(pod: Option<&Pod>) -> Option<(bool, Map<String, Value>)> {
     let pod = pod?;
     let goes = pod.metadata.deletion_timestamp.is_some() || has_ended(pod);
-    Some((goes, told(pod)))
+    Some((goes, runtime_config(pod)))
 }
 
 impl Work {
-    async fn step(&mut self, wish: Option<&Pod>) -> Next {
-        let (done, next) = match wish {
+    async fn step(&mut self, desired: Option<&Pod>) -> Next {
+        let (done, next) = match desired {
             None => (self.tear_down().await, Next::End),
             Some(pod) if pod.metadata.deletion_timestamp.is_some() => {
                 let gone = self.tear_down().await;
@@ -126,20 +133,35 @@ impl Work {
             }
             Some(pod) if has_ended(pod) => (self.tear_down().await, Next::Wait),
             Some(_) if !self.shared.has_node(self.node) => (Ok(()), Next::Wait),
-            Some(pod) => (self.set_up(pod).await, Next::Wait),
+            Some(pod) => match claims::waits(pod) {
+                Some(why) => (self.say_claims_wait(pod, &why).await, Next::Wait),
+                None => (self.set_up(pod).await, Next::Wait),
+            },
         };
         match done {
             Ok(()) => next,
             Err(why) => {
-                tracing::warn!(node = %self.node, pod = wish.map(|p| p.name_any()), why, "trying again");
+                tracing::warn!(node = %self.node, pod = desired.map(|p| p.name_any()), why, "trying again");
                 Next::Again
             }
         }
     }
 
-    /// Comes when the sandbox of a running pod is no more: the kubelet would make another one, whether the API is there
-    /// or not.
-    async fn robbed(&self) {
+    /// As a kubelet says it. Once: our own word comes back as a change of the pod.
+    async fn say_claims_wait(&self, pod: &Pod, why: &str) -> Result<(), String> {
+        if status::says_waiting(pod, why) {
+            return Ok(());
+        }
+        let reason = "FailedPrepareDynamicResources";
+        let said = status::warn(&self.client, pod, reason, why).await;
+        said.map_err(|error| chain(&error))?;
+        let waits = status::waiting(&self.client, pod, why).await;
+        waits.map_err(|error| chain(&error))
+    }
+
+    /// Comes when the sandbox of a running pod is no more: the kubelet would make another one, whether the API is
+    /// there or not.
+    async fn sandbox_vanished(&self) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             if let Some(sandbox) = self.sandbox.clone()
@@ -183,7 +205,7 @@ impl Work {
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
         let layout = &self.shared.layout;
-        let sandbox = Sandbox::new(layout, &uid, (&namespace, &name), told(pod));
+        let sandbox = Sandbox::new(layout, &uid, (&namespace, &name), runtime_config(pod));
         let sandbox = sandbox.map_err(|error| chain(&error))?;
         self.sandbox = Some(sandbox.clone());
         let permit = self.shared.calls.acquire().await;
@@ -214,8 +236,6 @@ impl Work {
             if shared.has_node(node) {
                 let deleted = Caller::new(&shared.layout, node, &sandbox).del();
                 deleted.map_err(|error| LabError::Refused(chain(&error)))?;
-            } else {
-                leases::remove_those_of(std::slice::from_ref(&sandbox))?;
             }
             sandbox.remove(&shared.layout, node)
         });
@@ -270,10 +290,11 @@ fn has_ended(pod: &Pod) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// What containerd tells plugins that ask: the annotations always, host ports if there are any, with Go's names of the fields.
-fn told(pod: &Pod) -> Map<String, Value> {
-    let mut told = Map::new();
-    told.insert(ANNOTATIONS.to_owned(), json!(pod.annotations()));
+/// What containerd tells plugins that ask: the annotations always, host ports if there are any, with Go's names of
+/// the fields.
+fn runtime_config(pod: &Pod) -> Map<String, Value> {
+    let mut config = Map::new();
+    config.insert(ANNOTATIONS.to_owned(), json!(pod.annotations()));
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let ports = containers.flat_map(|container| container.ports.iter().flatten());
     let mapped: Vec<Value> = ports
@@ -287,9 +308,9 @@ fn told(pod: &Pod) -> Map<String, Value> {
         })
         .collect();
     if !mapped.is_empty() {
-        told.insert(PORT_MAPPINGS.to_owned(), mapped.into());
+        config.insert(PORT_MAPPINGS.to_owned(), mapped.into());
     }
-    told
+    config
 }
 
 #[cfg(test)]
@@ -307,28 +328,28 @@ mod tests {
         let expected = json!({
             ANNOTATIONS: {"plexus.dev/networks": "blue"},
             PORT_MAPPINGS: [{"HostPort": 8080, "ContainerPort": 80, "Protocol": "tcp", "HostIP": ""}]});
-        assert_eq!(Value::Object(told(&pod)), expected);
-        assert!(!told(&Pod::default()).contains_key(PORT_MAPPINGS));
+        assert_eq!(Value::Object(runtime_config(&pod)), expected);
+        assert!(!runtime_config(&Pod::default()).contains_key(PORT_MAPPINGS));
     }
 
     #[tokio::test]
     async fn what_is_said_of_a_pod_does_not_cut_a_pause_short() {
         let pod = |value: Value| Some(Arc::new(serde_json::from_value::<Pod>(value).unwrap()));
         let first = pod(json!({"metadata": {"name": "web"}}));
-        let (send, mut wishes) = watch::channel(first.clone());
+        let (send, mut desires) = watch::channel(first.clone());
         let pause = Duration::from_millis(300);
         let begun = tokio::time::Instant::now();
         send.send(pod(
             json!({"metadata": {"name": "web"}, "status": {"phase": "Pending"}}),
         ))
         .unwrap();
-        something_else(&mut wishes, first.as_deref(), pause).await;
+        sleep_unless_changed(&mut desires, first.as_deref(), pause).await;
         assert!(begun.elapsed() >= pause);
         let going =
             json!({"metadata": {"name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
         send.send(pod(going)).unwrap();
         let long = Duration::from_secs(600);
-        let heard = something_else(&mut wishes, first.as_deref(), long);
+        let heard = sleep_unless_changed(&mut desires, first.as_deref(), long);
         tokio::time::timeout(long / 10, heard).await.unwrap();
     }
 }

@@ -157,16 +157,16 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<ExitCode> {
         Verb::Exec(flags) => plexus_lab::exec(lab, &place(&flags), &flags.command)?,
         Verb::Ping { all: _, output } => return ping(lab, output),
         Verb::KillAgent { node, hold } => {
-            let pid = plexus_lab::kill_agent(lab, node, hold)?;
-            show::print(&format!("agent of {node} killed (process {pid})\n"))?;
+            let killed = plexus_lab::kill_agent(lab, node, hold)?;
+            show::print(&format!("agent of {node} {}\n", show::killed(killed)))?;
         }
         Verb::StartAgent { node } => {
             plexus_lab::start_agent(lab, node)?;
             show::print(&format!("agent of {node} ready\n"))?;
         }
         Verb::KillServer { hold } => {
-            let pid = plexus_lab::kill_server(lab, hold)?;
-            show::print(&format!("server killed (process {pid})\n"))?;
+            let killed = plexus_lab::kill_server(lab, hold)?;
+            show::print(&format!("server {}\n", show::killed(killed)))?;
         }
         Verb::StartServer => {
             plexus_lab::start_server(lab)?;

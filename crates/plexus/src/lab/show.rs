@@ -17,6 +17,14 @@ pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<()> {
     print(&format!("{}\n", serde_json::to_string_pretty(value)?))
 }
 
+/// What became of a process that was to be killed.
+pub(super) fn killed(pid: Option<i32>) -> String {
+    match pid {
+        Some(pid) => format!("killed (process {pid})"),
+        None => "is held: it did not run".to_owned(),
+    }
+}
+
 /// The lab as a text.
 pub(super) fn status(status: &Status) -> String {
     let mut text = format!("lab {} in {}\n", status.lab, status.directory.display());

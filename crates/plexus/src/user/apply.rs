@@ -1,6 +1,6 @@
 //! `plexus apply`.
 
-use super::files::FileFlags;
+use super::files::{FileFlags, objects};
 use super::server::ServerFlags;
 use super::{code, print};
 use anyhow::bail;
@@ -38,22 +38,15 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
         eprint!("{}", problems.render(Screen::stderr()));
         bail!("nothing was applied: correct what is said above, or use --skip-validation");
     }
-    let mut objects: Vec<Value> = Vec::new();
-    for source in sources {
-        if let Some(fault) = source.faults.first() {
-            bail!("{}:{}: {}", source.name, fault.line, fault.text);
-        }
-        for written in source.objects {
-            let mut object = written.object;
-            match plexus_api::translate(&mut object) {
-                Ok(said) => {
-                    for said in said {
-                        eprintln!("{}: {said}", shown(&object));
-                    }
+    let mut objects = objects(sources)?;
+    for object in &mut objects {
+        match plexus_api::translate(object) {
+            Ok(said) => {
+                for said in said {
+                    eprintln!("{}: {said}", shown(object));
                 }
-                Err(text) => bail!("{}: {}: spec.networks: {text}", source.name, shown(&object)),
             }
-            objects.push(object);
+            Err(text) => bail!("{}: spec.networks: {text}", shown(object)),
         }
     }
     let session = flags.server.session()?;

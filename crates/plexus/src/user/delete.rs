@@ -1,12 +1,13 @@
 //! `plexus delete`.
 
+use super::files::objects;
 use super::server::ServerFlags;
 use super::{code, print};
 use anyhow::bail;
 use clap::Args;
 use plexus_cli::client::{Deleted, in_order, named, shown_in};
 use plexus_cli::input::sources;
-use plexus_cli::kinds;
+use plexus_cli::kinds::{self, Kind};
 use plexus_cli::world::{condition, text};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ pub(crate) struct Flags {
     /// The kind: network, pod, nad, …
     #[arg(required_unless_present = "filename", requires = "name")]
     kind: Option<String>,
-    /// The names.
+    /// The names, each as [NAMESPACE/]NAME.
     name: Vec<String>,
     /// The objects of a file, a directory, or - for standard input; may be repeated.
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with = "kind")]
@@ -69,27 +70,33 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
 fn wanted(flags: &Flags) -> anyhow::Result<Vec<Value>> {
     if let Some(word) = &flags.kind {
         let kind = kinds::find(word).map_err(anyhow::Error::msg)?;
-        let each = flags.name.iter();
-        return Ok(each
-            .map(|name| named(&kind.api_version(), kind.kind, name))
-            .collect());
+        let each = flags.name.iter().map(|name| by_name(&kind, name, flags));
+        return each.collect();
     }
-    let mut objects = Vec::new();
-    for source in sources(&flags.filename, flags.recursive)? {
-        if let Some(fault) = source.faults.first() {
-            bail!("{}:{}: {}", source.name, fault.line, fault.text);
-        }
-        for written in source.objects {
-            let mut object = written.object;
-            plexus_api::translate(&mut object).map_err(anyhow::Error::msg)?;
-            objects.push(object);
-        }
+    let mut objects = objects(sources(&flags.filename, flags.recursive)?)?;
+    for object in &mut objects {
+        // What else is wrong with it does not matter now.
+        let _ = plexus_api::translate(object);
     }
     let order = in_order(&objects);
     let each = order.into_iter().rev();
     Ok(each
         .filter_map(|number| objects.get(number).cloned())
         .collect())
+}
+
+fn by_name(kind: &Kind, written: &str, flags: &Flags) -> anyhow::Result<Value> {
+    if !kind.namespaced {
+        if written.contains('/') {
+            bail!(
+                "{} are in no namespace: write the name alone, not {written}",
+                kind.plural
+            );
+        }
+        return Ok(named(&kind.api_version(), kind.kind, None, written));
+    }
+    let (namespace, name) = flags.server.written_place(written)?;
+    Ok(named(&kind.api_version(), kind.kind, namespace, name))
 }
 
 /// Why an object is still there.

@@ -8,7 +8,7 @@ use plexus_cli::client::Need;
 use plexus_cli::explain::{Explanation, explain_later, explain_nad, explain_network, explain_pod};
 use plexus_cli::kinds::{self, Kind};
 use plexus_cli::text::Screen;
-use plexus_cli::world::{World, find, name as name_of, text};
+use plexus_cli::world::{World, find, name as name_of, namespace as namespace_of, text};
 use std::process::ExitCode;
 
 /// The flags of `plexus explain`.
@@ -45,16 +45,23 @@ fn explained(
 ) -> anyhow::Result<Explanation> {
     let missing = |hidden: &str| match world.unknown.get(hidden) {
         Some(why) => anyhow!("{why}"),
-        None => anyhow!(
+        None if kind.namespaced => anyhow!(
             "there is no {} {namespace}/{name}: plexus get {} -A lists all",
             kind.kind,
             kind.plural
         ),
+        None => anyhow!(
+            "there is no {} {name}: plexus get {} lists all",
+            kind.kind,
+            kind.plural
+        ),
     };
-    let later = |kind: &str| {
-        let of =
-            |object: &&serde_json::Value| text(object, "/kind") == kind && name_of(object) == name;
-        world.waiting.iter().find(of)
+    let later = |kind: &Kind| {
+        let mut all = world.waiting.iter();
+        all.find(|object| {
+            let here = !kind.namespaced || namespace_of(object) == namespace;
+            text(object, "/kind") == kind.kind && name_of(object) == name && here
+        })
     };
     match kind.kind {
         "Pod" => find(&world.pods, namespace, name)
@@ -64,12 +71,12 @@ fn explained(
         "Network" => find(&world.networks, namespace, name)
             .map(|network| explain_network(world, network))
             .or_else(|| find(&world.nads, namespace, name).map(|nad| explain_nad(world, nad)))
-            .or_else(|| later("MultiNicNetwork").map(explain_later))
+            .or_else(|| later(&kinds::find("MultiNicNetwork").ok()?).map(explain_later))
             .ok_or_else(|| missing("networks")),
         "NetworkAttachmentDefinition" => find(&world.nads, namespace, name)
             .map(|nad| explain_nad(world, nad))
             .ok_or_else(|| missing("nads")),
-        other if kind.is_later() => later(other)
+        _ if kind.is_later() => later(kind)
             .map(explain_later)
             .ok_or_else(|| missing("waiting")),
         _ => bail!(

@@ -1,7 +1,9 @@
 //! The flags that name files.
 
+use anyhow::bail;
 use clap::Args;
 use plexus_cli::input::{InputError, Source, sources};
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// Which files.
@@ -20,4 +22,16 @@ impl FileFlags {
     pub(crate) fn sources(&self) -> Result<Vec<Source>, InputError> {
         sources(&self.filename, self.recursive)
     }
+}
+
+/// The objects that were read; a text that is none stops everything.
+pub(crate) fn objects(sources: Vec<Source>) -> anyhow::Result<Vec<Value>> {
+    let mut objects = Vec::new();
+    for source in sources {
+        if let Some(fault) = source.faults.first() {
+            bail!("{}:{}: {}", source.name, fault.line, fault.text);
+        }
+        objects.extend(source.objects.into_iter().map(|written| written.object));
+    }
+    Ok(objects)
 }

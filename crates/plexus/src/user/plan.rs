@@ -1,6 +1,6 @@
 //! `plexus plan`.
 
-use super::files::FileFlags;
+use super::files::{FileFlags, objects};
 use super::{code, print};
 use crate::value::{self, Cidrs};
 use anyhow::bail;
@@ -37,13 +37,7 @@ pub(crate) struct Flags {
 }
 
 pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
-    let mut objects = Vec::new();
-    for source in flags.files.sources()? {
-        if let Some(fault) = source.faults.first() {
-            bail!("{}:{}: {}", source.name, fault.line, fault.text);
-        }
-        objects.extend(source.objects.into_iter().map(|written| written.object));
-    }
+    let objects = objects(flags.files.sources()?)?;
     let described = Described {
         node: flags.node.clone(),
         node_ip: flags.node_ip,

@@ -73,12 +73,26 @@ impl ServerFlags {
 
     /// The namespace and the name of what was named `[namespace/]name`.
     pub(crate) fn place(&self, session: &Session, name: &str) -> anyhow::Result<(String, String)> {
-        match (name.split_once('/'), &self.namespace) {
-            (None, _) => Ok((self.namespace(session), name.to_owned())),
-            (Some((within, name)), None) => Ok((within.to_owned(), name.to_owned())),
-            (Some((within, name)), Some(beside)) if within == beside => {
-                Ok((within.to_owned(), name.to_owned()))
+        let (within, name) = self.written_place(name)?;
+        let namespace = within.map(str::to_owned);
+        Ok((
+            namespace.unwrap_or_else(|| self.namespace(session)),
+            name.to_owned(),
+        ))
+    }
+
+    /// The same, without a namespace where none is written.
+    pub(crate) fn written_place<'n>(
+        &'n self,
+        name: &'n str,
+    ) -> anyhow::Result<(Option<&'n str>, &'n str)> {
+        match (name.split_once('/'), self.namespace.as_deref()) {
+            (None, beside) => Ok((beside, name)),
+            (Some((_, name)), _) if name.contains('/') => {
+                bail!("{name:?} is no name: write [NAMESPACE/]NAME")
             }
+            (Some((within, name)), None) => Ok((Some(within), name)),
+            (Some((within, name)), Some(beside)) if within == beside => Ok((Some(within), name)),
             (Some((within, _)), Some(beside)) => {
                 bail!("the namespace is {within} in the name and {beside} beside it: keep one")
             }

@@ -27,6 +27,11 @@ fn the_keeper_starts_again_what_dies() {
 
     // An agent that is held stays dead, until it is released.
     lab.ok(&["kill-agent", "n2", "--hold"]);
+    // Held already, and no failure: that it does not run is what was asked for.
+    let again = lab.ok(&["kill-agent", "n2", "--hold"]);
+    assert_eq!(again, "agent of n2 is held: it did not run\n");
+    let error = lab.fails(&["kill-agent", "n2"]);
+    assert!(error.contains("n2-agent does not run"), "{error}");
     lab.eventually("it is seen dead", || {
         lab.pid("/nodes/1/agent/pid").is_none()
     });

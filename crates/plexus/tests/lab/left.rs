@@ -1,7 +1,10 @@
 //! `down` leaves nothing, whatever was left; `up` goes on from wherever it was stopped.
 
 use crate::machine::{Lab, host, links};
+use crate::nodes::{lan, pod_on_lan};
 use crate::pods::NETWORKS;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -51,12 +54,60 @@ fn down_leaves_nothing_though_everything_was_killed() {
     assert!(error.contains("there is no lab"), "{error}");
 }
 
+/// A plugin that keeps a file of its own for each container.
+const KEEPER: &str = r#"#!/bin/sh
+case $CNI_COMMAND in
+ADD) cat > "DIR/$CNI_CONTAINERID"; echo '{"cniVersion": "1.0.0", "interfaces": []}' ;;
+DEL) rm -f "DIR/$CNI_CONTAINERID" ;;
+VERSION) echo '{"cniVersion": "1.0.0", "supportedVersions": ["1.0.0"]}' ;;
+esac
+"#;
+
+#[test]
+fn down_leaves_nothing_of_what_plugins_keep() {
+    let lab = Lab::named('p');
+    let dir = std::env::temp_dir().join(format!("px-lab-plugins-{}", lab.name()));
+    let kept = dir.join("kept");
+    std::fs::create_dir_all(&kept).unwrap();
+    let plugin = dir.join("keeps");
+    let script = KEEPER.replace("DIR", &kept.display().to_string());
+    std::fs::write(&plugin, script).unwrap();
+    std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let words = ["up", "--nodes", "2", "--nics", "1", "--delegate-bin-dir"];
+    lab.ok(&[&words[..], &[&dir.display().to_string()]].concat());
+    lab.apply(&lan(lab.name()));
+    lab.apply(&pod_on_lan(lab.name()));
+    lab.apply(
+        r#"{"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+            "metadata": {"name": "keeps", "namespace": "default"},
+            "spec": {"config": "{\"cniVersion\": \"1.0.0\", \"name\": \"keeps\", \"type\": \"keeps\"}"}}"#,
+    );
+    lab.apply(
+        r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "kept", "namespace": "default",
+            "annotations": {"k8s.v1.cni.cncf.io/networks": "keeps"}},
+            "spec": {"containers": [{"name": "main", "image": "none"}]}}"#,
+    );
+    for name in ["goes", "kept"] {
+        lab.eventually(&format!("{name} runs"), || {
+            lab.get(&["pod", name])["status"]["phase"] == "Running"
+        });
+    }
+    let count = || std::fs::read_dir(&kept).unwrap().count();
+    assert_eq!(count(), 1, "the plugin was executed");
+    lab.ok(&["down"]);
+    let (left, traces) = (count(), lab.traces());
+    std::fs::remove_dir_all(&dir).unwrap();
+    assert_eq!(left, 0, "DEL was called");
+    assert_eq!(traces, Vec::<String>::new());
+}
+
 #[test]
 fn up_goes_on_from_wherever_it_was_stopped() {
     let lab = Lab::named('c');
     for pause in [5, 20, 60, 150, 400] {
         let mut up = lab.command(&["up", "--nodes", "3", "--nics", "1"]);
         let mut child = up
+            .process_group(0)
             .stderr(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -88,7 +139,7 @@ fn down_goes_on_from_wherever_it_was_stopped() {
     lab.ok(&["run", "one", "--node", "n3"]);
     for pause in [3, 15, 40, 90] {
         let mut down = lab.command(&["down"]);
-        let mut child = down.stdout(Stdio::null()).spawn().unwrap();
+        let mut child = down.process_group(0).stdout(Stdio::null()).spawn().unwrap();
         interrupt(&mut child, pause);
         if pause == 40 {
             // Or it is wanted after all.
@@ -129,10 +180,10 @@ fn up_says_how_far_it_is_and_a_second_one_changes_nothing() {
     assert_eq!(lab.traces(), there);
 }
 
-/// As Ctrl-C does, after some milliseconds.
+/// As Ctrl-C does, after some milliseconds: to the whole process group. What the lab has started is not in it.
 fn interrupt(child: &mut std::process::Child, pause: u64) {
     std::thread::sleep(Duration::from_millis(pause));
-    let id = child.id().to_string();
-    let _ = Command::new("kill").args(["-INT", &id]).output();
+    let group = format!("-{}", child.id());
+    let _ = Command::new("kill").args(["-INT", "--", &group]).output();
     child.wait().unwrap();
 }

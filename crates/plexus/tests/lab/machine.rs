@@ -163,7 +163,8 @@ impl Lab {
         text
     }
 
-    /// What the machine shows of this lab: namespaces, mounts, processes, files.
+    /// What the machine shows of this lab: namespaces, mounts, processes, files. (Plugins' files are known by the name of
+    /// their network: tests give it the lab's.)
     pub(crate) fn traces(&self) -> Vec<String> {
         let (names, dir) = (format!("px-{}-", self.name), self.file(""));
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -177,7 +178,11 @@ impl Lab {
             .filter(|line| line.contains(&names) || line.contains(&dir));
         let files = [self.file(""), format!("/run/plexus/lab/{}.lock", self.name)];
         let files = files.into_iter().filter(|path| fs::exists(path).unwrap());
-        of_ours.chain(files).collect()
+        let plugins = Command::new("find").arg("/var/lib/cni").output().unwrap();
+        let plugins = String::from_utf8_lossy(&plugins.stdout).into_owned();
+        let plugins = plugins.lines().filter(|path| path.contains(&self.name));
+        let plugins: Vec<String> = plugins.map(str::to_owned).collect();
+        of_ours.chain(files).chain(plugins).collect()
     }
 }
 

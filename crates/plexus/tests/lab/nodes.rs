@@ -10,8 +10,8 @@ fn names(list: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// A network whose addresses are files of this machine.
-fn lan(name: &str) -> String {
+/// A network whose addresses are files of the node.
+pub(crate) fn lan(name: &str) -> String {
     let config = format!(
         r#"{{"cniVersion": "1.0.0", "name": "{name}", "type": "macvlan", "master": "eth1",
              "ipam": {{"type": "host-local", "subnet": "10.77.0.0/24"}}}}"#
@@ -22,7 +22,7 @@ fn lan(name: &str) -> String {
     object.to_string()
 }
 
-fn pod_on_lan(name: &str) -> String {
+pub(crate) fn pod_on_lan(name: &str) -> String {
     let object = serde_json::json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {
             "name": "goes", "namespace": "default",
@@ -31,21 +31,15 @@ fn pod_on_lan(name: &str) -> String {
     object.to_string()
 }
 
-/// The addresses that are taken there.
-fn leases(name: &str) -> Vec<String> {
-    let dir = std::fs::read_dir(format!("/var/lib/cni/networks/{name}"));
-    let files = dir.into_iter().flatten().flatten();
+/// The addresses that are taken on a node.
+fn leases(lab: &Lab, node: &str) -> Vec<String> {
+    let dir = format!("{node}/plugins/networks/{}", lab.name());
+    let files = std::fs::read_dir(lab.file(&dir))
+        .into_iter()
+        .flatten()
+        .flatten();
     let names = files.filter_map(|file| file.file_name().into_string().ok());
     names.filter(|name| name.starts_with("10.77.")).collect()
-}
-
-/// host-local's directory of that network, gone with the test.
-struct Pool(String);
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(format!("/var/lib/cni/networks/{}", self.0));
-    }
 }
 
 #[test]
@@ -102,21 +96,35 @@ fn a_namespace_of_somebody_else_is_not_taken() {
 #[test]
 fn a_node_is_added_and_another_one_is_switched_off() {
     let lab = Lab::up('n', 1);
+    // One that names a node which comes later waits for it.
+    lab.apply(
+        r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "early", "namespace": "default"},
+            "spec": {"nodeName": "n2", "containers": [{"name": "main", "image": "none"}]}}"#,
+    );
+    lab.ok(&["run", "before"]);
     assert_eq!(lab.ok(&["add-node"]), "n2 ready\n");
+    lab.eventually("the pod that was early runs", || {
+        lab.get(&["pod", "early"])["status"]["phase"] == "Running"
+    });
+    for name in ["early", "before"] {
+        lab.delete_pod(name, 0);
+    }
     lab.ok(&["run", "stays", "--node", "n1"]);
-    let _pool = Pool(lab.name().to_owned());
     lab.apply(&lan(lab.name()));
     lab.apply(&pod_on_lan(lab.name()));
     lab.eventually("the pod runs", || {
         lab.get(&["pod", "goes"])["status"]["phase"] == "Running"
     });
-    let leases = || leases(lab.name());
-    assert_eq!(leases().len(), 1);
+    assert_eq!(leases(&lab, "n2").len(), 1);
+    assert_eq!(
+        leases(&lab, "n1"),
+        Vec::<String>::new(),
+        "each node has its own"
+    );
     lab.ok(&["ping", "--all"]);
     assert_eq!(names(&lab.get(&["nodes"])), ["n1", "n2"]);
 
     lab.ok(&["remove-node", "n2"]);
-    assert_eq!(leases(), Vec::<String>::new(), "nobody called DEL");
     assert_eq!(names(&lab.get(&["nodes"])), ["n1"]);
     lab.eventually("its pod is gone", || {
         names(&lab.get(&["pods"])) == ["stays"]

@@ -11,7 +11,7 @@ mod typed;
 pub(super) use network::read as read_network;
 
 use super::finding::Findings;
-use super::kinds::{self, Known, Reading, Scope};
+use super::kinds::{self, Kind, Known, Reading, Scope};
 use super::{Finding, Level, Written};
 use crate::text::shown;
 use crate::{later, translate};
@@ -27,6 +27,7 @@ pub fn check(written: &Written) -> Vec<Finding> {
         findings.problem("", "is not an object: write apiVersion, kind and metadata");
         return findings.finish();
     }
+    check_identity(&mut object, &mut findings);
     match translate(&mut object) {
         Ok(said) => {
             for said in said {
@@ -51,31 +52,27 @@ pub fn check(written: &Written) -> Vec<Finding> {
 }
 
 fn check_map(map: &Map<String, Value>, object: &Value, findings: &mut Findings<'_>) {
-    let Some((api_version, kind)) = identity(map, findings) else {
+    let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if api_version.is_empty() || kind.is_empty() {
         metadata::check(map, None, findings);
         return;
-    };
+    }
     match kinds::find(api_version, kind) {
-        Known::Kind(known) => {
-            metadata::check(map, Some(known.scope), findings);
-            match known.reading {
-                Reading::Network => network::check(map, findings),
-                Reading::Nad => nad::check(map, findings),
-                Reading::Pod(round_trip) => {
-                    pod::check(map, "", findings);
-                    typed::check(object, round_trip, findings);
-                }
-                Reading::Template(path, round_trip) => {
-                    pod::check_template(object, path, findings);
-                    typed::check(object, round_trip, findings);
-                }
-                Reading::Typed(round_trip) => typed::check(object, round_trip, findings),
-                Reading::Plain => {}
-            }
-        }
-        Known::Version(text) => {
+        Known::Kind(known) => check_kind(known, map, object, findings),
+        Known::Version(text, meant) => {
             findings.problem("apiVersion", format!("{} {text}", shown(api_version)));
-            metadata::check(map, kinds::scope_of(api_version, kind), findings);
+            match meant {
+                // The rest is looked at as what was meant: all problems are said at once.
+                Some(known) => {
+                    let mut object = object.clone();
+                    if let Some(version) = object.get_mut("apiVersion") {
+                        *version = known.api_version().into();
+                    }
+                    check_kind(known, map, &object, findings);
+                }
+                None => metadata::check(map, kinds::scope_of(api_version, kind), findings),
+            }
         }
         Known::No => {
             metadata::check(map, kinds::scope_of(api_version, kind), findings);
@@ -93,34 +90,61 @@ fn check_map(map: &Map<String, Value>, object: &Value, findings: &mut Findings<'
     }
 }
 
-/// `apiVersion` and `kind`, if both are there.
-fn identity<'m>(
-    map: &'m Map<String, Value>,
-    findings: &mut Findings<'_>,
-) -> Option<(&'m str, &'m str)> {
-    let mut text = |key: &str| match map.get(key) {
-        Some(Value::String(text)) if !text.is_empty() => Some(text.as_str()),
-        None | Some(Value::Null | Value::String(_)) => None,
-        Some(_) => {
-            findings.problem(key, "must be a string");
-            None
+fn check_kind(known: &Kind, map: &Map<String, Value>, object: &Value, findings: &mut Findings<'_>) {
+    metadata::check(map, Some(known.scope), findings);
+    match known.reading {
+        Reading::Network => network::check(map, findings),
+        Reading::Nad => nad::check(map, findings),
+        Reading::Pod(round_trip) => {
+            pod::check(map, "", findings);
+            typed::check(object, round_trip, findings);
         }
+        Reading::Template(path, round_trip) => {
+            pod::check_template(object, path, findings);
+            typed::check(object, round_trip, findings);
+        }
+        Reading::Typed(round_trip) => typed::check(object, round_trip, findings),
+        Reading::Plain => {
+            let text =
+                "only its metadata was looked at: its definition, on the API server, has the rest";
+            findings.add(Level::Note, "spec", text);
+        }
+    }
+}
+
+/// `apiVersion` and `kind`. A version that is missing is written in where the kind says which, so that the rest
+/// can be looked at.
+fn check_identity(object: &mut Value, findings: &mut Findings<'_>) {
+    for key in ["apiVersion", "kind"] {
+        if !matches!(object.get(key), None | Some(Value::Null | Value::String(_))) {
+            findings.problem(key, "must be a string");
+        }
+    }
+    if object.get("kind").is_none_or(Value::is_null) {
+        let text = "is missing: write the object's kind, such as Network";
+        findings.problem("kind", text);
+    }
+    if object
+        .get("apiVersion")
+        .is_some_and(|version| !version.is_null())
+    {
+        return;
+    }
+    let kind = object
+        .get("kind")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let Some(meant) = kinds::api_version_of(kind) else {
+        let text = "is missing: write the kind's group and version";
+        return findings.problem("apiVersion", text);
     };
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    if map.get("kind").is_none_or(Value::is_null) {
-        findings.problem(
-            "kind",
-            "is missing: write the object's kind, such as Network",
-        );
+    findings.problem(
+        "apiVersion",
+        format!("is missing: for {kind} write {meant}"),
+    );
+    if let Value::Object(map) = object {
+        map.insert("apiVersion".to_owned(), meant.into());
     }
-    if map.get("apiVersion").is_none_or(Value::is_null) {
-        let text = match kind.and_then(kinds::api_version_of) {
-            Some(meant) => format!("is missing: for {} write {meant}", kind.unwrap_or_default()),
-            None => "is missing: write the kind's group and version".to_owned(),
-        };
-        findings.problem("apiVersion", text);
-    }
-    Some((api_version?, kind?))
 }
 
 /// Objects that occur more than once, by their place in the list.
@@ -128,8 +152,11 @@ pub fn check_together(all: &[&Written]) -> Vec<(usize, Finding)> {
     let mut seen: BTreeMap<(String, String, String), usize> = BTreeMap::new();
     let mut found = Vec::new();
     for (number, written) in all.iter().enumerate() {
+        let mut object = written.object.clone();
+        // Two ways to write the same object; what is wrong with it was said by `check`.
+        let _ = translate(&mut object);
         let text = |path: &str| {
-            let text = written.object.pointer(path).and_then(Value::as_str);
+            let text = object.pointer(path).and_then(Value::as_str);
             text.unwrap_or_default().to_owned()
         };
         let (kind, name) = (text("/kind"), text("/metadata/name"));

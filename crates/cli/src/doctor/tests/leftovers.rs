@@ -136,6 +136,15 @@ pub(super) fn namespaces_of_labs_that_are_gone() {
         Verdict::Pass,
         "1 labs",
     );
+    // A sandbox alone.
+    dir.file("netns/px-left-s0123456789ab", "");
+    finds(
+        &[labs::check(&machine)],
+        Subject::LeakedLabs,
+        Verdict::Warn,
+        "plexus lab down --lab left",
+    );
+    fs::remove_file(machine.netns.join("px-left-s0123456789ab")).unwrap();
     dir.file("netns/px-gone-n12", "");
     finds(
         &[labs::check(&machine)],

@@ -166,6 +166,8 @@ fn test_of(because: Because) -> fn() {
         Because::NadDiffers => objects::networks_with_conditions,
         Because::NoSubnets => objects::networks_by_themselves,
         Because::Later => references::what_later_versions_serve,
+        Because::ClaimMissing => references::what_later_versions_serve,
+        Because::NobodyRunsPods => pods::on_a_machine_of_its_own,
         Because::AttachFailed => pods::what_became_of_it,
         Because::SandboxFailed => pods::what_became_of_it,
         Because::ContainersWait => pods::what_became_of_it,

@@ -75,6 +75,8 @@ pub(super) fn nodes_and_agents() {
         State::Waits,
         &["0/1 nodes", "spec.nodeName"],
     );
+    let next = explain_pod(&world(), &nowhere).answers[0].next.clone();
+    assert!(!next.contains("lab"), "a lab has a scheduler: {next}");
     let gone = World {
         nodes: vec![],
         ..world()
@@ -165,7 +167,32 @@ pub(super) fn what_became_of_it() {
         explain_pod(&changed, &on("blue,green")),
         Because::Changed,
         State::Wrong,
-        &["ask for net1, net2", "it has net1", "create it again"],
+        &[
+            "ask for net1 on team-a/blue, net2 on team-a/green",
+            "it has net1 on team-a/blue",
+            "create it again",
+        ],
+    );
+    // As many as before, and another one.
+    says(
+        explain_pod(&changed, &on("green")),
+        Because::Changed,
+        State::Wrong,
+        &[
+            "ask for net1 on team-a/green beside",
+            "has net1 on team-a/blue",
+        ],
+    );
+    // The one that it has is no more: it still asks for nothing else.
+    let without = World {
+        networks: vec![],
+        ..changed.clone()
+    };
+    let explained = explain_pod(&without, &on("blue"));
+    let mut kinds = explained.answers.iter().map(|answer| answer.because);
+    assert!(
+        !kinds.any(|kind| kind == Because::Changed),
+        "{explained:#?}"
     );
     let mut pulling = on("blue");
     pulling["status"]["containerStatuses"] = json!([{"name": "c",
@@ -183,6 +210,31 @@ pub(super) fn what_became_of_it() {
         Because::NoRecord,
         State::Waits,
         &["no record"],
+    );
+}
+
+#[test]
+pub(super) fn on_a_machine_of_its_own() {
+    let mut up = world();
+    up.networks.push(active("blue"));
+    up.nodes[0]["status"]["conditions"][0]["reason"] = json!("AgentReady");
+    let mut nowhere = on("blue");
+    nowhere["spec"]["nodeName"] = Value::Null;
+    for pod in [on("blue"), nowhere] {
+        says(
+            explain_pod(&up, &pod),
+            Because::NobodyRunsPods,
+            State::Wrong,
+            &["plexus up runs no Pods", "podman run"],
+        );
+    }
+    let attached = json!([attachment(1, "net1", "Attached", "")]);
+    up.records.push(record(attached));
+    let explained = explain_pod(&up, &on("blue"));
+    assert_eq!(
+        explained.state(),
+        State::Good,
+        "somebody did: {explained:#?}"
     );
 }
 

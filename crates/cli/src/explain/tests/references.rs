@@ -258,4 +258,28 @@ pub(super) fn what_later_versions_serve() {
             &["DRA driver"],
         );
     }
+    let mut claiming = pod(json!({}));
+    claiming["spec"]["resourceClaims"] =
+        json!([{"name": "x", "resourceClaimTemplateName": "nosuch"}]);
+    says(
+        explain_pod(&world, &claiming),
+        Because::ClaimMissing,
+        State::Wrong,
+        &[
+            "ResourceClaimTemplate team-a/nosuch",
+            "is not there",
+            "create it",
+        ],
+    );
+    let says_missing = |world: &World, pod: &Value| {
+        let explained = explain_pod(world, pod);
+        let mut kinds = explained.answers.iter().map(|answer| answer.because);
+        kinds.any(|kind| kind == Because::ClaimMissing)
+    };
+    let mut blind = world.clone();
+    blind.unknown.insert("waiting", "forbidden".to_owned());
+    assert!(!says_missing(&blind, &claiming), "nobody knows");
+    claiming["status"]["resourceClaimStatuses"] =
+        json!([{"name": "x", "resourceClaimName": "x-1"}]);
+    assert!(!says_missing(&world, &claiming), "it was needed once");
 }

@@ -18,6 +18,8 @@ pub struct Examined {
     pub target: Named,
     /// The interface that it asks for, or would get.
     pub ifname: Option<String>,
+    /// Namespace and name of what it leads to, as records have them; none if there is none.
+    pub place: Option<(String, String)>,
     /// The network that it means, or why there is none.
     pub network: Result<Network, Error>,
     /// What users must be told though it works.
@@ -69,9 +71,12 @@ pub fn examine(
             _ => asked.ifname(index).ok().map(|name| name.to_string()),
         };
         let (namespace, name) = (asked.selection.namespace, asked.selection.name);
-        let (network, warnings) = match found {
-            Ok(found) => (Ok(found.network), found.warnings),
-            Err(error) => (Err(error), Vec::new()),
+        let (place, network, warnings) = match found {
+            Ok(found) => {
+                let place = Some((found.namespace, found.name));
+                (place, Ok(found.network), found.warnings)
+            }
+            Err(error) => (None, Err(error), Vec::new()),
         };
         Examined {
             index,
@@ -82,6 +87,7 @@ pub fn examine(
                 Target::FqName(fq) => Named::FqName(fq.project, fq.name),
             },
             ifname,
+            place,
             network,
             warnings,
         }

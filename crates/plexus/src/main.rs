@@ -12,6 +12,7 @@ mod kinds;
 mod kubernetes;
 mod lab;
 mod log;
+mod out;
 mod paths;
 mod server;
 mod up;

@@ -2,11 +2,11 @@
 //! of pods (Podman, nerdctl) find Plexus's networks by name. Owns the files with our mark: written
 //! when a Network comes, put back if they vanish, removed when the API says that it is gone.
 //!
-//! A file without the mark is somebody else's, whatever its name, and is left alone. So is a name that a file of somebody else's gives
-//! to its own network: a runtime would take either.
+//! A file without the mark is somebody else's, whatever its name, and is left alone. So is a name that
+//! a file of somebody else's gives to its own network: a runtime would take either.
 
 use crate::cluster_network::Stamp;
-use crate::conflist::seen_or_made;
+use crate::conflist::{self, seen_or_made};
 use crate::front::CLUSTER_DEFAULT;
 use crate::options::Options;
 use crate::place;
@@ -48,7 +48,10 @@ struct Done {
     /// The directory as it was left, and the names and Networks that it has files for.
     left: Option<(Stamp, BTreeMap<String, String>)>,
     looked: Option<Instant>,
+    /// What was said last about files that cannot be written.
     complaint: String,
+    /// The networks whose names others have, as was said last.
+    foreign: Vec<String>,
 }
 
 impl Conflists {
@@ -106,12 +109,15 @@ impl Conflists {
                 }
             }
         }
-        if !foreign.is_empty() {
+        if foreign != done.foreign && !foreign.is_empty() {
             tracing::warn!(
                 networks = foreign.join(", "),
-                "somebody else's files have these networks' names and are left as they are: rename those, so that runtimes find the networks"
+                directory = %self.directory.display(),
+                "somebody else's files have these networks' names and are left as they are: \
+                 rename those, so that runtimes find the networks"
             );
         }
+        done.foreign = foreign;
         // What was left to be removed is looked at again.
         done.left = Stamp::of(&directory)
             .ok()
@@ -160,34 +166,34 @@ impl Agent {
             .unwrap_or_else(PoisonError::into_inner);
         if complaint != done.complaint && !complaint.is_empty() {
             let directory = conflists.directory.display();
-            tracing::error!(%directory, error = complaint, "cannot write the networks' configurations: runtimes do not find them");
+            tracing::error!(
+                %directory,
+                error = complaint,
+                "cannot write the networks' configurations: runtimes do not find them"
+            );
         }
         done.complaint = complaint;
     }
 }
 
-/// Removes every file with our mark; says which.
-pub(crate) fn remove_all(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut removed = Vec::new();
-    for (file, _) in ours(directory)? {
-        let path = directory.join(file);
-        fs::remove_file(&path)?;
-        removed.push(path);
-    }
-    Ok(removed)
+/// Every file with our mark; none where there is no directory.
+pub(crate) fn written(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let files = ours(directory)?.into_iter();
+    Ok(files.map(|(file, _)| directory.join(file)).collect())
 }
 
 fn file_name(name: &str) -> String {
     format!("plexus-{name}.conflist")
 }
 
-/// What the files of others call their networks.
+/// What the files of others call their networks. Our first one has a name that no Network has.
 fn names_of_others(directory: &Path) -> io::Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         let kind = path.extension().and_then(|kind| kind.to_str());
-        if !matches!(kind, Some("conf" | "conflist" | "json")) {
+        let is_first = path.file_name() == Some(conflist::NAME.as_ref());
+        if is_first || !matches!(kind, Some("conf" | "conflist" | "json")) {
             continue;
         }
         let text = fs::read(&path).unwrap_or_default();
@@ -204,7 +210,11 @@ fn names_of_others(directory: &Path) -> io::Result<BTreeSet<String>> {
 /// The files with our mark, and the Networks that they are for.
 fn ours(directory: &Path) -> io::Result<Vec<(String, String)>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(directory)? {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        entries => entries?,
+    };
+    for entry in entries {
         let Ok(name) = entry?.file_name().into_string() else {
             continue;
         };

@@ -73,8 +73,8 @@ fn files_come_and_go_with_networks() {
     assert_eq!(scratch.names(), both);
     ours.keep(&networks(&["default/blue"]), true).unwrap();
     assert_eq!(scratch.names(), both[..1]);
-    assert_eq!(remove_all(&scratch.0).unwrap().len(), 1);
-    assert!(scratch.names().is_empty());
+    assert_eq!(written(&scratch.0).unwrap(), [scratch.join(both[0])]);
+    assert!(written(&scratch.join("absent")).unwrap().is_empty());
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn what_is_not_ours_is_left_alone() {
     }
     ours.keep(&networks(&["default/blue"]), true).unwrap();
     ours.keep(&[], true).unwrap();
-    assert!(remove_all(&scratch.0).unwrap().is_empty());
+    assert!(written(&scratch.0).unwrap().is_empty());
     for (name, text) in theirs {
         assert_eq!(fs::read_to_string(scratch.join(name)).unwrap(), text);
     }
@@ -126,4 +126,57 @@ fn a_name_that_somebody_elses_file_has_is_left_to_it() {
     assert_eq!(scratch.names(), left);
     let text = fs::read_to_string(scratch.join(left[0])).unwrap();
     assert_eq!(text, theirs);
+}
+
+/// Counts what is logged on this thread.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Warnings {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_name_that_is_taken_is_said_once_and_again_when_more_are() {
+    let scratch = Scratch::new("conflists-once");
+    let ours = conflists(&scratch);
+    let own = "{\"name\": \"plexus\", \"plugins\": []}";
+    fs::write(scratch.join(conflist::NAME), own).unwrap();
+    let take = |name: &str| {
+        let text = format!("{{\"name\": \"{name}\", \"plugins\": []}}");
+        fs::write(scratch.join(&format!("9-{name}.conflist")), text).unwrap();
+    };
+    let all = networks(&["default/blue", "default/green"]);
+    let warnings = Warnings::default();
+    let log = warnings.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::WARN)
+        .with_writer(move || log.clone())
+        .finish();
+    let said = || {
+        let text = warnings.0.lock().unwrap().clone();
+        String::from_utf8(text).unwrap().lines().count()
+    };
+    tracing::subscriber::with_default(subscriber, || {
+        take("blue");
+        // While the API is away every tick looks at everything.
+        for _ in 0..5 {
+            ours.keep(&all, false).unwrap();
+        }
+        assert_eq!(said(), 1);
+        take("green");
+        for _ in 0..5 {
+            ours.keep(&all, false).unwrap();
+        }
+        assert_eq!(said(), 2);
+    });
+    let theirs = names_of_others(&scratch.0).unwrap();
+    assert!(!theirs.contains("plexus"), "that one is ours");
 }

@@ -6,22 +6,8 @@ use crate::http::HttpError;
 use crate::journal::JournalError;
 use crate::peer::Refusal;
 use plexus_api::cni::{Code, Error, Version};
+pub(crate) use plexus_types::chain;
 use std::fmt::Display;
-
-/// An error with its sources, outermost first: `cannot open x: permission denied`.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
-}
 
 /// A failure of the network set-up, with its next step.
 pub(crate) fn failed(error: &(dyn std::error::Error + 'static), next: &str) -> Error {

@@ -68,4 +68,4 @@ pub use options::{ClusterNetwork, Kubernetes, Options};
 pub use server::ListenError;
 pub use start::{StartError, probe, run, run_until};
 pub use tcp::QueryListenError;
-pub use uninstall::{UninstallError, uninstall};
+pub use uninstall::{UninstallError, uninstall, written_for_runtimes};

@@ -80,6 +80,13 @@ pub fn uninstall(options: Options, force: bool) -> Result<Vec<String>, Uninstall
     }
 }
 
+/// What is in the directories of runtimes because an agent with these options was here.
+pub fn written_for_runtimes(options: &Options) -> io::Result<Vec<PathBuf>> {
+    let mut found = configurations(options)?;
+    found.extend(programs(options));
+    Ok(found)
+}
+
 /// What was done, and what could not be.
 #[derive(Debug, Default)]
 struct Log {
@@ -182,29 +189,41 @@ fn shortened(containers: &[String]) -> String {
 
 /// The runtime's files first: it must not call what is not there.
 fn remove_configurations(options: &Options, log: &mut Log) {
-    let root = options.host_root.as_deref();
-    if let Ok(directory) = seen_from_here(root, &options.cni_conf_dir) {
-        match conflists::remove_all(&directory) {
-            Ok(removed) => log
-                .done
-                .extend(removed.iter().map(|p| p.display().to_string())),
-            Err(error) => log
-                .problems
-                .push(format!("{}: {error}", directory.display())),
+    match configurations(options) {
+        Ok(files) => {
+            for file in files {
+                log.removed(&file, fs::remove_file(&file));
+            }
         }
-        let first = directory.join(crate::conflist::NAME);
-        if fs::read_to_string(&first).is_ok_and(|text| text.contains("plexus-cni")) {
-            log.removed(&first, fs::remove_file(&first));
+        Err(error) => {
+            let directory = options.cni_conf_dir.display();
+            log.problems.push(format!("{directory}: {error}"));
         }
     }
 }
 
+/// The CNI configurations that an agent wrote; that for pods is the last one, as they are removed so.
+fn configurations(options: &Options) -> io::Result<Vec<PathBuf>> {
+    let Ok(directory) = seen_from_here(options.host_root.as_deref(), &options.cni_conf_dir) else {
+        return Ok(Vec::new());
+    };
+    let mut found = conflists::written(&directory)?;
+    let first = directory.join(crate::conflist::NAME);
+    if fs::read_to_string(&first).is_ok_and(|text| text.contains("plexus-cni")) {
+        found.push(first);
+    }
+    Ok(found)
+}
+
+/// The plugins that an agent installed.
+fn programs(options: &Options) -> Vec<PathBuf> {
+    let directory = seen_from_here(options.host_root.as_deref(), &options.cni_bin_dir);
+    directory.map_or_else(|_| Vec::new(), |directory| install::ours(&directory))
+}
+
 fn remove_files(options: &Options, log: &mut Log) {
-    let root = options.host_root.as_deref();
-    if let Ok(directory) = seen_from_here(root, &options.cni_bin_dir) {
-        for path in install::ours(&directory) {
-            log.removed(&path, fs::remove_file(&path));
-        }
+    for path in programs(options) {
+        log.removed(&path, fs::remove_file(&path));
     }
     let queue = queue::dir(&options.socket);
     for directory in [queue, options.spool(), options.routers()] {

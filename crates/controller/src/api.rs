@@ -343,18 +343,6 @@ impl Cluster {
     }
 }
 
-/// With its cause, on one line.
-pub(crate) fn chain(failure: &Failure) -> String {
-    use std::error::Error;
-    let mut text = failure.to_string();
-    let mut source = failure.source();
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    text
-}
-
 fn gone_is_fine(result: Result<(), Failure>) -> Result<(), Failure> {
     match result {
         Err(Failure::Request { source, .. }) if matches!(&*source, kube::Error::Api(status) if status.code == 404) => {

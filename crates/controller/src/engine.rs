@@ -2,7 +2,7 @@
 //! that fails is tried again, later each time; nothing ends the loop but the end of a watch.
 
 use crate::act::cluster_default;
-use crate::api::{Cluster, Failure, chain};
+use crate::api::{Cluster, Failure};
 use crate::decide::gone::GoneClock;
 use crate::events::Events;
 use crate::health::Readiness;
@@ -16,6 +16,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use kube::Api;
 use kube::runtime::watcher::Event;
+use plexus_types::chain;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -134,11 +134,8 @@ impl Events {
 fn event_name(about: About<'_>, reason: &str, message: &str, generation: Option<i64>) -> String {
     let generation = generation.map(|generation| generation.to_string());
     let parts = [about.id.uid.as_str(), reason, message].into_iter();
-    let parts = parts.chain(generation.as_deref());
-    let bytes = parts.flat_map(|part| part.bytes().chain([0xff]));
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let parts: Vec<&str> = parts.chain(generation.as_deref()).collect();
+    let hash = plexus_types::hash64(&parts);
     let object: String = about.name.name.chars().take(200).collect();
     format!("{}.{hash:016x}", object.trim_end_matches(['-', '.']))
 }

@@ -1,6 +1,6 @@
-//! What one object may be, as it is stored: how deep and how large. Everything that is written comes by here. Whoever
-//! reads JSON gives up at 127 maps and lists inside of each other, we too when we start; and lists, watches and
-//! `managedFields` put an object some levels further down.
+//! What one object may be, as it is stored: how deep and how large. Everything that is written comes by
+//! here. Whoever reads JSON gives up at 127 maps and lists inside of each other, we too when we start; and
+//! lists, watches and `managedFields` put an object some levels further down.
 
 use crate::kinds::Kind;
 use crate::status::{Cause, Refused};
@@ -33,6 +33,21 @@ pub(crate) fn long_name(value: &Value) -> Option<usize> {
         }
     }
     None
+}
+
+/// How many values there are in a value, with itself.
+pub(crate) fn count(value: &Value) -> usize {
+    let mut left = vec![value];
+    let mut counted = 0;
+    while let Some(value) = left.pop() {
+        counted += 1;
+        match value {
+            Value::Array(items) => left.extend(items),
+            Value::Object(members) => left.extend(members.values()),
+            _ => {}
+        }
+    }
+    counted
 }
 
 /// Whether maps and lists are inside of each other more than so many times. Does not recurse: it is asked
@@ -101,7 +116,7 @@ pub(crate) fn size(
 
 #[cfg(test)]
 mod tests {
-    use super::{is_deeper, long_name, size};
+    use super::{count, is_deeper, long_name, size};
     use crate::kinds::Kinds;
     use serde_json::{Value, json};
 
@@ -112,6 +127,7 @@ mod tests {
         let value = json!({"a": [1, [2]], "b": {"c": 1}});
         assert!(is_deeper(&value, 2));
         assert!(!is_deeper(&value, 3));
+        assert_eq!(count(&value), 7);
         let deep = (0..1000).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
         assert!(is_deeper(&deep, 999));
         assert!(!is_deeper(&deep, 1000));

@@ -27,6 +27,7 @@ mod collect;
 mod descriptors;
 mod http;
 mod options;
+mod path;
 mod private;
 mod random;
 mod seed;

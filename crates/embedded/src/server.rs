@@ -148,18 +148,9 @@ impl Server {
     /// # Errors
     /// The name cannot be in a certificate.
     pub fn kubeconfig_for(&self, user: &str, group: &str) -> Result<String, TlsError> {
-        self.kubeconfig_at(&self.url, user, group)
-    }
-
-    /// The same for a client that calls the server by another address, which must be among
-    /// [`Options::names`].
-    ///
-    /// # Errors
-    /// The name cannot be in a certificate.
-    pub fn kubeconfig_at(&self, url: &str, user: &str, group: &str) -> Result<String, TlsError> {
         let (certificate, key) = self.authority.client(user, group)?;
         let kubeconfig = Kubeconfig {
-            server: url,
+            server: &self.url,
             authority: &self.authority.pem(),
             user,
             certificate: &certificate,

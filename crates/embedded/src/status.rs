@@ -162,7 +162,7 @@ impl Refused {
     /// The object breaks rules; all of them are said, unless there are too many.
     pub fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
         let said = causes.iter().take(ENOUGH);
-        let mut said: Vec<String> = said.map(|cause| cut(cause.to_string())).collect();
+        let mut said: Vec<String> = said.map(|cause| cut(&cause.to_string())).collect();
         if causes.len() > ENOUGH {
             said.push(format!("and more than these {ENOUGH}"));
         }
@@ -181,6 +181,12 @@ impl Refused {
         refused.detail("kind", &kind.kind);
         refused.detail("name", name);
         refused
+    }
+
+    /// An option of a verb makes no sense; `options` is what Kubernetes calls them: `PatchOptions`.
+    pub(crate) fn options(options: &str, cause: Cause) -> Self {
+        let message = format!("{options}.meta.k8s.io \"\" is invalid: {cause}");
+        Self::new(422, "Invalid", message).because(&[cause])
     }
 
     /// The request makes no sense.
@@ -259,7 +265,7 @@ impl Refused {
     #[must_use]
     pub fn because(mut self, causes: &[Cause]) -> Self {
         let causes = causes.iter().take(ENOUGH).map(|cause| {
-            let (message, field) = (cut(cause.message.clone()), cut(cause.field.clone()));
+            let (message, field) = (cut(&cause.message), cut(&cause.field));
             json!({"reason": cause.reason, "message": message, "field": field})
         });
         let _ = self
@@ -285,19 +291,19 @@ impl std::error::Error for Refused {}
 
 /// A value as a message has it: not more of it than somebody reads.
 fn shown(value: &Value) -> String {
-    cut_at(value.to_string(), LONGEST / 2)
+    cut_at(&value.to_string(), LONGEST / 2)
 }
 
-fn cut(text: String) -> String {
+/// As much of a text as somebody reads.
+pub(crate) fn cut(text: &str) -> String {
     cut_at(text, LONGEST)
 }
 
-fn cut_at(mut text: String, characters: usize) -> String {
-    if let Some((end, _)) = text.char_indices().nth(characters) {
-        text.truncate(end);
-        text.push('…');
+fn cut_at(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
     }
-    text
 }
 
 /// `networks.plexus.dev`, or `pods` for the core group.

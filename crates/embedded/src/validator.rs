@@ -18,11 +18,6 @@ pub trait Validator: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Fills in what follows from the rest. The schema's defaults are there already.
-    fn defaulted(&self, kind: &Kind, object: &mut Value) {
-        let _ = (kind, object);
-    }
-
     /// All that is wrong with an object; `old` is what it replaces.
     fn problems(&self, kind: &Kind, old: Option<&Value>, new: &Value) -> Vec<Cause>;
 }

@@ -1,6 +1,8 @@
 //! Why a lab could not be made, changed, looked at or removed. One variant per kind of operation; the text says
 //! what, the likely cause and the next step.
 
+pub(crate) use plexus_types::chain;
+
 use crate::name::MAX_NODES;
 use plexus_kernel::echo::EchoError;
 use plexus_kernel::named::NamedError;
@@ -136,20 +138,6 @@ impl LabError {
             source: Box::new(source),
         }
     }
-}
-
-/// An error with its causes, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let said = cause.to_string();
-        if !text.ends_with(&said) {
-            text = format!("{text}: {said}");
-        }
-        next = cause.source();
-    }
-    text
 }
 
 fn because(last: &str) -> String {

@@ -2,6 +2,7 @@
 
 use crate::kubernetes::ClusterFlags;
 use crate::log::{self, LogFlags};
+use crate::out::{need_root, print};
 use crate::value;
 use clap::Args;
 use plexus_agent::Options;
@@ -67,10 +68,8 @@ pub(crate) struct Flags {
 /// Runs the agent until it is asked to stop.
 pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     if flags.probe {
-        use std::io::Write;
-        need_root()?;
-        std::io::stdout().write_all(plexus_agent::probe().as_bytes())?;
-        return Ok(());
+        need_root("--probe tries what only root may do")?;
+        return print(&plexus_agent::probe());
     }
     log::start(&flags.log)?;
     plexus_agent::run(Options {
@@ -89,15 +88,5 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
         shim_source: flags.shim_source,
         kubernetes: flags.kubernetes.cluster()?,
     })?;
-    Ok(())
-}
-
-/// Who we are is who our own entry in /proc belongs to; without /proc the probe says what fails.
-fn need_root() -> anyhow::Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    let user = std::fs::metadata("/proc/self").map_or(0, |entry| entry.uid());
-    if user != 0 {
-        anyhow::bail!("--probe tries what only root may do (this is user {user}): run as root");
-    }
     Ok(())
 }

@@ -1,5 +1,4 @@
-//! The command line. Holds no logic: it reads flags, environment and the configuration file, and
-//! wires the rooms together.
+//! The command line: reads flags, environment and the configuration file, and wires the rooms together.
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +11,7 @@ mod kinds;
 mod kubernetes;
 mod lab;
 mod log;
+mod out;
 mod paths;
 mod server;
 mod up;
@@ -108,19 +108,9 @@ fn fail(error: &anyhow::Error) -> std::process::ExitCode {
     std::process::ExitCode::FAILURE
 }
 
-/// An error and its causes; what one has said already is not said again by the next.
+/// An error and its causes.
 fn chain(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if text.ends_with(&cause) {
-            continue;
-        }
-        if !text.is_empty() {
-            text.push_str(": ");
-        }
-        text.push_str(&cause);
-    }
-    text
+    plexus_types::chain(error.as_ref())
 }
 
 #[cfg(test)]
@@ -144,13 +134,6 @@ mod tests {
         });
         let words = ["plexus".to_owned(), verb.to_owned()];
         words.into_iter().chain(filled).collect()
-    }
-
-    #[test]
-    fn causes_are_said_once() {
-        let error = anyhow::anyhow!("no such file").context("x: no such file");
-        assert_eq!(chain(&error), "x: no such file");
-        assert_eq!(chain(&error.context("cannot")), "cannot: x: no such file");
     }
 
     #[test]

@@ -11,7 +11,9 @@
 mod place;
 
 use place::{Place, plexus, soon, text};
-use plexus_testkit::{FAKE, Node, PLEXUS, SHIM, Up, bin, examples, examples_of_another_version};
+use plexus_testkit::{
+    Agent, FAKE, Node, PLEXUS, SHIM, Up, bin, examples, examples_of_another_version,
+};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -42,6 +44,93 @@ fn a_port_that_is_anothers_is_said_with_the_way_out() {
     // What was begun is no hindrance.
     let up = Up::start(&node);
     assert!(up.stop().success());
+}
+
+/// `up` failed early on a machine on which nobody ever made the directories of runtimes.
+#[test]
+fn down_needs_none_of_the_directories() {
+    let node = Node::new();
+    let theirs = node
+        .ns()
+        .enter(|| TcpListener::bind("127.0.0.1:7443"))
+        .unwrap();
+    for directory in [node.cni_conf(), node.cni_bin(), node.state_dir()] {
+        std::fs::remove_dir(directory).unwrap();
+    }
+    let mut command = Up::command(&node, "up");
+    command.args(["--shim-source"]).arg(bin(SHIM));
+    let refused = node.ns().enter(|| command.output()).unwrap();
+    assert!(!refused.status.success());
+    assert!(node.state_dir().exists() && !node.cni_conf().exists());
+    let down = Up::down(&node, &[]);
+    assert!(down.status.success(), "{}", text(&down.stderr));
+    for directory in [node.cni_conf(), node.cni_bin(), node.state_dir()] {
+        assert!(!directory.exists(), "{} is left", directory.display());
+    }
+    let again = Up::down(&node, &[]);
+    assert_eq!(text(&again.stdout), "there is nothing to remove\n");
+    drop(theirs);
+}
+
+/// Somebody removed the state by hand, or a reboot did: the rest is still found.
+#[test]
+fn down_finds_what_is_left_without_the_state() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    let spec = json!({"subnets": {"a": {"cidr": "10.61.0.0/24"}}});
+    up.network("default/blue", &spec, "blue");
+    up.kill();
+    std::fs::remove_dir_all(node.state_dir()).unwrap();
+    std::fs::remove_file(node.socket()).unwrap();
+    let theirs = node.cni_conf().join("10-theirs.conflist");
+    std::fs::write(&theirs, "{}").unwrap();
+    let down = Up::down(&node, &[]);
+    assert!(down.status.success(), "{}", text(&down.stderr));
+    assert_eq!(Place::names(&node.cni_conf()), ["10-theirs.conflist"]);
+    assert_eq!(Place::names(&node.cni_bin()), [""; 0]);
+    assert!(!Up::kubeconfig(&node).exists() && !node.state_dir().exists());
+    // What an agent of Kubernetes has too is nothing to be sure by.
+    std::fs::write(
+        node.cni_conf().join("00-plexus.conflist"),
+        r#"{"name": "plexus", "plugins": [{"type": "plexus-cni"}]}"#,
+    )
+    .unwrap();
+    let refused = Up::down(&node, &[]);
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success(), "{said}");
+    assert!(said.contains("00-plexus.conflist was not made"), "{said}");
+    let forced = Up::down(&node, &["--force"]);
+    assert!(forced.status.success(), "{}", text(&forced.stderr));
+    assert_eq!(Place::names(&node.cni_conf()), ["10-theirs.conflist"]);
+}
+
+/// `plexus down | head -1` ends when head has its line.
+#[test]
+fn down_goes_on_when_nobody_reads() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Up::command(&node, "down");
+    command.stdout(writer);
+    let down = node.ns().enter(|| command.output()).unwrap();
+    assert!(down.status.success(), "{}", text(&down.stderr));
+    assert!(!node.state_dir().exists() && !Up::kubeconfig(&node).exists());
+    drop(up);
+}
+
+/// An agent that is not ours answers on the socket that `up` was told to use.
+#[test]
+fn a_start_in_the_background_is_not_taken_for_another_agent() {
+    let node = Node::new();
+    let _other = Agent::start(&node);
+    std::fs::write(node.cni_conf().join("00-plexus.conflist"), "{}").unwrap();
+    let mut command = Up::command(&node, "up");
+    command.args(["--detach", "--shim-source"]).arg(bin(SHIM));
+    let refused = node.ns().enter(|| command.output()).unwrap();
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success(), "{}", text(&refused.stdout));
+    assert!(said.contains("it has ended"), "{said}");
 }
 
 #[test]

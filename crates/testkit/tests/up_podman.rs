@@ -10,10 +10,10 @@
 
 mod interop;
 
-use interop::links;
 use interop::podman::Podman;
-use plexus_testkit::{Node, Up, within};
+use plexus_testkit::{Dump, Look, Node, Up, within};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -72,7 +72,11 @@ fn assert_connected(podman: &Podman<'_>) {
 #[test]
 fn networks_by_name_while_everything_comes_and_goes() {
     let node = Node::new();
-    let before = links(node.ns());
+    // These every machine has.
+    for directory in ["root/run", "root/etc"] {
+        std::fs::create_dir_all(node.file(directory)).unwrap();
+    }
+    let before = Traces::of(&node);
     let up = Up::start(&node);
     networks(&up);
     let podman = Podman::on(&node);
@@ -195,8 +199,120 @@ fn a_container_that_died_unseen_is_released() {
     soon("the other one's on DEL", || up.records().is_empty());
 }
 
-/// What the kernel and the disk have once `plexus down` is done.
-fn assert_gone_after_down(node: &Node, mut up: Up<'_>, before: &[String]) {
+/// What the runtime asks for one container: ports, addresses, MACs, the default network.
+#[test]
+fn what_is_asked_for_one_container() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    networks(&up);
+    let podman = Podman::on(&node);
+    let words = |name: &'static str, network: &'static str, flags: &[&'static str]| {
+        let usual = ["run", "--detach", "--name", name, "--network", network];
+        [&usual[..], flags, &[interop::podman::IMAGE]].concat()
+    };
+    let run_on = |name, network, flags: &[&'static str], command: &[&'static str]| {
+        podman.run(&[&words(name, network, flags)[..], command].concat());
+    };
+    let refused_on = |name, network, flags: &[&'static str]| {
+        let command = ["/bin/sleep", "1000"];
+        let running = podman.start(&[&words(name, network, flags)[..], &command].concat());
+        let output = running.wait(SOON);
+        assert!(!output.status.success(), "{name} runs");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let sleep = ["/bin/sleep", "1000"];
+    let inside =
+        |name: &str| podman.run(&["exec", name, "/bin/ip", "address", "show", "dev", "eth0"]);
+
+    let fixed = ["--ip", "10.62.0.77", "--mac-address", "02:00:00:00:00:77"];
+    run_on("fixed", "fabric", &fixed, &sleep);
+    let seen = inside("fixed");
+    assert!(
+        seen.contains("10.62.0.77/32") && seen.contains("02:00:00:00:00:77"),
+        "{seen}"
+    );
+    assert!(podman.pings("fixed", "192.0.2.1"), "the outside");
+    let fixed = ["--ip", "10.61.0.77"];
+    run_on("overlay", "blue", &fixed, &sleep);
+    let seen = inside("overlay");
+    assert!(seen.contains("10.61.0.77/"), "{seen}");
+    let said = refused_on("second", "blue", &fixed);
+    assert!(said.contains("10.61.0.77"), "{said}");
+
+    run_on("plain", "plexus", &[], &sleep);
+    let seen = inside("plain");
+    assert!(seen.contains("inet 10.245."), "{seen}");
+    assert!(
+        podman.pings("plain", "192.0.2.1"),
+        "the default network leads out"
+    );
+
+    let serves = ["/bin/busybox", "httpd", "-f", "-p", "80", "-h", "/bin"];
+    run_on("web", "fabric", &["-p", "8080:80"], &serves);
+    let from_outside =
+        "curl -s -o /dev/null -w '%{http_code}' --max-time 10 http://192.0.2.2:8080/sh";
+    soon("the port leads to the container", || {
+        node.outside().sh(from_outside).contains("200")
+    });
+    let said = refused_on("hidden", "blue", &["-p", "8081:80"]);
+    assert!(said.contains("port"), "{said}");
+}
+
+/// Everything that could be left behind: of the kernel the node's links, addresses, routes, rules, firewall
+/// and settings; files, directories and mounts.
+struct Traces {
+    kernel: Dump,
+    paths: BTreeSet<String>,
+    mounts: Vec<String>,
+}
+
+impl Traces {
+    fn of(node: &Node) -> Self {
+        let kernel = Look::new().namespace("node", node.ns()).take();
+        let directory = node.file("");
+        let directory = directory.to_string_lossy().into_owned();
+        let mut paths = BTreeSet::new();
+        paths_below(Path::new(&directory), &mut paths);
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let mounts = mounts.lines().filter(|line| line.contains(&directory));
+        Self {
+            // Others may rely on it by now, and nobody can ask them.
+            kernel: kernel
+                .without(|line| line.contains("ip_forward") || line.contains("/forwarding")),
+            paths,
+            mounts: mounts.map(str::to_owned).collect(),
+        }
+    }
+}
+
+/// All files and directories below one, but for the test's and Podman's own.
+fn paths_below(directory: &Path, paths: &mut BTreeSet<String>) {
+    const THEIRS: [&str; 5] = [
+        "podman-",
+        "rootfs",
+        "containers.conf",
+        "cni.lock",
+        "agent.log",
+    ];
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if THEIRS.iter().any(|theirs| name.starts_with(theirs)) {
+            continue;
+        }
+        paths.insert(entry.path().display().to_string());
+        if entry.file_type().unwrap().is_dir() {
+            paths_below(&entry.path(), paths);
+        }
+    }
+}
+
+/// `plexus down` leaves nothing behind that was not there before.
+fn assert_gone_after_down(node: &Node, mut up: Up<'_>, before: &Traces) {
+    let served = Traces::of(node);
+    assert!(
+        served.kernel.has("plexus") && !served.mounts.is_empty(),
+        "a test that sees nothing"
+    );
     let down = Up::down(node, &[]);
     let said = String::from_utf8_lossy(&down.stderr).into_owned();
     assert!(down.status.success(), "{said}");
@@ -204,38 +320,11 @@ fn assert_gone_after_down(node: &Node, mut up: Up<'_>, before: &[String]) {
         up.wait_exit().is_some_and(|status| status.success()),
         "down stops it"
     );
-    assert_eq!(links(node.ns()), before);
-    let routes = node
-        .ns()
-        .sh("ip route show table all proto 80; ip -6 route show table all proto 80");
-    assert_eq!(routes.trim(), "");
-    let tables = node.ns().sh("nft list tables");
-    assert!(!tables.contains("plexus"), "{tables}");
-    assert_eq!(files(&node.cni_bin()), [""; 0]);
-    // Podman's own lock is there.
-    let confs = files(&node.cni_conf());
-    assert!(
-        confs.iter().all(|file| file.ends_with("/cni.lock")),
-        "{confs:?}"
-    );
-    assert_eq!(files(&node.state_dir()), [""; 0]);
-    assert_eq!(files(&node.file("root")), [""; 0]);
-    for path in [node.socket(), node.queue(), Up::kubeconfig(node)] {
-        assert!(!path.exists(), "{} is left", path.display());
-    }
+    let after = Traces::of(node);
+    before.kernel.assert_same(&after.kernel, "of the kernel");
+    let left: Vec<&String> = after.paths.difference(&before.paths).collect();
+    assert_eq!(left, [""; 0], "files and directories");
+    assert_eq!(after.mounts, before.mounts, "mounts");
     let again = Up::down(node, &[]);
     assert!(again.status.success(), "it may be repeated");
-}
-
-/// All files below a directory.
-fn files(directory: &Path) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        match entry.path().is_dir() {
-            true => found.extend(files(&entry.path())),
-            false => found.push(entry.path().display().to_string()),
-        }
-    }
-    found.sort();
-    found
 }

@@ -87,7 +87,7 @@ impl RouterName {
     pub fn of(network_uid: &str) -> Self {
         Self(format!(
             "px-{:016x}",
-            crate::mac::fnv64(&["router", network_uid])
+            crate::hash64(&["router", network_uid])
         ))
     }
 }

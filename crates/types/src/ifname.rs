@@ -28,7 +28,7 @@ impl IfName {
     /// The node's end of the veth whose other end is `interface` of `container`, made by the call
     /// for `cni_ifname`: a hash, so that any number of them share the 15 bytes without clashing.
     pub fn host_end(container: &str, cni_ifname: &str, interface: &str) -> Self {
-        let hash = crate::mac::fnv64(&[container, cni_ifname, interface]);
+        let hash = crate::hash64(&[container, cni_ifname, interface]);
         Self(format!("px{:013x}", hash & 0xf_ffff_ffff_ffff))
     }
 }

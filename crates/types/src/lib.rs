@@ -4,12 +4,16 @@
 //! A value of these types is valid: there is no `validate()` to forget. Knows nothing of
 //! Kubernetes, netlink or tokio. Text goes in, a value or an [`Invalid`] comes out.
 
+mod chain;
+mod hash;
 mod id;
 mod ifname;
 mod lab;
 mod mac;
 mod macvlan;
 
+pub use chain::chain;
+pub use hash::hash64;
 pub use id::{ContainerId, NetworkName, PluginType, RouterName};
 pub use ifname::IfName;
 pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};

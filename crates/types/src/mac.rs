@@ -21,7 +21,7 @@ impl Mac {
 
     /// A locally administered address that depends on the parts alone.
     pub fn derived(parts: &[&str]) -> Self {
-        let hash = fnv64(parts).to_be_bytes();
+        let hash = crate::hash64(parts).to_be_bytes();
         Self([
             (hash[0] & 0xfc) | 0x02,
             hash[1],
@@ -79,18 +79,6 @@ impl<'de> Deserialize<'de> for Mac {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
     }
-}
-
-/// FNV-1a over the parts with a separator: stable across versions and machines, which a hasher of
-/// the standard library does not promise. For names, not for security.
-pub(crate) fn fnv64(parts: &[&str]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for part in parts {
-        for byte in part.bytes().chain([0xff]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-    hash
 }
 
 #[cfg(test)]

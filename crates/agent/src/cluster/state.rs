@@ -157,10 +157,13 @@ impl State {
     /// Whether a block is its owner's to use: a whole one is, a part if the block around it says so.
     pub(super) fn is_granted(&self, spec: &BlockSpec) -> bool {
         let uid = &spec.network.uuid;
-        self.whole_block(uid, &spec.cidr).is_some_and(|whole| {
+        let gives = || {
             let around = self.around(uid, &spec.cidr);
-            whole == spec.cidr || around.is_none_or(|around| around.gives(&spec.cidr, &spec.node))
-        })
+            around.is_none_or(|around| around.gives(&spec.cidr, &spec.node))
+        };
+        let whole = self.whole_block(uid, &spec.cidr);
+        // Most are whole; what is around a part takes a while to find.
+        whole.is_some_and(|whole| whole == spec.cidr || gives())
     }
 
     /// The smallest legal block around a part.

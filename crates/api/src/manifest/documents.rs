@@ -3,9 +3,8 @@
 
 use super::place::{self, Part, Step};
 use super::scalars;
-use super::value::Reader;
+use super::value;
 use crate::document;
-use serde::de::DeserializeSeed;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -223,7 +222,7 @@ fn yaml(text: &str) -> Result<Value, (usize, String)> {
     }
     let mut documents = serde_yaml_ng::Deserializer::from_str(text);
     let mut value = match documents.next() {
-        Some(document) => Reader.deserialize(document).map_err(fault)?,
+        Some(document) => value::read(text, document).map_err(fault)?,
         None => return Ok(Value::Null),
     };
     scalars::settle(text, &mut value);

@@ -375,3 +375,16 @@ fn definitions_say_what_is_done_with_them() {
     );
     finds(&nad("'{'"), &["P5 spec.config: is not valid JSON"]);
 }
+
+#[test]
+fn aliases_may_repeat_a_little_but_not_gigabytes() {
+    let text = "a: &a {x: 1}\nb: [*a, *a]\nc:\n  <<: *a\n";
+    let value = json!({"a": {"x": 1}, "b": [{"x": 1}, {"x": 1}], "c": {"x": 1}});
+    assert_eq!(one(text), value);
+    let long = "x".repeat(1 << 20);
+    let text = format!("kind: &a {long}\nb: [{}]\n", "*a,".repeat(600_000));
+    finds(
+        &text,
+        &["F2 is not YAML … its aliases stand for far more than its text"],
+    );
+}

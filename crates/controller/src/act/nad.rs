@@ -1,7 +1,7 @@
 //! A NetworkAttachmentDefinition of ours and the Network that stands for it: made, followed and
 //! removed with it. What cannot be done is said by an Event on the NAD.
 
-use crate::api::{Failure, chain};
+use crate::api::Failure;
 use crate::decide::nad::{self, Reading, Wish};
 use crate::engine::Engine;
 use crate::events::About;
@@ -9,8 +9,9 @@ use crate::world::{AnyNad, Nad, Name, Net};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Resource, ResourceExt};
-use plexus_api::later::plugin_waits;
+use plexus_api::cni::NetworkConfigKind;
 use plexus_api::objects::{Network, NetworkSpec};
+use plexus_types::chain;
 use serde_json::{Value, json};
 
 const API_VERSION: &str = "k8s.cni.cncf.io/v1";
@@ -40,7 +41,8 @@ impl Engine {
         for warning in warnings {
             self.warn(name, &nad, "ConfigWarning", &warning).await?;
         }
-        if let Some(text) = waits(&nad) {
+        let config = nad.config.as_ref().ok().and_then(Option::as_deref);
+        if let Some(text) = config.and_then(waits) {
             self.warn(name, &nad, "Waiting", text).await?;
         }
         Ok(())
@@ -234,12 +236,12 @@ fn read(nad: &Nad) -> Reading {
     nad::read(&nad.annotations, config)
 }
 
-/// What a NAD waits for, if its plugin is served by a later version.
-fn waits(nad: &Nad) -> Option<&'static str> {
-    let (config, _) = plexus_api::nad::config(nad.config.as_ref().ok()?.as_deref()?).ok()?;
-    let plugins = config.get("plugins").and_then(Value::as_array);
-    let first = plugins.and_then(|plugins| plugins.first()?.get("type"));
-    plugin_waits(first.or(config.get("type"))?.as_str()?)
+/// What a NAD waits for, if one of its plugins, or what gives it addresses, is served by a later version.
+fn waits(config: &str) -> Option<&'static str> {
+    match NetworkConfigKind::of(config) {
+        NetworkConfigKind::Waits(_, text) => Some(text),
+        _ => None,
+    }
 }
 
 fn is_made_from(net: &Net, uid: &str) -> bool {
@@ -267,4 +269,25 @@ fn difference(now: &NetworkSpec, next: &NetworkSpec) -> Value {
         }
     }
     json!({"snat": next.snat, "subnets": subnets})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_plugin_and_its_ipam_is_looked_at() {
+        let waits = |config: &str| waits(config).is_some();
+        assert!(waits(r#"{"type":"multi-nic"}"#));
+        assert!(waits(
+            r#"{"type":"ipvlan","master":"eth0","ipam":{"type":"multi-nic-ipam"}}"#
+        ));
+        assert!(waits(
+            r#"{"plugins":[{"type":"bridge"},{"type":"multi-nic"}]}"#
+        ));
+        assert!(!waits(
+            r#"{"plugins":[{"type":"bridge","ipam":{"type":"static"}},{"type":"tuning"}]}"#
+        ));
+        assert!(!waits("{"));
+    }
 }

@@ -90,26 +90,29 @@ impl Engine {
             return Ok(());
         }
         let (now, grace) = (Instant::now(), self.options.node_grace);
-        let mut rest = None;
+        let mut waits: Vec<Duration> = Vec::new();
         for (block, owned) in wrong.iter().filter(|(_, owned)| owned.allocated == 0) {
             let left = grace.saturating_sub(self.void.gone(&owned.id.uid, now));
             if !left.is_zero() {
-                rest = rest.max(Some(left));
+                waits.push(left);
                 continue;
             }
-            tracing::info!(%block, node = owned.node, "removing a part of a block that nobody gave and nobody uses");
+            let node = &owned.node;
+            tracing::info!(%block, node, "removing a part of a block that nobody gave or uses");
             self.cluster.delete_block(block, &owned.id).await?;
             self.void.forget(&owned.id.uid);
         }
-        if let Some(rest) = rest {
-            self.again_after(Key::Network(name.clone()), rest);
+        if let Some(first) = waits.into_iter().min() {
+            self.again_after(Key::Network(name.clone()), first);
         }
         let each = wrong.iter().filter_map(|(_, block)| {
             let cidr = block.cidr?;
             Some(format!("{cidr} of node {}", block.node))
         });
         let message = format!(
-            "blocks inside another node's block, which did not give them: {}; nothing leads there, and those that nobody uses are removed. Was the API server restored from a backup? Restart the pods that use them",
+            "blocks inside another node's block, which did not give them: {}; nothing leads there, and \
+             those that nobody uses are removed. Was the API server restored from a backup? Restart the \
+             pods that use them",
             each.collect::<Vec<_>>().join(", ")
         );
         self.events

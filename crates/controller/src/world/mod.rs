@@ -268,13 +268,11 @@ impl World {
     /// The oldest other network with the same identity, if it is older than this one.
     pub(crate) fn older_namesake(&self, net: &Net) -> Option<&Name> {
         let same = self.by_uuid.get(net.uuid()).into_iter().flatten();
-        same.filter_map(|name| Some((name, self.networks.get(name)?)))
-            .filter(|(_, other)| other.id.uid != net.id.uid)
-            .filter(|(_, other)| {
-                (&other.id.created, &other.id.uid) < (&net.id.created, &net.id.uid)
-            })
-            .map(|(name, _)| name)
-            .next()
+        let age = |net: &Net| (net.id.created.clone(), net.id.uid.clone());
+        let same = same.filter_map(|name| Some((name, age(self.networks.get(name)?))));
+        let older = same.filter(|(_, other)| *other < age(net));
+        let oldest = older.min_by(|(_, one), (_, other)| one.cmp(other));
+        oldest.map(|(name, _)| name)
     }
 
     /// Who says that a number is theirs.

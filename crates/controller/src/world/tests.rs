@@ -279,6 +279,11 @@ fn numbers_and_identities_that_two_have_are_noticed() {
     assert_eq!(world.older_namesake(younger), Some(&Name::new("t", "b")));
     let older = world.networks.get(&Name::new("t", "b")).unwrap();
     assert_eq!(world.older_namesake(older), None);
+    world.feed(News::Network(Event::Apply(with("c", "t0", 5000))));
+    let younger = world.networks.get(&Name::new("t", "a")).unwrap();
+    let oldest = world.older_namesake(younger);
+    assert_eq!(oldest, Some(&Name::new("t", "c")), "not the first by name");
+    world.feed(News::Network(Event::Delete(with("c", "t0", 5000))));
     world.feed(News::Network(Event::Delete(with("b", "t1", 5000))));
     assert_eq!(world.claims(5000).unwrap().len(), 1);
 }

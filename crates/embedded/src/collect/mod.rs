@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use task::Task;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 /// Tasks that share a write.
 const TOGETHER: usize = 256;
-/// After a write that failed.
+/// After a write that failed; twice as long after each further time, up to [`OLD`].
 const AGAIN: Duration = Duration::from_secs(1);
 /// How often old things are looked for.
 const OLD: Duration = Duration::from_secs(60);
@@ -36,22 +36,58 @@ async fn follow(api: &Arc<Api>) {
     let mut seen = Seen::default();
     let mut minute = interval_at(Instant::now() + OLD, OLD);
     minute.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut left = BTreeSet::new();
+    let mut failed = Failed::new(Instant::now());
     loop {
         changed.mark_unchanged();
-        left.append(&mut seen.news(api));
-        left = act(api, left).await;
-        let again = async {
-            match left.is_empty() {
-                true => std::future::pending().await,
-                false => sleep(AGAIN).await,
-            }
-        };
+        let mut tasks = seen.news(api);
+        tasks.append(&mut failed.due(Instant::now()));
+        let left = act(api, tasks).await;
+        failed.note(left, Instant::now());
         tokio::select! {
             alive = changed.changed() => if alive.is_err() { return },
             _ = minute.tick() => old::sweep(api).await,
-            () = again => {}
+            () = sleep_until(failed.at), if !failed.tasks.is_empty() => {}
         }
+    }
+}
+
+/// What has to be tried again, and when: whatever changes meanwhile is no reason to try it earlier.
+struct Failed {
+    tasks: BTreeSet<Task>,
+    at: Instant,
+    pause: Duration,
+}
+
+impl Failed {
+    fn new(now: Instant) -> Self {
+        Self {
+            tasks: BTreeSet::new(),
+            at: now,
+            pause: AGAIN,
+        }
+    }
+
+    /// Takes those whose time has come.
+    fn due(&mut self, now: Instant) -> BTreeSet<Task> {
+        match self.at <= now {
+            true => std::mem::take(&mut self.tasks),
+            false => BTreeSet::new(),
+        }
+    }
+
+    /// Adds what has just failed. Those that wait already keep their time.
+    fn note(&mut self, failed: BTreeSet<Task>, now: Instant) {
+        if !self.tasks.is_empty() {
+            self.tasks.extend(failed);
+            return;
+        }
+        if failed.is_empty() {
+            self.pause = AGAIN;
+            return;
+        }
+        self.at = now + self.pause;
+        self.pause = (self.pause * 2).min(OLD);
+        self.tasks = failed;
     }
 }
 
@@ -131,5 +167,32 @@ fn of_change(api: &Api, table: Table, entry: &Entry, tasks: &mut BTreeSet<Task>)
     );
     if entry.change == Change::Deleted && !object.key.namespace().is_empty() {
         tasks.extend(task::of_namespace(api, object.key.namespace()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_always_fails_is_tried_more_and_more_rarely() {
+        let mut now = Instant::now();
+        let mut failed = Failed::new(now);
+        let one = || BTreeSet::from([Task::Owner(1)]);
+        let mut pauses = Vec::new();
+        failed.note(one(), now);
+        for _ in 0..8 {
+            assert!(failed.due(now).is_empty(), "a change is no reason");
+            pauses.push((failed.at - now).as_secs());
+            now = failed.at;
+            assert_eq!(failed.due(now), one());
+            failed.note(one(), now);
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+        now = failed.at;
+        assert_eq!(failed.due(now), one());
+        failed.note(BTreeSet::new(), now);
+        failed.note(one(), now);
+        assert_eq!((failed.at - now).as_secs(), 1, "it was done in between");
     }
 }

@@ -101,15 +101,6 @@ impl Answer {
         }
     }
 
-    /// With another content type.
-    #[must_use]
-    pub(crate) fn with_type(mut self, content_type: &'static str) -> Self {
-        self.headers.retain(|(name, _)| *name != CONTENT_TYPE);
-        let value = HeaderValue::from_static(content_type);
-        self.headers.push((CONTENT_TYPE, value));
-        self
-    }
-
     /// With what the client's user should read.
     #[must_use]
     pub(crate) fn warned(mut self, warnings: &[String]) -> Self {

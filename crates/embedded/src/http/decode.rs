@@ -1,15 +1,21 @@
 //! From the bytes of a body to a value. Sees fields that are there twice, which a plain reader would
-//! silently take the last of.
+//! silently take the last of, and gives up where YAML means much more than it says: an alias of three bytes
+//! can stand for a megabyte.
 
-use crate::bounds::{LONGEST_NAME, long_name};
+use crate::bounds::{LARGEST, LONGEST_NAME, long_name};
+use crate::path::Path;
 use crate::protobuf::{self, Unreadable};
 use crate::status::Refused;
-use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
 /// More repeated fields than these are not listed.
 const REPEATED: usize = 32;
+/// Bytes that a body of YAML may become, if each value is counted as [`EACH`] and its text.
+const BECOMES: usize = 4 * LARGEST;
+/// Bytes of a value, besides its text.
+const EACH: usize = 32;
 
 /// A body that has been read.
 #[derive(Debug, Default)]
@@ -60,8 +66,10 @@ fn json(body: &[u8]) -> Result<Decoded, Refused> {
     let mut decoded = Decoded::default();
     let mut reader = serde_json::Deserializer::from_slice(body);
     let place = Place {
-        path: &mut String::new(),
+        path: &mut Path::default(),
         repeated: &mut decoded.repeated,
+        // JSON is what it says.
+        left: &mut { usize::MAX },
     };
     let read = place.deserialize(&mut reader).and_then(|value| {
         reader.end()?;
@@ -73,32 +81,35 @@ fn json(body: &[u8]) -> Result<Decoded, Refused> {
 }
 
 fn yaml(body: &[u8]) -> Result<Decoded, Refused> {
+    let mut decoded = Decoded::default();
+    let place = Place {
+        path: &mut Path::default(),
+        repeated: &mut decoded.repeated,
+        left: &mut { BECOMES },
+    };
+    let read = place.deserialize(serde_yaml_ng::Deserializer::from_slice(body));
     let wrong = |error| format!("error decoding YAML: {error}");
-    let value =
-        serde_yaml_ng::from_slice(body).map_err(|error| Refused::bad_request(wrong(error)))?;
-    Ok(Decoded {
-        value,
-        repeated: Vec::new(),
-    })
+    decoded.value = read.map_err(|error| Refused::bad_request(wrong(error)))?;
+    Ok(decoded)
 }
 
 /// Where the reader is.
 struct Place<'a> {
-    path: &'a mut String,
+    path: &'a mut Path,
     repeated: &'a mut Vec<String>,
+    /// Bytes that the value may still become.
+    left: &'a mut usize,
 }
 
 impl Place<'_> {
-    /// Reads what is one step further down.
-    fn below<T>(&mut self, step: &str, read: impl FnOnce(Place<'_>) -> T) -> T {
-        let length = self.path.len();
-        self.path.push_str(step);
-        let value = read(Place {
-            path: self.path,
-            repeated: self.repeated,
-        });
-        self.path.truncate(length);
-        value
+    /// Counts a value, or the name of one, before it is made.
+    fn count<E: Error>(&mut self, text: usize) -> Result<(), E> {
+        let left = self.left.checked_sub(EACH + text);
+        *self.left = left.ok_or_else(|| {
+            let most = BECOMES >> 20;
+            E::custom(format_args!("its aliases stand for more than {most} MiB"))
+        })?;
+        Ok(())
     }
 }
 
@@ -117,40 +128,58 @@ impl<'de> Visitor<'de> for Place<'_> {
         out.write_str("any JSON value")
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+    fn visit_bool<E: Error>(mut self, value: bool) -> Result<Value, E> {
+        self.count(0)?;
         Ok(Value::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+    fn visit_i64<E: Error>(mut self, value: i64) -> Result<Value, E> {
+        self.count(0)?;
         Ok(Value::Number(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+    fn visit_u64<E: Error>(mut self, value: u64) -> Result<Value, E> {
+        self.count(0)?;
         Ok(Value::Number(value.into()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+    fn visit_f64<E: Error>(mut self, value: f64) -> Result<Value, E> {
+        self.count(0)?;
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+    fn visit_str<E: Error>(mut self, value: &str) -> Result<Value, E> {
+        self.count(value.len())?;
         Ok(Value::String(value.to_owned()))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+    fn visit_string<E: Error>(mut self, value: String) -> Result<Value, E> {
+        self.count(value.len())?;
         Ok(Value::String(value))
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
+    fn visit_unit<E: Error>(mut self) -> Result<Value, E> {
+        self.count(0)?;
         Ok(Value::Null)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut reader: A) -> Result<Value, A::Error> {
+        self.count(0)?;
+        let Place {
+            path,
+            repeated,
+            left,
+        } = self;
         let mut items = Vec::new();
         loop {
-            let step = format!("[{}]", items.len());
-            let item = self.below(&step, |place| reader.next_element_seed(place))?;
-            match item {
+            let next = path.item(items.len(), |path| {
+                reader.next_element_seed(Place {
+                    path,
+                    repeated,
+                    left,
+                })
+            });
+            match next? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
             }
@@ -158,14 +187,26 @@ impl<'de> Visitor<'de> for Place<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut reader: A) -> Result<Value, A::Error> {
+        self.count(0)?;
         let mut fields = Map::new();
         while let Some(name) = reader.next_key::<String>()? {
-            let dot = if self.path.is_empty() { "" } else { "." };
-            let step = format!("{dot}{name}");
-            let value = self.below(&step, |place| reader.next_value_seed(place))?;
-            if fields.insert(name, value).is_some() && self.repeated.len() < REPEATED {
-                self.repeated.push(format!("{}{step}", self.path));
+            self.count(name.len())?;
+            let Place {
+                path,
+                repeated,
+                left,
+            } = &mut self;
+            let value = path.member(&name, |path| {
+                reader.next_value_seed(Place {
+                    path,
+                    repeated,
+                    left,
+                })
+            })?;
+            if repeated.len() < REPEATED && fields.contains_key(&name) {
+                path.member(&name, |path| repeated.push(path.said()));
             }
+            let _ = fields.insert(name, value);
         }
         Ok(Value::Object(fields))
     }
@@ -192,6 +233,32 @@ mod tests {
         assert_eq!(decoded.value, json!({"kind": "A", "spec": [{"x": 1}]}));
         assert_eq!(decode(None, body).unwrap_err().code(), 400);
         assert_eq!(decode(Some("text/html"), body).unwrap_err().code(), 415);
+    }
+
+    #[test]
+    fn yaml_that_says_a_field_twice_is_seen_too() {
+        let body = b"spec:\n  x:\n  - y: 1\n    y: 2\n  z: 1\n";
+        let decoded = decode(Some("application/yaml"), body).unwrap();
+        assert_eq!(decoded.value, json!({"spec": {"x": [{"y": 2}], "z": 1}}));
+        assert_eq!(decoded.repeated, ["spec.x[0].y"]);
+        let long = format!("{{\"{}\": {{\"a\": 1, \"a\": 2}}}}", "x".repeat(10_000));
+        let decoded = decode(None, long.as_bytes()).unwrap();
+        assert!(decoded.repeated[0].len() < 5000);
+    }
+
+    #[test]
+    fn aliases_may_stand_for_a_little_but_not_for_gigabytes() {
+        let media = Some("application/yaml");
+        let little = decode(media, b"a: &a [1, 2]\nb: {c: *a, d: *a}\n").unwrap();
+        let value = json!({"a": [1, 2], "b": {"c": [1, 2], "d": [1, 2]}});
+        assert_eq!(little.value, value);
+        let text = format!(
+            "a: &a {}\nb: [{}]\n",
+            "x".repeat(1 << 20),
+            "*a,".repeat(600_000)
+        );
+        let refused = decode(media, text.as_bytes()).unwrap_err();
+        assert!(refused.message().contains("aliases"), "{refused}");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! All kinds, found by where they are in the API.
 
-use super::view::View;
 use super::{Kind, Storage, builtin, crd};
 use crate::alias::Alias;
 use serde_json::Value;
@@ -70,12 +69,6 @@ impl Kinds {
             .find(|known| known.group == group && known.version == version && known.kind == kind)
     }
 
-    /// Whether any kind is of this group.
-    #[must_use]
-    pub fn group_has(&self, group: &str) -> bool {
-        self.iter().any(|kind| kind.group == group)
-    }
-
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.by_place.values()
@@ -90,19 +83,6 @@ impl Kinds {
                 .unwrap_or(kind),
             Storage::Own | Storage::Answered => kind,
         }
-    }
-
-    /// The kinds that show this one's objects in another form.
-    #[must_use]
-    pub fn views_of(&self, stored: &Kind) -> Vec<&Arc<Kind>> {
-        let of_it = |view: &View| {
-            view.group == stored.group
-                && view.version == stored.version
-                && view.plural == stored.plural
-        };
-        self.iter()
-            .filter(|kind| matches!(&kind.storage, Storage::View(view) if of_it(view)))
-            .collect()
     }
 
     fn add(&mut self, kind: Kind) -> Result<(), String> {

@@ -2,6 +2,7 @@
 //! `k8s-openapi` and back. What does not come back is unknown.
 
 use super::Kind;
+use crate::path::Path;
 use crate::status::ENOUGH;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::schemars::{JsonSchema, SchemaGenerator};
@@ -63,7 +64,7 @@ pub(super) fn settled(kind: &Kind, object: &Value) -> Result<(Value, Vec<String>
     let mut settled = object.clone();
     if kind.typed.is_some() {
         let networks = networks_of_pod(kind, object).map_err(|error| refuse(&error))?;
-        settle(&mut settled, &typed, "", &mut unknown);
+        settle(&mut settled, &typed, &mut Path::default(), &mut unknown);
         if let Some(networks) = networks {
             if let Some(spec) = settled.get_mut("spec").and_then(Value::as_object_mut) {
                 spec.insert("networks".to_owned(), networks);
@@ -72,7 +73,9 @@ pub(super) fn settled(kind: &Kind, object: &Value) -> Result<(Value, Vec<String>
         }
     } else if let Some(metadata) = settled.get_mut("metadata") {
         let typed = typed.get("metadata").unwrap_or(&Value::Null);
-        settle(metadata, typed, "metadata", &mut unknown);
+        Path::default().member("metadata", |path| {
+            settle(metadata, typed, path, &mut unknown);
+        });
     }
     Ok((settled, unknown))
 }
@@ -106,17 +109,17 @@ fn networks_of_pod(kind: &Kind, object: &Value) -> Result<Option<Value>, String>
 }
 
 /// Takes values from `typed`, drops what it has not.
-fn settle(value: &mut Value, typed: &Value, path: &str, unknown: &mut Vec<String>) {
+fn settle(value: &mut Value, typed: &Value, path: &mut Path, unknown: &mut Vec<String>) {
     match (value, typed) {
         (Value::Object(fields), Value::Object(typed)) => {
             fields.retain(|key, field| match typed.get(key) {
                 Some(typed) => {
-                    settle(field, typed, &below(path, key), unknown);
+                    path.member(key, |path| settle(field, typed, path, unknown));
                     true
                 }
                 None => {
                     if !field.is_null() && unknown.len() <= ENOUGH {
-                        unknown.push(below(path, key));
+                        path.member(key, |path| unknown.push(path.said()));
                     }
                     false
                 }
@@ -124,18 +127,10 @@ fn settle(value: &mut Value, typed: &Value, path: &str, unknown: &mut Vec<String
         }
         (Value::Array(items), Value::Array(typed)) if items.len() == typed.len() => {
             for (index, (item, typed)) in items.iter_mut().zip(typed).enumerate() {
-                settle(item, typed, &format!("{path}[{index}]"), unknown);
+                path.item(index, |path| settle(item, typed, path, unknown));
             }
         }
         (value, typed) => *value = typed.clone(),
-    }
-}
-
-fn below(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{path}.{key}")
     }
 }
 

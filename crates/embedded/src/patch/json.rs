@@ -1,9 +1,13 @@
-//! JSON patches (RFC 6902), as the real server reads them: what is absent is null to a `test`, `replace` makes a
-//! member that is not there, and an index may count from the end.
+//! JSON patches (RFC 6902), as the real server reads them: what is absent is null to a `test`, `replace`
+//! makes a member that is not there, and an index may count from the end.
+//!
+//! Operations are few words that can mean much work: to move a large value, or all items of a long list by
+//! one. So what they touch is counted, and a patch that touches too much is refused.
 
 use super::PatchError;
 use super::apply::same;
-use crate::bounds::{DEEPEST, LONGEST_NAME, is_deeper};
+use crate::bounds::{DEEPEST, LONGEST_NAME, count, is_deeper};
+use crate::status::cut;
 use serde_json::Value;
 
 /// More operations than this are refused.
@@ -11,6 +15,11 @@ const MOST: usize = 10_000;
 
 /// Copies must not make an object larger than any request could: a patch could double it at every step.
 const LARGEST: usize = 4 * 1024 * 1024;
+
+/// Values that all operations of a patch may move, copy and push aside; more than an object has.
+const TOUCHED: usize = 4 << 20;
+/// Items of a list that are pushed aside in the time in which one value is looked at.
+const ASIDE: usize = 8;
 
 /// A JSON patch: all operations or none.
 pub fn json(target: &mut Value, operations: &Value) -> Result<(), PatchError> {
@@ -24,15 +33,36 @@ pub fn json(target: &mut Value, operations: &Value) -> Result<(), PatchError> {
         )));
     }
     let mut result = target.clone();
-    let mut copied = 0;
+    let mut work = Work::default();
     for operation in operations {
-        apply(&mut result, operation, &mut copied)?;
+        apply(&mut result, operation, &mut work)?;
     }
     *target = result;
     Ok(())
 }
 
-fn apply(target: &mut Value, operation: &Value, copied: &mut usize) -> Result<(), PatchError> {
+/// What was done so far.
+#[derive(Default)]
+struct Work {
+    /// Bytes.
+    copied: usize,
+    /// Values.
+    touched: usize,
+}
+
+impl Work {
+    fn touch(&mut self, values: usize) -> Result<(), PatchError> {
+        self.touched = self.touched.saturating_add(values);
+        if self.touched <= TOUCHED {
+            return Ok(());
+        }
+        Err(PatchError::TooLarge(format!(
+            "The operations of this JSON patch move more than {TOUCHED} values: send fewer at a time"
+        )))
+    }
+}
+
+fn apply(target: &mut Value, operation: &Value, work: &mut Work) -> Result<(), PatchError> {
     let text = |name: &str| operation.get(name).and_then(Value::as_str);
     let Some(op) = text("op") else {
         return Err(malformed("an operation of a JSON patch must have an op"));
@@ -44,52 +74,65 @@ fn apply(target: &mut Value, operation: &Value, copied: &mut usize) -> Result<()
     // A value that is not given is null.
     let value = || operation.get("value").cloned().unwrap_or_default();
     match op {
-        "add" => add(target, op, path, value()),
+        "add" => add(target, op, path, value(), work),
         "replace" => replace(target, op, path, value()),
-        "remove" => remove(target, op, path).map(drop),
+        "remove" => remove(target, op, path, work).map(drop),
         "move" => {
-            let moved = remove(target, op, from()?)?;
-            add(target, op, path, moved)
+            let moved = remove(target, op, from()?, work)?;
+            work.touch(count(&moved))?;
+            add(target, op, path, moved, work)
         }
         "copy" => {
             let value = get(target, op, from()?)?;
-            *copied += value.to_string().len();
-            if *copied > LARGEST {
+            work.touch(count(value))?;
+            work.copied += value.to_string().len();
+            if work.copied > LARGEST {
                 return Err(fails(op, path, "copies are too large"));
             }
-            add(target, op, path, value)
+            let copy = value.clone();
+            add(target, op, path, copy, work)
         }
         "test" => {
-            if same(&get(target, op, path)?, &value()) {
+            // Looks at no more than the patch itself has.
+            let wanted = operation.get("value").unwrap_or(&Value::Null);
+            if same(get(target, op, path)?, wanted) {
                 return Ok(());
             }
             Err(PatchError::DoesNotApply(format!(
-                "testing value {path} failed: test failed"
+                "testing value {} failed: test failed",
+                cut(path)
             )))
         }
         other => Err(PatchError::DoesNotApply(format!(
-            "unexpected kind of operation: {other}"
+            "unexpected kind of operation: {}",
+            cut(other)
         ))),
     }
 }
 
 /// The value at a path; null if it is not there, but its parent is.
-fn get(target: &mut Value, op: &str, path: &str) -> Result<Value, PatchError> {
+fn get<'t>(target: &'t mut Value, op: &str, path: &str) -> Result<&'t Value, PatchError> {
     if path.is_empty() {
-        return Ok(target.clone());
+        return Ok(target);
     }
     let (parent, key) = parent(target, op, path)?;
     match parent {
-        Value::Object(members) => Ok(members.get(&key).cloned().unwrap_or_default()),
+        Value::Object(members) => Ok(members.get(&key).unwrap_or(&Value::Null)),
         Value::Array(items) => {
             let index = index(&key, items.len(), op, path)?;
-            Ok(items.get(index).cloned().unwrap_or_default())
+            Ok(items.get(index).unwrap_or(&Value::Null))
         }
         _ => Err(missing(op, path)),
     }
 }
 
-fn add(target: &mut Value, op: &str, path: &str, value: Value) -> Result<(), PatchError> {
+fn add(
+    target: &mut Value,
+    op: &str,
+    path: &str,
+    value: Value,
+    work: &mut Work,
+) -> Result<(), PatchError> {
     shallow(op, path, &value)?;
     let (parent, key) = parent(target, op, path)?;
     match parent {
@@ -99,6 +142,7 @@ fn add(target: &mut Value, op: &str, path: &str, value: Value) -> Result<(), Pat
         Value::Array(items) if key == "-" => items.push(value),
         Value::Array(items) => {
             let index = index(&key, items.len() + 1, op, path)?;
+            work.touch((items.len() - index) / ASIDE)?;
             items.insert(index, value);
         }
         _ => return Err(missing(op, path)),
@@ -126,8 +170,8 @@ fn replace(target: &mut Value, op: &str, path: &str, value: Value) -> Result<(),
     Ok(())
 }
 
-/// What is put somewhere has a name there, and is not deeper than anything may be: an object of any depth would end us, as
-/// it is cloned, written and dropped by recursion. So none is ever made.
+/// What is put somewhere has a name there, and is not deeper than anything may be: an object of any depth
+/// would end us, as it is cloned, written and dropped by recursion. So none is ever made.
 fn shallow(op: &str, path: &str, value: &Value) -> Result<(), PatchError> {
     if path.split('/').any(|name| name.len() > LONGEST_NAME) {
         return Err(fails(op, path, "a field's name is too long"));
@@ -142,12 +186,13 @@ fn shallow(op: &str, path: &str, value: &Value) -> Result<(), PatchError> {
     }
 }
 
-fn remove(target: &mut Value, op: &str, path: &str) -> Result<Value, PatchError> {
+fn remove(target: &mut Value, op: &str, path: &str, work: &mut Work) -> Result<Value, PatchError> {
     let (parent, key) = parent(target, op, path)?;
     match parent {
         Value::Object(members) => members.remove(&key).ok_or_else(|| missing(op, path)),
         Value::Array(items) => {
             let index = index(&key, items.len(), op, path)?;
+            work.touch((items.len() - index) / ASIDE)?;
             Ok(items.remove(index))
         }
         _ => Err(missing(op, path)),

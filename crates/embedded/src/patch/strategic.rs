@@ -95,7 +95,8 @@ fn retain_keys(
     };
     let wrong = || PatchError::Malformed("invalid patch format of retainKeys".to_owned());
     let keys = keys.as_array().ok_or_else(wrong)?;
-    let named = |name: &str| keys.iter().any(|key| key.as_str() == Some(name));
+    let keys: BTreeSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let named = |name: &str| keys.contains(name);
     let sets =
         |(key, value): (&String, &Value)| !key.starts_with('$') && !value.is_null() && !named(key);
     if patch.iter().any(sets) {

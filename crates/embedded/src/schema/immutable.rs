@@ -1,29 +1,30 @@
 //! The rule `self == oldSelf`: what has it cannot change once it is there.
 
 use super::node::{ListType, Node};
-use crate::status::{Cause, ENOUGH};
+use crate::path::Path;
+use crate::status::{Cause, ENOUGH, cut};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 pub(super) fn problems(schema: &Node, old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    compare(schema, old, new, "", &mut causes);
+    compare(schema, old, new, &mut Path::default(), &mut causes);
     causes
 }
 
-fn compare(schema: &Node, old: &Value, new: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn compare(schema: &Node, old: &Value, new: &Value, path: &mut Path, causes: &mut Vec<Cause>) {
     if causes.len() > ENOUGH || old == new {
         return;
     }
     for message in &schema.immutable {
         let value = match new {
             Value::Object(_) | Value::Array(_) => String::new(),
-            scalar => format!("{scalar}: "),
+            scalar => format!("{}: ", cut(&scalar.to_string())),
         };
         causes.push(Cause {
             reason: "FieldValueInvalid",
             message: format!("Invalid value: {value}{message}"),
-            field: path.to_owned(),
+            field: path.said(),
         });
     }
     match (old, new) {
@@ -33,13 +34,9 @@ fn compare(schema: &Node, old: &Value, new: &Value, path: &str, causes: &mut Vec
                     continue;
                 };
                 if let Some(known) = schema.properties.get(name) {
-                    let path = match path {
-                        "" => name.clone(),
-                        path => format!("{path}.{name}"),
-                    };
-                    compare(known, old, new, &path, causes);
+                    path.member(name, |path| compare(known, old, new, path, causes));
                 } else if let Some(known) = schema.others.each() {
-                    compare(known, old, new, &format!("{path}[{name}]"), causes);
+                    path.item(name, |path| compare(known, old, new, path, causes));
                 }
             }
         }
@@ -48,7 +45,7 @@ fn compare(schema: &Node, old: &Value, new: &Value, path: &str, causes: &mut Vec
             let before = Before::of(&schema.list_type, before);
             for (index, new) in after.iter().enumerate() {
                 if let Some(old) = before.item(new) {
-                    compare(item, old, new, &format!("{path}[{index}]"), causes);
+                    path.item(index, |path| compare(item, old, new, path, causes));
                 }
             }
         }

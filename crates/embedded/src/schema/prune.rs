@@ -1,6 +1,7 @@
 //! Drops fields that a schema does not know, and remembers where they were.
 
 use super::node::{Node, Others};
+use crate::path::Path;
 use crate::status::ENOUGH;
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
         resource: true,
         keep: root.preserve_unknown,
     };
-    below(place, object, "", &mut unknown);
+    below(place, object, &mut Path::default(), &mut unknown);
     unknown.sort_unstable();
     unknown
 }
@@ -39,18 +40,17 @@ impl<'a> Place<'a> {
     }
 }
 
-fn below(place: Place<'_>, value: &mut Value, path: &str, unknown: &mut Vec<String>) {
+fn below(place: Place<'_>, value: &mut Value, path: &mut Path, unknown: &mut Vec<String>) {
     match value {
         Value::Object(members) => members.retain(|name, member| {
             if place.resource && META.contains(&name.as_str()) {
                 return true;
             }
-            let path = join(path, name);
             if let Some(known) = place.schema.member(name) {
-                below(Place::of(known), member, &path, unknown);
+                path.member(name, |path| below(Place::of(known), member, path, unknown));
             } else if !place.keep {
                 if unknown.len() <= ENOUGH {
-                    unknown.push(path);
+                    path.member(name, |path| unknown.push(path.said()));
                 }
                 return false;
             }
@@ -63,16 +63,9 @@ fn below(place: Place<'_>, value: &mut Value, path: &str, unknown: &mut Vec<Stri
             let mut inside = Place::of(schema);
             inside.keep |= place.keep;
             for (index, item) in items.iter_mut().enumerate() {
-                below(inside, item, &format!("{path}[{index}]"), unknown);
+                path.item(index, |path| below(inside, item, path, unknown));
             }
         }
         _ => {}
     }
-}
-
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        return name.to_owned();
-    }
-    format!("{path}.{name}")
 }

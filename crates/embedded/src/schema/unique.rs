@@ -1,46 +1,59 @@
 //! What is not about one value: items of sets and maps occur once; embedded resources say what they are.
 
 use super::node::{ListType, Node};
-use crate::status::{Cause, ENOUGH};
+use crate::path::Path;
+use crate::status::{Cause, ENOUGH, cut};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Items that occur more than once, where a list is a set, or a map by key.
 pub(super) fn problems(schema: &Node, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    walk(schema, object, "", &mut |schema, value, path| {
-        if let Value::Array(items) = value {
-            match &schema.list_type {
-                ListType::Atomic => {}
-                ListType::Set => repeated(items, path, &mut causes),
-                ListType::Map(keys) => repeated_keys(items, keys, path, &mut causes),
+    walk(
+        schema,
+        object,
+        &mut Path::default(),
+        &mut |schema, value, path| {
+            if let Value::Array(items) = value {
+                match &schema.list_type {
+                    ListType::Atomic => {}
+                    ListType::Set => repeated(items, path, &mut causes),
+                    ListType::Map(keys) => repeated_keys(items, keys, path, &mut causes),
+                }
             }
-        }
-    });
+        },
+    );
     causes
 }
 
 /// Resources inside of the object that lack what every resource has.
 pub(super) fn embedded(schema: &Node, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    walk(schema, object, "", &mut |schema, value, path| {
-        if causes.len() > ENOUGH {
-            return;
-        }
-        if let (true, Value::Object(members)) = (schema.embedded, value) {
-            for name in ["apiVersion", "kind"] {
-                let field = join(path, name);
-                match members.get(name) {
-                    None => causes.push(Cause::required(field, "")),
-                    Some(Value::String(text)) if text.is_empty() => {
-                        causes.push(Cause::invalid(field, &"".into(), "must not be empty"));
+    walk(
+        schema,
+        object,
+        &mut Path::default(),
+        &mut |schema, value, path| {
+            if causes.len() > ENOUGH {
+                return;
+            }
+            if let (true, Value::Object(members)) = (schema.embedded, value) {
+                for name in ["apiVersion", "kind"] {
+                    let field = path.member(name, |path| path.said());
+                    match members.get(name) {
+                        None => causes.push(Cause::required(field, "")),
+                        Some(Value::String(text)) if text.is_empty() => {
+                            causes.push(Cause::invalid(field, &"".into(), "must not be empty"));
+                        }
+                        Some(Value::String(_)) => {}
+                        Some(other) => {
+                            causes.push(Cause::invalid(field, other, "must be a string"))
+                        }
                     }
-                    Some(Value::String(_)) => {}
-                    Some(other) => causes.push(Cause::invalid(field, other, "must be a string")),
                 }
             }
-        }
-    });
+        },
+    );
     causes
 }
 
@@ -48,24 +61,24 @@ pub(super) fn embedded(schema: &Node, object: &Value) -> Vec<Cause> {
 fn walk<'a>(
     schema: &'a Node,
     value: &'a Value,
-    path: &str,
-    visit: &mut dyn FnMut(&'a Node, &'a Value, &str),
+    path: &mut Path,
+    visit: &mut dyn FnMut(&'a Node, &'a Value, &mut Path),
 ) {
     visit(schema, value, path);
     match value {
         Value::Object(members) => {
             for (name, member) in members {
                 if let Some(known) = schema.properties.get(name) {
-                    walk(known, member, &join(path, name), visit);
+                    path.member(name, |path| walk(known, member, path, visit));
                 } else if let Some(known) = schema.others.each() {
-                    walk(known, member, &format!("{path}[{name}]"), visit);
+                    path.item(name, |path| walk(known, member, path, visit));
                 }
             }
         }
         Value::Array(items) => {
             if let Some(schema) = schema.item() {
                 for (index, item) in items.iter().enumerate() {
-                    walk(schema, item, &format!("{path}[{index}]"), visit);
+                    path.item(index, |path| walk(schema, item, path, visit));
                 }
             }
         }
@@ -74,7 +87,7 @@ fn walk<'a>(
 }
 
 /// Says of each value that is there again, once, the place of its second occurrence.
-fn repeated(items: &[Value], path: &str, causes: &mut Vec<Cause>) {
+fn repeated(items: &[Value], path: &mut Path, causes: &mut Vec<Cause>) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for (index, item) in items.iter().enumerate() {
         let times = seen.entry(item.to_string()).or_default();
@@ -82,18 +95,18 @@ fn repeated(items: &[Value], path: &str, causes: &mut Vec<Cause>) {
         if *times == 2 && causes.len() <= ENOUGH {
             causes.push(Cause {
                 reason: "FieldValueDuplicate",
-                message: format!("Duplicate value: {item}"),
-                field: format!("{path}[{index}]"),
+                message: format!("Duplicate value: {}", cut(&item.to_string())),
+                field: path.item(index, |path| path.said()),
             });
         }
     }
 }
 
-fn repeated_keys(items: &[Value], keys: &[String], path: &str, causes: &mut Vec<Cause>) {
+fn repeated_keys(items: &[Value], keys: &[String], path: &mut Path, causes: &mut Vec<Cause>) {
     let odd = |item: &Value| !item.is_object() && !item.is_null();
     if let Some(index) = items.iter().position(odd) {
         causes.push(Cause::invalid(
-            format!("{path}[{index}]"),
+            path.item(index, |path| path.said()),
             &items[index],
             "must be an object for an array of list-type map",
         ));
@@ -105,11 +118,4 @@ fn repeated_keys(items: &[Value], keys: &[String], path: &str, causes: &mut Vec<
     };
     let keys: Vec<Value> = items.iter().map(keys_of).collect();
     repeated(&keys, path, causes);
-}
-
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        return name.to_owned();
-    }
-    format!("{path}.{name}")
 }

@@ -4,6 +4,7 @@ use super::formats;
 use super::immutable::Before;
 use super::node::{Logic, Node, Others, Type};
 use super::numbers::{self, Numeric, shown, unplaced};
+use crate::path::Path;
 use crate::status::{Cause, ENOUGH};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -11,27 +12,33 @@ use std::collections::BTreeSet;
 /// Everything that is wrong with a value, or enough of it. What is as it was before is not looked at.
 pub(super) fn problems(schema: &Node, old: Option<&Value>, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    check(schema, old, new, "", &mut causes);
+    check(schema, old, new, &mut Path::default(), &mut causes);
     causes
 }
 
-fn check(schema: &Node, old: Option<&Value>, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn check(
+    schema: &Node,
+    old: Option<&Value>,
+    value: &Value,
+    path: &mut Path,
+    causes: &mut Vec<Cause>,
+) {
     if causes.len() > ENOUGH || old == Some(value) {
         return;
     }
-    check_type(schema, value, path, causes);
+    check_type(schema, value, path.text(), causes);
     if !value.is_null() {
         if let Some(logic) = &schema.logic {
             check_logic(logic, value, path, causes);
         }
         match value {
-            Value::String(text) => check_text(schema, text, path, causes),
-            Value::Number(number) => numbers::problems(schema, number, path, causes),
+            Value::String(text) => check_text(schema, text, path.text(), causes),
+            Value::Number(number) => numbers::problems(schema, number, path.text(), causes),
             Value::Array(items) => check_list(schema, old, items, path, causes),
             _ => {}
         }
     }
-    check_choice(schema, value, path, causes);
+    check_choice(schema, value, path.text(), causes);
     if let Value::Object(members) = value {
         check_map(schema, old, members, path, causes);
     }
@@ -132,7 +139,7 @@ fn check_list(
     schema: &Node,
     old: Option<&Value>,
     items: &[Value],
-    path: &str,
+    path: &mut Path,
     causes: &mut Vec<Cause>,
 ) {
     let before = old.and_then(Value::as_array);
@@ -143,9 +150,10 @@ fn check_list(
                 return;
             }
             let old = before.as_ref().and_then(|before| before.item(value));
-            check(item, old, value, &format!("{path}[{index}]"), causes);
+            path.item(index, |path| check(item, old, value, path, causes));
         }
     }
+    let path = path.text();
     let count = items.len() as u64;
     if let Some(least) = schema.limits.min_items
         && count < least
@@ -170,37 +178,41 @@ fn check_map(
     schema: &Node,
     old: Option<&Value>,
     members: &Map<String, Value>,
-    path: &str,
+    path: &mut Path,
     causes: &mut Vec<Cause>,
 ) {
     let count = members.len() as u64;
     if let Some(least) = schema.limits.min_properties
         && count < least
     {
-        let why = format!("{path} in body should have at least {least} properties");
-        causes.push(Cause::invalid(path, &count.into(), why));
+        let why = format!(
+            "{} in body should have at least {least} properties",
+            path.text()
+        );
+        causes.push(Cause::invalid(path.text(), &count.into(), why));
     }
     if let Some(most) = schema.limits.max_properties
         && count > most
     {
-        causes.push(too_many(path, count, most));
+        causes.push(too_many(path.text(), count, most));
     }
     for (name, member) in members {
         if causes.len() > ENOUGH {
             return;
         }
         let old = old.and_then(|old| old.get(name));
-        let inside = join(path, name);
         if let Some(known) = schema.member(name) {
-            check(known, old, member, &inside, causes);
+            path.member(name, |path| check(known, old, member, path, causes));
         } else if matches!(schema.others, Others::None) {
+            let inside = path.member(name, |path| path.said());
             let why = format!("{inside} in body is a forbidden property");
-            causes.push(Cause::invalid(path, &name.as_str().into(), why));
+            causes.push(Cause::invalid(path.text(), &name.as_str().into(), why));
         }
     }
     for name in &schema.required {
         if !members.contains_key(name) {
-            causes.push(Cause::required(join(path, name), ""));
+            let missing = path.member(name, |path| path.said());
+            causes.push(Cause::required(missing, ""));
         }
     }
 }
@@ -244,26 +256,35 @@ fn check_choice(schema: &Node, value: &Value, path: &str, causes: &mut Vec<Cause
 }
 
 /// Branches see the new value only: what is unchanged is let through by those above.
-fn check_logic(logic: &Logic, value: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let faults = |branch: &Node| {
-        let mut causes = Vec::new();
-        check(branch, None, value, path, &mut causes);
-        causes
+fn check_logic(logic: &Logic, value: &Value, path: &mut Path, causes: &mut Vec<Cause>) {
+    let mut faults = |branches: &[Node]| -> Vec<Vec<Cause>> {
+        let each = branches.iter().map(|branch| {
+            let mut causes = Vec::new();
+            check(branch, None, value, path, &mut causes);
+            causes
+        });
+        each.collect()
     };
-    let best = |branches: &[Node]| branches.iter().map(&faults).min_by_key(Vec::len);
-    let valid = |branches: &[Node]| branches.iter().filter(|b| faults(b).is_empty()).count();
-    if !logic.any.is_empty() && valid(&logic.any) == 0 {
+    let (any, one, all) = (faults(&logic.any), faults(&logic.one), faults(&logic.all));
+    let not = logic
+        .not
+        .as_ref()
+        .map(|not| faults(std::slice::from_ref(not)));
+    let valid = |faults: &[Vec<Cause>]| faults.iter().filter(|found| found.is_empty()).count();
+    let best = |faults: Vec<Vec<Cause>>| faults.into_iter().min_by_key(Vec::len);
+    let path = path.said();
+    if !any.is_empty() && valid(&any) == 0 {
         let why = format!("{path:?} must validate at least one schema (anyOf)");
         causes.push(unplaced(why));
-        causes.extend(best(&logic.any).unwrap_or_default());
+        causes.extend(best(any).unwrap_or_default());
     }
-    if !logic.one.is_empty() {
-        match valid(&logic.one) {
+    if !one.is_empty() {
+        match valid(&one) {
             1 => {}
             0 => {
                 let why = "must validate one and only one schema (oneOf). Found none valid";
                 causes.push(unplaced(format!("{path:?} {why}")));
-                causes.extend(best(&logic.one).unwrap_or_default());
+                causes.extend(best(one).unwrap_or_default());
             }
             count => causes.push(unplaced(format!(
                 "{path:?} must validate one and only one schema (oneOf). \
@@ -271,21 +292,17 @@ fn check_logic(logic: &Logic, value: &Value, path: &str, causes: &mut Vec<Cause>
             ))),
         }
     }
-    if valid(&logic.all) < logic.all.len() {
-        for branch in &logic.all {
-            causes.extend(faults(branch));
-        }
-        let none = if valid(&logic.all) == 0 {
+    if valid(&all) < all.len() {
+        let none = if valid(&all) == 0 {
             ". None validated"
         } else {
             ""
         };
+        causes.extend(all.into_iter().flatten());
         let why = format!("{path:?} must validate all the schemas (allOf){none}");
         causes.push(unplaced(why));
     }
-    if let Some(not) = &logic.not
-        && faults(not).is_empty()
-    {
+    if not.is_some_and(|not| valid(&not) > 0) {
         let why = format!("{path:?} must not validate the schema (not)");
         causes.push(unplaced(why));
     }
@@ -294,11 +311,4 @@ fn check_logic(logic: &Logic, value: &Value, path: &str, causes: &mut Vec<Cause>
 /// The object itself has no path.
 fn placed(path: &str) -> String {
     if path.is_empty() { "<nil>" } else { path }.to_owned()
-}
-
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        return name.to_owned();
-    }
-    format!("{path}.{name}")
 }

@@ -52,12 +52,6 @@ impl Form {
                     .to_owned()
             })
     }
-
-    /// The `Content-Type` of an answer in this form.
-    #[must_use]
-    pub fn content_type(self) -> &'static str {
-        "application/json"
-    }
 }
 
 fn form(media: &str, include: Include) -> Option<Form> {

@@ -31,7 +31,7 @@ pub(super) fn change(
     identity::keep_ours(before, &mut after);
     identity::without_empties(&mut after);
     Shape::of(kind).drop_empties(&mut after);
-    fill(api, subject, &mut after);
+    fill(subject, &mut after);
     let now = clock::rfc3339(changes.now());
     if !applied {
         let version = kind.api_version();

@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) const ORPHAN: &str = "orphan";
+/// What Kubernetes calls the options of this verb.
+const OPTIONS: &str = "DeleteOptions";
 /// How long a pod has to end if nobody says, and at most, in seconds: about ten years.
 const POD_GRACE: i64 = 30;
 const LONGEST_GRACE: i64 = 10 * 366 * 86_400;
@@ -58,7 +60,7 @@ impl Ending {
             decode(request.media().as_deref(), &request.body)?.value
         };
         let query = &request.query;
-        let dry_run = Intent::of(request, "DeleteOptions")?.dry_run
+        let dry_run = Intent::of(request, OPTIONS)?.dry_run
             || body["dryRun"].as_array().is_some_and(|all| !all.is_empty());
         let said = body["propagationPolicy"].as_str();
         let policy = match said.or_else(|| query.get("propagationPolicy")) {
@@ -68,11 +70,10 @@ impl Ending {
             Some("Orphan") => Some(Policy::Orphan),
             Some(other) => {
                 let why = "must be one of Background, Foreground, Orphan";
-                return Err(options(Cause::invalid(
-                    "propagationPolicy",
-                    &other.into(),
-                    why,
-                )));
+                return Err(Refused::options(
+                    OPTIONS,
+                    Cause::invalid("propagationPolicy", &other.into(), why),
+                ));
             }
         };
         let orphan = body["orphanDependents"].as_bool();
@@ -89,7 +90,7 @@ impl Ending {
                 .and_then(|grace| i64::try_from(grace).ok()),
             value => Some(value.as_i64().filter(|grace| *grace >= 0).ok_or_else(|| {
                 let why = "must be greater than or equal to 0";
-                options(Cause::invalid("gracePeriodSeconds", value, why))
+                Refused::options(OPTIONS, Cause::invalid("gracePeriodSeconds", value, why))
             })?),
         };
         let precondition = |field: &str| {
@@ -326,9 +327,4 @@ fn pod_grace(pod: &Value, asked: Option<i64>) -> i64 {
     }
     let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
     asked.or(own).unwrap_or(POD_GRACE).clamp(0, LONGEST_GRACE)
-}
-
-fn options(cause: Cause) -> Refused {
-    let message = format!("DeleteOptions.meta.k8s.io \"\" is invalid: {cause}");
-    Refused::new(422, "Invalid", message).because(&[cause])
 }

@@ -43,10 +43,7 @@ impl Intent {
     /// Something in the query is not understood: a write that was not meant is worse than none.
     pub(super) fn of(request: &Request, options: &str) -> Result<Self, Refused> {
         let query = &request.query;
-        let wrong = |cause: Cause| {
-            let message = format!("{options}.meta.k8s.io \"\" is invalid: {cause}");
-            Refused::new(422, "Invalid", message).because(&[cause])
-        };
+        let wrong = |cause: Cause| Refused::options(options, cause);
         let mut dry_run = false;
         for value in query.all("dryRun") {
             if value != "All" {

@@ -182,7 +182,7 @@ impl Piece {
             send,
             api.stalled,
         )));
-        Answer::stream(receive).with_type(form.content_type())
+        Answer::stream(receive)
     }
 
     /// Brings the objects into a form, a few at a time, as the peer takes them.
@@ -277,8 +277,7 @@ pub(crate) fn unsupported_match(value: &str) -> Cause {
 
 /// What is wrong with the options of a list or watch.
 pub(crate) fn options(cause: Cause) -> Refused {
-    let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {cause}");
-    Refused::new(422, "Invalid", message).because(&[cause])
+    Refused::options("ListOptions", cause)
 }
 
 /// The version that a request names.
@@ -296,11 +295,15 @@ pub(crate) fn version(request: &Request) -> Result<Option<u64>, Refused> {
         .transpose()
 }
 
-/// Waits a little for a version that somebody has seen.
-pub(super) async fn not_older_than(api: &Api, version: u64) -> Result<(), Refused> {
+/// Waits a little for a version that somebody has seen; whether it has come.
+pub(crate) async fn is_reached(api: &Api, version: u64) -> bool {
     let mut newest = api.store.follow_all();
     let reached = newest.wait_for(|newest| *newest >= version);
-    if let Ok(Ok(_)) = timeout(PATIENCE, reached).await {
+    matches!(timeout(PATIENCE, reached).await, Ok(Ok(_)))
+}
+
+pub(super) async fn not_older_than(api: &Api, version: u64) -> Result<(), Refused> {
+    if is_reached(api, version).await {
         return Ok(());
     }
     let newest = api.store.version();

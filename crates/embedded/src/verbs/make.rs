@@ -50,7 +50,7 @@ pub(super) fn make(
     if kind.has_generation {
         object["metadata"]["generation"] = 1.into();
     }
-    fill(api, subject, &mut object);
+    fill(subject, &mut object);
     if kind.kind == "CustomResourceDefinition" {
         crds::establish(&mut object, &now);
     }
@@ -73,13 +73,12 @@ pub(super) fn make(
 }
 
 /// Defaults: the type's, the schema's, and the validator's.
-pub(super) fn fill(api: &Api, subject: &Subject, object: &mut Value) {
+pub(super) fn fill(subject: &Subject, object: &mut Value) {
     let kind = &subject.stored;
     kind.defaults(object);
     if let Some(schema) = &kind.schema {
         schema.default(object);
     }
-    api.validator.defaulted(kind, object);
 }
 
 /// All that is wrong with an object.

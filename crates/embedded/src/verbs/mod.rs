@@ -26,7 +26,7 @@ mod update;
 
 pub(crate) use change::waits;
 pub(crate) use delete::{Ending, FOREGROUND, ORPHAN, Policy, end};
-pub(crate) use list::{Selection, options, unsupported_match, version};
+pub(crate) use list::{Selection, is_reached, options, unsupported_match, version};
 pub(crate) use make::plant;
 pub(crate) use renew::renew;
 pub(crate) use subject::{Part, Subject};

@@ -1,7 +1,7 @@
 //! PATCH: merge, JSON, strategic, and apply.
 
 use super::change::change;
-use super::intent::Intent;
+use super::intent::{Intent, Unknown};
 use super::make::make;
 use super::settle::{settle, translate};
 use super::subject::{Part, Subject};
@@ -10,11 +10,14 @@ use crate::clock;
 use crate::http::{Answer, Decoded, Request, decode};
 use crate::patch::apply::{self, ApplyError, Writer};
 use crate::patch::{self, PatchError, Shape};
-use crate::status::{Cause, Refused};
+use crate::status::{Cause, Refused, cut};
 use crate::store::{Changes, Stored};
 use crate::table::Form;
 use serde_json::Value;
 use std::sync::Arc;
+
+/// What Kubernetes calls the options of this verb.
+const OPTIONS: &str = "PatchOptions";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
@@ -56,16 +59,16 @@ pub(super) async fn patch(
 
 impl Patch {
     fn read(subject: &Subject, request: &Request) -> Result<Self, Refused> {
-        let intent = Intent::of(request, "PatchOptions")?;
+        let intent = Intent::of(request, OPTIONS)?;
         let media = request.media();
         let how = how(subject, media.as_deref())?;
         if how == How::Apply && !intent.named {
             let cause = Cause::required("fieldManager", "is required for apply patch");
-            return Err(options(cause));
+            return Err(Refused::options(OPTIONS, cause));
         }
         if how != How::Apply && intent.force {
             let why = "may not be specified for non-apply patch";
-            return Err(options(Cause::forbidden("force", why)));
+            return Err(Refused::options(OPTIONS, Cause::forbidden("force", why)));
         }
         let body_type = match how {
             How::Apply => Some("application/apply-patch+yaml"),
@@ -140,11 +143,17 @@ impl Patch {
         if let Some(field) = unknown.map_err(Refused::bad_request)?.first() {
             return Err(untyped(subject, field));
         }
-        warnings.extend(
-            self.repeated
-                .iter()
-                .map(|field| format!("duplicate field {field:?}")),
-        );
+        let repeated = self.repeated.iter();
+        let repeated = repeated.map(|field| format!("duplicate field {field:?}"));
+        match self.intent.unknown {
+            Unknown::Refused if !self.repeated.is_empty() => {
+                let said: Vec<String> = repeated.collect();
+                let message = format!("error strict decoding YAML: {}", said.join(", "));
+                return Err(Refused::bad_request(message));
+            }
+            Unknown::DroppedWithWarning => warnings.extend(repeated),
+            Unknown::Refused | Unknown::Dropped => {}
+        }
         let applied = subject.inward(applied);
         let now = clock::rfc3339(changes.now());
         let version = kind.api_version();
@@ -202,18 +211,15 @@ fn how(subject: &Subject, media: Option<&str>) -> Result<How, Refused> {
     }
 }
 
-fn options(cause: Cause) -> Refused {
-    let message = format!("PatchOptions.meta.k8s.io \"\" is invalid: {cause}");
-    Refused::new(422, "Invalid", message).because(&[cause])
-}
-
 fn refusal(subject: &Subject, error: PatchError) -> Refused {
     match error {
         PatchError::Malformed(message) => Refused::bad_request(message),
         PatchError::TooLarge(message) => Refused::new(413, "RequestEntityTooLarge", message),
         PatchError::DoesNotApply(message) => {
+            // Some say what does not fit, which may be all of a list.
             let message = format!(
-                "the server rejected our request due to an error in our request: {message}"
+                "the server rejected our request due to an error in our request: {}",
+                cut(&message)
             );
             Refused::new(422, "Invalid", message).about(&subject.kind, &subject.name)
         }

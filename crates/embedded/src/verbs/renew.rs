@@ -26,7 +26,7 @@ pub(crate) fn renew(
         .kind
         .prune_typed(&mut served)
         .map_err(Refused::bad_request)?;
-    fill(api, subject, &mut served);
+    fill(subject, &mut served);
     let before = live.value()?;
     let mut after = before.clone();
     after["spec"] = served["spec"].take();

@@ -110,7 +110,7 @@ impl Subject {
         }
         let shown = self.outward(object.value()?);
         let shown = table::object(&self.kind, form, &shown, clock::seconds());
-        Ok(Answer::json(code, &shown).with_type(form.content_type()))
+        Ok(Answer::json(code, &shown))
     }
 
     pub(crate) fn not_found(&self) -> Refused {

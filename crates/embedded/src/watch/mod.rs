@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 /// Pieces that wait for a slow peer; each is up to 48 KiB and one object.
 const WAITING: usize = 2;
 /// How long a watch lasts if nobody says, in seconds; and up to as much again, so that not all end
-/// at once.
+/// at once. Twice of it is the longest that is granted.
 const LASTS: u64 = 1800;
 
 /// Answers with a stream.
@@ -51,11 +51,11 @@ pub(crate) fn watch(
         selection,
         form,
         bookmarks,
-        lasts: Duration::from_secs(seconds.min(u64::from(u32::MAX))),
+        lasts: Duration::from_secs(seconds.min(2 * LASTS)),
     };
     let (send, receive) = mpsc::channel(WAITING);
     drop(tokio::spawn(stream.run(beginning, send)));
-    Ok(Answer::stream(receive).with_type(form.content_type()))
+    Ok(Answer::stream(receive))
 }
 
 fn beginning(request: &Request) -> Result<Beginning, Refused> {

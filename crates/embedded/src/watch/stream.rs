@@ -2,11 +2,11 @@
 
 use super::event::{Encoder, Kind};
 use crate::status::Refused;
-use crate::store::{Change, Entry, Part, Unknown};
+use crate::store::{Change, Entry, Part, Stored, Unknown};
 use crate::table::Form;
-use crate::verbs::{Api, Selection, Subject};
+use crate::verbs::{Api, Selection, Subject, is_reached};
 use hyper::body::Bytes;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
@@ -15,8 +15,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 const TOGETHER: usize = 256;
 /// A piece is sent when it is as large as this.
 const PIECE: usize = 48 << 10;
-/// How long a version may be in coming.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +82,9 @@ impl Stream {
                 marked,
                 not_older_than,
             } => {
-                self.reach(not_older_than).await?;
+                if !is_reached(&self.api, not_older_than).await {
+                    return Err(self.too_new(not_older_than).into());
+                }
                 let version = self.exists(encoder, pieces).await?;
                 if marked && self.bookmarks {
                     encoder.bookmark(&self.subject, version, true);
@@ -122,7 +122,12 @@ impl Stream {
             after: None,
         };
         let (objects, version) = self.api.store.list(self.subject.table, part);
+        // Nothing of the past is kept for a slow peer, here too.
+        let objects: Vec<Weak<Stored>> = objects.iter().map(Arc::downgrade).collect();
         for object in objects {
+            let Some(object) = object.upgrade() else {
+                return Err(self.overtaken(version).into());
+            };
             if self.selection.has(&self.subject, &object) {
                 encoder.event(&self.subject, Kind::Added, &object)?;
                 if encoder.len() >= PIECE {
@@ -189,19 +194,6 @@ impl Stream {
         }
     }
 
-    /// Waits a little for a version that somebody has seen.
-    async fn reach(&self, version: u64) -> Result<(), Refused> {
-        let mut newest = self.api.store.follow_all();
-        let reached = newest.wait_for(|newest| *newest >= version);
-        match tokio::time::timeout(PATIENCE, reached).await {
-            Ok(Ok(_)) => Ok(()),
-            _ => Err(Refused::expired(format!(
-                "too large resource version: {version}, current: {}",
-                self.api.store.version()
-            ))),
-        }
-    }
-
     /// Hands over what was collected. A peer has to take a piece in the time in which others have to take a
     /// byte: what it has not taken is kept for it.
     async fn send(&self, encoder: &mut Encoder, pieces: &mpsc::Sender<Bytes>) -> Result<(), End> {
@@ -214,11 +206,23 @@ impl Stream {
         }
     }
 
+    fn too_new(&self, version: u64) -> Refused {
+        let newest = self.api.store.version();
+        Refused::expired(format!(
+            "too large resource version: {version}, current: {newest}"
+        ))
+    }
+
+    /// What existed at a version has changed, and the log has forgotten it, before the peer took it.
+    fn overtaken(&self, version: u64) -> Refused {
+        let newest = self.api.store.version();
+        Refused::expired(format!("too old resource version: {version} ({newest})"))
+    }
+
     fn expired(&self, version: u64, unknown: Unknown) -> Refused {
         let newest = self.api.store.version();
         if version > newest {
-            let message = format!("too large resource version: {version}, current: {newest}");
-            return Refused::expired(message);
+            return self.too_new(version);
         }
         let oldest = unknown.oldest;
         Refused::expired(format!("too old resource version: {version} ({oldest})"))

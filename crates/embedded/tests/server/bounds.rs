@@ -186,7 +186,7 @@ fn a_refusal_of_a_thousand_faults_is_short() {
     let server = Process::start(place.path());
     let mut client = server.client();
     client.post(MAPS, &map("a", "1")).ok();
-    let before = peak(server.id());
+    let before = server.peak();
     let labels: serde_json::Map<String, Value> = (0..200_000)
         .map(|count| (format!("?{count}"), json!("")))
         .collect();
@@ -211,16 +211,8 @@ fn a_refusal_of_a_thousand_faults_is_short() {
         assert!(length < 64 << 10, "{path}: {length} bytes");
         assert!(answer.body["message"].as_str().unwrap().contains("more"));
     }
-    let grown = peak(server.id()).saturating_sub(before);
+    let grown = server.peak().saturating_sub(before);
     assert!(grown < 300 << 10, "{grown} KiB");
-}
-
-/// The most memory that a process ever had, in KiB.
-fn peak(process: u32) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    number.unwrap().parse().unwrap()
 }
 
 #[test]

@@ -11,6 +11,7 @@
 mod bounds;
 mod collected;
 mod common;
+mod costs;
 mod crash;
 mod disk_full;
 mod doors;

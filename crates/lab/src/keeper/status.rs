@@ -225,12 +225,9 @@ fn containers(pod: &Pod, ready: bool, container: &str, why: &str) -> Vec<Value> 
     .collect()
 }
 
-/// The same text gives the same name: FNV, 64 bits.
+/// The same text gives the same name.
 fn event_name(pod: &str, parts: &[&str]) -> String {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in parts.iter().flat_map(|part| part.bytes().chain([0xff])) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
+    let hash = plexus_types::hash64(parts);
     let pod: String = pod.chars().take(230).collect();
     format!("{pod}.{hash:016x}")
 }

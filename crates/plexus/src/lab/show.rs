@@ -1,17 +1,9 @@
 //! What `plexus lab` prints.
 
-use anyhow::Context;
+pub(super) use crate::out::print;
+
 use plexus_lab::{PartReport, Status};
 use serde::Serialize;
-use std::io::{ErrorKind, Write};
-
-/// Prints; a reader that has gone away is none of our business.
-pub(super) fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot print"),
-        _ => Ok(()),
-    }
-}
 
 pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<()> {
     print(&format!("{}\n", serde_json::to_string_pretty(value)?))

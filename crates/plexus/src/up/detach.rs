@@ -1,10 +1,13 @@
 //! `plexus up --detach`: the same in the background, in a session of its own; returns when it serves.
 
 use super::paths::Paths;
-use crate::ask;
 use anyhow::{Context, bail};
+use plexus_cli::agent::get;
+use rustix::net::sockopt::socket_peercred;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -50,7 +53,9 @@ fn wait(child: &mut Child, paths: &Paths, begins: u64) -> anyhow::Result<()> {
         if let Some(status) = child.try_wait()? {
             bail!("it has ended ({status}):\n{}", tail(&log, begins));
         }
-        match ask::get(&paths.socket, "/readyz") {
+        let is_ours = is_served_by(&paths.socket, child.id());
+        match get(&paths.socket, "/readyz") {
+            Ok(_) if !is_ours => "another agent has its socket".clone_into(&mut last),
             Ok((200, _)) if first.exists() => return Ok(()),
             Ok((200, _)) => {}
             Ok((_, text)) => text
@@ -69,12 +74,37 @@ fn wait(child: &mut Child, paths: &Paths, begins: u64) -> anyhow::Result<()> {
     )
 }
 
+/// Whether it is this process that listens there: an agent of Kubernetes has the same place.
+fn is_served_by(socket: &Path, process: u32) -> bool {
+    let peer = UnixStream::connect(socket).and_then(|stream| Ok(socket_peercred(&stream)?));
+    peer.is_ok_and(|peer| peer.pid.as_raw_nonzero().get().cast_unsigned() == process)
+}
+
 /// What it said last.
-fn tail(log: &std::path::Path, begins: u64) -> String {
+fn tail(log: &Path, begins: u64) -> String {
     let all = std::fs::read(log).unwrap_or_default();
     let begins = usize::try_from(begins).unwrap_or_default();
     let new = String::from_utf8_lossy(all.get(begins..).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = new.lines().collect();
     let last = lines.get(lines.len().saturating_sub(LAST_LINES)..);
     last.unwrap_or_default().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn who_listens_is_asked_of_the_kernel() {
+        let socket = std::env::temp_dir().join(format!("px-detach-{}.sock", std::process::id()));
+        let me = std::process::id();
+        assert!(!is_served_by(&socket, me));
+        let listens = UnixListener::bind(&socket).unwrap();
+        assert!(is_served_by(&socket, me));
+        assert!(!is_served_by(&socket, me + 1));
+        drop(listens);
+        assert!(!is_served_by(&socket, me));
+        std::fs::remove_file(socket).unwrap();
+    }
 }

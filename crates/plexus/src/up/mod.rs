@@ -19,6 +19,7 @@ pub(crate) use parts::{Machine, agent};
 pub(crate) use paths::{PathFlags, Paths};
 
 use crate::log::{self, LogFlags};
+use crate::out::{need_root, print};
 use crate::server::{self, LISTEN, Place, make_parent};
 use crate::value;
 use anyhow::{Context, bail};
@@ -26,7 +27,6 @@ use clap::Args;
 use ipnet::IpNet;
 use parts::Controller;
 use plexus_kernel::Signals;
-use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -75,7 +75,7 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     if flags.print_unit {
         return print_unit();
     }
-    need_root("plexus up")?;
+    need_root("plexus up changes this host's networks")?;
     let paths = flags.paths.paths()?;
     if flags.detach {
         // It would find the other one's agent ready.
@@ -157,18 +157,6 @@ fn at_another_place(error: anyhow::Error, listen: SocketAddr) -> anyhow::Error {
     }
 }
 
-/// Only root may change the host's networks.
-pub(crate) fn need_root(what: &str) -> anyhow::Result<()> {
-    let user = rustix::process::geteuid();
-    if !user.is_root() {
-        bail!(
-            "{what} changes this host's networks (this is user {}): run it as root",
-            user.as_raw()
-        );
-    }
-    Ok(())
-}
-
 /// Puts the kubeconfig where people and programs look for it. Never half there, and never in place
 /// of somebody else's.
 fn publish(from: &Path, to: &Path) -> anyhow::Result<()> {
@@ -198,7 +186,7 @@ fn publish(from: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 /// Whether a kubeconfig is one of an embedded API, and nothing else is in it.
-fn is_ours(path: &Path) -> bool {
+pub(crate) fn is_ours(path: &Path) -> bool {
     let text = std::fs::read(path).unwrap_or_default();
     let config: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
     let only = |list: &str| match config.get(list).and_then(|list| list.as_array()) {
@@ -215,30 +203,46 @@ fn is_ours(path: &Path) -> bool {
 fn print_unit() -> anyhow::Result<()> {
     let program = std::env::current_exe().context("cannot find our own program")?;
     let given = std::env::args_os().skip(2);
-    let given: Vec<OsString> = given
-        .filter(|word| word != "--print-unit" && word != "--detach")
-        .collect();
-    std::io::stdout().write_all(unit::text(&program, &given).as_bytes())?;
-    Ok(())
+    let given = given.filter(|word| word != "--print-unit" && word != "--detach");
+    let given = unit::absolute(given, &path_flags())?;
+    print(&unit::text(&program, &given))
+}
+
+/// The flags that take a path.
+fn path_flags() -> Vec<String> {
+    let path = clap::value_parser!(PathBuf).type_id();
+    let all = Flags::augment_args(clap::Command::new("up"));
+    let paths = all
+        .get_arguments()
+        .filter(|flag| flag.get_value_parser().type_id() == path);
+    let names = paths.filter_map(clap::Arg::get_long);
+    names.map(|name| format!("--{name}")).collect()
 }
 
 fn say_how_to_go_on(paths: &Paths, process: u32) -> anyhow::Result<()> {
     let (kubeconfig, log) = (paths.kubeconfig.display(), paths.log());
-    writeln!(
-        std::io::stdout(),
+    print(&format!(
         "plexus runs (process {process}); it logs to {}\n\n  \
          export KUBECONFIG={kubeconfig}\n  \
          plexus get networks            # or kubectl\n  \
          podman run --network NAME …    # a Network of the namespace default, by its name\n  \
-         plexus down                    # removes everything again",
+         plexus down                    # removes everything again\n",
         log.display()
-    )?;
-    Ok(())
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flags_that_take_a_path_are_known() {
+        let flags = path_flags();
+        for flag in ["--root", "--state-dir", "--kubeconfig", "--shim-source"] {
+            assert!(flags.iter().any(|known| known == flag), "{flags:?}");
+        }
+        assert!(!flags.iter().any(|known| known == "--node"), "{flags:?}");
+    }
 
     #[test]
     fn a_kubeconfig_of_somebody_else_is_left() {

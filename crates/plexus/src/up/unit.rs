@@ -1,6 +1,7 @@
 //! A systemd unit that runs `plexus up` with the flags that were given.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 
 /// The unit's text.
@@ -27,6 +28,29 @@ pub(crate) fn text(program: &Path, arguments: &[OsString]) -> String {
     )
 }
 
+/// The words with every path as seen from /, which is where systemd runs it.
+pub(crate) fn absolute(
+    words: impl Iterator<Item = OsString>,
+    path_flags: &[String],
+) -> io::Result<Vec<OsString>> {
+    let is_flag = |word: &str| path_flags.iter().any(|flag| flag == word);
+    let mut path_follows = false;
+    let each = words.map(|word| {
+        if std::mem::replace(&mut path_follows, word.to_str().is_some_and(is_flag)) {
+            path_follows = false;
+            return Ok(std::path::absolute(word)?.into_os_string());
+        }
+        match word.to_str().and_then(|word| word.split_once('=')) {
+            Some((flag, path)) if is_flag(flag) => {
+                let path = std::path::absolute(path)?;
+                Ok(format!("{flag}={}", path.display()).into())
+            }
+            _ => Ok(word),
+        }
+    });
+    each.collect()
+}
+
 /// As systemd reads a word: `%` and `$` have a meaning there.
 fn quoted(word: &str) -> String {
     let escaped = word.replace('%', "%%").replace('$', "$$");
@@ -40,6 +64,29 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_those_of_whoever_printed_it() {
+        let here = std::env::current_dir().unwrap();
+        let flags = ["--root".to_owned(), "--state-dir".to_owned()];
+        let line = "--root r --node r --state-dir=./s --listen=r --root /x";
+        let words = absolute(line.split(' ').map(OsString::from), &flags).unwrap();
+        let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
+        let (root, state) = (here.join("r"), here.join("s"));
+        let state = format!("--state-dir={}", state.display());
+        let root = root.to_str().unwrap();
+        let expected = [
+            "--root",
+            root,
+            "--node",
+            "r",
+            &state,
+            "--listen=r",
+            "--root",
+            "/x",
+        ];
+        assert_eq!(words, expected);
+    }
 
     #[test]
     fn flags_are_kept_as_they_were_given() {

@@ -15,10 +15,9 @@ mod server;
 mod validate;
 mod version;
 
-use anyhow::Context;
+use crate::out::print;
 use clap::{Subcommand, ValueEnum};
 use plexus_cli::output::Form;
-use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 /// What users do.
@@ -125,18 +124,6 @@ fn structured(
         Some(Structured::Json) => plexus_cli::output::json_text(&value()),
         Some(Structured::Yaml) => plexus_cli::output::yaml_text(&value()),
         None => text(),
-    }
-}
-
-/// Writes to standard output; a reader that has seen enough is no failure.
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write to standard output"),
     }
 }
 

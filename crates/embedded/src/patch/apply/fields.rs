@@ -1,8 +1,9 @@
-//! Sets of fields: a tree of [`Step`]s in which every node may itself be a member. A parent that is a member says
-//! nothing about what is below it, and the other way round.
+//! Sets of fields: a tree of [`Step`]s in which every node may itself be a member. A parent that is a
+//! member says nothing about what is below it, and the other way round.
 
 use super::step::Step;
 use crate::patch::shape::Shape;
+use crate::path::Path;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -36,10 +37,17 @@ impl Fields {
         }
         let branch = self.nodes.entry(step).or_default();
         branch.member |= member;
-        if branch.below.is_empty() {
-            branch.below = below;
-        } else {
-            branch.below = branch.below.union(&below);
+        branch.below.add_all(below);
+    }
+
+    /// Adds another set, every node of it once.
+    fn add_all(&mut self, other: Fields) {
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        for (step, branch) in other.nodes {
+            self.add(step, branch.member, branch.below);
         }
     }
 
@@ -53,19 +61,9 @@ impl Fields {
         (!below.is_empty()).then_some(below)
     }
 
-    pub(super) fn has_path(&self, path: &[Step]) -> bool {
-        match path {
-            [] => false,
-            [last] => self.has(last),
-            [first, rest @ ..] => self.below(first).is_some_and(|below| below.has_path(rest)),
-        }
-    }
-
     pub(super) fn union(&self, other: &Fields) -> Fields {
         let mut union = self.clone();
-        for (step, branch) in &other.nodes {
-            union.add(step.clone(), branch.member, branch.below.clone());
-        }
+        union.add_all(other.clone());
         union
     }
 
@@ -116,10 +114,10 @@ impl Fields {
         })
     }
 
-    /// Every member, as a path.
-    pub(super) fn paths(&self) -> Vec<Vec<Step>> {
+    /// The members as people read them, as many as are wanted.
+    pub(super) fn paths(&self, most: usize) -> Vec<String> {
         let mut paths = Vec::new();
-        self.collect(&mut Vec::new(), &mut paths);
+        self.collect(&mut Path::default(), most, &mut paths);
         paths
     }
 
@@ -162,16 +160,18 @@ impl Fields {
     }
 
     /// The members of a level come before what is below them.
-    fn collect(&self, path: &mut Vec<Step>, paths: &mut Vec<Vec<Step>>) {
+    fn collect(&self, path: &mut Path, most: usize, paths: &mut Vec<String>) {
         for (step, _) in self.nodes.iter().filter(|(_, branch)| branch.member) {
-            path.push(step.clone());
-            paths.push(path.clone());
-            let _ = path.pop();
+            if paths.len() >= most {
+                return;
+            }
+            path.step(step, |path| paths.push(path.said()));
         }
         for (step, branch) in &self.nodes {
-            path.push(step.clone());
-            branch.below.collect(path, paths);
-            let _ = path.pop();
+            if paths.len() >= most {
+                return;
+            }
+            path.step(step, |path| branch.below.collect(path, most, paths));
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::compare::Changes;
 use super::fields::Fields;
-use super::step::Step;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -74,16 +73,15 @@ impl Managers {
         entries.into_iter().map(entry).collect()
     }
 
-    /// What others own of that which changes, each path with its owner.
-    pub(super) fn conflicts(&self, me: &Manager, changes: &Changes) -> Vec<(Manager, Vec<Step>)> {
+    /// What others own of that which changes, by owner.
+    pub(super) fn conflicts(&self, me: &Manager, changes: &Changes) -> Vec<(Manager, Fields)> {
         let changed = changes.modified.union(&changes.added);
         let others = self.owned.iter().filter(|(manager, _)| *manager != me);
-        others
-            .flat_map(|(manager, owned)| {
-                let paths = owned.fields.intersection(&changed).paths();
-                paths.into_iter().map(|path| (manager.clone(), path))
-            })
-            .collect()
+        let shared = others.map(|(manager, owned)| {
+            let fields = owned.fields.intersection(&changed);
+            (manager.clone(), fields)
+        });
+        shared.filter(|(_, fields)| !fields.is_empty()).collect()
     }
 
     /// Nobody but `me` owns any longer what has changed or gone.

@@ -34,12 +34,11 @@ pub(crate) use compare::same;
 pub use writer::Writer;
 
 use super::Shape;
-use crate::status::Cause;
+use crate::status::{Cause, ENOUGH, cut};
 use managers::Managers;
 use object::{blank, empty, known_managers, set_managers, unmanaged};
 use owning::{Conflicts, applying, took_over};
 use serde_json::Value;
-use step::Step;
 use thiserror::Error;
 
 /// Who owns what was there before anybody applied.
@@ -90,10 +89,10 @@ pub fn apply(
         Err(conflicts) => {
             let left = conflicts_left(shape, &live, writer, conflicts);
             if !left.is_empty() {
-                return Err(ApplyError::Conflicts(causes(left)));
+                return Err(ApplyError::Conflicts(causes(&left)));
             }
             applying(shape, &live, applied, writer, true, &managers)
-                .map_err(|conflicts| ApplyError::Conflicts(causes(conflicts)))?
+                .map_err(|conflicts| ApplyError::Conflicts(causes(&conflicts)))?
         }
     };
     if writer.manager == last_applied::KUBECTL {
@@ -164,7 +163,7 @@ pub fn conflict_message(causes: &[Cause]) -> String {
 
 fn check(shape: &Shape, applied: &Value) -> Result<(), ApplyError> {
     let metadata = applied.get("metadata");
-    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |value: Option<&Value>| cut(value.and_then(Value::as_str).unwrap_or_default());
     if metadata.is_some_and(|metadata| metadata.get("managedFields").is_some_and(|m| !m.is_null()))
     {
         let why = "metadata.managedFields must be nil";
@@ -176,6 +175,9 @@ fn check(shape: &Shape, applied: &Value) -> Result<(), ApplyError> {
     }
     let said = match problems.as_slice() {
         [one] => one.clone(),
+        many if many.len() > ENOUGH => {
+            format!("errors:\n  {}\n  and more", many[..ENOUGH].join("\n  "))
+        }
         many => format!("errors:\n  {}", many.join("\n  ")),
     };
     Err(ApplyError::Untyped(format!(
@@ -198,18 +200,24 @@ fn conflicts_left(
     if writer.manager == last_applied::KUBECTL
         && let Some(allowed) = last_applied::allowed(shape, live, writer.api_version)
     {
-        conflicts.retain(|(_, path)| !allowed.has_path(path));
+        for (_, fields) in &mut conflicts {
+            *fields = fields.difference(&allowed);
+        }
+        conflicts.retain(|(_, fields)| !fields.is_empty());
     }
     conflicts
 }
 
-fn causes(conflicts: Conflicts) -> Vec<Cause> {
-    conflicts
-        .into_iter()
-        .map(|(manager, path)| Cause {
+/// A cause for each field, or for one more than are said.
+fn causes(conflicts: &Conflicts) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (manager, fields) in conflicts {
+        let left = (ENOUGH + 1).saturating_sub(causes.len());
+        causes.extend(fields.paths(left).into_iter().map(|field| Cause {
             reason: "FieldManagerConflict",
             message: format!("conflict with {manager}"),
-            field: path.iter().map(Step::to_string).collect(),
-        })
-        .collect()
+            field,
+        }));
+    }
+    causes
 }

@@ -10,8 +10,8 @@ use super::{merged, remove, said};
 use crate::patch::shape::Shape;
 use serde_json::Value;
 
-/// Paths that somebody else owns.
-pub(super) type Conflicts = Vec<(Manager, Vec<Step>)>;
+/// What others own, by owner.
+pub(super) type Conflicts = Vec<(Manager, Fields)>;
 
 /// The new object without `managedFields`, and its owners.
 pub(super) fn applying(

@@ -3,8 +3,10 @@
 use super::fields::Fields;
 use super::step::Step;
 use crate::patch::shape::{Form, Identity, Items, Scalar, Shape};
+use crate::path::Path;
+use crate::status::{ENOUGH, cut};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The fields that a value has: leaves, items, entries of maps, and maps that are empty.
 pub(super) fn fields(shape: &Shape, value: &Value) -> Fields {
@@ -47,66 +49,77 @@ pub(super) fn by_step<'a>(items: &Items, list: &'a [Value]) -> BTreeMap<Step, Ve
     found
 }
 
-/// What an applied object says that its kind cannot have.
+/// What an applied object says that its kind cannot have; not much more of it than is said of one request.
 pub(super) fn problems(shape: &Shape, value: &Value) -> Vec<String> {
     let mut problems = Vec::new();
-    check(shape, value, "", &mut problems);
+    check(shape, value, &mut Path::default(), &mut problems);
     problems
 }
 
-fn check(shape: &Shape, value: &Value, path: &str, problems: &mut Vec<String>) {
-    let mut wrong = |what: String| {
-        let colon = if path.is_empty() { "" } else { ": " };
-        problems.push(format!("{path}{colon}{what}"));
+fn check(shape: &Shape, value: &Value, path: &mut Path, problems: &mut Vec<String>) {
+    if problems.len() > ENOUGH {
+        return;
+    }
+    let mut wrong = |wanted: &str| {
+        let colon = if path.text().is_empty() { "" } else { ": " };
+        let (path, found) = (path.said(), cut(&go(value)));
+        problems.push(format!("{path}{colon}expected {wanted}, got {found}"));
     };
     match (shape, value) {
-        (_, Value::Null) | (Shape::Open | Shape::Typed | Shape::Whole, _) => {
-            check_inside(shape, value, path, problems);
-        }
-        (Shape::Map(_), Value::Object(_)) => check_inside(shape, value, path, problems),
-        (Shape::List(_), Value::Array(_)) => check_inside(shape, value, path, problems),
-        (Shape::Map(_), other) => wrong(format!("expected map, got {}", go(other))),
-        (Shape::List(_), other) => wrong(format!("expected list, got {}", go(other))),
-        (Shape::Scalar(scalar), value) => {
-            let wanted = match (scalar, value) {
-                (Scalar::Text | Scalar::Any, Value::String(_))
-                | (Scalar::Number | Scalar::Any, Value::Number(_))
-                | (Scalar::Boolean | Scalar::Any, Value::Bool(_)) => return,
-                (Scalar::Text, _) => "string",
-                (Scalar::Number, _) => "numeric (int or float)",
-                (Scalar::Boolean, _) => "boolean",
-                (Scalar::Any, _) => "any scalar",
-            };
-            wrong(format!("expected {wanted}, got {}", go(value)));
-        }
+        (_, Value::Null)
+        | (Shape::Open | Shape::Typed | Shape::Whole, _)
+        | (Shape::Map(_), Value::Object(_))
+        | (Shape::List(_), Value::Array(_)) => check_inside(shape, value, path, problems),
+        (Shape::Map(_), _) => wrong("map"),
+        (Shape::List(_), _) => wrong("list"),
+        (Shape::Scalar(scalar), value) => match (scalar, value) {
+            (Scalar::Text | Scalar::Any, Value::String(_))
+            | (Scalar::Number | Scalar::Any, Value::Number(_))
+            | (Scalar::Boolean | Scalar::Any, Value::Bool(_)) => {}
+            (Scalar::Text, _) => wrong("string"),
+            (Scalar::Number, _) => wrong("numeric (int or float)"),
+            (Scalar::Boolean, _) => wrong("boolean"),
+            (Scalar::Any, _) => wrong("any scalar"),
+        },
     }
 }
 
-fn check_inside(shape: &Shape, value: &Value, path: &str, problems: &mut Vec<String>) {
+fn check_inside(shape: &Shape, value: &Value, path: &mut Path, problems: &mut Vec<String>) {
     match (shape.form(value), value) {
         (Form::Map(shape), Value::Object(members)) => {
             for (name, member) in members {
-                let path = format!("{path}.{name}");
-                match shape.member(name) {
-                    Some((inside, _)) => check(inside, member, &path, problems),
-                    None => problems.push(format!("{path}: field not declared in schema")),
+                path.step(format_args!(".{name}"), |path| match shape.member(name) {
+                    Some((inside, _)) => check(inside, member, path, problems),
+                    None => {
+                        let path = path.said();
+                        problems.push(format!("{path}: field not declared in schema"));
+                    }
+                });
+                if problems.len() > ENOUGH {
+                    return;
                 }
             }
         }
         (Form::List(items), Value::Array(list)) if items.identity != Identity::None => {
-            let mut seen = BTreeMap::new();
+            let mut seen = BTreeSet::new();
             for (index, item) in list.iter().enumerate() {
-                match Step::of_item(items, item) {
+                let step = match Step::of_item(items, item) {
+                    Ok(step) => step,
                     Err(why) => {
+                        let path = path.said();
                         problems.push(format!("{path}: element {index}: {why}"));
                         return;
                     }
-                    Ok(step) => {
-                        check(&items.item, item, &format!("{path}{step}"), problems);
-                        if seen.insert(step.to_string(), ()).is_some() {
-                            problems.push(format!("{path}: duplicate entries for key {step}"));
-                        }
-                    }
+                };
+                path.step(&step, |path| check(&items.item, item, path, problems));
+                let step = step.to_string();
+                if seen.contains(&step) {
+                    let (path, step) = (path.said(), cut(&step));
+                    problems.push(format!("{path}: duplicate entries for key {step}"));
+                }
+                seen.insert(step);
+                if problems.len() > ENOUGH {
+                    return;
                 }
             }
         }

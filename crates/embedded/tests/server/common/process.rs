@@ -70,6 +70,14 @@ impl Process {
         self.child.id()
     }
 
+    /// The most memory that it ever had, in KiB.
+    pub(crate) fn peak(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        number.unwrap().parse().unwrap()
+    }
+
     /// As if the power went.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();

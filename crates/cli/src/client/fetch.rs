@@ -91,20 +91,26 @@ impl Session {
         };
         let lists = needs.iter().map(|need| self.needed(*need, namespace));
         for (need, list) in needs.iter().zip(self.wait(join_all(lists))) {
-            let found = match list {
-                Ok(found) => found,
+            match list {
+                Ok((found, hidden)) => {
+                    place(&mut world, *need).extend(found);
+                    world.unknown.extend(hidden.map(|why| (word(*need), why)));
+                }
                 Err(error) if error.is_missing() || error.is_forbidden() => {
                     world.unknown.insert(word(*need), error.to_string());
-                    continue;
                 }
                 Err(error) => return Err(error),
-            };
-            place(&mut world, *need).extend(found);
+            }
         }
         Ok(world)
     }
 
-    async fn needed(&self, need: Need, namespace: Option<&str>) -> Result<Vec<Value>, ClientError> {
+    /// The objects, and why there may be others that are not shown.
+    async fn needed(
+        &self,
+        need: Need,
+        namespace: Option<&str>,
+    ) -> Result<(Vec<Value>, Option<String>), ClientError> {
         let (kind, namespace, labels, fields) = match need {
             Need::Pods => (kind("pods"), namespace, None, None),
             Need::Agents => (kind("pods"), None, Some(AGENTS), None),
@@ -120,24 +126,25 @@ impl Session {
             Need::Waiting => return self.waiting().await,
         };
         match kind {
-            Some(kind) => self.listed(&kind, namespace, labels, fields).await,
-            None => Ok(Vec::new()),
+            Some(kind) => Ok((self.listed(&kind, namespace, labels, fields).await?, None)),
+            None => Ok((Vec::new(), None)),
         }
     }
 
     /// Kinds that a server need not have at all.
-    async fn waiting(&self) -> Result<Vec<Value>, ClientError> {
+    async fn waiting(&self) -> Result<(Vec<Value>, Option<String>), ClientError> {
         let kinds: Vec<Kind> = later::KINDS.iter().filter_map(|k| kind(k.plural)).collect();
         let lists = kinds.iter().map(|kind| self.listed(kind, None, None, None));
-        let mut all = Vec::new();
+        let (mut all, mut hidden) = (Vec::new(), None);
         for list in join_all(lists).await {
             match list {
                 Ok(list) => all.extend(list),
-                Err(error) if error.is_missing() || error.is_forbidden() => {}
+                Err(error) if error.is_missing() => {}
+                Err(error) if error.is_forbidden() => hidden = Some(error.to_string()),
                 Err(error) => return Err(error),
             }
         }
-        Ok(all)
+        Ok((all, hidden))
     }
 
     async fn listed(

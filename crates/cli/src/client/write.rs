@@ -68,12 +68,7 @@ impl Session {
             how.dry_run = dry_run;
             let patched = api.patch(name(object), &how, &Patch::Apply(object)).await;
             let after = patched.map_err(failed)?;
-            let after = written(after);
-            Ok(match before.map(written) {
-                None => Applied::Created,
-                Some(before) if before == after => Applied::Unchanged,
-                Some(_) => Applied::Configured,
-            })
+            Ok(became(object, before, after))
         })
     }
 
@@ -186,11 +181,25 @@ impl Session {
     }
 }
 
-/// An object without what the server notes about its writers.
-fn written(mut object: DynamicObject) -> Value {
-    object.metadata.managed_fields = None;
-    object.metadata.resource_version = None;
-    serde_json::to_value(&object).unwrap_or_default()
+/// What became of an object, by what it was just before. Others may have written between: of their fields,
+/// those of the status, which nobody applies, do not count.
+fn became(applied: &Value, before: Option<DynamicObject>, after: DynamicObject) -> Applied {
+    let written = |mut object: DynamicObject| {
+        object.metadata.managed_fields = None;
+        object.metadata.resource_version = None;
+        let mut value = serde_json::to_value(&object).unwrap_or_default();
+        if applied.get("status").is_none()
+            && let Some(map) = value.as_object_mut()
+        {
+            map.remove("status");
+        }
+        value
+    };
+    match before {
+        None => Applied::Created,
+        Some(before) if written(before.clone()) == written(after.clone()) => Applied::Unchanged,
+        Some(_) => Applied::Configured,
+    }
 }
 
 /// `network.plexus.dev/blue`
@@ -249,6 +258,29 @@ mod tests {
             json!({"kind": "Pod"}),
         ];
         assert_eq!(in_order(&objects), [3, 1, 0, 2, 4]);
+    }
+
+    #[test]
+    fn a_status_that_somebody_writes_meanwhile_is_no_change() {
+        let object = |phase: &str, image: &str| -> DynamicObject {
+            let value = json!({"apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": "a", "resourceVersion": phase, "managedFields": [{"manager": phase}]},
+                "spec": {"image": image}, "status": {"phase": phase}});
+            serde_json::from_value(value).unwrap()
+        };
+        let plain = json!({"kind": "Pod", "spec": {"image": "x"}});
+        let (before, after) = (object("Pending", "x"), object("Running", "x"));
+        assert_eq!(
+            became(&plain, Some(before.clone()), after.clone()),
+            Applied::Unchanged
+        );
+        assert_eq!(became(&plain, None, after.clone()), Applied::Created);
+        assert_eq!(
+            became(&plain, Some(object("Pending", "y")), after.clone()),
+            Applied::Configured
+        );
+        let status = json!({"kind": "Pod", "status": {"phase": "Running"}});
+        assert_eq!(became(&status, Some(before), after), Applied::Configured);
     }
 
     #[test]

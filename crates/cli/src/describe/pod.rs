@@ -10,7 +10,7 @@ use crate::world::{
     number, pod_facts, settings, text, uid,
 };
 use ipnet::IpNet;
-use plexus_api::cni::{Network, Runtime};
+use plexus_api::cni::{Ipam, Network, Runtime};
 use plexus_core::rehearse::cluster_network;
 use plexus_core::resolve::{PodNetworks, Reference, pod_networks};
 use plexus_types::Family;
@@ -183,7 +183,9 @@ fn provider(world: &World, attachment: &Value, network: Option<&Network>) -> Str
     }
     match network.map(|network| &network.how) {
         Some(plexus_api::cni::How::Native(native)) => {
-            let ipam = native.ipam.as_ref().map(|ipam| ipam.name());
+            // Without a Network these are the node's podCIDRs, which are said beside the addresses.
+            let named = |ipam: &&Ipam| !matches!(ipam, Ipam::Blocks(_));
+            let ipam = native.ipam.as_ref().filter(named).map(Ipam::name);
             let ipam = ipam.map(|ipam| format!(", addresses by {ipam}"));
             format!("{}{}", native.provider.name(), ipam.unwrap_or_default())
         }

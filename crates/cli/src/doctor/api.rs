@@ -57,9 +57,15 @@ pub(super) fn judge(api: Option<&ApiFacts>) -> Vec<Check> {
             .nodes
             .iter()
             .any(|one| crate::world::name(one) == node);
-        checks.push(match known {
-            true => Check::pass(Subject::Node, format!("there is a Node {node}")),
-            false => Check::fail(
+        let hidden = facts.world.unknown.get("nodes");
+        checks.push(match (known, hidden) {
+            (_, Some(why)) => Check::warn(
+                Subject::Node,
+                why.as_str(),
+                "whether this node has its Node cannot be told before that",
+            ),
+            (true, None) => Check::pass(Subject::Node, format!("there is a Node {node}")),
+            (false, None) => Check::fail(
                 Subject::Node,
                 format!("there is no Node {node}: this node can own no blocks"),
                 "is --node (PLEXUS_NODE) the name that the kubelet registered?",

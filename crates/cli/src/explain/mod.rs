@@ -109,6 +109,8 @@ crate::listed! {
         Changed,
         /// It runs, but nobody has written down what it has.
         NoRecord,
+        /// The server does not show us what would tell.
+        NotSeen,
         /// Nothing is missing, it just is not there yet.
         Starting,
         /// Somebody has said something about it.
@@ -187,6 +189,12 @@ impl Answer {
             next: next.into(),
         }
     }
+}
+
+/// What the server does not show us, by its word.
+fn not_seen(about: impl Into<String>, why: &str) -> Answer {
+    let next = "nothing can be told about it before that";
+    Answer::waits(Because::NotSeen, about, why, next)
 }
 
 /// All answers about one object.

@@ -1,6 +1,6 @@
 //! Why a pod is as it is.
 
-use super::{Answer, Because, Explanation, cluster, reference};
+use super::{Answer, Because, Explanation, cluster, not_seen, reference};
 use crate::get::{network_of, record_of};
 use crate::world::{Seen, World, list, name, namespace, pod_facts, settings, text, texts};
 use plexus_api::cni::{Error, Runtime};
@@ -34,6 +34,10 @@ fn answers(world: &World, pod: &Value, node: &str) -> Vec<Answer> {
     match node {
         "" => all.push(not_scheduled(world, pod)),
         node => all.extend(cluster::node(world, node)),
+    }
+    if let Some(why) = world.unknown.get("attachments") {
+        all.push(not_seen("its interfaces", why));
+        return all;
     }
     let asked = examine(
         &pod_facts(pod),

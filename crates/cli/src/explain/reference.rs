@@ -22,13 +22,12 @@ pub(super) fn about(examined: &Examined) -> String {
 /// Why a reference cannot be had.
 pub(super) fn missing(world: &World, examined: &Examined, error: &Error) -> Answer {
     let about = about(examined);
-    let (kind, because) = match &examined.target {
-        Named::Nad(..) => ("nads", Because::NadMissing),
-        Named::Network(..) | Named::FqName(..) => ("networks", Because::NetworkMissing),
+    let kind = match &examined.target {
+        Named::Nad(..) => "nads",
+        Named::Network(..) | Named::FqName(..) => "networks",
     };
     if let Some(unseen) = world.unknown.get(kind) {
-        let next = "nothing can be told before that";
-        return Answer::wrong(because, about, unseen.as_str(), next);
+        return super::not_seen(about, unseen);
     }
     match &examined.target {
         Named::Nad(in_namespace, named) => match find(&world.nads, in_namespace, named) {

@@ -7,6 +7,7 @@
 mod admission;
 mod election;
 mod gifts;
+mod later;
 mod nads;
 mod networks;
 mod nodes;

@@ -119,6 +119,14 @@ impl Setting {
         }
     }
 
+    /// A kubeconfig in that place, for whoever has the token.
+    pub(crate) fn kubeconfig_of(&self, token: &str, path: &Path) {
+        let text = std::fs::read(&self.kubeconfig).unwrap();
+        let mut config: Value = serde_yaml_ng::from_slice(&text).unwrap();
+        config["users"][0]["user"] = json!({"token": token});
+        std::fs::write(path, config.to_string()).unwrap();
+    }
+
     pub(crate) fn start(&self, options: Options) -> Running {
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {

@@ -42,8 +42,11 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
             "Pod" => &world.pods,
             _ => &world.networks,
         };
-        let object = find(objects, &namespace, &name)
-            .ok_or_else(|| anyhow!("there is no {} {namespace}/{name}", kind.kind))?;
+        let missing = || match world.unknown.get(kind.plural) {
+            Some(why) => anyhow!("{why}"),
+            None => anyhow!("there is no {} {namespace}/{name}", kind.kind),
+        };
+        let object = find(objects, &namespace, &name).ok_or_else(missing)?;
         if number > 0 {
             print("\n")?;
         }

@@ -271,4 +271,9 @@ pub(super) fn the_api_server() {
     );
     finds(&found, Subject::Controller, Verdict::Warn, "cannot be seen");
     finds(&found, Subject::Node, Verdict::Fail, "there is no Node n1");
+    let mut hidden = world(lease(3));
+    hidden.unknown.insert("nodes", "forbidden".to_owned());
+    hidden.nodes.clear();
+    let found = api::judge(Some(&facts(hidden)));
+    finds(&found, Subject::Node, Verdict::Warn, "forbidden");
 }

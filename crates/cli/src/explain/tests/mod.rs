@@ -173,6 +173,7 @@ fn test_of(because: Because) -> fn() {
         Because::ContainersWait => pods::what_became_of_it,
         Because::Changed => pods::what_became_of_it,
         Because::NoRecord => pods::what_became_of_it,
+        Because::NotSeen => pods::what_could_not_be_seen_is_not_concluded_from,
         Because::Starting => pods::addresses_run_out,
         Because::Event => objects::networks_with_conditions,
     }

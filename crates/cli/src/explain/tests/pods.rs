@@ -296,4 +296,23 @@ pub(super) fn what_could_not_be_seen_is_not_concluded_from() {
             .iter()
             .all(|a| a.because != Because::NodeGone)
     );
+    // A pod that runs is not said to lack something because we may not see what it has.
+    blind.unknown.insert("attachments", "forbidden".to_owned());
+    let explained = explain_pod(&blind, &on("gone"));
+    let explained = says(
+        explained,
+        Because::NotSeen,
+        State::Waits,
+        &["its interfaces", "forbidden"],
+    );
+    assert_eq!(explained.answers.len(), 1, "{explained:?}");
+    blind.unknown.remove("attachments");
+    blind.unknown.insert("networks", "forbidden".to_owned());
+    let explained = explain_pod(&blind, &on("gone"));
+    says(
+        explained,
+        Because::NotSeen,
+        State::Waits,
+        &["gone", "forbidden"],
+    );
 }

@@ -1,0 +1,270 @@
+//! What waits for a later version says so on a real API server: Events on claims and device classes of
+//! ours and on no others, a phase where the kind has one, a kind whose definition comes while the
+//! controller runs. The controller has the rights of `deploy/parts` and no others.
+
+use crate::setting::{Running, Setting, from, until};
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::{Event, ServiceAccount};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch,
+    PatchParams, PostParams,
+};
+use kube::{Client, ResourceExt};
+use plexus_api::later::{DEVICE_CLASS, KINDS};
+use plexus_controller::Options;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const ACCOUNT: &str = "controller";
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// More than the minute after which the controller looks for kinds that were not there.
+const KIND_PATIENCE: Duration = Duration::from_secs(120);
+
+#[test]
+fn claims_and_classes_of_ours_are_said_to_wait() {
+    with_waiting("claims", async |setting| {
+        let own = setting.namespace.clone();
+        let _running = controller(&setting).await;
+        let claim = |class: &str| {
+            json!({"devices": {"requests": [
+            {"name": "nic", "exactly": {"deviceClassName": class}}]}})
+        };
+        let template = json!({"spec": claim(DEVICE_CLASS)});
+        let others = format!("gpu-{own}");
+        let selectors = |driver: &str| {
+            json!({"selectors": [
+            {"cel": {"expression": format!("device.driver == '{driver}'")}}]})
+        };
+        let driver = "cni.dra.networking.x-k8s.io";
+        for (kind, name, spec) in [
+            ("ResourceClaim", "foreign", claim("gpu.example.com")),
+            ("DeviceClass", others.as_str(), selectors("gpu.example.com")),
+            ("ResourceClaim", "ours", claim(DEVICE_CLASS)),
+            ("ResourceClaimTemplate", "template", template),
+            ("DeviceClass", own.as_str(), selectors(driver)),
+        ] {
+            make(&setting, kind, name, spec).await;
+        }
+        for (name, kind) in [
+            ("ours", "ResourceClaim"),
+            ("template", "ResourceClaimTemplate"),
+            (own.as_str(), "DeviceClass"),
+        ] {
+            let mut seen = Vec::new();
+            until(&format!("an Event on {kind} {name}"), async || {
+                seen = waiting(&setting, name).await;
+                !seen.is_empty()
+            })
+            .await;
+            let event = &seen[0];
+            assert_eq!(event.involved_object.kind.as_deref(), Some(kind));
+            assert_eq!(event.type_.as_deref(), Some("Warning"));
+            let message = event.message.clone().unwrap_or_default();
+            assert!(message.contains("it is kept, and waits"), "{message}");
+            assert!(message.contains("DRA driver"), "{message}");
+            assert_eq!(seen.len(), 1, "said once: {seen:?}");
+        }
+        // Those of other drivers came first, and are nobody's business here.
+        for name in ["foreign", others.as_str()] {
+            assert_eq!(waiting(&setting, name).await, [], "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_kind_that_comes_later_is_noticed() {
+    with_waiting("multi-nic", async |setting| {
+        let definitions: Api<CustomResourceDefinition> = Api::all(setting.client.clone());
+        let text = include_str!("../../../embedded/src/kinds/multinicnetworks.json");
+        let definition: CustomResourceDefinition = serde_json::from_str(text).unwrap();
+        let name = definition.name_any();
+        let gone = async || definitions.get_opt(&name).await.unwrap().is_none();
+        let _ = definitions.delete(&name, &DeleteParams::default()).await;
+        until("no such kind", gone).await;
+        let _running = controller(&setting).await;
+        // It has looked for the kinds, or it would not have found this one.
+        let claim = json!({"devices": {"requests": [
+            {"name": "nic", "exactly": {"deviceClassName": DEVICE_CLASS}}]}});
+        make(&setting, "ResourceClaim", "first", claim).await;
+        setting.until_event("first", "Waiting").await;
+
+        let post = PostParams::default();
+        definitions.create(&post, &definition).await.unwrap();
+        let own = setting.namespace.clone();
+        let spec = json!({"ipam": "{}", "multiNICIPAM": true, "attachPolicy": {"strategy": "none"},
+            "plugin": {"cniVersion": "0.3.0", "type": "ipvlan"}, "subnet": "192.168.0.0/16"});
+        until("the kind is served", async || {
+            try_make(&setting, "MultiNicNetwork", &own, spec.clone())
+                .await
+                .is_ok()
+        })
+        .await;
+        let networks = api(&setting, "MultiNicNetwork");
+        let begun = Instant::now();
+        let status = loop {
+            let seen = networks.get(&own).await.unwrap();
+            let status = seen.data["status"].clone();
+            if status["configStatus"] == "WaitForConfig" {
+                break status;
+            }
+            assert!(begun.elapsed() < KIND_PATIENCE, "it stays {status}");
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        };
+        let message = status["message"].as_str().unwrap_or_default();
+        assert!(message.contains("waits"), "{status}");
+        let said = waiting(&setting, &own).await;
+        assert_eq!(said.len(), 1, "{said:?}");
+        definitions
+            .delete(&name, &DeleteParams::default())
+            .await
+            .unwrap();
+        until("the kind is gone", gone).await;
+    });
+}
+
+/// A test, and the removal of what it makes outside of its namespace or of kinds that others do not.
+fn with_waiting<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Setting) -> F) {
+    crate::setting::with_setting(name, async |setting| {
+        let (client, namespace) = (setting.client.clone(), setting.namespace.clone());
+        let result =
+            futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(test(setting))).await;
+        clean(&client, &namespace).await;
+        if let Err(panic) = result {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+async fn clean(client: &Client, namespace: &str) {
+    let (delete, list) = (DeleteParams::default(), ListParams::default());
+    for kind in ["ResourceClaim", "ResourceClaimTemplate"] {
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(client.clone(), namespace, &resource(kind));
+        let _ = api.delete_collection(&delete, &list).await;
+    }
+    for (kind, name) in [
+        ("DeviceClass", namespace.to_owned()),
+        ("DeviceClass", format!("gpu-{namespace}")),
+        ("MultiNicNetwork", namespace.to_owned()),
+        ("ClusterRoleBinding", namespace.to_owned()),
+    ] {
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
+        let _ = api.delete(&name, &delete).await;
+    }
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let _ = accounts.delete(ACCOUNT, &delete).await;
+    let _ = std::fs::remove_file(kubeconfig(namespace));
+    let bindings: Api<DynamicObject> =
+        Api::namespaced_with(client.clone(), namespace, &resource("RoleBinding"));
+    let _ = bindings.delete_collection(&delete, &list).await;
+    // Events about objects of the whole cluster are in `default`.
+    let events: Api<Event> = Api::namespaced(client.clone(), "default");
+    let about = list.fields(&format!("involvedObject.name={namespace}"));
+    let _ = events.delete_collection(&delete, &about).await;
+}
+
+/// A controller whose account has its ClusterRole, as it is shipped, and every right in its own namespace.
+async fn controller(setting: &Setting) -> Running {
+    let part = include_str!("../../../../deploy/parts/11-controller-rbac.yaml");
+    let params = PatchParams::apply("plexus-test").force();
+    for document in serde_yaml_ng::Deserializer::from_str(part) {
+        let object = DynamicObject::deserialize(document).unwrap();
+        if object
+            .types
+            .as_ref()
+            .is_some_and(|types| types.kind == "ClusterRole")
+        {
+            let patch = Patch::Apply(&object);
+            let roles = api(setting, "ClusterRole");
+            roles
+                .patch(&object.name_any(), &params, &patch)
+                .await
+                .unwrap();
+        }
+    }
+    let subjects =
+        json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": setting.namespace}]);
+    for (kind, role) in [
+        ("ClusterRoleBinding", "plexus-controller"),
+        ("RoleBinding", "cluster-admin"),
+    ] {
+        let binding = json!({
+            "apiVersion": format!("{RBAC}/v1"), "kind": kind, "metadata": {"name": setting.namespace},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}, "subjects": subjects,
+        });
+        let patch = Patch::Apply(&binding);
+        api(setting, kind)
+            .patch(&setting.namespace, &params, &patch)
+            .await
+            .unwrap();
+    }
+    let account: ServiceAccount = setting.create(json!({"metadata": {"name": ACCOUNT}})).await;
+    let request: TokenRequest = from(json!({"metadata": {}, "spec": {"audiences": []}}));
+    let accounts = setting.api::<ServiceAccount>();
+    let post = PostParams::default();
+    let given = accounts
+        .create_token_request(&account.name_any(), &post, &request)
+        .await;
+    let path = kubeconfig(&setting.namespace);
+    setting.kubeconfig_of(&given.unwrap().status.unwrap().token, &path);
+    setting.start(Options {
+        kubeconfig: Some(path),
+        ..setting.options("one")
+    })
+}
+
+/// Where the account's kubeconfig is, as long as the test runs.
+fn kubeconfig(namespace: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("plexus-{namespace}"))
+}
+
+async fn waiting(setting: &Setting, name: &str) -> Vec<Event> {
+    let events: Api<Event> = Api::all(setting.client.clone());
+    let fields = format!("involvedObject.name={name},reason=Waiting");
+    let listed = events
+        .list(&ListParams::default().fields(&fields))
+        .await
+        .unwrap();
+    let own = listed.items.into_iter().filter(|event| {
+        let namespace = event
+            .involved_object
+            .namespace
+            .as_deref()
+            .unwrap_or_default();
+        namespace.is_empty() || namespace == setting.namespace
+    });
+    own.collect()
+}
+
+async fn make(setting: &Setting, kind: &str, name: &str, spec: Value) {
+    try_make(setting, kind, name, spec).await.unwrap();
+}
+
+async fn try_make(setting: &Setting, kind: &str, name: &str, spec: Value) -> kube::Result<()> {
+    let version = resource(kind).api_version;
+    let object =
+        json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec});
+    let made = api(setting, kind)
+        .create(&PostParams::default(), &from(object))
+        .await;
+    made.map(drop)
+}
+
+fn api(setting: &Setting, kind: &str) -> Api<DynamicObject> {
+    let resource = resource(kind);
+    match kind {
+        "ResourceClaim" | "ResourceClaimTemplate" | "RoleBinding" => {
+            Api::namespaced_with(setting.client.clone(), &setting.namespace, &resource)
+        }
+        _ => Api::all_with(setting.client.clone(), &resource),
+    }
+}
+
+fn resource(kind: &str) -> ApiResource {
+    let later = KINDS.iter().find(|later| later.kind == kind);
+    let (group, version) = later.map_or((RBAC, "v1"), |later| (later.group, later.version));
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}

@@ -15,7 +15,7 @@ mod apply_diff;
 use apply_diff::{How, MANAGERS, SUBJECTS, Sequence, Subject, Write, at, comparable, owned, paths};
 use plexus_embedded::kinds::{Kind, Kinds};
 use plexus_embedded::patch::apply::{ApplyError, Writer, apply, keep_times, update};
-use plexus_embedded::patch::{Shape, merge};
+use plexus_embedded::patch::{Shape, merge, strategic};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -79,11 +79,16 @@ impl Place {
                 merge(&mut after, &write.body);
                 after
             }
+            (How::Strategic, Some(live)) => {
+                let mut after = live.clone();
+                strategic(shape, &mut after, &write.body).unwrap();
+                after
+            }
             (_, None) => body,
             (How::Replace, Some(live)) => replaced(live, &write.body),
         };
         after = self.complete(after);
-        if matches!(write.how, How::Merge | How::Replace) {
+        if !matches!(write.how, How::Apply | How::Force) {
             update(shape, live, &mut after, &writer);
         }
         if let Some(live) = live {

@@ -1,6 +1,6 @@
 //! Whether everybody tells the same story: for every node what its pods really have, the agent's
-//! journal, the records, blocks and annotations in the API, routes, host ends, routers and
-//! host-local's files. Looks and compares; changes nothing.
+//! journal, the records, blocks and annotations in the API, routes, host ends, routers,
+//! ports in nftables and host-local's files. Looks and compares; changes nothing.
 //!
 //! Who can look is a [`Sight`]: a cluster of kubelets, or a lab without them.
 //!

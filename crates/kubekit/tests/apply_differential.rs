@@ -4,8 +4,8 @@
 //!
 //! | variable | what |
 //! |---|---|
-//! | `PLEXUS_TEST_KUBECONFIG` | one server (else that of the lab) |
-//! | `PLEXUS_OTHER_KUBECONFIG` | the other (else the same one again, and ConfigMaps only) |
+//! | `PLEXUS_TEST_KUBECONFIG` | one server, the real one (else that of the lab) |
+//! | `PLEXUS_OTHER_KUBECONFIG` | the other, the embedded one (else the same one again, and ConfigMaps only) |
 //! | `PLEXUS_TEST_SEQUENCES` | how many per kind of object, default 20 |
 //! | `PLEXUS_TEST_SEED` | the first seed, default 1 |
 //!
@@ -14,6 +14,12 @@
 //! - a map that somebody owns as such, that may not be null, and in which an apply leaves nothing: the real
 //!   server makes it null and then refuses the whole (422, `must be of type object: "null"`), the embedded one
 //!   keeps it empty. About one sequence in forty of a kind with a schema ends so.
+//!
+//! Of Nodes and Pods only what the sequences write is compared. Known to differ, and not written by them: `false`
+//! and other zero values of core kinds, which a real server does not store; defaults of core kinds that follow
+//! from other fields (a Node's `allocatable` from its `capacity`, `podIP` from `podIPs`); what may not change of a
+//! Pod or a Node once it is there, which the embedded server does not check. And who owns `spec` and `status` as
+//! such is not compared: core kinds of a real server have both before anybody writes them.
 //!
 //! Of refusals other than conflicts only code and reason are compared: rules between fields are worded by
 //! whoever evaluates them. Nothing but plain kube-rs calls is used. Our controller must not run on either: it writes
@@ -33,7 +39,7 @@ use kube::api::{
 };
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error};
-use plexus_kubekit::apply_diff::{How, SUBJECTS, Sequence, Subject, Write, comparable};
+use plexus_kubekit::apply_diff::{CORE, How, SUBJECTS, Sequence, Subject, Write, comparable};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -46,7 +52,8 @@ async fn two_servers_agree() {
         value.map_or(default, |value| value.parse().unwrap())
     };
     let two = std::env::var_os("PLEXUS_OTHER_KUBECONFIG").is_some();
-    let subjects = if two { &SUBJECTS[..] } else { &SUBJECTS[..1] };
+    let all: Vec<Subject> = SUBJECTS.into_iter().chain(CORE).collect();
+    let subjects = if two { &all[..] } else { &all[..1] };
     let first = number("PLEXUS_TEST_SEED", 1);
     let (mut writes, mut refused) = (0, 0);
     let (mut listed, mut differences) = (0, Vec::new());
@@ -61,7 +68,7 @@ async fn two_servers_agree() {
                 if agree(&left, &right) {
                     continue;
                 }
-                if emptied(&left, &right) || emptied(&right, &left) {
+                if two && emptied(&left, &right) {
                     listed += 1;
                 } else {
                     differences.push(format!(
@@ -157,27 +164,35 @@ impl Server {
     async fn place(&self, sequence: &Sequence) -> Place {
         let (group, version, kind, plural) = match sequence.subject {
             Subject::ConfigMap => ("", "v1", "ConfigMap", "configmaps"),
+            Subject::Node | Subject::NodeStatus => ("", "v1", "Node", "nodes"),
+            Subject::Pod => ("", "v1", "Pod", "pods"),
             _ => ("plexus.dev", "v1alpha1", "Network", "networks"),
         };
         let gvk = GroupVersionKind::gvk(group, version, kind);
         let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+        let of_cluster = kind == "Node";
         let place = Place {
             subject: sequence.subject,
-            api: Api::namespaced_with(self.client.clone(), &self.namespace, &resource),
+            api: match of_cluster {
+                true => Api::all_with(self.client.clone(), &resource),
+                false => Api::namespaced_with(self.client.clone(), &self.namespace, &resource),
+            },
             version: if group.is_empty() {
                 "v1"
             } else {
                 "plexus.dev/v1alpha1"
             },
             kind,
-            name: format!("s{}", sequence.seed),
+            name: match of_cluster {
+                true => format!("{}-s{}", self.namespace, sequence.seed),
+                false => format!("s{}", sequence.seed),
+            },
         };
-        if place.subject == Subject::NetworkStatus {
-            let network = place.object(&json!({"spec": {"provider": "diff.example/none"}}));
-            let network = serde_json::from_value(network).unwrap();
+        if let Some(base) = place.subject.base() {
+            let base = serde_json::from_value(place.object(&base)).unwrap();
             place
                 .api
-                .create(&PostParams::default(), &network)
+                .create(&PostParams::default(), &base)
                 .await
                 .unwrap();
         }
@@ -195,16 +210,15 @@ impl Server {
 impl Place {
     /// What came of it: the part of the object that counts, or the refusal.
     async fn write(&self, write: &Write) -> Value {
+        let by = PatchParams {
+            field_manager: Some(write.manager.to_owned()),
+            ..PatchParams::default()
+        };
         let answer = match write.how {
             How::Apply => self.apply(write, false).await,
             How::Force => self.apply(write, true).await,
-            How::Merge => {
-                let by = PatchParams {
-                    field_manager: Some(write.manager.to_owned()),
-                    ..PatchParams::default()
-                };
-                self.patch(&by, &Patch::Merge(&write.body)).await
-            }
+            How::Merge => self.patch(&by, &Patch::Merge(&write.body)).await,
+            How::Strategic => self.patch(&by, &Patch::Strategic(&write.body)).await,
             How::Replace => self.replace(write).await,
         };
         match answer {
@@ -233,14 +247,23 @@ impl Place {
     }
 
     async fn patch(&self, by: &PatchParams, patch: &Patch<&Value>) -> Result<DynamicObject, Error> {
-        match self.subject {
-            Subject::NetworkStatus => self.api.patch_status(&self.name, by, patch).await,
-            _ => self.api.patch(&self.name, by, patch).await,
+        match self.subject.is_status() {
+            true => self.api.patch_status(&self.name, by, patch).await,
+            false => self.api.patch(&self.name, by, patch).await,
         }
     }
 
-    /// PUT, or POST if there is none yet.
+    /// PUT, or POST if there is none yet. A cluster's controllers may write between reading and writing.
     async fn replace(&self, write: &Write) -> Result<DynamicObject, Error> {
+        loop {
+            match self.replace_once(write).await {
+                Err(Error::Api(status)) if status.code == 409 => {}
+                done => return done,
+            }
+        }
+    }
+
+    async fn replace_once(&self, write: &Write) -> Result<DynamicObject, Error> {
         let by = PostParams {
             field_manager: Some(write.manager.to_owned()),
             ..PostParams::default()
@@ -253,16 +276,21 @@ impl Place {
         for (part, value) in write.body.as_object().into_iter().flatten() {
             if part == "metadata" {
                 for name in ["labels", "annotations", "finalizers"] {
-                    new["metadata"][name] = value[name].clone();
+                    if self.subject != Subject::Node || name != "annotations" {
+                        new["metadata"][name] = value[name].clone();
+                    }
                 }
+            } else if self.subject == Subject::Node {
+                // The rest of its spec is others'.
+                new["spec"]["unschedulable"] = value["unschedulable"].clone();
             } else {
                 new[part] = value.clone();
             }
         }
         let new = serde_json::from_value(new).unwrap();
-        match self.subject {
-            Subject::NetworkStatus => self.api.replace_status(&self.name, &by, &new).await,
-            _ => self.api.replace(&self.name, &by, &new).await,
+        match self.subject.is_status() {
+            true => self.api.replace_status(&self.name, &by, &new).await,
+            false => self.api.replace(&self.name, &by, &new).await,
         }
     }
 

@@ -264,7 +264,7 @@ fn watching_waiting_and_deleting() {
     k.run("create ns team");
     k.run("create configmap inside --from-literal=a=1 -n team");
     k.says("delete ns team", "deleted");
-    k.says("get cm -n team --ignore-not-found", "");
+    assert_eq!(k.run("get cm -n team --ignore-not-found"), "");
     k.says("delete pods --all", "deleted");
     k.says(
         "delete networks.plexus.dev,nodes -l none=none",

@@ -1,6 +1,6 @@
 //! What is written: bodies that are valid on their own, by chance that a seed repeats.
 
-use super::{How, MANAGERS, Subject, Write};
+use super::{CORE, How, MANAGERS, Subject, Write};
 use serde_json::{Map, Value, json};
 
 /// Chance that a seed repeats (xorshift64*).
@@ -22,15 +22,15 @@ impl Dice {
         number as usize % end
     }
 
-    fn in_ten(&mut self, times: usize) -> bool {
+    pub(super) fn in_ten(&mut self, times: usize) -> bool {
         self.below(10) < times
     }
 
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
-    fn some<T: Copy>(&mut self, from: &[T]) -> Vec<T> {
+    pub(super) fn some<T: Copy>(&mut self, from: &[T]) -> Vec<T> {
         from.iter().copied().filter(|_| self.in_ten(5)).collect()
     }
 
@@ -41,16 +41,26 @@ impl Dice {
             7..9 => How::Merge,
             _ => How::Replace,
         };
+        let how = match how {
+            How::Apply | How::Merge if CORE.contains(&subject) && self.in_ten(5) => How::Strategic,
+            how => how,
+        };
         let mut body = match subject {
             Subject::ConfigMap => self.config_map(),
             Subject::Network => self.network(),
             Subject::NetworkStatus => self.network_status(),
+            Subject::Node => self.node(),
+            Subject::NodeStatus => self.node_status(how),
+            Subject::Pod => self.pod(how),
         };
-        if subject != Subject::NetworkStatus {
-            body["metadata"] = self.metadata();
+        if !subject.is_status() {
+            body["metadata"] = self.metadata(subject);
         }
-        if how == How::Merge {
-            self.forget(&mut body);
+        if how == How::Strategic && !subject.is_status() {
+            self.direct_metadata(&mut body["metadata"]);
+        }
+        if matches!(how, How::Merge | How::Strategic) {
+            self.forget(&mut body, subject);
         }
         Write {
             manager: self.pick(&MANAGERS),
@@ -59,10 +69,18 @@ impl Dice {
         }
     }
 
-    /// In a merge patch null takes away: some of the members below the top ones become null.
-    fn forget(&mut self, body: &mut Value) {
-        for part in body.as_object_mut().into_iter().flat_map(Map::values_mut) {
-            for member in part.as_object_mut().into_iter().flat_map(Map::values_mut) {
+    /// In a merge patch null takes away: some of the members below the top ones become null. Not of a Pod's spec,
+    /// which may not change so much, and not beside directives, which are about the same lists.
+    fn forget(&mut self, body: &mut Value, subject: Subject) {
+        for (name, part) in body.as_object_mut().into_iter().flatten() {
+            let Some(members) = part.as_object_mut() else {
+                continue;
+            };
+            let directed = members.keys().any(|name| name.starts_with('$'));
+            if directed || (subject == Subject::Pod && name == "spec") {
+                continue;
+            }
+            for member in members.values_mut() {
                 if self.in_ten(2) {
                     *member = Value::Null;
                 }
@@ -70,10 +88,12 @@ impl Dice {
         }
     }
 
-    fn metadata(&mut self) -> Value {
+    fn metadata(&mut self, subject: Subject) -> Value {
         let mut metadata = Map::new();
         for name in ["labels", "annotations"] {
-            if self.in_ten(4) {
+            // A cluster's own controllers annotate Nodes.
+            let is_theirs = subject == Subject::Node && name == "annotations";
+            if self.in_ten(4) && !is_theirs {
                 let entries = self.entries(&["a", "b", "c"]);
                 metadata.insert(name.to_owned(), entries);
             }
@@ -85,7 +105,7 @@ impl Dice {
         Value::Object(metadata)
     }
 
-    fn entries(&mut self, names: &[&str]) -> Value {
+    pub(super) fn entries(&mut self, names: &[&str]) -> Value {
         let names = self.some(names);
         let entry = |name: &str| (name.to_owned(), json!(self.pick(&["1", "2"])));
         Value::Object(names.into_iter().map(entry).collect())

@@ -1,11 +1,12 @@
 //! Random sequences of writes to one object by several managers (apply with and without force, merge patch,
-//! PUT), and what must be equal after each of them on two servers. Needs nothing but JSON: whoever
+//! strategic merge patch, PUT), and what must be equal after each of them on two servers. Needs nothing but JSON: whoever
 //! has two servers, or one implementation and some invariants, brings what does the writing
 //! (`tests/apply_differential.rs` here, `tests/apply_sequences.rs` of `embedded`).
 //!
 //! Left out of the comparison: what a server sets (times, versions, UIDs), what others write, the order of
 //! lists whose items have an identity, and containers that are empty.
 
+mod core;
 mod dice;
 
 use dice::Dice;
@@ -24,9 +25,42 @@ pub enum Subject {
     Network,
     /// Its status, where a list is a map by key.
     NetworkStatus,
+    /// A core kind of the whole cluster.
+    Node,
+    /// Its status: lists by key, in the table of core kinds.
+    NodeStatus,
+    /// A core kind with containers by name, of which little may change.
+    Pod,
 }
 
-/// All of them.
+impl Subject {
+    /// Whether it is the status that is written.
+    pub fn is_status(self) -> bool {
+        matches!(self, Self::NetworkStatus | Self::NodeStatus)
+    }
+
+    /// What is there before the first write, if something must be.
+    pub fn base(self) -> Option<Value> {
+        let container = |name: &str| json!({"name": name, "image": "x"});
+        match self {
+            Self::ConfigMap | Self::Network => None,
+            Self::NetworkStatus => Some(json!({"spec": {"provider": "diff.example/none"}})),
+            // Something is owned from the first, as it is on a cluster, whose admission adds to a Node.
+            Self::Node | Self::NodeStatus => Some(json!({"spec": {"providerID": "diff"}})),
+            // Nobody binds it, and nothing is mounted into it.
+            Self::Pod => Some(json!({"spec": {
+                "schedulerName": "nobody", "automountServiceAccountToken": false,
+                "terminationGracePeriodSeconds": 0,
+                "containers": [container("a"), container("b")],
+            }})),
+        }
+    }
+}
+
+/// Those of core kinds whose lists are merged by a table of ours.
+pub const CORE: [Subject; 3] = [Subject::Node, Subject::NodeStatus, Subject::Pod];
+
+/// Those without strategic patches.
 pub const SUBJECTS: [Subject; 3] = [Subject::ConfigMap, Subject::Network, Subject::NetworkStatus];
 
 /// How something is written.
@@ -38,6 +72,8 @@ pub enum How {
     Force,
     /// A merge patch.
     Merge,
+    /// A strategic merge patch.
+    Strategic,
     /// PUT of what the object is, with the body's parts in place of its own.
     Replace,
 }
@@ -84,17 +120,42 @@ pub fn comparable(subject: Subject, object: &Value) -> Value {
     for name in ["labels", "annotations", "finalizers"] {
         part.insert(name.to_owned(), object["metadata"][name].clone());
     }
+    if matches!(subject, Subject::Node | Subject::NodeStatus) {
+        // A cluster's own controllers annotate Nodes.
+        let _ = part.remove("annotations");
+    }
     let content: &[&str] = match subject {
-        Subject::ConfigMap => &["data", "binaryData"],
-        Subject::Network => &["spec"],
-        Subject::NetworkStatus => &["status"],
+        Subject::ConfigMap => &["/data", "/binaryData"],
+        Subject::Network => &["/spec"],
+        Subject::NetworkStatus => &["/status"],
+        // The rest of these has other writers and defaults.
+        Subject::Node => &["/spec/unschedulable"],
+        Subject::NodeStatus => &[
+            "/status/conditions",
+            "/status/addresses",
+            "/status/allocatable",
+        ],
+        Subject::Pod => &[
+            "/spec/containers/0/name",
+            "/spec/containers/0/image",
+            "/spec/containers/1/name",
+            "/spec/containers/1/image",
+            "/spec/containers/2",
+        ],
     };
-    for name in content {
-        part.insert((*name).to_owned(), object[*name].clone());
+    for pointer in content {
+        let value = object.pointer(pointer).cloned();
+        part.insert((*pointer).to_owned(), value.unwrap_or_default());
     }
     let mut part = Value::Object(part);
+    let mut owned = owned(object);
+    if CORE.contains(&subject) {
+        without_empty_texts(&mut part);
+        // A real server's core kinds have these from the first, so that nobody makes them.
+        owned.retain(|line| !line.ends_with(" f:spec") && !line.ends_with(" f:status"));
+    }
     normalise(&mut part);
-    json!({"content": part, "owned": owned(object)})
+    json!({"content": part, "owned": owned})
 }
 
 /// Who of [`MANAGERS`] owns what, as lines such as `diff-one Apply .spec.mtu`.
@@ -150,6 +211,18 @@ pub fn at<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
     })
 }
 
+/// What is left of an item of a core kind whose fields have gone has empty texts on a real server.
+fn without_empty_texts(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| member != "");
+            members.values_mut().for_each(without_empty_texts);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_empty_texts),
+        _ => {}
+    }
+}
+
 /// Empty containers and nulls go; lists of which the order does not count are sorted.
 fn normalise(value: &mut Value) {
     let empty = |value: &Value| match value {
@@ -162,7 +235,9 @@ fn normalise(value: &mut Value) {
         Value::Object(members) => {
             for (name, member) in members.iter_mut() {
                 normalise(member);
-                if let ("finalizers" | "conditions", Value::Array(items)) = (name.as_str(), member)
+                let name = name.trim_start_matches("/status/");
+                if let ("finalizers" | "conditions" | "addresses", Value::Array(items)) =
+                    (name, member)
                 {
                     items.sort_by_key(Value::to_string);
                 }
@@ -180,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_seed_repeats_and_seeds_differ() {
-        for subject in SUBJECTS {
+        for subject in SUBJECTS.into_iter().chain(CORE) {
             assert_eq!(Sequence::new(7, subject), Sequence::new(7, subject));
             assert_ne!(Sequence::new(7, subject), Sequence::new(8, subject));
         }

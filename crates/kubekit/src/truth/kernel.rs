@@ -15,6 +15,7 @@ pub(super) fn compare(world: &World, name: &str, node: &Node, said: &mut dyn FnM
         ends(space, router, &mut pods, said);
     }
     uplinks(node, said);
+    ports(node, said);
     remote_blocks(world, name, node, said);
 }
 
@@ -74,6 +75,17 @@ fn ends(
                 "route {} in {place} is by {}, which is gone",
                 route.to, route.device
             ));
+        }
+    }
+}
+
+/// Ports of the node lead to pods that are there.
+fn ports(node: &Node, said: &mut dyn FnMut(String)) {
+    let here = node.journal.iter().flat_map(|one| &one.ips);
+    let here: BTreeSet<&IpAddr> = here.collect();
+    for (port, address) in &node.ports {
+        if !here.contains(address) {
+            said(format!("port {port} leads to {address}, which no pod has"));
         }
     }
 }

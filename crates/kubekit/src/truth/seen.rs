@@ -29,6 +29,8 @@ pub(super) struct Node {
     /// Network, subnet, addresses in use.
     pub(super) pools: Vec<(String, String, u64)>,
     pub(super) leases: Vec<Lease>,
+    /// Ports of the node, and the pods' addresses that nftables sends them to.
+    pub(super) ports: Vec<(u64, IpAddr)>,
     pub(super) queued: usize,
 }
 
@@ -133,6 +135,7 @@ section leases
 if [ -n "$leases" ]; then for file in "$leases"/*/*; do
   [ -f "$file" ] && printf '%s %s\n' "$file" "$(head -n1 "$file" | tr -d '\r')"
 done; fi
+section ports; nft -j list table inet plexus 2>/dev/null || echo '{}'
 section queued; ls "$queue" 2>/dev/null
 section end
 "#;
@@ -212,6 +215,7 @@ impl Node {
             journal: journal(&read("journal", "")?),
             pools: pools(text("metrics")),
             leases: text("leases").lines().filter_map(lease).collect(),
+            ports: ports(&read("ports", "")?),
             queued: text("queued").lines().count(),
         })
     }
@@ -324,6 +328,19 @@ fn pools(metrics: &str) -> Vec<(String, String, u64)> {
     metrics.lines().filter_map(one).collect()
 }
 
+/// The entries of the maps `ports…`: `[{"concat": ["tcp", 8080]}, {"concat": ["10.1.2.3", 80]}]`.
+fn ports(table: &Value) -> Vec<(u64, IpAddr)> {
+    let maps = list(&table["nftables"]).iter().map(|one| &one["map"]);
+    let maps = maps.filter(|map| string(&map["name"]).starts_with("ports"));
+    let entry = |entry: &Value| {
+        let port = list(&entry[0]["concat"]).last()?.as_u64()?;
+        let address = entry[1]["concat"][0].as_str()?;
+        Some((port, address.parse().ok()?))
+    };
+    maps.flat_map(|map| list(&map["elem"]).iter().filter_map(entry))
+        .collect()
+}
+
 fn lease(line: &str) -> Option<Lease> {
     let (path, container) = line.split_once(' ')?;
     let (directory, name) = path.rsplit_once('/')?;
@@ -370,6 +387,16 @@ mod tests {
         assert_eq!(routes.len(), 1);
         assert!(sections.contains_key(&("end".to_owned(), String::new())));
         assert!(json("", "journal").is_err(), "an agent that says nothing");
+    }
+
+    #[test]
+    fn ports_are_read() {
+        let key = serde_json::json!({"concat": ["tcp", 8080]});
+        let entry = serde_json::json!([key, {"concat": ["10.1.2.3", 80]}]);
+        let table = serde_json::json!({"nftables": [{"metainfo": {}}, {"table": {"name": "plexus"}},
+            {"map": {"name": "ports4", "elem": [entry]}}, {"map": {"name": "ports6"}}]});
+        assert_eq!(ports(&table), [(8080, "10.1.2.3".parse().unwrap())]);
+        assert_eq!(ports(&serde_json::json!({})), []);
     }
 
     #[test]

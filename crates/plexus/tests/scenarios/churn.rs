@@ -10,8 +10,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-/// Each is attached and detached: 500 operations.
-const PODS: usize = 250;
+/// Seven of eight are attached and detached for certain: more than 500 operations.
+const PODS: usize = 288;
+/// An ADD and a DEL of each pod that was seen to be ready.
+const OPERATIONS: usize = 500;
+/// Of every eight pods this one is not waited for: it goes while it comes.
+const HASTY: usize = 7;
+/// One pod in so many has a port of its node.
+const WITH_PORT: usize = 4;
 /// Of these so many stay until everything was compared.
 const STAY: usize = 12;
 const AT_A_TIME: usize = 6;
@@ -40,6 +46,7 @@ kind: Network
 metadata: {name: green, namespace: default}
 spec:
   provider: routed
+  snat: true
   subnets: {a: {cidr: 10.62.0.0/22}}
   blockSize: {ipv4: 28}
 ";
@@ -50,6 +57,9 @@ struct Churn<'a> {
     seed: u64,
     next: AtomicUsize,
     over: AtomicBool,
+    /// Pods that were ready, pods that were deleted then.
+    attached: AtomicUsize,
+    detached: AtomicUsize,
     doubles: Mutex<Vec<String>>,
     kills: Mutex<BTreeMap<&'static str, usize>>,
 }
@@ -67,10 +77,13 @@ fn pods_come_and_go_while_everybody_is_killed() {
         seed,
         next: AtomicUsize::new(0),
         over: AtomicBool::new(false),
+        attached: AtomicUsize::new(0),
+        detached: AtomicUsize::new(0),
         doubles: Mutex::default(),
         kills: Mutex::default(),
     };
     churn.run();
+    let (attached, detached) = (churn.attached.load(SeqCst), churn.detached.load(SeqCst));
     let kills = churn.kills.into_inner().unwrap();
     println!("killed: {kills:?}");
     for part in PARTS {
@@ -91,6 +104,9 @@ fn pods_come_and_go_while_everybody_is_killed() {
         lab.end_pod(name, 30);
     }
     gone_but(&lab, &[]);
+    let operations = attached + detached + stay.len();
+    println!("{operations} operations");
+    assert!(operations >= OPERATIONS, "only {operations} operations");
     lab.all_is_true();
     assert_eq!(lab.spaces().len(), 0);
 }
@@ -136,14 +152,21 @@ impl Churn<'_> {
         let node = format!("n{}", 1 + rng.below(3));
         let networks = WISHES[rng.below(4) as usize];
         let name = name(number);
-        self.lab.make_pod(&name, &node, networks);
-        // One in eight is not waited for: it goes while it comes.
-        if rng.below(8) > 0 || number >= PODS - STAY {
+        // No two pods want the same port, whoever of them is still going.
+        let port = number
+            .is_multiple_of(WITH_PORT)
+            .then(|| 20_000 + u16::try_from(number).unwrap());
+        self.lab.make_pod_with_port(&name, &node, networks, port);
+        let stays = number >= PODS - STAY;
+        let waited = number % 8 != HASTY || stays;
+        if waited {
             self.lab.ready_pod(&name);
+            self.attached.fetch_add(1, SeqCst);
         }
-        if number < PODS - STAY {
+        if !stays {
             let grace = if rng.below(4) == 0 { 0 } else { 30 };
             self.lab.end_pod(&name, grace);
+            self.detached.fetch_add(usize::from(waited), SeqCst);
         }
     }
 

@@ -54,7 +54,23 @@ impl Lab {
     /// Makes a pod on a node; the server may be away for a while.
     #[track_caller]
     pub(crate) fn make_pod(&self, name: &str, node: &str, networks: &str) {
-        let body = pod(name, node, networks);
+        self.make_pod_with_port(name, node, networks, None);
+    }
+
+    /// The same; a port of the node leads to it.
+    #[track_caller]
+    pub(crate) fn make_pod_with_port(
+        &self,
+        name: &str,
+        node: &str,
+        networks: &str,
+        port: Option<u16>,
+    ) {
+        let mut body = pod(name, node, networks);
+        if let Some(port) = port {
+            let ports = json!([{"containerPort": 80, "hostPort": port}]);
+            body["spec"]["containers"][0]["ports"] = ports;
+        }
         // Whoever was killed before it could answer has made it all the same.
         self.insist("POST", PODS, &body, &[201, 409]);
     }

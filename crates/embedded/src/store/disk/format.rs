@@ -90,3 +90,27 @@ fn refused(path: &Path, source: rusqlite::Error) -> StoreError {
         _ => StoreError::Open { path, source },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Killing a process loses nothing that it wrote; a power cut does, unless every commit is flushed.
+    #[test]
+    fn every_commit_is_flushed() {
+        let path = std::env::temp_dir().join(format!("plexus-format-{}.db", std::process::id()));
+        let connection = open(&path).unwrap();
+        let asked = |what: &str| {
+            let question = format!("PRAGMA {what}");
+            connection.query_row(&question, [], |row| row.get::<_, rusqlite::types::Value>(0))
+        };
+        let (mode, flush) = (asked("journal_mode"), asked("synchronous"));
+        drop(connection);
+        for ending in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(format!("{}{ending}", path.display()));
+        }
+        assert_eq!(mode.unwrap(), "wal".to_owned().into());
+        // FULL: in this mode the log is flushed by each commit, not by checkpoints alone.
+        assert_eq!(flush.unwrap(), 2.into());
+    }
+}

@@ -157,7 +157,7 @@ fn the_other_documents_as_written() {
         &[
             "1: apiVersion: is missing: for CNIConfig write cni.networking.x-k8s.io/v1alpha1",
             "1: waits",
-            "4: note: only its metadata",
+            "4: spec: only its metadata",
         ],
     );
     finds(

@@ -44,10 +44,10 @@ fn networks() {
         json!({"metadata": meta("new"), "spec": {}}),
     ];
     let lines = shown("networks", &list, &world(), Look::default());
-    assert_eq!(lines[0], "NAME PROVIDER PHASE SUBNETS USED AGE");
-    assert_eq!(lines[1], "blue overlay Active 10.1.0.0/16 41/65520 100s");
-    assert_eq!(lines[2], "red bridge Failed - - 100s");
-    assert_eq!(lines[3], "new overlay Initializing - - 100s");
+    assert_eq!(lines[0], "NAME PROVIDER PHASE SUBNETS USED AGE WHY");
+    assert_eq!(lines[1], "blue overlay Active 10.1.0.0/16 41/65520 100s -");
+    assert_eq!(lines[2], "red bridge Failed - - 100s spec.mtu");
+    assert_eq!(lines[3], "new overlay Initializing - - 100s -");
     let wide = shown("networks", &list, &world(), WIDE);
     assert_eq!(
         wide[0],

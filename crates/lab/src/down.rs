@@ -7,6 +7,7 @@ use crate::layout::Layout;
 use crate::lock::Lock;
 use crate::part::Part;
 use crate::process::Process;
+use crate::sandbox::Sandbox;
 use crate::up::need_root;
 use crate::{sandbox, settings, underlay};
 use plexus_kernel::{mount, named};
@@ -69,7 +70,14 @@ fn detach_pods(layout: &Layout) {
             if left.is_zero() {
                 return;
             }
-            let _ = Caller::new(layout, node, &sandbox).within(left).del();
+            // If the lab is wanted after all, its next keeper sees that this one is to be set up anew.
+            let unfinished = Sandbox {
+                result: None,
+                ..sandbox.clone()
+            };
+            if unfinished.write(layout, node).is_ok() {
+                let _ = Caller::new(layout, node, &sandbox).within(left).del();
+            }
         }
     };
     std::thread::scope(|scope| {

@@ -1,16 +1,18 @@
-//! Programs inside the lab: in a pod's network namespace, in a node's, or outside of the cluster. The files are this machine's.
+//! Programs inside the lab: in a pod's network namespace, in a node's, or outside of the cluster. The files are this
+//! machine's, but for those that a node's plugins keep.
 
 use crate::control;
 use crate::error::LabError;
-use crate::layout::Layout;
+use crate::layout::{Layout, PLUGIN_FILES};
 use crate::name::NodeName;
 use crate::sandbox::{self, Sandbox};
 use crate::underlay;
 use crate::up::need_root;
-use plexus_kernel::Netns;
+use plexus_kernel::{Netns, mount};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 /// Where a program is to run.
@@ -47,7 +49,15 @@ pub fn exec(layout: &Layout, place: &Place, argv: &[OsString]) -> Result<(), Lab
         return Err(LabError::Refused("no program is given".to_owned()));
     };
     let netns = netns_of(layout, place)?;
-    let source = netns.enter(|| Command::new(program).args(arguments).exec())?;
+    let become_it = || netns.enter(|| Command::new(program).args(arguments).exec());
+    let source = match place {
+        Place::Node(node) => {
+            let (own, place) = (layout.plugin_files(*node), Path::new(PLUGIN_FILES));
+            let failed = LabError::file("show a node's own", place);
+            mount::with_own(&own, place, become_it).map_err(failed)??
+        }
+        Place::Pod { .. } | Place::Outside => become_it()?,
+    };
     Err(LabError::Start {
         what: program.to_string_lossy().into_owned(),
         source,

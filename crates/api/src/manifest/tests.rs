@@ -227,7 +227,10 @@ fn identity_and_metadata() {
     finds("- 1\n", &["P1 : is not an object"]);
     finds(
         "kind: Pod\nmetadata: {name: a}\n",
-        &["P1 apiVersion: is missing: for Pod write v1"],
+        &[
+            "P1 apiVersion: is missing: for Pod write v1",
+            "P1 spec: is missing",
+        ],
     );
     finds(
         "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: A\n  namespace: b\n  labels: {x: 1}\n  nmae: c\n",

@@ -3,7 +3,7 @@
 
 use super::{Check, Machine, Subject};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -154,37 +154,21 @@ fn judge(file: &str, config: &Result<Value, String>, machine: &Machine) -> Optio
             return Some(Check::fail(name, format!("{file} {why}"), next));
         }
     };
-    let list = config.get("plugins").and_then(Value::as_array);
-    let plugins: Vec<&Value> = match list {
-        Some(list) => list.iter().collect(),
-        None => vec![config],
-    };
-    let sections = plugins
-        .into_iter()
-        .flat_map(|plugin| [Some(plugin), plugin.get("ipam")]);
-    let named = sections
-        .flatten()
-        .filter_map(|section| section.get("type")?.as_str());
-    let own = [
+    let own_dirs = [
         Some(machine.cni_bin_dir.as_path()),
         machine.delegate_bin_dir.as_deref(),
     ];
-    let dirs: Vec<&Path> = own
-        .into_iter()
-        .flatten()
-        .chain(ELSEWHERE.iter().map(Path::new))
-        .collect();
-    let missing = |name: &&str| {
-        let native = matches!(*name, "plexus");
-        !native && !dirs.iter().any(|dir| dir.join(name).is_file())
-    };
-    let ours = |name: &str| name == SHIM;
-    let mut missing: Vec<&str> = named.filter(missing).collect();
-    missing.sort_unstable();
-    missing.dedup();
+    let dirs = own_dirs.into_iter().flatten();
+    let dirs: Vec<&Path> = dirs.chain(ELSEWHERE.iter().map(Path::new)).collect();
+    let is_installed = |name: &str| dirs.iter().any(|dir| dir.join(name).is_file());
     // Of our own configurations the agent does host-local and static itself.
-    let own = config.to_string().contains(SHIM);
-    missing.retain(|name| !(own && ["host-local", "static"].contains(name)) || ours(name));
+    let names_our_shim = config.to_string().contains(SHIM);
+    let is_done_by_us = |name: &str| {
+        name == "plexus" || (names_our_shim && ["host-local", "static"].contains(&name))
+    };
+    let missing: BTreeSet<&str> = types(config)
+        .filter(|name| !is_done_by_us(name) && !is_installed(name))
+        .collect();
     if missing.is_empty() {
         return None;
     }
@@ -193,8 +177,20 @@ fn judge(file: &str, config: &Result<Value, String>, machine: &Machine) -> Optio
         format!(
             "{file} names plugins that are not in {}: {}",
             machine.cni_bin_dir.display(),
-            missing.join(", ")
+            missing.into_iter().collect::<Vec<_>>().join(", ")
         ),
         "install them; pods of that configuration do not start",
     ))
+}
+
+/// The types of a configuration's plugins, and of their IPAM.
+fn types(config: &Value) -> impl Iterator<Item = &str> {
+    let list = config.get("plugins").and_then(Value::as_array);
+    let plugins = list.map_or(std::slice::from_ref(config), Vec::as_slice);
+    let sections = plugins
+        .iter()
+        .flat_map(|plugin| [Some(plugin), plugin.get("ipam")]);
+    sections
+        .flatten()
+        .filter_map(|section| section.get("type")?.as_str())
 }

@@ -310,7 +310,8 @@ fn sandbox(world: &World, pod: &Value, node: &str, explained: bool) -> Option<An
         );
         return Some(Answer::wrong(Because::UnknownPlugin, "", why, next));
     }
-    if explained {
+    // Why no node was chosen is in the pod's status too.
+    if explained || text(last, "/reason") == "FailedScheduling" {
         return None;
     }
     let about = format!("event {}", text(last, "/reason"));

@@ -1,5 +1,5 @@
-//! Many pings at a time: all are sent, those that are not answered are sent again, and everybody listens. What must not arrive is given
-//! its time; what must arrive is given more if the machine is slow.
+//! Many pings at a time: all are sent, those that are not answered are sent again, and everybody listens. What must not
+//! arrive is given its time; what must arrive is given more if the machine is slow.
 
 use super::expect::Expected;
 use crate::error::LabError;
@@ -36,10 +36,71 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Whether the other one is reached, by what was heard: the request where it was meant to go, and the answer where it came from.
-    /// What must be apart is not apart if it is heard at all. An answer alone says nothing: somebody else may have that address.
-    fn reaches(&self, request: bool, answer: bool) -> bool {
-        request && (answer || self.expected == Expected::No)
+    /// Whether the other one is reached, by what was heard. What must be apart is not apart if it is heard at all. An answer
+    /// alone says nothing: somebody else may have that address.
+    fn is_reached(&self, traces: Traces) -> bool {
+        traces.request && (traces.answer || self.expected == Expected::No)
+    }
+}
+
+/// What was heard of a ping.
+#[derive(Debug, Clone, Copy, Default)]
+struct Traces {
+    /// The request, where it was meant to go.
+    request: bool,
+    /// The answer, where the request came from.
+    answer: bool,
+}
+
+/// Pings that are under way, and what was heard of each. A ping's number is `first` and its place in the list.
+struct Round<'p> {
+    probes: &'p [Probe],
+    heard: Vec<Traces>,
+    first: u64,
+}
+
+impl<'p> Round<'p> {
+    fn new(probes: &'p [Probe]) -> Self {
+        Self {
+            probes,
+            heard: vec![Traces::default(); probes.len()],
+            first: u64::from(std::process::id()) << 32,
+        }
+    }
+
+    fn number(&self, at: usize) -> u64 {
+        self.first | at as u64
+    }
+
+    fn hear(&mut self, namespace: &str, heard: Heard) {
+        let (Heard::Request(number) | Heard::Reply(number)) = heard;
+        let at = number.checked_sub(self.first);
+        let at = at.and_then(|at| usize::try_from(at).ok());
+        let Some((probe, traces)) =
+            at.and_then(|at| self.probes.get(at).zip(self.heard.get_mut(at)))
+        else {
+            return;
+        };
+        match heard {
+            Heard::Request(_) => traces.request |= *namespace == probe.to,
+            Heard::Reply(_) => traces.answer |= *namespace == probe.from,
+        }
+    }
+
+    /// The pings that have not reached the other one yet.
+    fn open(&self) -> impl Iterator<Item = (usize, &'p Probe)> {
+        let all = self.probes.iter().zip(&self.heard).enumerate();
+        all.filter(|(_, (probe, traces))| !probe.is_reached(**traces))
+            .map(|(at, (probe, _))| (at, probe))
+    }
+
+    /// Whether there is something to wait for.
+    fn is_open(&self, elapsed: Duration) -> bool {
+        if elapsed < ENOUGH {
+            return self.open().next().is_some();
+        }
+        let mut open = self.open();
+        elapsed < AT_MOST && open.any(|(_, probe)| probe.expected == Expected::Yes)
     }
 }
 
@@ -53,57 +114,31 @@ pub(super) fn measure(probes: &[Probe]) -> Result<BTreeSet<usize>, LabError> {
         sockets.get(&probe.to, v6, None)?;
         senders.push(sockets.get(&probe.from, v6, probe.link.as_deref())?);
     }
-    let first = u64::from(std::process::id()) << 32;
-    let token = |index: usize| first | index as u64;
-    let mut seen: BTreeMap<u64, (bool, bool)> = BTreeMap::new();
-    let arrived = |seen: &BTreeMap<u64, (bool, bool)>, index: usize| {
-        let heard = seen.get(&token(index)).zip(probes.get(index));
-        heard.is_some_and(|((request, answer), probe)| probe.reaches(*request, *answer))
-    };
-    let note = |seen: &mut BTreeMap<u64, (bool, bool)>, namespace: &str, heard: Heard| {
-        let (number, request) = match heard {
-            Heard::Request(number) => (number, true),
-            Heard::Reply(number) => (number, false),
-        };
-        let index = number.checked_sub(first);
-        let index = index.and_then(|index| usize::try_from(index).ok());
-        if let Some(probe) = index.and_then(|index| probes.get(index)) {
-            let entry = seen.entry(number).or_default();
-            entry.0 |= request && *namespace == probe.to;
-            entry.1 |= !request && *namespace == probe.from;
-        }
-    };
+    let mut round = Round::new(probes);
     let (start, mut next) = (Instant::now(), Duration::ZERO);
     loop {
         let elapsed = start.elapsed();
-        let open = |must: bool| {
-            let mut all = probes.iter().enumerate();
-            all.any(|(index, probe)| {
-                (probe.expected == Expected::Yes || !must) && !arrived(&seen, index)
-            })
-        };
-        let patient = elapsed < ENOUGH && open(false) || elapsed < AT_MOST && open(true);
-        if !patient {
+        if !round.is_open(elapsed) {
             break;
         }
         if elapsed >= next {
             next = elapsed + SEND_EVERY;
-            for (index, probe) in probes.iter().enumerate() {
-                if !arrived(&seen, index) {
+            let open: Vec<(usize, &Probe)> = round.open().collect();
+            for some in open.chunks(AT_A_TIME) {
+                for (at, probe) in some {
                     // No way there is an answer too.
-                    let sender = &sockets.all[senders[index]].echo;
-                    let _ = sender.send(probe.address, token(index));
+                    let sender = &sockets.all[senders[*at]].echo;
+                    let _ = sender.send(probe.address, round.number(*at));
                 }
-                if index % AT_A_TIME == AT_A_TIME - 1 {
-                    sockets.listen(Duration::ZERO, |space, heard| note(&mut seen, space, heard));
-                }
+                sockets.listen(Duration::ZERO, |space, heard| round.hear(space, heard));
             }
         }
-        sockets.listen(LISTEN, |space, heard| note(&mut seen, space, heard));
+        sockets.listen(LISTEN, |space, heard| round.hear(space, heard));
     }
+    let open: BTreeSet<usize> = round.open().map(|(at, _)| at).collect();
     let reached = probes.iter().enumerate();
     Ok(reached
-        .filter(|(index, _)| arrived(&seen, *index))
+        .filter(|(at, _)| !open.contains(at))
         .map(|(_, probe)| probe.cell)
         .collect())
 }
@@ -219,6 +254,10 @@ mod tests {
         let silent = || std::fs::write("/proc/sys/net/ipv4/icmp_echo_ignore_all", "1");
         open(2).enter(silent).unwrap().unwrap();
         assert_eq!(measure(&probes).unwrap(), BTreeSet::from([1]));
-        assert!(!probes[1].reaches(false, true), "somebody else answered");
+        let answered = Traces {
+            request: false,
+            answer: true,
+        };
+        assert!(!probes[1].is_reached(answered), "somebody else answered");
     }
 }

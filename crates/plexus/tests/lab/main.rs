@@ -14,3 +14,4 @@ mod left;
 mod machine;
 mod nodes;
 mod pods;
+mod readme;

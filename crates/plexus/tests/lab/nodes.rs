@@ -116,6 +116,13 @@ fn a_node_is_added_and_another_one_is_switched_off() {
         lab.get(&["pod", "goes"])["status"]["phase"] == "Running"
     });
     assert_eq!(leases(&lab, "n2").len(), 1);
+    let dir = format!("/var/lib/cni/networks/{}", lab.name());
+    let seen = |node: &str| {
+        lab.run(&["exec", "--node", node, "--", "ls", &dir])
+            .status
+            .success()
+    };
+    assert!(seen("n2") && !seen("n1"), "programs on a node see its own");
     assert_eq!(
         leases(&lab, "n1"),
         Vec::<String>::new(),

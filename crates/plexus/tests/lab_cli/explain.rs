@@ -135,13 +135,17 @@ fn agents_nodes_and_servers_that_are_away() {
     lab.ok(&["down"]);
     let kubeconfig = kept.display().to_string();
     for words in [
-        ["get", "networks", "--kubeconfig"],
-        ["explain", "pod/x", "--kubeconfig"],
+        &["get", "networks"][..],
+        &["explain", "pod", "default/x"],
+        &["describe", "pod", "x"],
+        &["delete", "pod", "x"],
     ] {
-        let said = plexus(&lab, &[&words[..], &[kubeconfig.as_str()]].concat());
-        assert_ne!(said.code, Some(0), "{said:#?}");
+        let said = plexus(&lab, &[words, &["--kubeconfig", &kubeconfig]].concat());
+        assert_eq!(said.code, Some(1), "{words:?}: {said:#?}");
+        assert!(
+            said.error.contains("does not answer"),
+            "{words:?}: {said:#?}"
+        );
     }
-    let said = plexus(&lab, &["get", "networks", "--kubeconfig", &kubeconfig]);
     std::fs::remove_file(&kept).unwrap();
-    assert!(said.error.contains("does not answer"), "{said:#?}");
 }

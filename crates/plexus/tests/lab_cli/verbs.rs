@@ -75,6 +75,20 @@ fn objects_are_applied_shown_and_deleted() {
     what_is_not_there(&lab);
     terminals(&lab);
 
+    as_the_readme_says(&lab);
+    // As many networks as before, and another one: its interfaces stay, and that is said.
+    let pod = std::fs::read_to_string(example("lab/20-pods.yaml")).unwrap();
+    let pod = pod.split("---").next().unwrap();
+    lab.apply(&pod.replace("blue,default/storage", "default/storage,blue"));
+    lab.eventually("an edited annotation is seen", || {
+        let said = plexus(&lab, &["explain", "pod", "team-a/web"]).out;
+        said.contains("and it has net1 on team-a/blue, net2 on default/storage")
+    });
+    let described = ok(&lab, &["describe", "pod", "team-a/web"]);
+    let edited = described.matches("no longer say so: they were edited");
+    assert_eq!(edited.count(), 2, "{described}");
+    lab.apply(pod);
+
     // A network in use goes after its pods.
     let going = ok(
         &lab,
@@ -117,6 +131,40 @@ fn objects_are_applied_shown_and_deleted() {
         let left = plexus(&lab, &["get", "networks,pods,blocks", "-A", "-o", "name"]).out;
         !left.contains("blue") && !left.contains("web") && !left.contains("storage")
     });
+}
+
+/// The answers that the README shows under "Commands", word by word.
+fn as_the_readme_says(lab: &Lab) {
+    lab.apply(
+        r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "lost", "namespace": "default",
+            "annotations": {"plexus.dev/networks": "storage,green"}},
+            "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "none"}]}}"#,
+    );
+    let dir = std::env::temp_dir().join(format!("px-readme-{}", lab.name()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let network = "apiVersion: plexus.dev/v1alpha1\nkind: Network\nmetadata:\n  name: green\nspec:\n  subnets:\n    \
+                   a: {cidr: 10.1.0.7/24, gatway: 10.1.0.1}\n";
+    std::fs::write(dir.join("net.yaml"), network).unwrap();
+    let readme = std::fs::read_to_string(example("../README.md")).unwrap();
+    for command in ["explain pod lost", "validate -f net.yaml"] {
+        let (_, answer) = readme
+            .split_once(&format!("\n# plexus {command}\n"))
+            .unwrap();
+        let lines = answer
+            .lines()
+            .take_while(|line| !line.starts_with(['#', '`']));
+        let wanted: String = lines.map(|line| format!("{line}\n")).collect();
+        let words: Vec<&str> = command.split(' ').collect();
+        lab.eventually(
+            &format!("{command} says what the README says:\n{wanted}"),
+            || {
+                let said = said(lab.plexus(&words).current_dir(&dir).output().unwrap());
+                said.out == wanted
+            },
+        );
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+    lab.delete_pod("lost", 0);
 }
 
 /// `-o`.
@@ -362,7 +410,6 @@ fn the_examples_of_the_documents_wait_where_they_must() {
         claim["subject"],
         "ResourceClaim claims-by-name/one-macvlan-attachment"
     );
-    claims_keep_pods(&lab);
     lab.eventually("the controller says what it waits for", || {
         plexus(&lab, &["explain", "network", "net1"])
             .out
@@ -377,7 +424,10 @@ fn the_examples_of_the_documents_wait_where_they_must() {
 }
 
 /// A pod never starts without what it asked for: neither of our driver, nor of another, nor on a node that it names.
-fn claims_keep_pods(lab: &Lab) {
+#[test]
+fn pods_wait_for_their_claims() {
+    let lab = &Lab::up('m', 1);
+    ok(lab, &["apply", "-f", &example("seed-001")]);
     lab.apply(
         r#"
 apiVersion: resource.k8s.io/v1

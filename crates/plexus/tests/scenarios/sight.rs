@@ -52,7 +52,7 @@ impl Sight for Lab {
             pins: &pins,
             routers: &self.file(&format!("{node}/routers")),
             agent: &["--unix-socket", &socket, "http://plexus"],
-            // All labs of a machine share host-local's.
+            // No scene has a network with host-local.
             leases: None,
             queue: &format!("{socket}.queue"),
         };

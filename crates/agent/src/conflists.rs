@@ -1,5 +1,5 @@
 //! `plexus-<network>.conflist`: one CNI configuration per Network, so that runtimes that know nothing
-//! of pods (Podman, nerdctl) find Plexus's networks by name. Owns the files with our mark: written
+//! of pods (Podman) find Plexus's networks by name. Owns the files with our mark: written
 //! when a Network comes, put back if they vanish, removed when the API says that it is gone.
 //!
 //! A file without the mark is somebody else's, whatever its name, and is left alone. So is a name that

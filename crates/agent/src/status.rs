@@ -2,10 +2,11 @@
 //! failure makes the node NotReady, so it fails only for a configuration that really cannot be
 //! served.
 //!
-//! Native networks are answered from memory, and from the journal only if it could not be written
-//! last time. A configuration that leaves its networks to the cluster can be served if the first one
-//! is there: the others are each pod's own. Delegates that know STATUS are executed, apart from those of ADDs and DELs and within
-//! [`LIMIT`] for all of them; one that does not answer in time is logged and counts as able.
+//! Native networks are answered from memory, and from the journal only if it could not be written last
+//! time. A configuration that leaves its networks to the cluster can be served if the first one is there:
+//! the others are each pod's own. Delegates that know STATUS are executed, apart from those of ADDs and
+//! DELs and within [`LIMIT`] for all of them; one that does not answer in time is logged and counts as
+//! able.
 
 use crate::call::Call;
 use crate::cluster::Cluster;

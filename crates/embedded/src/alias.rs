@@ -25,9 +25,9 @@ pub struct Name {
 /// One kind that is stored as another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alias {
-    /// The second name.
+    /// The name that clients use.
     pub shown: Name,
-    /// The kind that is there.
+    /// The kind in whose table the objects are.
     pub stored: Name,
     /// Fields that are elsewhere: (place in `shown`, place in `stored`), with dots. Both from the
     /// top of the object; neither inside another one of the table.
@@ -83,14 +83,14 @@ impl Alias {
         Ok(kind)
     }
 
-    /// As it is stored.
+    /// An object of the alias in the form in which it is stored.
     #[must_use]
     pub fn inward(&self, object: &Value) -> Value {
         let moves = self.fields.iter().copied();
         translated(object, &self.stored, moves)
     }
 
-    /// As it is shown.
+    /// A stored object in the form of the alias.
     #[must_use]
     pub fn outward(&self, stored: &Value) -> Value {
         let moves = self.fields.iter().map(|&(shown, stored)| (stored, shown));

@@ -76,7 +76,7 @@ pub(crate) fn is_deeper(value: &Value, than: usize) -> bool {
 /// Whether an object may be stored; before it is written as JSON.
 ///
 /// # Errors
-/// It is too deep.
+/// Maps and lists are inside of each other more than [`DEEPEST`] times.
 pub(crate) fn depth(kind: &Kind, name: &str, object: &Value) -> Result<(), Refused> {
     if !is_deeper(object, DEEPEST) {
         return Ok(());
@@ -96,7 +96,7 @@ pub(crate) fn depth(kind: &Kind, name: &str, object: &Value) -> Result<(), Refus
 /// Whether it may be as large as it became. What becomes smaller is never refused.
 ///
 /// # Errors
-/// It is too large.
+/// The object has more than [`LARGEST`] bytes, and more than before.
 pub(crate) fn size(
     kind: &Kind,
     name: &str,

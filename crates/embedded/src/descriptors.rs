@@ -1,5 +1,5 @@
-//! How many files and sockets this process may have open. The usual limit is so low that connections alone would
-//! reach it, and then nothing can be opened by anybody in the process.
+//! How many files and sockets this process may have open. The usual limit is so low that connections
+//! alone would reach it, and then nothing can be opened by anybody in the process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -18,9 +18,9 @@ pub struct Options {
     pub listeners: Vec<TcpListener>,
     /// A socket for root and for whoever runs the server.
     pub unix: Option<PathBuf>,
-    /// What the server has.
+    /// The kinds that are served.
     pub kinds: Kinds,
-    /// What objects mean.
+    /// Checks what the schemas cannot say.
     pub validator: Arc<dyn Validator>,
     /// Names and addresses by which clients call the server, besides localhost and `listen`.
     pub names: Vec<String>,

@@ -23,11 +23,11 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes from all but the owner the right to read or write a file, if they have it. A file that is not there is
-/// left to whoever makes it.
+/// Takes from all but the owner the right to read or write a file, if they have it. A file that is not
+/// there is left to whoever makes it.
 ///
 /// # Errors
-/// As the disk says.
+/// The file system refuses it.
 pub(crate) fn close_to_others(path: &Path) -> io::Result<()> {
     let mode = match std::fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -48,7 +48,7 @@ pub(crate) fn close_to_others(path: &Path) -> io::Result<()> {
 /// Writes a file that only its owner can read; it is there whole, or not at all, also after a power cut.
 ///
 /// # Errors
-/// As the disk says.
+/// The file system refuses it.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = path.with_file_name(format!(".{name}.new"));

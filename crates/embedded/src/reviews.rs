@@ -4,14 +4,14 @@
 use crate::kinds::Kind;
 use serde_json::{Map, Value, json};
 
-/// Who asks.
+/// Who sent a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// The name in its certificate.
     pub name: String,
-    /// Its groups.
+    /// The organisations in the certificate.
     pub groups: Vec<String>,
-    /// May be empty.
+    /// Of a user that has one; certificates say none.
     pub uid: String,
 }
 

@@ -11,7 +11,7 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 /// Makes what is missing, and brings definitions of an earlier server up to date.
 ///
 /// # Errors
-/// It cannot be written.
+/// The store refuses a write.
 pub(crate) async fn plant(api: &Arc<Api>, more: Vec<String>) -> Result<(), Refused> {
     let (table, kind) = api.namespaces();
     let kind = Arc::clone(kind);

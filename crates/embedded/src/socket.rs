@@ -14,7 +14,7 @@ pub(crate) struct Name {
     file: (u64, u64),
 }
 
-/// Listens; only for us.
+/// Listens on a socket that only its owner may connect to.
 ///
 /// # Errors
 /// Somebody else has the name, or it cannot be had.

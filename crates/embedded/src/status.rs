@@ -10,8 +10,8 @@ use crate::patch::apply;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
-/// More problems than these are not said of one request, nor looked for: nobody reads them, and a request of three
-/// megabytes can have a quarter of a million.
+/// More problems than these are not said of one request, nor looked for: nobody reads them, and a request
+/// of three megabytes can have a quarter of a million.
 pub(crate) const ENOUGH: usize = 64;
 /// Characters of a problem, and of its place, that are said.
 const LONGEST: usize = 2000;

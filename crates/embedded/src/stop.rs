@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-/// Says it.
+/// Tells every task that the server is to end.
 pub(crate) struct Stopper(watch::Sender<bool>);
 
 impl Stopper {
@@ -16,12 +16,12 @@ impl Stopper {
     }
 }
 
-/// Hears it.
+/// Held by a task that is to end with the server.
 #[derive(Clone)]
 pub(crate) struct Stop(watch::Receiver<bool>);
 
 impl Stop {
-    /// Returns when it has been said.
+    /// Waits until the server is to end.
     pub(crate) async fn said(&self) {
         let mut hear = self.0.clone();
         // Whoever could say it is gone: that says it too.

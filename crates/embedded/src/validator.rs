@@ -22,7 +22,7 @@ pub trait Validator: Send + Sync {
     fn problems(&self, kind: &Kind, old: Option<&Value>, new: &Value) -> Vec<Cause>;
 }
 
-/// Has nothing to say.
+/// Finds every object valid.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Anything;
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const MAJOR: &str = "1";
 const MINOR: &str = "37";
 
-/// The answer.
+/// The answer to `GET /version`.
 #[must_use]
 pub fn version() -> Value {
     let platform = match std::env::consts::ARCH {

@@ -276,9 +276,16 @@ impl Traces {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         let mounts = mounts.lines().filter(|line| line.contains(&directory));
         Self {
-            // Others may rely on it by now, and nobody can ask them.
-            kernel: kernel
-                .without(|line| line.contains("ip_forward") || line.contains("/forwarding")),
+            // Others may rely on forwarding by now, and nobody can ask them. With it the kernel itself
+            // no longer takes redirects.
+            kernel: kernel.without(|line| {
+                let words = [
+                    "ip_forward",
+                    "/forwarding",
+                    "ipv4/conf/all/accept_redirects",
+                ];
+                words.iter().any(|word| line.contains(word))
+            }),
             paths,
             mounts: mounts.map(str::to_owned).collect(),
         }

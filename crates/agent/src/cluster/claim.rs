@@ -1,6 +1,7 @@
-//! Claims a block by creating it: a name that is taken is a block that is taken, so no lock is
-//! needed between nodes. If none is free, other nodes may be asked for a part of theirs. Within the node one claim per network and family goes on at a time, and
-//! whoever asks meanwhile for the same gets its answer.
+//! Claims a block by creating it: a name that is taken is a block that is taken, so no lock is needed
+//! between nodes. If none is free, other nodes may be asked for a part of theirs. Within the node one
+//! claim per network and family goes on at a time, and whoever asks meanwhile for the same gets its
+//! answer.
 
 use super::ask;
 use super::create::{self, Created};

@@ -1,5 +1,6 @@
-//! A Node that is gone: the records of its pods have nobody left to remove them, nobody waits for what
-//! it asked for, and its blocks return, after the checks. Before anything is taken away the API server is asked, not the cache.
+//! A Node that is gone: the records of its pods have nobody left to remove them, nobody waits for what it
+//! asked for, and its blocks return, after the checks. Before anything is taken away the API server is
+//! asked, not the cache.
 
 use crate::act::network::AT_A_TIME;
 use crate::api::Failure;

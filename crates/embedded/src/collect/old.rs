@@ -10,7 +10,7 @@ const EVENTS: i64 = 3600;
 /// Events that go at a time.
 const TOGETHER: usize = 512;
 
-/// Removes what is old.
+/// Deletes Events that nobody has touched for an hour.
 pub(super) async fn sweep(api: &Arc<Api>) {
     let table = api
         .kinds

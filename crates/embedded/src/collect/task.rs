@@ -18,10 +18,10 @@ pub(super) enum Task {
 }
 
 impl Task {
-    /// Does it; whether it has to be done again.
+    /// Looks, and does what follows; whether there is more to do at once.
     ///
     /// # Errors
-    /// It failed.
+    /// A write is refused.
     pub(super) fn run(&self, api: &Api, changes: &mut Changes) -> Result<bool, Refused> {
         match self {
             Self::Owned(table, key) => owners::owned(api, changes, *table, key).map(|()| false),

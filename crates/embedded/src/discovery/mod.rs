@@ -18,7 +18,7 @@ use std::sync::Arc;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const PLAIN: &str = "application/json";
 
-/// All pages of discovery.
+/// `/api`, `/apis` and what is below them, in both forms; made once.
 #[derive(Clone, Debug)]
 pub struct Discovery {
     aggregated: BTreeMap<&'static str, Page>,
@@ -29,7 +29,7 @@ pub struct Discovery {
 type Group<'a> = Vec<(&'a str, Vec<&'a Kind>)>;
 
 impl Discovery {
-    /// Makes every page.
+    /// The pages for these kinds.
     #[must_use]
     pub fn new(kinds: &Kinds) -> Self {
         let groups = grouped(kinds);

@@ -22,7 +22,7 @@ const WARNINGS: usize = 16;
 /// A warning is cut after so many characters.
 const WARNING_LENGTH: usize = 400;
 
-/// An answer.
+/// A response before it is sent: code, headers and where its body comes from.
 #[derive(Debug)]
 pub(crate) struct Answer {
     code: u16,
@@ -31,7 +31,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// JSON that is there.
+    /// A response whose JSON text is ready.
     pub(crate) fn bytes(code: u16, body: Bytes) -> Self {
         Self {
             code,
@@ -40,7 +40,7 @@ impl Answer {
         }
     }
 
-    /// A value.
+    /// A response with a value as JSON.
     pub(crate) fn json(code: u16, value: &Value) -> Self {
         Self::bytes(code, Bytes::from(value.to_string()))
     }
@@ -141,14 +141,14 @@ impl From<Refused> for Answer {
     }
 }
 
-/// The bytes of an answer.
+/// Where the bytes of a response come from.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// There.
+    /// All in memory.
     Whole(Option<Bytes>),
     /// Put together while it is sent.
     List(List),
-    /// Coming.
+    /// From a task that makes them piece by piece.
     Stream(mpsc::Receiver<Bytes>),
 }
 

@@ -1,5 +1,6 @@
-//! Peers of whom nobody knows yet who they are, or who have not said: there is room for some of them, and the one
-//! who has been here longest makes room for the next. Who shows a certificate is one of them only for a moment.
+//! Peers of whom nobody knows yet who they are, or who have not said: there is room for some of them, and
+//! the one who has been here longest makes room for the next. Who shows a certificate is one of them only
+//! for a moment.
 
 use super::rarely::Rarely;
 use std::collections::BTreeMap;
@@ -10,9 +11,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 pub(super) struct Crowd {
     room: usize,
     places: Arc<Semaphore>,
-    /// In the order in which they came; who is dropped here has to leave.
-    here: Mutex<(u64, BTreeMap<u64, oneshot::Sender<()>>)>,
+    here: Mutex<Here>,
     full: Rarely,
+}
+
+/// Who is in the crowd.
+#[derive(Default)]
+struct Here {
+    /// How many ever came.
+    came: u64,
+    /// By the order in which they came; who is dropped has to leave.
+    strangers: BTreeMap<u64, oneshot::Sender<()>>,
 }
 
 impl Crowd {
@@ -38,10 +47,9 @@ impl Crowd {
         };
         let (stay, leave) = oneshot::channel();
         let mut here = self.here();
-        let (next, strangers) = &mut *here;
-        let number = *next;
-        *next += 1;
-        drop(strangers.insert(number, stay));
+        let number = here.came;
+        here.came += 1;
+        drop(here.strangers.insert(number, stay));
         drop(here);
         Some(Stranger {
             crowd: Arc::clone(self),
@@ -52,7 +60,7 @@ impl Crowd {
     }
 
     fn send_one_away(&self) {
-        let _ = self.here().1.pop_first();
+        let _ = self.here().strangers.pop_first();
         if let Some(unsaid) = self.full.now() {
             tracing::warn!(
                 room = self.room,
@@ -62,7 +70,7 @@ impl Crowd {
         }
     }
 
-    fn here(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, oneshot::Sender<()>>)> {
+    fn here(&self) -> MutexGuard<'_, Here> {
         self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -87,7 +95,7 @@ impl Stranger {
 
 impl Drop for Stranger {
     fn drop(&mut self) {
-        drop(self.crowd.here().1.remove(&self.number));
+        drop(self.crowd.here().strangers.remove(&self.number));
     }
 }
 

@@ -25,7 +25,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// A connection that cannot be accepted (no descriptors left) is tried again after this.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// What is listened on.
+/// The two doors: TLS for clients with a certificate, a socket for root.
 pub(crate) struct Listening {
     pub(crate) tcp: Vec<TcpListener>,
     pub(crate) tls: TlsAcceptor,
@@ -38,31 +38,13 @@ pub(crate) async fn listen(listening: Listening, front: Arc<Front>, stop: Stop) 
     // Whoever may use the socket is not kept out by a crowd at the other door.
     let unix_door = Door::new(&front, &stop);
     let Listening { tcp, tls, unix } = listening;
-    let unix = async {
-        if let Some(unix) = unix {
-            accept(
-                &unix_door,
-                || async { Ok(unix.accept().await?.0) },
-                || async { unix_door.slot() },
-                |door, stream, slot| door.unix(stream, slot),
-            )
-            .await;
-        }
-    };
     let mut all = JoinSet::new();
-    for listener in tcp {
-        let (door, tls) = (Arc::clone(&door), tls.clone());
-        let _ = all.spawn(async move {
-            accept(
-                &door,
-                || async { Ok(listener.accept().await?.0) },
-                || door.strangers.enter(),
-                |door, stream, stranger| door.tcp(stream, tls.clone(), stranger),
-            )
-            .await;
-        });
+    if let Some(unix) = unix {
+        let _ = all.spawn(Arc::clone(&unix_door).accept_unix(unix));
     }
-    unix.await;
+    for listener in tcp {
+        let _ = all.spawn(Arc::clone(&door).accept_tcp(listener, tls.clone()));
+    }
     door.stop.said().await;
     while all.join_next().await.is_some() {}
     let gone = async {
@@ -82,38 +64,6 @@ struct Door {
     failing: Rarely,
 }
 
-/// Takes connections until told to stop; each is a task of its own, if it is admitted.
-async fn accept<S, G, A, B, F>(
-    door: &Arc<Door>,
-    next: impl Fn() -> A,
-    admit: impl Fn() -> B,
-    serve: impl Fn(Arc<Door>, S, G) -> F,
-) where
-    A: Future<Output = std::io::Result<S>>,
-    B: Future<Output = Option<G>>,
-    F: Future<Output = ()> + Send + 'static,
-{
-    loop {
-        let accepted = tokio::select! {
-            accepted = next() => accepted,
-            () = door.stop.said() => return,
-        };
-        let stream = match accepted {
-            Ok(stream) => stream,
-            Err(error) => {
-                if let Some(unsaid) = door.failing.now() {
-                    tracing::warn!(%error, unsaid, "cannot accept a connection");
-                }
-                sleep(AGAIN).await;
-                continue;
-            }
-        };
-        if let Some(place) = admit().await {
-            drop(tokio::spawn(serve(Arc::clone(door), stream, place)));
-        }
-    }
-}
-
 impl Door {
     fn new(front: &Arc<Front>, stop: &Stop) -> Arc<Self> {
         Arc::new(Self {
@@ -124,6 +74,50 @@ impl Door {
             front: Arc::clone(front),
             stop: stop.clone(),
         })
+    }
+
+    /// Takes connections until told to stop; each is a task of its own, if there is a place for it.
+    async fn accept_unix(self: Arc<Self>, listener: UnixListener) {
+        while let Some((stream, _)) = self.next(|| listener.accept()).await {
+            if let Some(slot) = self.slot() {
+                drop(tokio::spawn(Arc::clone(&self).unix(stream, slot)));
+            }
+        }
+    }
+
+    /// The same, for peers that have yet to say who they are.
+    async fn accept_tcp(self: Arc<Self>, listener: TcpListener, tls: TlsAcceptor) {
+        while let Some((stream, _)) = self.next(|| listener.accept()).await {
+            if let Some(stranger) = self.strangers.enter().await {
+                drop(tokio::spawn(Arc::clone(&self).tcp(
+                    stream,
+                    tls.clone(),
+                    stranger,
+                )));
+            }
+        }
+    }
+
+    /// The next connection; `None` when the server is to end.
+    async fn next<S, F>(&self, accept: impl Fn() -> F) -> Option<S>
+    where
+        F: Future<Output = std::io::Result<S>>,
+    {
+        loop {
+            let accepted = tokio::select! {
+                accepted = accept() => accepted,
+                () = self.stop.said() => return None,
+            };
+            match accepted {
+                Ok(accepted) => return Some(accepted),
+                Err(error) => {
+                    if let Some(unsaid) = self.failing.now() {
+                        tracing::warn!(%error, unsaid, "cannot accept a connection");
+                    }
+                    sleep(AGAIN).await;
+                }
+            }
+        }
     }
 
     /// A place for somebody whom we know.

@@ -10,7 +10,7 @@ impl Query {
     /// Reads what is after the `?`.
     ///
     /// # Errors
-    /// It is not text.
+    /// A percent sign without two digits, or bytes that are no UTF-8.
     pub(crate) fn parse(text: &str) -> Result<Self, Refused> {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
         let pair = |pair: &str| {
@@ -30,7 +30,7 @@ impl Query {
             .filter(|value| !value.is_empty())
     }
 
-    /// All values of a name.
+    /// Every value of a parameter that may be repeated.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let of_it = self.0.iter().filter(move |(known, _)| known == name);
         of_it
@@ -38,10 +38,10 @@ impl Query {
             .filter(|value| !value.is_empty())
     }
 
-    /// Yes, no, or not said.
+    /// A parameter that is true or false; none if it is absent.
     ///
     /// # Errors
-    /// It is neither.
+    /// The value is neither true nor false.
     pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, Refused> {
         match self.get(name) {
             None => Ok(None),
@@ -53,10 +53,10 @@ impl Query {
         }
     }
 
-    /// A number.
+    /// A parameter that is a number; none if it is absent.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not a number.
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Refused> {
         let wrong = |value: &str| {
             let message = format!("the value {value:?} of {name} is not valid: use a number");

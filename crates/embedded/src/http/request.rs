@@ -13,7 +13,7 @@ use tokio::time::timeout;
 /// So many times as much as is taken is read before a peer is cut off.
 const PATIENT: usize = 4;
 
-/// A request.
+/// A request with its whole body, and who sent it.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) method: Method,
@@ -28,7 +28,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Reads it to its end.
+    /// Receives the body, within the limits of size and time.
     ///
     /// # Errors
     /// It is too large or too slow, or its query makes no sense.

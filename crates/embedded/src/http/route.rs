@@ -9,18 +9,18 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) kind: Arc<Kind>,
-    /// Empty: none, or all.
+    /// Empty: the kind has none, or all namespaces are meant.
     pub(crate) namespace: String,
-    /// Empty: all of them.
+    /// Empty: all objects are meant.
     pub(crate) name: String,
     /// Empty: the object itself.
     pub(crate) subresource: String,
 }
 
-/// Finds out.
+/// Parses a path into kind, namespace, name and subresource.
 ///
 /// # Errors
-/// There is no such path.
+/// The path is of no kind that is served.
 pub(crate) fn route(kinds: &Kinds, path: &str) -> Result<Target, Refused> {
     let segments: Option<Vec<String>> = path
         .split('/')

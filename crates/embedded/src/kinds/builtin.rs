@@ -52,7 +52,7 @@ const REGARDING_FIELDS: &[&str] = &[
     "type",
 ];
 
-/// All of them.
+/// Every kind that is part of Kubernetes and is served here.
 pub(super) fn all() -> Vec<Kind> {
     vec![
         of::<Namespace>("namespace")

@@ -37,7 +37,7 @@ pub struct Column {
     pub kind: String,
     /// An OpenAPI format, or nothing.
     pub format: String,
-    /// For people.
+    /// What the column means, for people.
     pub description: String,
     /// 0: always shown; above: only with `-o wide`.
     pub priority: i64,

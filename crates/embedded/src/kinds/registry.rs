@@ -55,7 +55,7 @@ impl Kinds {
         Ok(self)
     }
 
-    /// By its place in paths.
+    /// The kind that paths name like this.
     #[must_use]
     pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
         let place = (group.to_owned(), version.to_owned(), plural.to_owned());
@@ -69,7 +69,7 @@ impl Kinds {
             .find(|known| known.group == group && known.version == version && known.kind == kind)
     }
 
-    /// All of them.
+    /// Every kind in every version.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.by_place.values()
     }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 pub struct View {
     /// Group of the kind that is stored.
     pub group: String,
-    /// Its version.
+    /// Version of the kind that is stored.
     pub version: String,
-    /// Its plural.
+    /// Plural of the kind that is stored.
     pub plural: String,
     how: How,
 }
@@ -59,7 +59,7 @@ impl View {
         }
     }
 
-    /// As it is stored.
+    /// An object of this kind in the form in which it is stored.
     #[must_use]
     pub fn inward(&self, object: &Value) -> Value {
         match &self.how {
@@ -69,7 +69,7 @@ impl View {
         }
     }
 
-    /// As this kind shows it.
+    /// A stored object in the form of this kind.
     #[must_use]
     pub fn outward(&self, stored: &Value) -> Value {
         match &self.how {

@@ -23,7 +23,7 @@ pub(super) fn identity(kind: &Kind, name: &str) -> Value {
     json!({"group": kind.group, "version": kind.version, "kind": name})
 }
 
-/// Where a schema is.
+/// A `$ref` to a schema of this document.
 pub(super) fn reference(component: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{component}")})
 }

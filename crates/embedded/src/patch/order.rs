@@ -1,10 +1,12 @@
-//! The order of the items of a list after a strategic merge patch. Items are known by their key, or by what
-//! they are. Every list is gone through once and looked up by name: a list may have as many items as fit into a request.
+//! The order of the items of a list after a strategic merge patch. Items are known by their key, or by
+//! what they are. Every list is gone through once and looked up by name: a list may have as many items as
+//! fit into a request.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// By what an item is known: the member that is its key, or, in a list of scalars, itself. `None`: it has no key.
+/// By what an item is known: the member that is its key, or, in a list of scalars, itself. `None`: it has
+/// no key.
 pub(super) fn name(item: &Value, by: Option<&str>) -> Option<String> {
     let known = match by {
         Some(by) => return item.get(by).map(Value::to_string),

@@ -86,7 +86,7 @@ impl Changes {
     /// Removes an object; gives it as it was last, with the version of its end.
     ///
     /// # Errors
-    /// It is not there.
+    /// There is no such object.
     pub(crate) fn remove(&mut self, table: Table, key: &Key) -> Result<Arc<Stored>, Refused> {
         let before = self.get(table, key);
         let before = before.ok_or_else(|| Refused::internal("nothing to remove"))?;

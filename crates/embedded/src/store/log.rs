@@ -10,7 +10,7 @@ const CHANGES: usize = 16_384;
 /// Bytes of objects that are kept for the sake of the log alone.
 const SUPERSEDED: usize = 4 << 20;
 
-/// What happened to an object.
+/// What a write did to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// It was made.
@@ -21,13 +21,13 @@ pub(crate) enum Change {
     Deleted,
 }
 
-/// One change.
+/// One write of one object.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) change: Change,
     /// As it is now; if it is gone: as it was last, with the version of its end.
     pub(crate) object: Arc<Stored>,
-    /// As it was.
+    /// The object before; none if it is new.
     pub(crate) before: Option<Arc<Stored>>,
 }
 
@@ -42,7 +42,7 @@ impl Entry {
     }
 }
 
-/// The changes after `floor`.
+/// The last changes of a table, in order: all after the version `floor`.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     entries: VecDeque<Arc<Entry>>,

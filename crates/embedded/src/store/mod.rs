@@ -5,12 +5,12 @@
 //!                                            ─► memory ─► watchers are woken ─► jobs are answered
 //!   get, list, changes ──► memory
 //! ```
-//! Nothing is seen by a reader, and no writer is answered, before it is on the disk. Jobs run one
-//! after the other, each on what all before it have left, so that none ever has to try again; those
-//! that wait share one flush. If the flush fails, all of them are refused, and what may be in the file all the same is
-//! removed from it; only if the process is killed before that can be done may the next one find it.
-//! Objects are kept as the bytes that go over the wire. Knows labels, selectable fields and owners;
-//! never what an object means.
+//! Nothing is seen by a reader, and no writer is answered, before it is on the disk. Jobs run one after
+//! the other, each on what all before it have left, so that none ever has to try again; those that wait
+//! share one flush. If the flush fails, all of them are refused, and what may be in the file all the same
+//! is removed from it; only if the process is killed before that can be done may the next one find it.
+//! Objects are kept as the bytes that go over the wire. Knows labels, selectable fields and owners; never
+//! what an object means.
 
 mod changes;
 mod disk;
@@ -111,11 +111,11 @@ pub(crate) struct Part<'a> {
 /// A version that is no longer, or not, known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unknown {
-    /// The oldest that is.
+    /// The oldest version that is known.
     pub(crate) oldest: u64,
 }
 
-/// The store, open.
+/// The objects of all kinds: in memory for reading, on disk for the next start.
 pub(crate) struct Store {
     shared: Arc<Shared>,
     jobs: Mutex<Option<writer::Jobs>>,

@@ -51,7 +51,7 @@ impl Stored {
         }
     }
 
-    /// Read from its bytes.
+    /// The object as a value, parsed from its bytes.
     ///
     /// # Errors
     /// The bytes are no JSON, which nothing but a damaged disk explains.

@@ -1,31 +1,35 @@
 //! A change of an object that is there, in its turn, whoever made it: PUT, a patch, or an apply.
 
 use super::identity;
-use super::intent::Intent;
+use super::intent::{Owners, Write};
 use super::make::{fill, problems};
+use super::metadata;
 use super::subject::{Part, Subject};
-use super::{Api, metadata};
 use crate::clock;
 use crate::patch::{Shape, apply};
 use crate::status::Refused;
-use crate::store::{Changes, Stored};
+use crate::store::Stored;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Writes a change. `before` and `after` are in their stored form; `after` is pruned, has the name of
-/// `before`, and the conditions that it carries hold. With `applied` its managers are there already.
+/// Writes a change. `before` is the value of `live`; `after` is in its stored form too, pruned, has the name
+/// of `before`, and the conditions that it carries hold.
 ///
 /// # Errors
-/// Something is wrong with it.
+/// The object is invalid, too deep or too large, or a condition of the writer does not hold.
 pub(super) fn change(
-    api: &Api,
-    changes: &mut Changes,
-    subject: &Subject,
-    (live, before): (&Arc<Stored>, &Value),
+    write: Write<'_>,
+    live: &Arc<Stored>,
+    before: &Value,
     mut after: Value,
-    intent: &Intent,
-    applied: bool,
+    owners: Owners,
 ) -> Result<Arc<Stored>, Refused> {
+    let Write {
+        api,
+        changes,
+        subject,
+        intent,
+    } = write;
     let kind = &subject.stored;
     take_back(subject, before, &mut after);
     identity::keep_ours(before, &mut after);
@@ -33,7 +37,7 @@ pub(super) fn change(
     Shape::of(kind).drop_empties(&mut after);
     fill(subject, &mut after);
     let now = clock::rfc3339(changes.now());
-    if !applied {
+    if owners == Owners::ToBeMoved {
         let version = kind.api_version();
         let writer = apply::Writer {
             manager: &intent.manager,

@@ -1,13 +1,15 @@
 //! POST.
 
-use super::intent::Intent;
+use super::intent::{Intent, Owners, Write};
 use super::make::make;
 use super::settle::settle;
 use super::subject::{Part, Subject};
 use super::{Api, identity};
 use crate::http::{Answer, Request, decode};
 use crate::status::Refused;
+use crate::store::Changes;
 use crate::table::Form;
+use serde_json::Value;
 use std::sync::Arc;
 
 pub(super) async fn create(
@@ -20,35 +22,60 @@ pub(super) async fn create(
         return Err(Refused::method_not_allowed());
     }
     let intent = Intent::of(request, "CreateOptions")?;
-    let decoded = decode(request.media().as_deref(), &request.body)?;
-    let mut object = decoded.value;
-    let mut warnings = Vec::new();
-    identity::claim(&subject, &mut object)?;
-    let kind = &subject.kind;
-    settle(
-        api,
-        kind,
-        &mut object,
-        &decoded.repeated,
-        intent.unknown,
-        &mut warnings,
-    )?;
-    missing(&subject, &object)?;
-    let object = subject.inward(object);
+    let (object, warnings) = received(api, &subject, request, &intent)?;
     let (writer, of) = (Arc::clone(api), subject.clone());
     let made = api.store.write(move |changes| {
-        if intent.dry_run {
-            return changes
-                .without_trace(|changes| make(&writer, changes, &of, object, &intent, false));
+        let dry_run = intent.dry_run;
+        let make = |changes: &mut Changes| {
+            let write = Write {
+                api: &writer,
+                changes,
+                subject: &of,
+                intent: &intent,
+            };
+            make(write, object, Owners::ToBeMoved)
+        };
+        match dry_run {
+            true => changes.without_trace(make),
+            false => make(changes),
         }
-        make(&writer, changes, &of, object, &intent, false)
     });
     let made = made.await?;
     Ok(subject.answer(201, &made, form)?.warned(&warnings))
 }
 
+/// The whole object that a POST or PUT has sent, in its stored form, and what to warn of.
+///
+/// # Errors
+/// It cannot be read, is of another kind or place, or has fields that it may not have.
+pub(super) fn received(
+    api: &Api,
+    subject: &Subject,
+    request: &Request,
+    intent: &Intent,
+) -> Result<(Value, Vec<String>), Refused> {
+    let decoded = decode(request.media().as_deref(), &request.body)?;
+    let mut object = decoded.value;
+    identity::claim(subject, &mut object)?;
+    // A new one may have no name yet.
+    if !subject.name.is_empty() {
+        identity::same_name(subject, &mut object)?;
+    }
+    let mut warnings = Vec::new();
+    settle(
+        api,
+        &subject.kind,
+        &mut object,
+        &decoded.repeated,
+        intent.unknown,
+        &mut warnings,
+    )?;
+    missing(subject, &object)?;
+    Ok((subject.inward(object), warnings))
+}
+
 /// What the kind that was asked for must have, where that differs from the stored one.
-pub(super) fn missing(subject: &Subject, object: &serde_json::Value) -> Result<(), Refused> {
+pub(super) fn missing(subject: &Subject, object: &Value) -> Result<(), Refused> {
     if subject.is_direct() {
         return Ok(());
     }

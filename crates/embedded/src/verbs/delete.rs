@@ -20,21 +20,21 @@ const OPTIONS: &str = "DeleteOptions";
 /// How long a pod has to end if nobody says, and at most, in seconds: about ten years.
 const POD_GRACE: i64 = 30;
 const LONGEST_GRACE: i64 = 10 * 366 * 86_400;
-/// Namespaces that stay.
+/// Namespaces that cannot be deleted.
 const KEPT: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// What becomes of those that an object owns.
+/// `propagationPolicy`: what becomes of the objects that name this one as owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// They go after it.
+    /// The collector deletes them after it.
     Background,
-    /// They go before it.
+    /// It waits until they are deleted.
     Foreground,
-    /// They stay.
+    /// They stay, and no longer name it.
     Orphan,
 }
 
-/// How an object is to end.
+/// `DeleteOptions`: how an object is to be deleted, and under which conditions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ending {
     policy: Option<Policy>,
@@ -125,7 +125,7 @@ impl Ending {
     }
 }
 
-/// An object, ended or ending.
+/// What a deletion came to: the object is gone, or waits for finalizers or its grace period.
 #[derive(Debug)]
 pub(crate) enum Ended {
     Gone(Arc<Stored>),

@@ -1,5 +1,6 @@
 //! Whether an object is what and where the path says, and what of its metadata is the server's.
 
+use super::intent::By;
 use super::subject::Subject;
 use crate::kinds::Kind;
 use crate::status::{Cause, Refused};
@@ -17,7 +18,7 @@ const OURS: [&str; 5] = [
 /// Makes sure that something sent is an object of the kind, in the namespace of the path, and says so.
 ///
 /// # Errors
-/// It is another's.
+/// It is of another kind or another namespace than the path.
 pub(super) fn claim(subject: &Subject, object: &mut Value) -> Result<(), Refused> {
     let kind = &subject.kind;
     let Some(fields) = object.as_object_mut() else {
@@ -77,7 +78,7 @@ pub(super) fn claim(subject: &Subject, object: &mut Value) -> Result<(), Refused
 /// Makes sure that a change is of the object that the path names.
 ///
 /// # Errors
-/// It has another name.
+/// The object has another name than the path.
 pub(super) fn same_name(subject: &Subject, object: &mut Value) -> Result<(), Refused> {
     let name = text(object, "name");
     if !name.is_empty() && name != subject.name {
@@ -98,12 +99,12 @@ pub(super) fn unchanged(
     subject: &Subject,
     before: &Value,
     after: &Value,
-    is_patch: bool,
+    by: By,
 ) -> Result<(), Refused> {
     let (kind, name) = (&subject.kind, &subject.name);
     let (uid, old_uid) = (text(after, "uid"), text(before, "uid"));
     if !uid.is_empty() && uid != old_uid {
-        if is_patch {
+        if by == By::Patch {
             let cause = Cause::invalid("metadata.uid", &uid.into(), "field is immutable");
             return Err(Refused::invalid(kind, name, &[cause]));
         }
@@ -113,7 +114,7 @@ pub(super) fn unchanged(
         return Err(Refused::conflict(kind, name, why));
     }
     let version = text(after, "resourceVersion");
-    if version.is_empty() && !is_patch && !kind.core {
+    if version.is_empty() && by == By::Put && !kind.core {
         let message = "Invalid value: 0x0: must be specified for an update".to_owned();
         let cause = Cause {
             reason: "FieldValueInvalid",
@@ -149,7 +150,7 @@ pub(super) fn keep_ours(before: &Value, after: &mut Value) {
 /// Takes from a new object what is the server's.
 ///
 /// # Errors
-/// It says a version.
+/// The object has a `resourceVersion`, which only the server gives.
 pub(super) fn drop_ours(object: &mut Value) -> Result<(), Refused> {
     if !text(object, "resourceVersion").is_empty() {
         let message = "resourceVersion should not be set on objects to be created";

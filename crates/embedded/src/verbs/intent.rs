@@ -1,7 +1,9 @@
 //! How a write is to be done, as its query and headers say.
 
+use super::{Api, Subject};
 use crate::http::Request;
 use crate::status::{Cause, Refused};
+use crate::store::Changes;
 
 /// What becomes of fields that the kind does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,30 @@ pub(super) struct Intent {
     pub(super) force: bool,
     /// Whether the manager was named, or guessed from the client's name.
     pub(super) named: bool,
+}
+
+/// A write in its turn: of what, how, and in which transaction.
+pub(super) struct Write<'a> {
+    pub(super) api: &'a Api,
+    pub(super) changes: &'a mut Changes,
+    pub(super) subject: &'a Subject,
+    pub(super) intent: &'a Intent,
+}
+
+/// Who owns the fields of an object that is about to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owners {
+    /// `managedFields` is to be brought up to date: the writer owns what it changes.
+    ToBeMoved,
+    /// `managedFields` is as it should be: apply has seen to it.
+    Settled,
+}
+
+/// How a change came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    Put,
+    Patch,
 }
 
 impl Intent {

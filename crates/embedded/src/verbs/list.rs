@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How much of a list is brought into a form at a time.
 const PIECE: usize = 48 << 10;
 
-/// Which objects.
+/// Which objects are listed or watched: by labels, by fields, by name.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
     labels: Labels,
@@ -29,7 +29,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// As a request says.
+    /// The selectors of a request.
     ///
     /// # Errors
     /// A selector is none, or names a field that the kind does not offer.
@@ -48,7 +48,7 @@ impl Selection {
         })
     }
 
-    /// Whether it is everything.
+    /// Whether nothing is left out.
     pub(crate) fn is_all(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -77,7 +77,7 @@ impl Selection {
     }
 }
 
-/// Answers with a list.
+/// GET of many: waits for the version that is asked for, selects, cuts at the limit, answers.
 pub(super) async fn list(
     api: &Api,
     subject: &Subject,
@@ -218,7 +218,7 @@ impl Piece {
     }
 }
 
-/// As of when.
+/// Which version of the objects a list shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     Newest,
@@ -280,10 +280,10 @@ pub(crate) fn options(cause: Cause) -> Refused {
     Refused::options("ListOptions", cause)
 }
 
-/// The version that a request names.
+/// The `resourceVersion` that a request names.
 ///
 /// # Errors
-/// It is none.
+/// The value is not a number.
 pub(crate) fn version(request: &Request) -> Result<Option<u64>, Refused> {
     let text = request.query.get("resourceVersion");
     let wrong = |text: &str| {

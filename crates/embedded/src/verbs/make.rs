@@ -1,7 +1,7 @@
 //! A new object, in its turn: its place, its name, what is the server's, all checks, and the write.
 
 use super::identity;
-use super::intent::Intent;
+use super::intent::{Intent, Owners, Write};
 use super::subject::Subject;
 use super::{Api, metadata, names};
 use crate::patch::{Shape, apply};
@@ -15,19 +15,21 @@ use std::sync::Arc;
 /// How often a generated name may be taken already.
 const TRIES: usize = 8;
 
-/// Makes an object, which is in its stored form, pruned and claimed by the subject. With `applied`
-/// its managers are there already.
+/// Makes an object, which is in its stored form, pruned and claimed by the subject.
 ///
 /// # Errors
 /// Its place does not take it, its name is taken, or something is wrong with it.
 pub(super) fn make(
-    api: &Api,
-    changes: &mut Changes,
-    subject: &Subject,
+    write: Write<'_>,
     mut object: Value,
-    intent: &Intent,
-    applied: bool,
+    owners: Owners,
 ) -> Result<Arc<Stored>, Refused> {
+    let Write {
+        api,
+        changes,
+        subject,
+        intent,
+    } = write;
     let kind = &subject.stored;
     identity::drop_ours(&mut object)?;
     let key = name(changes, subject, &mut object)?;
@@ -54,7 +56,7 @@ pub(super) fn make(
     if kind.kind == "CustomResourceDefinition" {
         crds::establish(&mut object, &now);
     }
-    if !applied {
+    if owners == Owners::ToBeMoved {
         let version = kind.api_version();
         let writer = apply::Writer {
             manager: &intent.manager,
@@ -72,7 +74,7 @@ pub(super) fn make(
     changes.put(subject.table, &key, object)
 }
 
-/// Defaults: the type's, the schema's, and the validator's.
+/// Adds defaults: the type's and the schema's.
 pub(super) fn fill(subject: &Subject, object: &mut Value) {
     let kind = &subject.stored;
     kind.defaults(object);
@@ -177,7 +179,7 @@ fn keeps_status(kind: &str) -> bool {
 /// Makes an object of the server's own.
 ///
 /// # Errors
-/// As [`make`].
+/// Those of [`make`].
 pub(crate) fn plant(
     api: &Api,
     changes: &mut Changes,
@@ -188,5 +190,11 @@ pub(crate) fn plant(
         .kind
         .prune_typed(&mut object)
         .map_err(Refused::bad_request)?;
-    make(api, changes, subject, object, &Intent::our_own(), false)
+    let write = Write {
+        api,
+        changes,
+        subject,
+        intent: &Intent::our_own(),
+    };
+    make(write, object, Owners::ToBeMoved)
 }

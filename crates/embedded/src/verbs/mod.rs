@@ -83,10 +83,10 @@ impl Api {
         })
     }
 
-    /// Answers a request.
+    /// Finds the kind and the verb, and does it.
     ///
     /// # Errors
-    /// It is refused.
+    /// There is no such path, verb or form, or the verb refuses.
     pub(crate) async fn answer(self: &Arc<Self>, request: Request) -> Result<Answer, Refused> {
         if let Some(answer) = self.page(&request) {
             return Ok(answer);
@@ -117,12 +117,12 @@ impl Api {
         }
     }
 
-    /// Where namespaces are.
+    /// The table and the kind of namespaces.
     pub(crate) fn namespaces(&self) -> (Table, &Arc<Kind>) {
         (self.namespaces.0, &self.namespaces.1)
     }
 
-    /// The key of a namespace.
+    /// The key under which a namespace is stored.
     pub(crate) fn namespace_key(name: &str) -> Key {
         Key::new("", name)
     }

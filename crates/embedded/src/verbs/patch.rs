@@ -1,7 +1,7 @@
 //! PATCH: merge, JSON, strategic, and apply.
 
 use super::change::change;
-use super::intent::{Intent, Unknown};
+use super::intent::{By, Intent, Owners, Unknown, Write};
 use super::make::make;
 use super::settle::{settle, translate};
 use super::subject::{Part, Subject};
@@ -121,9 +121,14 @@ impl Patch {
         )?;
         create::missing(subject, &after)?;
         let after = subject.inward(after);
-        identity::unchanged(subject, &before, &after, true)?;
-        let pair = (&live, &before);
-        let written = change(api, changes, subject, pair, after, &self.intent, false)?;
+        identity::unchanged(subject, &before, &after, By::Patch)?;
+        let write = Write {
+            api,
+            changes,
+            subject,
+            intent: &self.intent,
+        };
+        let written = change(write, &live, &before, after, Owners::ToBeMoved)?;
         Ok((written, false, warnings))
     }
 
@@ -171,7 +176,7 @@ impl Patch {
         let live = changes.get(subject.table, &subject.key());
         let before = live.as_ref().map(|live| live.value()).transpose()?;
         if let Some(before) = &before {
-            identity::unchanged(subject, before, &applied, true)?;
+            identity::unchanged(subject, before, &applied, By::Patch)?;
         } else if subject.part != Part::Main {
             return Err(subject.not_found());
         } else if !identity::text(&applied, "uid").is_empty() {
@@ -183,14 +188,19 @@ impl Patch {
         let mut after = apply::apply(Shape::of(kind), before.as_ref(), &applied, &writer, force)
             .map_err(|error| apply_refusal(subject, error))?;
         let _ = kind.prune_typed(&mut after).map_err(Refused::bad_request)?;
+        let write = Write {
+            api,
+            changes,
+            subject,
+            intent: &self.intent,
+        };
         match (live, before) {
             (Some(live), Some(before)) => {
-                let pair = (&live, &before);
-                let written = change(api, changes, subject, pair, after, &self.intent, true)?;
+                let written = change(write, &live, &before, after, Owners::Settled)?;
                 Ok((written, false, warnings))
             }
             _ => {
-                let made = make(api, changes, subject, after, &self.intent, true)?;
+                let made = make(write, after, Owners::Settled)?;
                 Ok((made, true, warnings))
             }
         }

@@ -2,7 +2,7 @@
 
 use super::Api;
 use super::change::change;
-use super::intent::Intent;
+use super::intent::{Intent, Owners, Write};
 use super::make::fill;
 use super::subject::Subject;
 use crate::status::Refused;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Brings a definition up to date; does nothing if it is.
 ///
 /// # Errors
-/// It cannot be written.
+/// The new definition is invalid, or the store refuses it.
 pub(crate) fn renew(
     api: &Api,
     changes: &mut Changes,
@@ -30,16 +30,13 @@ pub(crate) fn renew(
     let before = live.value()?;
     let mut after = before.clone();
     after["spec"] = served["spec"].take();
-    let intent = Intent::our_own();
-    let written = change(
+    let write = Write {
         api,
         changes,
         subject,
-        (live, &before),
-        after,
-        &intent,
-        false,
-    )?;
+        intent: &Intent::our_own(),
+    };
+    let written = change(write, live, &before, after, Owners::ToBeMoved)?;
     let before = written.value()?;
     let mut after = before.clone();
     crds::establish(&mut after, &clock::rfc3339(changes.now()));

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Lets the validator translate what was written.
 ///
 /// # Errors
-/// It cannot.
+/// The validator finds something that it cannot translate.
 pub(super) fn translate(
     api: &Api,
     kind: &Kind,

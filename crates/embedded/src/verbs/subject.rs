@@ -10,26 +10,26 @@ use crate::table::{self, Form};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Which part of an object.
+/// The part of an object that a request reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// All but the status, if that is apart.
     Main,
-    /// The status.
+    /// The subresource `status`.
     Status,
-    /// What a namespace waits for.
+    /// The subresource `finalize` of a namespace: `spec.finalizers`.
     Finalize,
 }
 
-/// What a request is about.
+/// The kind, the object (or all objects) and the part of it that a request is about.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
-    /// As it was named.
+    /// The kind that the path names.
     pub(crate) kind: Arc<Kind>,
-    /// As it is stored.
+    /// The kind in whose table its objects are.
     pub(crate) stored: Arc<Kind>,
     pub(crate) table: Table,
-    /// Empty: none, or all.
+    /// Empty: the kind has none, or all namespaces are meant.
     pub(crate) namespace: String,
     /// Empty: all, or not known yet.
     pub(crate) name: String,
@@ -37,10 +37,10 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// Of a path.
+    /// The subject of a path.
     ///
     /// # Errors
-    /// The kind has no such part.
+    /// The kind has no such subresource.
     pub(super) fn of(api: &Api, target: Target) -> Result<Self, Refused> {
         let stored = api.kinds.stored_as(&target.kind);
         let part = match target.subresource.as_str() {
@@ -103,7 +103,7 @@ impl Subject {
     /// An answer with an object, in the form that was asked for.
     ///
     /// # Errors
-    /// The object cannot be read.
+    /// The stored bytes are no JSON.
     pub(crate) fn answer(&self, code: u16, object: &Stored, form: Form) -> Result<Answer, Refused> {
         if self.is_direct() && matches!(form, Form::Whole) {
             return Ok(Answer::bytes(code, object.body.clone()));

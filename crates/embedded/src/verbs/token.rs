@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-/// Where a list goes on.
+/// `continue`: the version that a list began with, and the last key that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) version: u64,
@@ -20,7 +20,7 @@ impl Token {
     }
 
     /// # Errors
-    /// Nobody here gave it out.
+    /// It is no token of this server.
     pub(super) fn parse(text: &str) -> Result<Self, Refused> {
         let read = || {
             let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;

@@ -1,12 +1,11 @@
 //! PUT.
 
 use super::change::change;
-use super::intent::Intent;
+use super::intent::{By, Intent, Owners, Write};
 use super::make::make;
-use super::settle::settle;
 use super::subject::{Part, Subject};
 use super::{Api, create, identity};
-use crate::http::{Answer, Request, decode};
+use crate::http::{Answer, Request};
 use crate::status::Refused;
 use crate::store::{Changes, Stored};
 use crate::table::Form;
@@ -20,61 +19,42 @@ pub(super) async fn update(
     form: Form,
 ) -> Result<Answer, Refused> {
     let intent = Intent::of(request, "UpdateOptions")?;
-    let decoded = decode(request.media().as_deref(), &request.body)?;
-    let mut object = decoded.value;
-    let mut warnings = Vec::new();
-    identity::claim(&subject, &mut object)?;
-    identity::same_name(&subject, &mut object)?;
-    let kind = &subject.kind;
-    settle(
-        api,
-        kind,
-        &mut object,
-        &decoded.repeated,
-        intent.unknown,
-        &mut warnings,
-    )?;
-    create::missing(&subject, &object)?;
-    let object = subject.inward(object);
+    let (object, warnings) = create::received(api, &subject, request, &intent)?;
     let (writer, of) = (Arc::clone(api), subject.clone());
     let written = api.store.write(move |changes| {
-        if intent.dry_run {
-            return changes
-                .without_trace(|changes| replace(&writer, changes, &of, object, &intent));
+        let dry_run = intent.dry_run;
+        let replace = |changes: &mut Changes| {
+            let write = Write {
+                api: &writer,
+                changes,
+                subject: &of,
+                intent: &intent,
+            };
+            replace(write, object)
+        };
+        match dry_run {
+            true => changes.without_trace(replace),
+            false => replace(changes),
         }
-        replace(&writer, changes, &of, object, &intent)
     });
     let (code, written) = written.await?;
     Ok(subject.answer(code, &written, form)?.warned(&warnings))
 }
 
-fn replace(
-    api: &Api,
-    changes: &mut Changes,
-    subject: &Subject,
-    mut object: Value,
-    intent: &Intent,
-) -> Result<(u16, Arc<Stored>), Refused> {
-    let Some(live) = changes.get(subject.table, &subject.key()) else {
+fn replace(write: Write<'_>, mut object: Value) -> Result<(u16, Arc<Stored>), Refused> {
+    let subject = write.subject;
+    let Some(live) = write.changes.get(subject.table, &subject.key()) else {
         if subject.part != Part::Main || !identity::made_by_update(&subject.kind) {
             return Err(subject.not_found());
         }
         if let Some(metadata) = object["metadata"].as_object_mut() {
             let _ = metadata.remove("resourceVersion");
         }
-        let made = make(api, changes, subject, object, intent, false)?;
+        let made = make(write, object, Owners::ToBeMoved)?;
         return Ok((201, made));
     };
     let before = live.value()?;
-    identity::unchanged(subject, &before, &object, false)?;
-    let changed = change(
-        api,
-        changes,
-        subject,
-        (&live, &before),
-        object,
-        intent,
-        false,
-    )?;
+    identity::unchanged(subject, &before, &object, By::Put)?;
+    let changed = change(write, &live, &before, object, Owners::ToBeMoved)?;
     Ok((200, changed))
 }

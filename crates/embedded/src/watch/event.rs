@@ -8,7 +8,7 @@ use crate::verbs::Subject;
 use hyper::body::Bytes;
 use serde_json::{Value, json};
 
-/// What an event says.
+/// The `type` of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Added,
@@ -49,16 +49,16 @@ impl Encoder {
         self.bytes.len()
     }
 
-    /// What has been collected.
+    /// Takes what has been collected; none if that is nothing.
     pub(super) fn take(&mut self) -> Option<Bytes> {
         let bytes = std::mem::take(&mut self.bytes);
         (!bytes.is_empty()).then(|| Bytes::from(bytes))
     }
 
-    /// An object as it is stored.
+    /// Adds an event about an object, in the form that the client wants.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The stored bytes are no JSON.
     pub(super) fn event(
         &mut self,
         subject: &Subject,
@@ -77,7 +77,7 @@ impl Encoder {
     /// which it is not.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The stored bytes are no JSON.
     pub(super) fn left(
         &mut self,
         subject: &Subject,

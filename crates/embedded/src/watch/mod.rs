@@ -26,10 +26,10 @@ const WAITING: usize = 2;
 /// at once. Twice of it is the longest that is granted.
 const LASTS: u64 = 1800;
 
-/// Answers with a stream.
+/// GET with `watch=true`: starts the stream, and answers with it.
 ///
 /// # Errors
-/// The options make no sense.
+/// A selector or an option is not understood.
 pub(crate) fn watch(
     api: &Arc<Api>,
     subject: Subject,

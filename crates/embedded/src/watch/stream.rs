@@ -123,8 +123,9 @@ impl Stream {
         };
         let (objects, version) = self.api.store.list(self.subject.table, part);
         // Nothing of the past is kept for a slow peer, here too.
-        let objects: Vec<Weak<Stored>> = objects.iter().map(Arc::downgrade).collect();
-        for object in objects {
+        let listed: Vec<Weak<Stored>> = objects.iter().map(Arc::downgrade).collect();
+        drop(objects);
+        for object in listed {
             let Some(object) = object.upgrade() else {
                 return Err(self.overtaken(version).into());
             };

@@ -1,5 +1,5 @@
-//! What one object or one request may cost: how deep, how large, how much is said about it. Whatever is taken can
-//! be read, changed and removed again, also by the next server.
+//! What one object or one request may cost: how deep, how large, how much is said about it. Whatever is
+//! taken can be read, changed and removed again, also by the next server.
 
 use crate::common::{Answer, Client, MAPS, Place, Process, map};
 use k8s_openapi::api::core::v1::Pod;

@@ -1,4 +1,5 @@
-//! The ways into a server, and its files: what another server, a crowd, or somebody who was careless before can do.
+//! The ways into a server, and its files: what another server, a crowd, or somebody who was careless
+//! before can do.
 
 use crate::common::{Client, MAPS, PATIENCE, Place, Process, map, this, until};
 use plexus_embedded::Server;

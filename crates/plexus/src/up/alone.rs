@@ -1,5 +1,6 @@
-//! One `plexus up` per network namespace: two would take each other's routes and firewall rules away, wherever their files are. A
-//! socket without a file, whose name every network namespace has once; free when its process ends, however it ends.
+//! One `plexus up` per network namespace: two would take each other's routes and firewall rules away,
+//! wherever their files are. A socket without a file, whose name every network namespace has once; free
+//! when its process ends, however it ends.
 //!
 //! Anybody may take such a name. Only root is believed: somebody else's socket keeps nobody from working.
 

@@ -315,6 +315,9 @@ fn body(fields: &mut Fields<'_>, head: &mut Head, version: Version) -> Option<Bo
     if is_named(fields.map()) {
         let (fq_name, warnings) = named::read(fields);
         head.warnings = warnings;
+        // Whoever knows the network sees only these: Podman says them in CNI_ARGS.
+        head.runtime.ips = head.asked.ips().to_vec();
+        head.runtime.mac = head.asked.mac;
         return Some(Body::Named(fq_name));
     }
     fields.know(&["networks"]);

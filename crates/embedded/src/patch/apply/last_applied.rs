@@ -1,6 +1,6 @@
-//! Objects that `kubectl apply` without `--server-side` has made carry what was applied in an annotation. Whoever moves
-//! on to server-side apply must not be told of conflicts with their own earlier self, and the
-//! annotation stays true for those who go back.
+//! Objects that `kubectl apply` without `--server-side` has made carry what was applied in an annotation.
+//! Whoever moves on to server-side apply must not be told of conflicts with their own earlier self, and
+//! the annotation stays true for those who go back.
 
 use super::compare::Changes;
 use super::fields::Fields;

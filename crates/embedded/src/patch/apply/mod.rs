@@ -1,6 +1,6 @@
-//! Server-side apply, and who owns which field. Takes the object as it is and what is applied, gives the object as
-//! it will be, with `metadata.managedFields` in the form that the real server writes. Pure: the time is an
-//! argument.
+//! Server-side apply, and who owns which field. Takes the object as it is and what is applied, gives the
+//! object as it will be, with `metadata.managedFields` in the form that the real server writes. Pure: the
+//! time is an argument.
 //!
 //! ```text
 //!   live, applied ──► merged ──► without what this manager said before and nobody says now ──► changes
@@ -47,8 +47,8 @@ const BEFORE: &str = "before-first-apply";
 /// Why an apply was not done.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ApplyError {
-    /// Others own what it would change: 409, `Conflict`, with the message of [`conflict_message`]. A cause has
-    /// the message `conflict with "other"`, and the field `.spec.size`.
+    /// Others own what it would change: 409, `Conflict`, with the message of [`conflict_message`]. A
+    /// cause has the message `conflict with "other"`, and the field `.spec.size`.
     #[error("{}", conflict_message(.0))]
     Conflicts(Vec<Cause>),
     /// 400, `BadRequest`.
@@ -62,10 +62,10 @@ pub enum ApplyError {
 /// What becomes of `live` (`None`: it is to be created) when `applied` is applied, with
 /// `metadata.managedFields`.
 ///
-/// Order for the caller: decode, check name and version, `apply`, defaults, validation, [`keep_times`], and no
-/// write at all if nothing changed. `applied` must not be pruned before: an unknown field is an
-/// error here. Fields that the subresource does not have are taken from `live`, whatever
-/// `applied` says. A `resourceVersion` in `applied` comes out as said, to be compared with that of `live`.
+/// Order for the caller: decode, check name and version, `apply`, defaults, validation, [`keep_times`],
+/// and no write at all if nothing changed. `applied` must not be pruned before: an unknown field is an
+/// error here. Fields that the subresource does not have are taken from `live`, whatever `applied` says.
+/// A `resourceVersion` in `applied` comes out as said, to be compared with that of `live`.
 pub fn apply(
     shape: &Shape,
     live: Option<&Value>,
@@ -105,9 +105,10 @@ pub fn apply(
 /// A write that is no apply (create: `before` is `None`; PUT, or any other patch) has made `after`:
 /// moves the ownership of what it changed to the writer, in `after`'s `metadata.managedFields`.
 ///
-/// Call it when `after` has its defaults and what the subresource may not change is as before. `managedFields`
-/// that `after` brings are taken as they are (`kubectl` writes them when it moves an object to server-side
-/// apply), an empty list or `[{}]` forgets all owners, and none at all keeps those of `before`.
+/// Call it when `after` has its defaults and what the subresource may not change is as before.
+/// `managedFields` that `after` brings are taken as they are (`kubectl` writes them when it moves an
+/// object to server-side apply), an empty list or `[{}]` forgets all owners, and none at all keeps those
+/// of `before`.
 pub fn update(shape: &Shape, before: Option<&Value>, after: &mut Value, writer: &Writer<'_>) {
     let mut managers = known_managers(before, after, writer);
     let object = unmanaged(after);

@@ -56,17 +56,25 @@ pub(super) fn applying(
     Ok((new, managers))
 }
 
-/// Without what a manager said the last time and nobody says now. What nobody owned, and what others own,
-/// stays, and so do the containers that it needs. A container that somebody owns stays even if it is empty
-/// then, or null where the schema takes that (the real server makes it null, which most schemas refuse).
+/// `merged` without what a manager said last time and nobody says now, unless something that stays is
+/// inside. `owned` is what anybody says now, with the manager itself.
+///
+/// An example: the object is `{a: {b, c}, d: {e}}`. I said `a.b` and `d.e` last time and say nothing now,
+/// somebody else says `a.c`. Then `a.b`, `d.e` and the empty `d` go; `a` stays, because `a.c` is in it.
+///
+/// A container that somebody owns stays even if it is empty then, or null where the schema takes that (the
+/// real server makes it null, which most schemas refuse).
 fn pruned(shape: &Shape, merged: &Value, owned: &Fields, last: &Fields) -> Value {
-    let last = last.with_named(shape);
-    let whole = |value: &Value| said::fields(shape, value).with_named(shape);
-    let all = whole(merged);
-    let rest = remove::without(shape, merged, &last, Left::Null);
-    let kept = whole(&rest).union(&owned.with_named(shape));
-    let rest = remove::without(shape, merged, &all.difference(&kept), Left::Null);
-    let gone = all.difference(&whole(&rest)).intersection(&last);
+    let with_containers = |value: &Value| said::fields(shape, value).with_named(shape);
+    let without = |fields: &Fields| remove::without(shape, merged, fields, Left::Null);
+    let candidates = last.with_named(shape);
+    let all = with_containers(merged);
+    // What nobody ever said stays, and what somebody says now.
+    let unsaid = with_containers(&without(&candidates));
+    let stays = unsaid.union(&owned.with_named(shape));
+    // To take the rest away shows which containers are needed by what stays.
+    let needed = with_containers(&without(&all.difference(&stays)));
+    let gone = candidates.intersection(&all.difference(&needed));
     remove::without(shape, merged, &gone, Left::Empty)
 }
 

@@ -1,5 +1,5 @@
-//! One step of a path into an object, and its two spellings: in `fieldsV1` (`f:spec`, `k:{"name":"a"}`, `v:"x"`)
-//! and for people (`.spec`, `[name="a"]`, `[="x"]`).
+//! One step of a path into an object, and its two spellings: in `fieldsV1` (`f:spec`, `k:{"name":"a"}`,
+//! `v:"x"`) and for people (`.spec`, `[name="a"]`, `[="x"]`).
 
 use crate::patch::shape::{Identity, Items};
 use serde_json::{Map, Number, Value};
@@ -19,7 +19,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// That of an item; the error says why it has none.
+    /// The step to an item; the error says why there is none.
     pub(super) fn of_item(items: &Items, item: &Value) -> Result<Self, String> {
         match &items.identity {
             Identity::None => Err("invalid indexing of non-associative list".to_owned()),

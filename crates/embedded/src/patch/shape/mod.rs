@@ -105,7 +105,7 @@ pub enum Strategy {
 static TYPED: Shape = Shape::Typed;
 
 impl Shape {
-    /// That of a kind. Cheap: made once.
+    /// The shape of a kind's objects; made once.
     pub fn of(kind: &Kind) -> &Shape {
         match &kind.schema {
             Some(schema) => schema.shape(),
@@ -113,7 +113,7 @@ impl Shape {
         }
     }
 
-    /// That of a member, and whether the type names it; `None` if there can be no such member.
+    /// The shape of a member, and whether the type names it; `None` if there can be no such member.
     pub(crate) fn member(&self, name: &str) -> Option<(&Shape, bool)> {
         match self {
             Self::Open | Self::Whole | Self::Scalar(_) | Self::List(_) => {
@@ -129,12 +129,12 @@ impl Shape {
         }
     }
 
-    /// Whether it is that of a map in whose place null may be.
+    /// Whether it is a map in whose place null may be.
     pub(crate) fn is_nullable_map(&self) -> bool {
         matches!(self, Self::Map(members) if members.nullable)
     }
 
-    /// That of the items of a list.
+    /// How the items of a list are known; `None` if this is no list.
     pub(crate) fn items(&self) -> Option<&Items> {
         match self {
             Self::List(items) => Some(items),
@@ -142,7 +142,7 @@ impl Shape {
         }
     }
 
-    /// Whether it is that of a core kind.
+    /// Whether it is the shape of a core kind.
     pub(crate) fn is_typed(&self) -> bool {
         matches!(self, Self::Map(members) if members.rest == Rest::Fields)
     }

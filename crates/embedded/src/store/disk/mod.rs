@@ -97,9 +97,9 @@ impl Disk {
     /// Writes changes in one flushed commit: all or none. `known` is the newest version before them.
     ///
     /// # Errors
-    /// What the disk says. Nothing was written, or it has been removed again; if not even that is possible, it is
-    /// tried before the next commit and at the end. Should the process be killed before, it is not known
-    /// whether the next server finds these changes.
+    /// What the disk says. Nothing was written, or it has been removed again; if not even that is
+    /// possible, it is tried before the next commit and at the end. Should the process be killed before,
+    /// it is not known whether the next server finds these changes.
     pub(super) fn commit(
         &mut self,
         made: &[(Table, Arc<Entry>)],

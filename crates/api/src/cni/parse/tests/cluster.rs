@@ -222,3 +222,21 @@ fn the_largest_annotations() {
     let conf = NetConf::parse(text.as_bytes(), &Args::default()).unwrap();
     assert_eq!(conf.runtime.annotations, Some(Default::default()));
 }
+
+/// As Podman asks for an address and a MAC.
+#[test]
+fn a_named_network_is_asked_by_the_arguments_too() {
+    let args = Args::parse("IgnoreUnknown=1;K8S_POD_NAME=web;IP=10.1.0.7;MAC=02:00:00:00:00:07");
+    let args = args.unwrap();
+    let read = |extra: &Value| {
+        let config = named(extra).to_string();
+        NetConf::parse(config.as_bytes(), &args).unwrap().runtime
+    };
+    let runtime = read(&json!({}));
+    assert_eq!(runtime.ips, [("10.1.0.7".parse().unwrap(), None)]);
+    assert_eq!(runtime.mac.unwrap().to_string(), "02:00:00:00:00:07");
+    let both = json!({"runtimeConfig": {"ips": ["10.1.0.8"], "mac": "02:00:00:00:00:08"}});
+    let runtime = read(&both);
+    assert_eq!(runtime.ips, [("10.1.0.8".parse().unwrap(), None)]);
+    assert_eq!(runtime.mac.unwrap().to_string(), "02:00:00:00:00:08");
+}

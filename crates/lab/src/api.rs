@@ -1,4 +1,5 @@
-//! The lab's API server, as a client sees it. Owns how a client is made and the few calls that several use; judges nothing.
+//! The lab's API server, as a client sees it. Owns how a client is made and the few calls that several use;
+//! judges nothing.
 
 use crate::address;
 use crate::error::LabError;

@@ -38,8 +38,8 @@ pub fn add_node(layout: &Layout, tell: &mut dyn FnMut(Step)) -> Result<NodeName,
     Ok(node)
 }
 
-/// Switches a node off and removes it: its agent is killed, its sandboxes and wires vanish, its Node and its pods are deleted.
-/// Nobody is asked to leave first. Goes on with one whose removal was interrupted.
+/// Switches a node off and removes it: its agent is killed, its sandboxes and wires vanish, its Node and its
+/// pods are deleted. Nobody is asked to leave first. Goes on with one whose removal was interrupted.
 pub fn remove_node(layout: &Layout, node: NodeName) -> Result<(), LabError> {
     need_root()?;
     let _lock = Lock::take(layout)?;
@@ -60,7 +60,8 @@ pub fn remove_node(layout: &Layout, node: NodeName) -> Result<(), LabError> {
     discard(layout, node, spec.nics)
 }
 
-/// Removes what a node has on this machine: processes, wires, namespace, and last its directory, which says that all this is ours.
+/// Removes what a node has on this machine: processes, wires, namespace, and last its directory, which says
+/// that all this is ours.
 fn discard(layout: &Layout, node: NodeName, nics: u8) -> Result<(), LabError> {
     for process in Process::in_namespaces(&[layout.name().node(node)]) {
         process.kill()?;
@@ -76,7 +77,8 @@ fn discard(layout: &Layout, node: NodeName, nics: u8) -> Result<(), LabError> {
     }
 }
 
-/// Makes room for nodes that come: what an interrupted removal left of one of that number goes, and what is not the lab's is not taken.
+/// Makes room for nodes that come: what an interrupted removal left of one of that number goes, and what is
+/// not the lab's is not taken.
 pub(crate) fn make_room(
     layout: &Layout,
     before: Option<&Spec>,
@@ -103,8 +105,8 @@ pub(crate) fn make_room(
     Ok(())
 }
 
-/// Kills a node's agent; the keeper starts it again, unless it is held. Gives the process that is no more; none if it is
-/// held, and did not run.
+/// Kills a node's agent; the keeper starts it again, unless it is held. Gives the process that is no more;
+/// none if it is held, and did not run.
 pub fn kill_agent(layout: &Layout, node: NodeName, hold: bool) -> Result<Option<i32>, LabError> {
     need_root()?;
     of(layout)?.has(layout, node)?;

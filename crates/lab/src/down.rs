@@ -1,5 +1,5 @@
-//! `down`: takes a lab apart, whatever is left of it. Needs its name only, not its records. Tries everything, reports
-//! what failed; a second time finds nothing to do.
+//! `down`: takes a lab apart, whatever is left of it. Needs its name only, not its records. Tries everything,
+//! reports what failed; a second time finds nothing to do.
 
 use crate::cni::Caller;
 use crate::error::{LabError, chain};
@@ -58,8 +58,8 @@ fn end_keeper(layout: &Layout) -> Result<(), LabError> {
     keeper.map_or(Ok(()), |keeper| keeper.kill())
 }
 
-/// DEL for every pod, as far as agents answer: plugins that were executed may keep something elsewhere than in the lab.
-/// Nobody insists: the lab goes, whatever they say.
+/// DEL for every pod, as far as agents answer: plugins that were executed may keep something elsewhere than
+/// in the lab. Nobody insists: the lab goes, whatever they say.
 fn detach_pods(layout: &Layout) {
     let deadline = Instant::now() + FAREWELL;
     let queue = Mutex::new(sandbox::all(layout));
@@ -87,8 +87,8 @@ fn detach_pods(layout: &Layout) {
     });
 }
 
-/// Whoever carries the lab's mark or is in its namespaces, until nobody is left: one that was being started shows up in the
-/// next look.
+/// Whoever carries the lab's mark or is in its namespaces, until nobody is left: one that was being started
+/// shows up in the next look.
 fn end_processes(layout: &Layout) -> Result<(), LabError> {
     let start = Instant::now();
     loop {

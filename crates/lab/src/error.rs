@@ -1,5 +1,5 @@
-//! Why a lab could not be made, changed, looked at or removed. One variant per kind of operation; the text says
-//! what, the likely cause and the next step.
+//! Why a lab could not be made, changed, looked at or removed. One variant per kind of operation; the text
+//! says what, the likely cause and the next step.
 
 pub(crate) use plexus_types::chain;
 

@@ -1,5 +1,5 @@
-//! Programs inside the lab: in a pod's network namespace, in a node's, or outside of the cluster. The files are this
-//! machine's, but for those that a node's plugins keep.
+//! Programs inside the lab: in a pod's network namespace, in a node's, or outside of the cluster. The files
+//! are this machine's, but for those that a node's plugins keep.
 
 use crate::control;
 use crate::error::LabError;
@@ -64,8 +64,8 @@ pub fn exec(layout: &Layout, place: &Place, argv: &[OsString]) -> Result<(), Lab
     })
 }
 
-/// Of a pod that was made again under its name both sandboxes may be there: the one that was recorded last is meant. The API is not
-/// asked: it may be away.
+/// Of a pod that was made again under its name both sandboxes may be there: the one that was recorded last is
+/// meant. The API is not asked: it may be away.
 fn latest<'s>(
     layout: &Layout,
     all: &'s [(NodeName, Sandbox)],

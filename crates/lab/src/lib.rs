@@ -1,6 +1,6 @@
-//! A cluster on one machine without containers: virtual nodes (network namespaces joined by virtual wires), a real
-//! agent on each, one server, one controller, and a keeper that is every node's kubelet. Owns all of that from `up` to
-//! `down`, and the ping matrix; computes nothing that an agent or the controller should.
+//! A cluster on one machine without containers: virtual nodes (network namespaces joined by virtual wires), a
+//! real agent on each, one server, one controller, and a keeper that is every node's kubelet. Owns all of
+//! that from `up` to `down`, and the ping matrix; computes nothing that an agent or the controller should.
 //!
 //! ```text
 //!   this machine: keeper, server
@@ -9,8 +9,8 @@
 //!   px-NAME-n1:    eth0 eth1 …  agent (real)      px-NAME-s…: a pod's sandbox, set up by plexus-cni
 //! ```
 //!
-//! Every process can be killed at any time; the keeper starts the others again, `up` starts the keeper. All state is
-//! in the lab's directory, the kernel and the server; `down` needs none of it.
+//! Every process can be killed at any time; the keeper starts the others again, `up` starts the keeper. All
+//! state is in the lab's directory, the kernel and the server; `down` needs none of it.
 
 mod address;
 mod api;

@@ -1,5 +1,5 @@
-//! One change of a lab at a time, and one keeper. Locks on files, which the kernel lets go of whenever their holder
-//! ends, however it does.
+//! One change of a lab at a time, and one keeper. Locks on files, which the kernel lets go of whenever their
+//! holder ends, however it does.
 
 use crate::error::LabError;
 use crate::files;

@@ -1,5 +1,5 @@
-//! The processes of a lab by name, and how each one is started: `keeper`, `server`, `controller`, and per node
-//! `n1-agent`. The same part started again gets the same command line.
+//! The processes of a lab by name, and how each one is started: `keeper`, `server`, `controller`, and per
+//! node `n1-agent`. The same part started again gets the same command line.
 
 use crate::address;
 use crate::error::LabError;
@@ -59,8 +59,8 @@ impl Part {
         }
     }
 
-    /// Starts it, in its namespace, away from our terminal, with its log in a file; an agent with plugins' files of its
-    /// node's own.
+    /// Starts it, in its namespace, away from our terminal, with its log in a file; an agent with plugins'
+    /// files of its node's own.
     pub(crate) fn start(self, layout: &Layout, spec: &Spec) -> Result<Child, LabError> {
         let log = layout.log(self);
         let open = || OpenOptions::new().create(true).append(true).open(&log);

@@ -1,5 +1,6 @@
-//! The lab's processes, found by what the kernel shows: each carries the lab and its part in its environment, from
-//! before it runs until it ends. So there is no record that could be wrong or lost, whoever was killed when.
+//! The lab's processes, found by what the kernel shows: each carries the lab and its part in its environment,
+//! from before it runs until it ends. So there is no record that could be wrong or lost, whoever was killed
+//! when.
 //!
 //! Signals go through a descriptor of the process: a stranger who got the same number is never hit.
 

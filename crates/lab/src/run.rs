@@ -1,4 +1,5 @@
-//! `lab run`: a pod from the command line. Makes the object that a manifest would have; the keeper does the rest.
+//! `lab run`: a pod from the command line. Makes the object that a manifest would have; the keeper does the
+//! rest.
 
 use crate::api;
 use crate::control;

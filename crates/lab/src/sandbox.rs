@@ -1,5 +1,6 @@
-//! A pod's sandbox: a network namespace with a name, and a record of how `plexus-cni` was called for it. The record is written
-//! before the namespace is made and removed after it is gone, so that a keeper that dies in between finds what it has begun.
+//! A pod's sandbox: a network namespace with a name, and a record of how `plexus-cni` was called for it. The
+//! record is written before the namespace is made and removed after it is gone, so that a keeper that dies in
+//! between finds what it has begun.
 
 use crate::error::LabError;
 use crate::files;

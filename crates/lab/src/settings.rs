@@ -1,8 +1,8 @@
-//! What a lab needs of the machine: a directory with a file system of its own (`/run` may not allow programs, and in a
-//! container nothing that is pinned in it would be seen), the directory of named namespaces, and one where each node's
-//! plugins find a directory of that node's own. The latter two are not a lab's alone: the lab that had to make them writes
-//! that down, the last one to go takes them back. (No sysctl of the machine is changed: all that a lab sets is in its own
-//! namespaces.)
+//! What a lab needs of the machine: a directory with a file system of its own (`/run` may not allow programs,
+//! and in a container nothing that is pinned in it would be seen), the directory of named namespaces, and one
+//! where each node's plugins find a directory of that node's own. The latter two are not a lab's alone: the
+//! lab that had to make them writes that down, the last one to go takes them back. (No sysctl of the machine
+//! is changed: all that a lab sets is in its own namespaces.)
 
 use crate::error::LabError;
 use crate::files;

@@ -1,5 +1,5 @@
-//! The lab's wires: which namespaces, bridges and links there are, and what they are called. Makes them by way of
-//! `kernel`; everything can be repeated.
+//! The lab's wires: which namespaces, bridges and links there are, and what they are called. Makes them by
+//! way of `kernel`; everything can be repeated.
 
 use crate::address;
 use crate::error::LabError;

@@ -1,6 +1,6 @@
-//! `up`: from nothing, or from whatever an earlier `up` got to, to a lab that is ready. Makes namespaces and wires itself,
-//! then starts the keeper and waits for what it reports. Killed half-way it leaves what the next `up` goes on with and
-//! what `down` removes.
+//! `up`: from nothing, or from whatever an earlier `up` got to, to a lab that is ready. Makes namespaces and
+//! wires itself, then starts the keeper and waits for what it reports. Killed half-way it leaves what the
+//! next `up` goes on with and what `down` removes.
 
 use crate::error::LabError;
 use crate::files;
@@ -36,8 +36,8 @@ pub enum Step {
     Ready(String),
 }
 
-/// Makes the lab, or adds to it what is asked for now, and waits until it is ready. Wires that were cut are joined again, and what was
-/// held is released.
+/// Makes the lab, or adds to it what is asked for now, and waits until it is ready. Wires that were cut are
+/// joined again, and what was held is released.
 pub fn up(
     layout: &Layout,
     wish: &Wish,

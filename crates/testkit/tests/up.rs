@@ -443,8 +443,13 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
     });
     for (words, expected) in [
         (vec!["get", "resourceclaims", "-A"], "waits"),
+        (vec!["get", "resourceclaims", "-A"], "DRA driver"),
         (vec!["get", "multinicnetworks"], "waits"),
         (vec!["explain", "pod", "multi-nic-pod"], "multi-nic"),
+        (
+            vec!["explain", "pod", "multi-nic-pod"],
+            "plexus up runs no Pods",
+        ),
         (
             vec!["explain", "pod", "-n", "claims-inline", "demo-a"],
             "DRA driver",

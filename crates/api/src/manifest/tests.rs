@@ -243,7 +243,10 @@ fn identity_and_metadata() {
     );
     finds(
         "apiVersion: plexus.dev/v1\nkind: Network\nmetadata: {name: a}\n",
-        &["P1 apiVersion: … write plexus.dev/v1alpha1"],
+        &[
+            "P1 apiVersion: … write plexus.dev/v1alpha1",
+            "P1 spec: is missing",
+        ],
     );
     finds(
         "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: a}\nspec: {x: 1}\n",

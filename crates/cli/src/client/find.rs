@@ -1,5 +1,6 @@
-//! Which API server is asked: `--api-socket`, `--kubeconfig`, `KUBECONFIG`, what `plexus up` or a lab
-//! runs on this machine (`PLEXUS_LAB` says which), `~/.kube/config`, the cluster that this is a pod of. In that order.
+//! Which API server is asked: `--api-socket`, `--kubeconfig`, `KUBECONFIG`, what `plexus up` or a lab runs on
+//! this machine (`PLEXUS_LAB` says which), `~/.kube/config`, the cluster that this is a pod of. In that
+//! order.
 
 use super::ClientError;
 use kube::config::Kubeconfig;

@@ -1,5 +1,5 @@
-//! The configuration list that a runtime takes: the first of the directory, and what each of its plugins gets on standard
-//! input.
+//! The configuration list that a runtime takes: the first of the directory, and what each of its plugins gets
+//! on standard input.
 
 use serde_json::{Map, Value};
 use std::fs;
@@ -64,8 +64,8 @@ impl List {
         kind.and_then(Value::as_str).unwrap_or_default().to_owned()
     }
 
-    /// What one gets: its own configuration, with the name and the version of the list, what it asks to be told, and
-    /// the result so far.
+    /// What one gets: its own configuration, with the name and the version of the list, what it asks to be
+    /// told, and the result so far.
     pub(crate) fn configuration(
         &self,
         plugin: usize,

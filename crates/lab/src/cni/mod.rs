@@ -1,5 +1,6 @@
-//! `plexus-cni`, called as containerd calls it: the node's first configuration list, the same variables, the same standard
-//! input, in the node's network namespace. Owns the protocol from the runtime's side; knows nothing of what it asks for.
+//! `plexus-cni`, called as containerd calls it: the node's first configuration list, the same variables, the
+//! same standard input, in the node's network namespace. Owns the protocol from the runtime's side; knows
+//! nothing of what it asks for.
 
 mod list;
 mod run;
@@ -138,7 +139,8 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// What an ADD gave. A plugin that says that it succeeded, and not with what, has failed: as containerd sees it.
+/// What an ADD gave. A plugin that says that it succeeded, and not with what, has failed: as containerd sees
+/// it.
 fn result(plugin: &str, stdout: &str) -> Result<Value, CallError> {
     let parsed = serde_json::from_str::<Value>(stdout).ok();
     parsed.filter(Value::is_object).ok_or_else(|| {

@@ -20,8 +20,8 @@ pub(super) struct Output {
 /// How long the output of one that was ended may take.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Runs a program in the calling thread's network namespace. At the limit it is ended, with whatever it has started in
-/// its process group; whoever left the group and holds its pipes is not waited for.
+/// Runs a program in the calling thread's network namespace. At the limit it is ended, with whatever it has
+/// started in its process group; whoever left the group and holds its pipes is not waited for.
 pub(super) fn run(
     program: &Path,
     variables: &[(&'static str, String)],

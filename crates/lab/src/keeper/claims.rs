@@ -1,6 +1,6 @@
-//! Pods that ask for devices (`spec.resourceClaims`). A lab has no DRA driver, neither ours, which is not part of this
-//! version, nor anybody else's. So such a pod waits, whosever driver it asks: it never starts without what it asked for.
-//! Decides; does nothing.
+//! Pods that ask for devices (`spec.resourceClaims`). A lab has no DRA driver, neither ours, which is not
+//! part of this version, nor anybody else's. So such a pod waits, whosever driver it asks: it never starts
+//! without what it asked for. Decides; does nothing.
 
 use k8s_openapi::api::core::v1::{Pod, PodResourceClaim};
 use plexus_api::later::DRA_DRIVER;

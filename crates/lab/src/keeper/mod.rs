@@ -1,13 +1,14 @@
-//! The keeper: what systemd, the kubelets and the scheduler are to a cluster. Starts server, controller and agents and starts
-//! again what dies; registers Nodes; gives pods a node, a sandbox and a status. Makes no network: `plexus-cni` does.
+//! The keeper: what systemd, the kubelets and the scheduler are to a cluster. Starts server, controller and
+//! agents and starts again what dies; registers Nodes; gives pods a node, a sandbox and a status. Makes no
+//! network: `plexus-cni` does.
 //!
 //! ```text
 //!   lab.json ──► nodes ──► one supervisor per agent     server, controller: one each
 //!   API: pods ──► one worker per pod ──► sandbox ──► plexus-cni ──► status, Events
 //! ```
 //!
-//! It has a line of its own to the API: pods come and go also on a node whose wires are cut. Killed at any time, the next
-//! one finds the processes by their marks and the sandboxes by their records.
+//! It has a line of its own to the API: pods come and go also on a node whose wires are cut. Killed at any
+//! time, the next one finds the processes by their marks and the sandboxes by their records.
 
 mod ask;
 mod claims;

@@ -1,7 +1,7 @@
-//! The nodes of the lab: for each one an agent that is kept running, and a Node in the API that says whether it is
-//! ready. A node that is taken out of the specification is switched off: its agent killed, its sandboxes gone, its Node
-//! and its pods deleted. One that an earlier keeper had not switched off when it died is known by its directory, which is
-//! removed last.
+//! The nodes of the lab: for each one an agent that is kept running, and a Node in the API that says whether
+//! it is ready. A node that is taken out of the specification is switched off: its agent killed, its
+//! sandboxes gone, its Node and its pods deleted. One that an earlier keeper had not switched off when it
+//! died is known by its directory, which is removed last.
 
 use super::shared::Shared;
 use super::supervise::supervise;
@@ -132,7 +132,8 @@ fn status(node: NodeName, ready: bool) -> Value {
     }})
 }
 
-/// As if its power were cut and an administrator had deleted its Node. Tried until it is done: the server may be away.
+/// As if its power were cut and an administrator had deleted its Node. Tried until it is done: the server may
+/// be away.
 async fn switch_off(shared: &Arc<Shared>, node: NodeName) {
     tracing::info!(%node, "switched off");
     loop {

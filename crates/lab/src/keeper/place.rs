@@ -1,5 +1,5 @@
-//! Which node a pod goes to that names none: of those that are ready, that it may choose and whose ports it wants are
-//! free, the one with the fewest pods. Decides; does nothing.
+//! Which node a pod goes to that names none: of those that are ready, that it may choose and whose ports it
+//! wants are free, the one with the fewest pods. Decides; does nothing.
 
 use crate::name::NodeName;
 use k8s_openapi::api::core::v1::Pod;

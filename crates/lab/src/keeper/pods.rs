@@ -1,5 +1,5 @@
-//! The pods of the lab, as the API says: those without a node get one, those on a node of ours get a worker, and what is
-//! left of those that are gone is taken away.
+//! The pods of the lab, as the API says: those without a node get one, those on a node of ours get a worker,
+//! and what is left of those that are gone is taken away.
 
 use super::nodes::labels;
 use super::place::{Candidate, Port, choose};

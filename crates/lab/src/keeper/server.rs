@@ -1,4 +1,5 @@
-//! The server's first answer: the kubeconfig that it writes, the one for those inside the lab, and a client for the keeper itself.
+//! The server's first answer: the kubeconfig that it writes, the one for those inside the lab, and a client
+//! for the keeper itself.
 
 use super::shared::Shared;
 use crate::error::{LabError, chain};

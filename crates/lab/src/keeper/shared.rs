@@ -1,4 +1,5 @@
-//! What the keeper's tasks have in common: the specification, a client of the API, and the report for everybody else.
+//! What the keeper's tasks have in common: the specification, a client of the API, and the report for
+//! everybody else.
 
 use crate::layout::Layout;
 use crate::name::NodeName;

@@ -1,5 +1,5 @@
-//! One process, kept running: adopted if it runs already, started if not, started again when it ends. What it is doing is asked
-//! of it, and reported.
+//! One process, kept running: adopted if it runs already, started if not, started again when it ends. What it
+//! is doing is asked of it, and reported.
 
 use super::ask;
 use super::server;
@@ -115,8 +115,8 @@ async fn answer(shared: &Arc<Shared>, part: Part) -> Result<(), String> {
     }
 }
 
-/// Waits until it makes sense to start it: clients after the server has answered once, what somebody killed for good not
-/// before it is released.
+/// Waits until it makes sense to start it: clients after the server has answered once, what somebody killed
+/// for good not before it is released.
 async fn may_start(shared: &Arc<Shared>, part: Part) {
     if part != Part::Server {
         if shared.client_now().is_none() {

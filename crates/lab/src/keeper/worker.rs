@@ -1,5 +1,5 @@
-//! One pod on its node, from its sandbox to its end. One step at a time; what fails is tried again after a pause, or as
-//! soon as something else is wanted of it.
+//! One pod on its node, from its sandbox to its end. One step at a time; what fails is tried again after a
+//! pause, or as soon as something else is wanted of it.
 //!
 //! ```text
 //!   wanted: sandbox ── ADD ──► Running        failed: DEL, sandbox gone, Event, again       with claims: waits
@@ -92,8 +92,8 @@ pub(super) async fn work(
     }
 }
 
-/// Sleeps until something else is wanted, but no longer than that. What we say of a pod ourselves is nothing else: one
-/// that cannot start would be tried without a pause.
+/// Sleeps until something else is wanted, but no longer than that. What we say of a pod ourselves is nothing
+/// else: one that cannot start would be tried without a pause.
 async fn sleep_unless_changed(
     desires: &mut watch::Receiver<Desired>,
     now: Option<&Pod>,
@@ -110,7 +110,8 @@ async fn sleep_unless_changed(
     }
 }
 
-/// What of a pod decides what is done: none if it is gone, else whether it is to go and what plugins are told.
+/// What of a pod decides what is done: none if it is gone, else whether it is to go and what plugins are
+/// told.
 fn what_matters(pod: Option<&Pod>) -> Option<(bool, Map<String, Value>)> {
     let pod = pod?;
     let goes = pod.metadata.deletion_timestamp.is_some() || has_ended(pod);
@@ -159,8 +160,8 @@ impl Work {
         waits.map_err(|error| chain(&error))
     }
 
-    /// Comes when the sandbox of a running pod is no more: the kubelet would make another one, whether the API is
-    /// there or not.
+    /// Comes when the sandbox of a running pod is no more: the kubelet would make another one, whether the
+    /// API is there or not.
     async fn sandbox_vanished(&self) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -290,8 +291,8 @@ fn has_ended(pod: &Pod) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// What containerd tells plugins that ask: the annotations always, host ports if there are any, with Go's names of
-/// the fields.
+/// What containerd tells plugins that ask: the annotations always, host ports if there are any, with Go's
+/// names of the fields.
 fn runtime_config(pod: &Pod) -> Map<String, Value> {
     let mut config = Map::new();
     config.insert(ANNOTATIONS.to_owned(), json!(pod.annotations()));

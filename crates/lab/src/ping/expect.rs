@@ -79,9 +79,9 @@ fn is_torn(pod: &Member, on: &Attachment) -> bool {
     theirs.any(|one| on.subnets.iter().any(|own| overlap(one, own)))
 }
 
-/// By which of its links a pod pings such an address of another one: a member by its link on that network, whoever is not by every
-/// link that it has, and as its routes say (none). Links on a layer-2 network that both are on do not count: there Linux answers for
-/// all addresses of a pod, whatever link they are on.
+/// By which of its links a pod pings such an address of another one: a member by its link on that network,
+/// whoever is not by every link that it has, and as its routes say (none). Links on a layer-2 network that
+/// both are on do not count: there Linux answers for all addresses of a pod, whatever link they are on.
 pub(super) fn ways(from: &Member, to: &Member, on: &Attachment) -> Vec<Option<String>> {
     let of = |wanted: &dyn Fn(&Attachment) -> bool| {
         let found = from.attachments.iter().find(|a| wanted(a));

@@ -1,5 +1,6 @@
-//! The pods that run on the lab's nodes, as the API says, with their sandboxes and what the API's records say they are attached to. What
-//! should be there and is not is given by name: nobody may take a pod that was not looked at for one that is well.
+//! The pods that run on the lab's nodes, as the API says, with their sandboxes and what the API's records say
+//! they are attached to. What should be there and is not is given by name: nobody may take a pod that was not
+//! looked at for one that is well.
 
 use super::expect::{Attachment, Kind, Member};
 use super::matrix::Unseen;
@@ -31,7 +32,8 @@ pub(super) struct Gathered {
     pub(super) unseen: Vec<Unseen>,
 }
 
-/// Every pod that runs and is attached to something, in order; waits a little for those that are not there yet.
+/// Every pod that runs and is attached to something, in order; waits a little for those that are not there
+/// yet.
 pub(super) async fn gather(layout: &Layout, client: Client) -> Result<Gathered, LabError> {
     let start = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! Many pings at a time: all are sent, those that are not answered are sent again, and everybody listens. What must not
-//! arrive is given its time; what must arrive is given more if the machine is slow.
+//! Many pings at a time: all are sent, those that are not answered are sent again, and everybody listens.
+//! What must not arrive is given its time; what must arrive is given more if the machine is slow.
 
 use super::expect::Expected;
 use crate::error::LabError;
@@ -36,8 +36,8 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Whether the other one is reached, by what was heard. What must be apart is not apart if it is heard at all. An answer
-    /// alone says nothing: somebody else may have that address.
+    /// Whether the other one is reached, by what was heard. What must be apart is not apart if it is heard at
+    /// all. An answer alone says nothing: somebody else may have that address.
     fn is_reached(&self, traces: Traces) -> bool {
         traces.request && (traces.answer || self.expected == Expected::No)
     }
@@ -52,7 +52,8 @@ struct Traces {
     answer: bool,
 }
 
-/// Pings that are under way, and what was heard of each. A ping's number is `first` and its place in the list.
+/// Pings that are under way, and what was heard of each. A ping's number is `first` and its place in the
+/// list.
 struct Round<'p> {
     probes: &'p [Probe],
     heard: Vec<Traces>,

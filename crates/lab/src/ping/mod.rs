@@ -1,5 +1,6 @@
-//! Who reaches whom: every pod pings every address of every other pod, and what is seen is compared with what must be: members of a
-//! network reach each other, and nobody else reaches an overlay. Looks at pods through the API and the kernel; changes nothing.
+//! Who reaches whom: every pod pings every address of every other pod, and what is seen is compared with what
+//! must be: members of a network reach each other, and nobody else reaches an overlay. Looks at pods through
+//! the API and the kernel; changes nothing.
 
 mod expect;
 mod gather;

@@ -180,7 +180,8 @@ fn up_says_how_far_it_is_and_a_second_one_changes_nothing() {
     assert_eq!(lab.traces(), there);
 }
 
-/// As Ctrl-C does, after some milliseconds: to the whole process group. What the lab has started is not in it.
+/// As Ctrl-C does, after some milliseconds: to the whole process group. What the lab has started is not in
+/// it.
 fn interrupt(child: &mut std::process::Child, pause: u64) {
     std::thread::sleep(Duration::from_millis(pause));
     let group = format!("-{}", child.id());

@@ -163,8 +163,8 @@ impl Lab {
         text
     }
 
-    /// What the machine shows of this lab: namespaces, mounts, processes, files. (Plugins' files are known by the name of
-    /// their network: tests give it the lab's.)
+    /// What the machine shows of this lab: namespaces, mounts, processes, files. (Plugins' files are known by
+    /// the name of their network: tests give it the lab's.)
     pub(crate) fn traces(&self) -> Vec<String> {
         let (names, dir) = (format!("px-{}-", self.name), self.file(""));
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();

@@ -1,5 +1,5 @@
-//! `plexus lab` from outside: real processes, real namespaces, real pings. Needs root. Each test has a lab of its own, and
-//! leaves nothing of it, also when it fails.
+//! `plexus lab` from outside: real processes, real namespaces, real pings. Needs root. Each test has a lab of
+//! its own, and leaves nothing of it, also when it fails.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

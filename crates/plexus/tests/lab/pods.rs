@@ -1,5 +1,5 @@
-//! Pods on several nodes: the default network joins them, overlays stay apart, and a pod that cannot have what it asks for does
-//! not start.
+//! Pods on several nodes: the default network joins them, overlays stay apart, and a pod that cannot have
+//! what it asks for does not start.
 
 use crate::machine::Lab;
 use serde_json::Value;

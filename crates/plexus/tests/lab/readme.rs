@@ -30,7 +30,8 @@ fn the_commands_work_as_written() {
                 .current_dir(&root);
             shell.output().unwrap()
         };
-        // What is applied takes effect a moment later; a person is no faster. After kills it is shown that not all is well.
+        // What is applied takes effect a moment later; a person is no faster. After kills it is shown that
+        // not all is well.
         let shows_faults = command.contains("kill-agent");
         let mut last = run();
         if !last.status.success() && !shows_faults {

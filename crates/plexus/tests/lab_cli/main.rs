@@ -1,5 +1,6 @@
-//! The user's verbs on a real lab: good and bad input, every form of output, on a terminal and in a pipe; and the faults that
-//! `explain` and `doctor` are about, produced for real. Needs root. Each test has a lab of its own.
+//! The user's verbs on a real lab: good and bad input, every form of output, on a terminal and in a pipe; and
+//! the faults that `explain` and `doctor` are about, produced for real. Needs root. Each test has a lab of
+//! its own.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,6 +9,7 @@
     reason = "everything here is part of a test"
 )]
 
+mod claims;
 mod doctor;
 mod explain;
 #[path = "../lab/machine.rs"]

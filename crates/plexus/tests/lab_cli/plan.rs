@@ -36,7 +36,8 @@ fn sh(script: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What a pod has: links, addresses, routes, permanent neighbours, sysctls; its own addresses and all MACs by what they are.
+/// What a pod has: links, addresses, routes, permanent neighbours, sysctls; its own addresses and all MACs by
+/// what they are.
 const LOOK: &str = "
 ip -o -d link show | sed 's/.* \\(eth0\\|net1\\|net2\\)@/\\1@/; s/alias.*//; /LOOPBACK/d'
 ip -o address show | awk '{print $2, $3, $4}' | grep -v '^lo'

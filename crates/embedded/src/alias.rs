@@ -1,13 +1,12 @@
 //! A kind under a second name: what was written as one is stored as the other, and shown again as
-//! it was written. A table says which kind is which and where fields have other places; everything
-//! that the table does not name is the same in both. Knows names, never what the objects mean.
+//! it was written. All fields are the same in both. Knows names, never what the objects mean.
 //!
 //! ```text
 //!   v1 Network ──inward──► plexus.dev/v1alpha1 Network ──outward──► v1 Network
 //! ```
 
 use crate::kinds::{Kind, Storage, View};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// A kind in paths and objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +28,6 @@ pub struct Alias {
     pub shown: Name,
     /// The kind in whose table the objects are.
     pub stored: Name,
-    /// Fields that are elsewhere: (place in `shown`, place in `stored`), with dots. Both from the
-    /// top of the object; neither inside another one of the table.
-    pub fields: &'static [(&'static str, &'static str)],
 }
 
 /// The `Network` that the proposal for tenant networks put into the core API, stored as ours. Its
@@ -49,7 +45,6 @@ pub const CORE_NETWORK: Alias = Alias {
         kind: "Network",
         plural: "networks",
     },
-    fields: &[],
 };
 
 impl Alias {
@@ -86,23 +81,17 @@ impl Alias {
     /// An object of the alias in the form in which it is stored.
     #[must_use]
     pub fn inward(&self, object: &Value) -> Value {
-        let moves = self.fields.iter().copied();
-        translated(object, &self.stored, moves)
+        translated(object, &self.stored)
     }
 
     /// A stored object in the form of the alias.
     #[must_use]
     pub fn outward(&self, stored: &Value) -> Value {
-        let moves = self.fields.iter().map(|&(shown, stored)| (stored, shown));
-        translated(stored, &self.shown, moves)
+        translated(stored, &self.shown)
     }
 }
 
-fn translated<'a>(
-    object: &Value,
-    name: &Name,
-    moves: impl Iterator<Item = (&'a str, &'a str)>,
-) -> Value {
+fn translated(object: &Value, name: &Name) -> Value {
     let mut new = object.clone();
     let Some(fields) = new.as_object_mut() else {
         return new;
@@ -113,52 +102,12 @@ fn translated<'a>(
     };
     fields.insert("apiVersion".to_owned(), version.into());
     fields.insert("kind".to_owned(), name.kind.into());
-    let taken: Vec<(&str, Value)> = moves
-        .filter_map(|(from, to)| Some((to, take(&mut new, from)?)))
-        .collect();
-    for (to, value) in taken {
-        put(&mut new, to, value);
-    }
     new
-}
-
-/// Removes the field, and every parent that it leaves empty.
-fn take(object: &mut Value, path: &str) -> Option<Value> {
-    let fields = object.as_object_mut()?;
-    match path.split_once('.') {
-        None => fields.remove(path),
-        Some((first, rest)) => {
-            let inner = fields.get_mut(first)?;
-            let value = take(inner, rest)?;
-            if inner.as_object().is_some_and(Map::is_empty) {
-                fields.remove(first);
-            }
-            Some(value)
-        }
-    }
-}
-
-fn put(object: &mut Value, path: &str, value: Value) {
-    if !object.is_object() {
-        *object = Value::Object(Map::new());
-    }
-    let Some(fields) = object.as_object_mut() else {
-        return;
-    };
-    match path.split_once('.') {
-        None => {
-            fields.insert(path.to_owned(), value);
-        }
-        Some((first, rest)) => {
-            let inner = fields.entry(first).or_insert(Value::Null);
-            put(inner, rest, value);
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Alias, CORE_NETWORK};
+    use super::CORE_NETWORK;
     use serde_json::json;
 
     #[test]
@@ -176,27 +125,6 @@ mod tests {
         assert_eq!(stored["apiVersion"], "plexus.dev/v1alpha1");
         assert_eq!(stored["spec"], written["spec"]);
         assert_eq!(CORE_NETWORK.outward(&stored), written);
-    }
-
-    #[test]
-    fn fields_with_another_place_move_and_move_back() {
-        let alias = Alias {
-            fields: &[
-                ("spec.a.x", "spec.b"),
-                ("spec.b", "spec.c.d"),
-                ("top", "spec.top"),
-            ],
-            ..CORE_NETWORK
-        };
-        let written = json!({
-            "apiVersion": "v1", "kind": "Network", "top": [1],
-            "spec": {"a": {"x": {"deep": 1}}, "b": "was b", "same": true},
-        });
-        let stored = alias.inward(&written);
-        let expected = json!({"b": {"deep": 1}, "c": {"d": "was b"}, "same": true, "top": [1]});
-        assert_eq!(stored["spec"], expected);
-        assert!(stored.get("top").is_none());
-        assert_eq!(alias.outward(&stored), written);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::status::Refused;
 use crate::store::{Changes, Key, Stored, Table, parse_uid};
-use crate::verbs::{Api, Ending, FOREGROUND, ORPHAN, Policy, Subject, end, waits};
+use crate::verbs::{Api, Ending, FOREGROUND, ORPHAN, Policy, Subject, end, retain, waits};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -124,19 +124,9 @@ fn judge(
 /// Takes an owner from an object.
 fn forget(changes: &mut Changes, table: Table, object: &Stored, uid: u128) -> Result<(), Refused> {
     let mut value = object.value()?;
-    let metadata = &mut value["metadata"];
-    let mut left = metadata["ownerReferences"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    left.retain(|reference| reference["uid"].as_str().and_then(parse_uid) != Some(uid));
-    if left.is_empty() {
-        let _ = metadata
-            .as_object_mut()
-            .and_then(|fields| fields.remove("ownerReferences"));
-    } else {
-        metadata["ownerReferences"] = left.into();
-    }
+    retain(&mut value, "ownerReferences", |reference| {
+        reference["uid"].as_str().and_then(parse_uid) != Some(uid)
+    });
     changes.put(table, &object.key, value).map(drop)
 }
 
@@ -148,19 +138,7 @@ fn release(
     mut value: Value,
     finalizer: &str,
 ) -> Result<(), Refused> {
-    let metadata = &mut value["metadata"];
-    let mut left = metadata["finalizers"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    left.retain(|other| other != finalizer);
-    if left.is_empty() {
-        let _ = metadata
-            .as_object_mut()
-            .and_then(|fields| fields.remove("finalizers"));
-    } else {
-        metadata["finalizers"] = left.into();
-    }
+    retain(&mut value, "finalizers", |other| other != finalizer);
     if waits(&value) {
         return changes.put(table, key, value).map(drop);
     }

@@ -292,27 +292,17 @@ fn set_policy(object: &mut Value, policy: Option<Policy>) {
     let Some(policy) = policy else {
         return;
     };
-    let metadata = &mut object["metadata"];
-    let old = metadata["finalizers"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    let ours = |finalizer: &Value| finalizer == FOREGROUND || finalizer == ORPHAN;
-    let mut new: Vec<Value> = old
-        .into_iter()
-        .filter(|finalizer| !ours(finalizer))
-        .collect();
-    match policy {
-        Policy::Background => {}
-        Policy::Foreground => new.push(FOREGROUND.into()),
-        Policy::Orphan => new.push(ORPHAN.into()),
-    }
-    if new.is_empty() {
-        let _ = metadata
-            .as_object_mut()
-            .and_then(|metadata| metadata.remove("finalizers"));
-    } else {
-        metadata["finalizers"] = Value::Array(new);
+    identity::retain(object, "finalizers", |finalizer| {
+        finalizer != FOREGROUND && finalizer != ORPHAN
+    });
+    let waits_for = match policy {
+        Policy::Background => return,
+        Policy::Foreground => FOREGROUND,
+        Policy::Orphan => ORPHAN,
+    };
+    match object["metadata"]["finalizers"].as_array_mut() {
+        Some(finalizers) => finalizers.push(waits_for.into()),
+        None => object["metadata"]["finalizers"] = vec![waits_for].into(),
     }
 }
 

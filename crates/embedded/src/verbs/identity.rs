@@ -147,6 +147,20 @@ pub(super) fn keep_ours(before: &Value, after: &mut Value) {
     }
 }
 
+/// Keeps some entries of a list in the metadata; a list that has none left goes.
+pub(crate) fn retain(object: &mut Value, list: &str, keep: impl FnMut(&Value) -> bool) {
+    let Some(metadata) = object["metadata"].as_object_mut() else {
+        return;
+    };
+    let Some(entries) = metadata.get_mut(list).and_then(Value::as_array_mut) else {
+        return;
+    };
+    entries.retain(keep);
+    if entries.is_empty() {
+        let _ = metadata.remove(list);
+    }
+}
+
 /// Takes from a new object what is the server's.
 ///
 /// # Errors

@@ -1,5 +1,20 @@
 //! Where the tests of this run happen: on Kubernetes (`PLEXUS_KUBE_STATE`) or on a lab of virtual nodes
 //! (`PLEXUS_LAB`); and the one place that says what only the former has.
+//!
+//! Within a file each case asks for what it needs ([`Need`]). These files are for Kubernetes as a whole:
+//!
+//! | file | why not on a lab | what shows the same there |
+//! |---|---|---|
+//! | `smoke` | kubelets, Services and the API server's own address are what it is about | `plexus/tests/lab` |
+//! | `cli` | agents that are pods, podCIDRs, a kubelet's Events, users with few rights | `plexus/tests/lab_cli` |
+//! | `multus`, `variants` | another CNI, or other flags of the agents, installed by a manifest | nothing: a lab has one CNI |
+//! | `examples` | images are run | `plexus/tests/lab/documents.rs` |
+//! | `privilege`, `privileges` | RBAC and admission, which the embedded API does not have | nothing |
+//! | `deletion` | kubelets, StatefulSets, the power of a machine; `everybody_is_there` and `no_agent` need neither | `scenarios/churn.rs`, `removal.rs`, `api_away.rs`; a DEL without an agent: `lab_cli/doctor.rs` |
+//! | `restart` | rolling updates, mounts of the agents' own pods; `ten_restarts` needs neither | `scenarios/churn.rs` kills every part more often |
+//! | `faults` | kubelet, containerd and etcd are what is killed; `twenty_sandboxes` and `a_pod_moves_by_force` need a runtime that keeps its sandboxes when its manager is dead | `scenarios/api_away.rs`, `disk_full.rs` |
+//! | `up_kubectl`, `up_containerd` | one machine, without a cluster of either kind | – |
+//! | `conformance`, `apply_differential` | any API server, by its kubeconfig | the same, on the embedded one |
 
 use crate::cluster::Cluster;
 use crate::kubernetes::{Kube, STATE};

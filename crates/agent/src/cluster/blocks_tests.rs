@@ -1,48 +1,20 @@
 //! Which blocks are issued from, and which are forgotten. The API server is one that never answers.
 
 use super::*;
+use crate::cluster::fake_hooks::FakeHooks;
 use crate::cluster::kept::{self, BlockSeen, NodeSeen};
-use crate::cluster::report::{Asked, BlockUse, ClusterOptions, Hooks, Journaled, Keeping};
+use crate::cluster::report::{ClusterOptions, Hooks};
 use crate::cluster::restore::{YOUNG, restore};
-use plexus_api::cni::BlockIpam;
 use plexus_api::objects::{Gift, NetworkRef};
-use plexus_core::ipam::Given;
 use plexus_core::resolve::NetworkObject;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-
-/// What an agent would answer of its addresses.
-#[derive(Default)]
-struct Fake(Mutex<Option<bool>>);
-
-impl Hooks for Fake {
-    fn changed(&self, _: Change) {}
-    fn pods(&self) -> Option<Journaled> {
-        None
-    }
-    fn usage(&self) -> Option<Vec<BlockUse>> {
-        None
-    }
-    fn in_use(&self, _: &str, _: IpNet) -> Option<bool> {
-        *self.0.lock().unwrap()
-    }
-    fn give(&self, _: &BlockIpam, _: &Asked<'_>) -> Option<Given> {
-        None
-    }
-    fn given(&self) -> Option<Vec<Given>> {
-        None
-    }
-    fn keep_given(&self, _: &Given) -> Keeping {
-        Keeping::OnDisk
-    }
-    fn drop_given(&self, _: &Given) {}
-}
 
 /// Node `n1` whose Node object has the UID `now`.
 struct Place {
     runtime: tokio::runtime::Runtime,
     shared: Shared,
-    hooks: Arc<Fake>,
+    hooks: Arc<FakeHooks>,
     directory: PathBuf,
 }
 
@@ -55,7 +27,9 @@ impl Place {
         std::fs::create_dir_all(&directory).unwrap();
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().unwrap();
-        let hooks = Arc::new(Fake::default());
+        let hooks = Arc::new(FakeHooks::default());
+        // It does not know.
+        *hooks.in_use.lock().unwrap() = Some(None);
         let shared = shared(&runtime, &directory, &hooks);
         let node = NodeSeen {
             uid: "now".to_owned(),
@@ -110,7 +84,7 @@ impl Drop for Place {
     }
 }
 
-fn shared(runtime: &tokio::runtime::Runtime, directory: &Path, hooks: &Arc<Fake>) -> Shared {
+fn shared(runtime: &tokio::runtime::Runtime, directory: &Path, hooks: &Arc<FakeHooks>) -> Shared {
     let _inside = runtime.enter();
     let nobody = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
     let options = ClusterOptions {
@@ -327,7 +301,7 @@ fn a_block_that_vanished_is_forgotten_only_when_it_surely_is_not_used() {
     // Nobody knows yet, or it is used: it must be made again, and that fails here.
     networks(true);
     for known in [None, Some(true)] {
-        *place.hooks.0.lock().unwrap() = known;
+        *place.hooks.in_use.lock().unwrap() = Some(known);
         assert!(!place.restore());
         assert!(place.is_own(&mine));
     }
@@ -335,14 +309,14 @@ fn a_block_that_vanished_is_forgotten_only_when_it_surely_is_not_used() {
     networks(false);
     assert!(place.restore() && place.is_own(&mine));
     // Not used: but an ADD may be about to take an address.
-    *place.hooks.0.lock().unwrap() = Some(false);
+    *place.hooks.in_use.lock().unwrap() = Some(Some(false));
     assert!(!place.restore() && place.is_own(&mine));
     let long_ago = Instant::now().checked_sub(YOUNG).unwrap();
     let since = |at: Instant| place.shared.blocks.known().unused.insert(name(&mine), at);
     since(long_ago);
-    *place.hooks.0.lock().unwrap() = Some(true);
+    *place.hooks.in_use.lock().unwrap() = Some(Some(true));
     assert!(place.restore() && place.is_own(&mine));
-    *place.hooks.0.lock().unwrap() = Some(false);
+    *place.hooks.in_use.lock().unwrap() = Some(Some(false));
     assert!(!place.restore() && place.is_own(&mine));
     since(long_ago);
     assert!(place.restore() && !place.is_own(&mine));
@@ -357,7 +331,7 @@ fn a_block_of_another_node_is_lost_while_it_is_used_here() {
     // Not knowing is use.
     assert!(place.restore() && place.is_own(&mine));
     assert_eq!(place.shared.blocks.lost()[0].owner, "n2");
-    *place.hooks.0.lock().unwrap() = Some(false);
+    *place.hooks.in_use.lock().unwrap() = Some(Some(false));
     assert!(place.restore() && !place.is_own(&mine));
     assert!(place.shared.blocks.lost().is_empty());
 }

@@ -4,80 +4,32 @@
 use super::claim::{self, ClaimRequest, Wanted};
 use super::error::ClaimError;
 use super::fake_api::FakeApi;
+use super::fake_hooks::FakeHooks;
 use super::gifts::{Desk, say_given};
 use super::kept::{self, NodeSeen};
 use super::kinds::{Blocks, Requests};
-use super::report::{Asked, BlockUse, Change, ClusterOptions, Hooks, Journaled, Keeping};
+use super::report::{BlockUse, ClusterOptions, Hooks, Keeping};
 use super::restore;
 use super::shared::Shared;
 use super::{ask, gifts, watch};
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, Ipam};
 use plexus_api::objects::{BlockRequestSpec, BlockSpec, Gift, NetworkRef};
-use plexus_core::ipam::{Given, PoolKey, Pools};
+use plexus_core::ipam::{Given, PoolKey};
 use plexus_core::resolve::NetworkObject;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const BLOCKS: &str = "/apis/plexus.dev/v1alpha1/blocks";
 const REQUESTS: &str = "/apis/plexus.dev/v1alpha1/blockrequests";
 
-/// Pools and journal of an agent.
-#[derive(Default)]
-struct Fake {
-    pools: Mutex<Pools>,
-    given: Mutex<Vec<Given>>,
-}
-
-impl Hooks for Fake {
-    fn changed(&self, _: Change) {}
-    fn pods(&self) -> Option<Journaled> {
-        None
-    }
-    fn usage(&self) -> Option<Vec<BlockUse>> {
-        let cidr = net("10.1.0.0/26");
-        let held = self.pools.lock().unwrap().held().count();
-        Some(vec![BlockUse {
-            network_uid: "u".to_owned(),
-            cidr,
-            allocated: held as u64,
-        }])
-    }
-    fn in_use(&self, _: &str, cidr: IpNet) -> Option<bool> {
-        let pools = self.pools.lock().unwrap();
-        let mut held = pools.held();
-        Some(held.any(|(_, address, _)| cidr.contains(&address)))
-    }
-    fn give(&self, config: &BlockIpam, asked: &Asked<'_>) -> Option<Given> {
-        let mut pools = self.pools.lock().unwrap();
-        let given = pools.give(config, asked.family, asked.addresses, asked.node)?;
-        self.given.lock().unwrap().push(given.clone());
-        Some(given)
-    }
-    fn given(&self) -> Option<Vec<Given>> {
-        Some(self.given.lock().unwrap().clone())
-    }
-    fn keep_given(&self, given: &Given) -> Keeping {
-        if !self.pools.lock().unwrap().keep_given(given) {
-            return Keeping::InUse;
-        }
-        let mut all = self.given.lock().unwrap();
-        all.retain(|one| one.part != given.part);
-        all.push(given.clone());
-        Keeping::OnDisk
-    }
-    fn drop_given(&self, given: &Given) {
-        self.pools.lock().unwrap().unmark_given(given);
-    }
-}
-
 /// Node `n1`, with the network `a/blue` (UID `u`, 10.1.0.0/16, blocks of 64), others, and a server.
 struct Place {
     runtime: tokio::runtime::Runtime,
     shared: Arc<Shared>,
-    hooks: Arc<Fake>,
+    hooks: Arc<FakeHooks>,
     api: FakeApi,
     network: NetworkObject,
     directory: PathBuf,
@@ -93,7 +45,12 @@ impl Place {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().unwrap();
         let api = FakeApi::start();
-        let hooks = Arc::new(Fake::default());
+        let hooks = Arc::new(FakeHooks::default());
+        hooks.usage.lock().unwrap().push(BlockUse {
+            network_uid: "u".to_owned(),
+            cidr: net("10.1.0.0/26"),
+            allocated: 0,
+        });
         let network = json!({"metadata": {"namespace": "a", "name": "blue", "uid": "u"},
             "spec": {"subnets": {"a": {"cidr": "10.1.0.0/16"}}}, "status": {"phase": "Active"}});
         let network = kept::network(&serde_json::from_value(network).unwrap()).unwrap();
@@ -267,7 +224,7 @@ fn shared(
     runtime: &tokio::runtime::Runtime,
     directory: &std::path::Path,
     api: &FakeApi,
-    hooks: &Arc<Fake>,
+    hooks: &Arc<FakeHooks>,
 ) -> Shared {
     let _inside = runtime.enter();
     let server = format!("http://{}", api.address);

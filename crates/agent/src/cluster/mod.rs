@@ -33,6 +33,8 @@ mod write;
 #[cfg(test)]
 mod fake_api;
 #[cfg(test)]
+mod fake_hooks;
+#[cfg(test)]
 mod gift_tests;
 #[cfg(test)]
 #[cfg(feature = "e2e")]

@@ -11,75 +11,18 @@ mod gifts;
 mod records;
 mod relay;
 
-use super::{
-    Asked, Attached, BlockUse, Change, Cluster, ClusterOptions, Hooks, Journaled, Keeping, PodName,
-};
+use super::fake_hooks::FakeHooks;
+use super::{Attached, BlockUse, Cluster, ClusterOptions, Hooks, PodName};
 use admin::Admin;
-use ipnet::IpNet;
-use plexus_api::cni::BlockIpam;
 use plexus_api::objects::{AttachmentState, AttachmentStatus, NetworkRef};
-use plexus_core::ipam::{Given, Pools};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// What an agent would answer.
-#[derive(Default)]
-struct Fake {
-    pods: Mutex<Vec<Attached>>,
-    usage: Mutex<Vec<BlockUse>>,
-    changes: AtomicUsize,
-    pools: Mutex<Pools>,
-    /// What the journal would have.
-    given: Mutex<Vec<Given>>,
-}
-
-impl Hooks for Fake {
-    fn changed(&self, _: Change) {
-        self.changes.fetch_add(1, SeqCst);
-    }
-    fn pods(&self) -> Option<Journaled> {
-        let done = self.pods.lock().unwrap().clone();
-        let uids = done.iter().map(|report| report.pod.uid.clone()).collect();
-        Some(Journaled { done, uids })
-    }
-    fn in_use(&self, network_uid: &str, cidr: IpNet) -> Option<bool> {
-        let usage = self.usage.lock().unwrap();
-        let of = |one: &&BlockUse| one.network_uid == network_uid && one.cidr == cidr;
-        Some(usage.iter().filter(of).any(|one| one.allocated > 0))
-    }
-    fn usage(&self) -> Option<Vec<BlockUse>> {
-        Some(self.usage.lock().unwrap().clone())
-    }
-    fn give(&self, config: &BlockIpam, asked: &Asked<'_>) -> Option<Given> {
-        let mut pools = self.pools.lock().unwrap();
-        let given = pools.give(config, asked.family, asked.addresses, asked.node)?;
-        self.given.lock().unwrap().push(given.clone());
-        Some(given)
-    }
-    fn given(&self) -> Option<Vec<Given>> {
-        Some(self.given.lock().unwrap().clone())
-    }
-    fn keep_given(&self, given: &Given) -> Keeping {
-        if !self.pools.lock().unwrap().keep_given(given) {
-            return Keeping::InUse;
-        }
-        let mut all = self.given.lock().unwrap();
-        all.retain(|one| one.part != given.part);
-        all.push(given.clone());
-        Keeping::OnDisk
-    }
-    fn drop_given(&self, given: &Given) {
-        self.pools.lock().unwrap().unmark_given(given);
-        self.given.lock().unwrap().retain(|one| one != given);
-    }
-}
 
 /// A node of the test: its API side and what it is told.
 struct TestNode {
     cluster: Cluster,
-    hooks: Arc<Fake>,
+    hooks: Arc<FakeHooks>,
     directory: PathBuf,
 }
 
@@ -89,12 +32,12 @@ impl TestNode {
         admin.node(name, cidr, address);
         let directory = std::env::temp_dir().join(format!("plexus-cluster-{name}"));
         std::fs::create_dir_all(&directory).unwrap();
-        let hooks = Arc::new(Fake::default());
+        let hooks = Arc::new(FakeHooks::default());
         Self::again(&admin.kubeconfig, name, directory, hooks)
     }
 
     /// With a directory that an earlier one had.
-    fn again(kubeconfig: &Path, name: &str, directory: PathBuf, hooks: Arc<Fake>) -> Self {
+    fn again(kubeconfig: &Path, name: &str, directory: PathBuf, hooks: Arc<FakeHooks>) -> Self {
         let options = ClusterOptions {
             kubeconfig: Some(kubeconfig.to_owned()),
             node: name.to_owned(),

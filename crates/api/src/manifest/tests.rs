@@ -391,6 +391,6 @@ fn aliases_may_repeat_a_little_but_not_gigabytes() {
     let text = format!("kind: &a {long}\nb: [{}]\n", "*a,".repeat(600_000));
     finds(
         &text,
-        &["F2 is not YAML … its aliases stand for far more than its text"],
+        &["F1 is not YAML … its aliases stand for far more than its text"],
     );
 }

@@ -6,6 +6,7 @@ use crate::files;
 use crate::layout::Layout;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -23,10 +24,11 @@ pub(crate) struct Lock {
 impl Lock {
     /// Waits for whoever is at work on the lab.
     pub(crate) fn take(layout: &Layout) -> Result<Self, LabError> {
-        files::make_dir(layout.root())?;
         let path = layout.lock();
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
+            // Again and again: the last lab that goes takes the directory with it.
+            files::make_dir(layout.root())?;
             if let Some(file) = try_lock(&path)? {
                 return Ok(Self { path, _file: file });
             }
@@ -45,14 +47,14 @@ impl Lock {
     }
 }
 
-/// Locks a file, made if it is missing; none if somebody else has it, or removed it meanwhile.
+/// Locks a file, made if it is missing; none if somebody else has it, or removed it or its directory meanwhile.
 pub(crate) fn try_lock(path: &Path) -> Result<Option<File>, LabError> {
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .map_err(LabError::file("open", path))?;
+    let mut options = File::options();
+    let opened = options.create(true).truncate(false).write(true).open(path);
+    let file = match opened {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(LabError::file("open", path))?,
+    };
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(None);
     }
@@ -67,6 +69,23 @@ pub(crate) fn try_lock(path: &Path) -> Result<Option<File>, LabError> {
 mod tests {
     use super::*;
     use crate::files::tests::Scratch;
+
+    #[test]
+    fn the_directory_may_go_with_another_lab() {
+        let scratch = Scratch::new();
+        let root = scratch.0.join("labs");
+        let layout = Layout::in_root(&root, "x".parse().unwrap());
+        let removing = root.clone();
+        let other = std::thread::spawn(move || {
+            for _ in 0..20_000 {
+                let _ = fs::remove_dir(&removing);
+            }
+        });
+        while !other.is_finished() {
+            Lock::take(&layout).unwrap().dissolve().unwrap();
+        }
+        other.join().unwrap();
+    }
 
     #[test]
     fn held_once_and_gone_with_the_lab() {

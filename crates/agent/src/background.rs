@@ -19,11 +19,13 @@ const LOG_BYTES: u64 = 4 << 20;
 /// Starts the threads; they end with the process.
 pub(crate) fn start(agent: &Arc<Agent>) -> std::io::Result<()> {
     spawn(agent, "background", |agent| {
-        every_tick(|| {
+        loop {
             agent.tend_conflist();
             agent.tend_conflists();
             agent.checkpoint_if_large();
-        });
+            // Whoever makes a network wants to use it by its name.
+            agent.networks.wait(TICK);
+        }
     })?;
     spawn(agent, "queue", |agent| {
         let mut backoff = Backoff::new();

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// How often it looks without being woken: another program may have removed something.
 const ANYWAY: Duration = Duration::from_secs(60);
 
-/// Wakes the thread.
+/// Wakes a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
     rung: Mutex<bool>,
@@ -32,11 +32,12 @@ impl Bell {
         self.changed.notify_one();
     }
 
-    fn wait(&self) {
+    /// Until it rings, or so long.
+    pub(crate) fn wait(&self, at_most: Duration) {
         let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self
             .changed
-            .wait_timeout_while(rung, ANYWAY, |rung| !*rung)
+            .wait_timeout_while(rung, at_most, |rung| !*rung)
             .unwrap_or_else(PoisonError::into_inner);
         let mut rung = waited.0;
         *rung = false;
@@ -49,7 +50,7 @@ pub(crate) fn start(agent: Arc<Agent>) -> std::io::Result<()> {
         .name("fabric".to_owned())
         .spawn(move || {
             loop {
-                agent.bell.wait();
+                agent.bell.wait(ANYWAY);
                 agent.weave();
             }
         })?;

@@ -86,8 +86,11 @@ impl Agent {
 }
 
 impl Hooks for Agent {
-    fn changed(&self, _: Change) {
+    fn changed(&self, what: Change) {
         self.bell.ring();
+        if what == Change::Networks {
+            self.networks.ring();
+        }
     }
 
     fn pods(&self) -> Option<Journaled> {

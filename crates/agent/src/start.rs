@@ -169,6 +169,7 @@ pub(crate) fn assemble(options: Options) -> Result<Agent, StartError> {
         routers: RwLock::default(),
         weaving: Mutex::default(),
         bell: Bell::default(),
+        networks: Bell::default(),
         removed: Mutex::default(),
         unsettled: Mutex::default(),
         metrics: Metrics::default(),

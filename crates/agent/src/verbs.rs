@@ -73,6 +73,8 @@ pub(crate) struct Agent {
     pub(crate) weaving: Mutex<()>,
     /// Rung when routes to other nodes may have changed.
     pub(crate) bell: Bell,
+    /// Rung when networks have come, changed or gone.
+    pub(crate) networks: Bell,
     /// Removed, but the journal could not be told: it is told later.
     pub(crate) removed: Mutex<BTreeSet<(ContainerId, IfName)>>,
     /// What could not be settled at start: looked at again later.

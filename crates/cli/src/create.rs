@@ -42,8 +42,15 @@ pub fn network(flags: &NetworkFlags) -> Result<Value, String> {
     if let Some(provider) = &flags.provider {
         set("provider", json!(provider));
     }
-    if !flags.subnets.is_empty() {
-        set("subnets", subnets(&flags.subnets)?);
+    let issues = matches!(flags.provider.as_deref(), None | Some("overlay" | "routed"));
+    match flags.subnets.is_empty() {
+        true if issues => {
+            return Err("--subnet is missing: pods have their addresses from it; \
+                        write for instance --subnet 10.1.0.0/16"
+                .to_owned());
+        }
+        true => {}
+        false => set("subnets", subnets(&flags.subnets)?),
     }
     match flags.block_size {
         (None, None) => {}
@@ -206,6 +213,7 @@ mod tests {
     #[test]
     fn all_that_is_wrong_is_said_before_anyone_is_asked() {
         for (wrong, said) in [
+            (flags(&[]), "--subnet is missing"),
             (
                 flags(&["10.1.0.7/16"]),
                 "spec.subnets.s0.cidr: 10.1.0.7/16 has host bits",
@@ -218,21 +226,21 @@ mod tests {
             (
                 NetworkFlags {
                     allowed: Some("x".to_owned()),
-                    ..flags(&[])
+                    ..flags(&["10.1.0.0/16"])
                 },
                 "write All, Same",
             ),
             (
                 NetworkFlags {
                     config: Some("{".to_owned()),
-                    ..flags(&[])
+                    ..flags(&["10.1.0.0/16"])
                 },
                 "--config is not JSON",
             ),
             (
                 NetworkFlags {
                     name: "Blue".to_owned(),
-                    ..flags(&[])
+                    ..flags(&["10.1.0.0/16"])
                 },
                 "metadata.name: \"Blue\" has upper case: write blue",
             ),

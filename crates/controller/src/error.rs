@@ -39,18 +39,6 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// Somebody else leads now, or we could not say in time that we still do.
-    #[error(
-        "lost the lease {namespace}/{name}: {why}; another replica goes on, this one must start again"
-    )]
-    LeaseLost {
-        /// Where the lease is.
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// What happened.
-        why: String,
-    },
     /// A watch ended for good.
     #[error("the watch of {0} ended: the controller must start again")]
     WatchEnded(&'static str),

@@ -78,13 +78,19 @@ async fn lead(
     readiness: &Readiness,
     metrics: &Arc<Metrics>,
 ) -> Result<(), Error> {
-    crds::wait(&client, readiness).await;
-    let since = election.acquire().await;
-    metrics.leading.store(true, Relaxed);
-    let engine = Engine::new(client, options.clone(), metrics.clone());
-    tokio::select! {
-        lost = election.hold(since) => Err(lost),
-        ended = engine.run(readiness) => Err(ended),
+    loop {
+        crds::wait(&client, readiness).await;
+        let since = election.acquire().await;
+        metrics.leading.store(true, Relaxed);
+        let engine = Engine::new(client.clone(), options.clone(), metrics.clone());
+        let why = tokio::select! {
+            why = election.hold(since) => why,
+            ended = engine.run(readiness) => return Err(ended),
+        };
+        // What acted was dropped with the select. The process goes on: if it ended whenever the API server is
+        // away, the kubelet would wait longer and longer before it starts the next one.
+        metrics.leading.store(false, Relaxed);
+        tracing::warn!(why, "no longer leading: standing for election again");
     }
 }
 

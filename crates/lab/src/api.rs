@@ -40,7 +40,7 @@ where
     F: Future<Output = Result<T, LabError>>,
 {
     if crate::Spec::read(layout)?.is_none() {
-        return Err(LabError::NoLab(layout.name().to_string()));
+        return Err(LabError::no_lab(layout));
     }
     runtime()?.block_on(async { work(client(&layout.kubeconfig()).await?).await })
 }

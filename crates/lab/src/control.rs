@@ -173,7 +173,7 @@ pub fn partition(layout: &Layout, node: NodeName, cut: bool) -> Result<(), LabEr
 
 /// The lab as it is recorded.
 pub(crate) fn of(layout: &Layout) -> Result<Spec, LabError> {
-    Spec::read(layout)?.ok_or_else(|| LabError::NoLab(layout.name().to_string()))
+    Spec::read(layout)?.ok_or_else(|| LabError::no_lab(layout))
 }
 
 fn need_keeper(layout: &Layout) -> Result<(), LabError> {

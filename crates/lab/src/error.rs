@@ -3,6 +3,7 @@
 
 pub(crate) use plexus_types::chain;
 
+use crate::layout::Layout;
 use crate::name::MAX_NODES;
 use plexus_kernel::echo::EchoError;
 use plexus_kernel::named::NamedError;
@@ -25,8 +26,16 @@ pub enum LabError {
     #[error("a lab needs root: it makes network namespaces and links; repeat this with sudo")]
     NotRoot,
     /// There is none.
-    #[error("there is no lab {0}: `plexus lab up` makes one, and `--lab` names another")]
-    NoLab(String),
+    #[error(
+        "there is no lab {name}: `plexus lab up` makes one, and `--lab` names another{}",
+        others(has)
+    )]
+    NoLab {
+        /// The one that was named.
+        name: String,
+        /// Those that there are.
+        has: Vec<String>,
+    },
     /// The lab has no such node.
     #[error("lab {lab} has no node {node}: it has {has}")]
     NoNode {
@@ -93,6 +102,14 @@ pub enum LabError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The API says no.
+    #[error("cannot {what}: {message}")]
+    Said {
+        /// What was tried.
+        what: String,
+        /// Its words.
+        message: String,
+    },
     /// A request to the API.
     #[error("cannot {what}")]
     Api {
@@ -118,6 +135,19 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// There is no lab there; names those that are.
+    pub(crate) fn no_lab(layout: &Layout) -> Self {
+        let entries = std::fs::read_dir(layout.root()).into_iter().flatten();
+        let mut has: Vec<String> = entries
+            .flatten()
+            .filter(|entry| entry.path().is_dir())
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        has.sort();
+        let name = layout.name().to_string();
+        Self::NoLab { name, has }
+    }
+
     /// For `map_err` of what files refuse.
     pub(crate) fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
@@ -133,10 +163,23 @@ impl LabError {
     /// For `map_err` of what the API refuses.
     pub(crate) fn api(what: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let what = what.into();
-        move |source| Self::Api {
-            what,
-            source: Box::new(source),
+        move |source| match source {
+            kube::Error::Api(status) => Self::Said {
+                what,
+                message: status.message,
+            },
+            source => Self::Api {
+                what,
+                source: Box::new(source),
+            },
         }
+    }
+}
+
+fn others(has: &[String]) -> String {
+    match has {
+        [] => String::new(),
+        has => format!(" ({})", has.join(", ")),
     }
 }
 

@@ -49,6 +49,17 @@ pub(super) struct Known {
     closing: BTreeMap<String, Instant>,
 }
 
+/// How far the end of a deleted network is on this node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closing {
+    /// It is not deleted.
+    No,
+    /// Addresses of it may still be issued by ADDs that are on their way.
+    Soon,
+    /// Nothing is issued from its blocks any more.
+    Closed,
+}
+
 impl OwnBlocks {
     pub(super) fn load(disk: &Disk) -> Self {
         let rows = disk.rows(OWN).into_iter();
@@ -135,18 +146,19 @@ impl OwnBlocks {
         self.used.store(true, SeqCst);
     }
 
-    /// Whether nothing is issued from a network's blocks any more, for good; and whether that is about to
-    /// be so.
-    pub(super) fn closes(&self, state: &State, network_uid: &str) -> (bool, bool) {
+    /// How far the end of a network is that may have been deleted.
+    pub(super) fn closing(&self, state: &State, network_uid: &str) -> Closing {
         let deleted = state.is_closing(network_uid);
         let mut known = self.known();
         if !deleted {
             known.closing.remove(network_uid);
-            return (false, false);
+            return Closing::No;
         }
         let since = known.closing.entry(network_uid.to_owned());
-        let over = since.or_insert_with(Instant::now).elapsed() >= CLOSING;
-        (over, !over)
+        match since.or_insert_with(Instant::now).elapsed() >= CLOSING {
+            true => Closing::Closed,
+            false => Closing::Soon,
+        }
     }
 
     /// A block was claimed: it is on disk before an address of it is used.

@@ -16,7 +16,7 @@ mod receive;
 pub(super) use keep::keep;
 #[cfg(test)]
 pub(super) use {
-    answer::{answer, give},
+    answer::{Gave, answer, give},
     keep::{Desk, say_given},
     receive::receive,
 };

@@ -2,6 +2,7 @@
 //! is another node's now is lost, one whose claim was cut short is settled before it is used. Says how
 //! full they are.
 
+use super::blocks::Closing;
 use super::create::{self, Created};
 use super::kept::BlockSeen;
 use super::kinds::Blocks;
@@ -219,8 +220,9 @@ pub(super) async fn write_usage(shared: &Shared) -> bool {
         let Some(block) = there.filter(|block| block.spec.node == shared.options.node) else {
             continue;
         };
-        let (closed, closing) = shared.blocks.closes(&shared.state(), &used.network_uid);
-        done &= !closing;
+        let closing = shared.blocks.closing(&shared.state(), &used.network_uid);
+        done &= closing != Closing::Soon;
+        let closed = closing == Closing::Closed;
         if (block.allocated, block.closed) == (used.allocated, closed) {
             continue;
         }

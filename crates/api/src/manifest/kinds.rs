@@ -1,8 +1,10 @@
 //! The kinds that a manifest may have: which are read how, where their objects are, and which
 //! versions are gone.
 
+use crate::cni::parse::choice;
 use crate::later;
 use crate::objects::{Block, BlockRequest, GROUP, PodAttachments, VERSION};
+use crate::text::shown;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -226,6 +228,26 @@ pub(super) fn find(api_version: &str, name: &str) -> Known {
         (None, Some(gone)) if group == "extensions" => Known::Version(gone.2.to_owned(), None),
         (None, _) => Known::No,
     }
+}
+
+/// What is wrong with a kind that our own groups do not have.
+pub(super) fn misspelt(api_version: &str, name: &str) -> Option<String> {
+    let (group, _) = api_version.split_once('/')?;
+    if group != GROUP || later::kind(group, name).is_some() {
+        return None;
+    }
+    let ours: Vec<&str> = KINDS
+        .iter()
+        .filter(|kind| kind.group == group)
+        .map(|kind| kind.kind)
+        .collect();
+    let meant = choice::meant(name, &ours).map(|meant| format!("did you mean {meant:?}? "));
+    Some(format!(
+        "{} is no kind of {group}: {}there are {}",
+        shown(name),
+        meant.unwrap_or_default(),
+        ours.join(", ")
+    ))
 }
 
 impl Kind {

@@ -192,6 +192,10 @@ fn a_network_has_all_of_its_problems_with_their_lines() {
         &format!("{NETWORK}spec: {{provider: bridg}}\n"),
         &["P4 spec.provider: … did you mean"],
     );
+    finds(
+        &format!("{}spec: {{}}\n", NETWORK.replace("Network", "Netwrk")),
+        &["P2 kind: … did you mean \"Network\"?"],
+    );
 }
 
 #[test]

@@ -66,7 +66,12 @@ impl Session {
             let mut how = PatchParams::apply(MANAGER);
             how.force = force;
             how.dry_run = dry_run;
-            let patched = api.patch(name(object), &how, &Patch::Apply(object)).await;
+            let mut patched = api.patch(name(object), &how, &Patch::Apply(object)).await;
+            // What `create` wrote is ours too, though the server counts it as somebody else's.
+            if patched.as_ref().is_err_and(is_with_ourselves) {
+                how.force = true;
+                patched = api.patch(name(object), &how, &Patch::Apply(object)).await;
+            }
             let after = patched.map_err(failed)?;
             Ok(became(object, before, after))
         })
@@ -179,6 +184,19 @@ impl Session {
             api_version: api_version.to_owned(),
         })
     }
+}
+
+/// Whether an apply conflicts with nobody but an earlier write of ours.
+fn is_with_ourselves(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else {
+        return false;
+    };
+    let ours = format!("conflict with {MANAGER:?}");
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let mut messages = causes.map(|cause| cause.message.as_str()).peekable();
+    status.code == 409
+        && messages.peek().is_some()
+        && messages.all(|message| message.starts_with(&ours))
 }
 
 /// What became of an object, by what it was just before. Others may have written between: of their fields,

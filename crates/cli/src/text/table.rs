@@ -1,5 +1,5 @@
-//! Tables: columns as wide as their widest cell; where that is wider than the terminal, the widest
-//! columns are cut.
+//! Tables: columns as wide as their widest cell. Where that is wider than the terminal, reasons go to
+//! lines of their own below their rows, and the widest of the other columns are cut.
 
 use super::{Paint, Screen};
 
@@ -7,6 +7,10 @@ use super::{Paint, Screen};
 const GAP: usize = 3;
 /// No column is cut to less.
 const LEAST: usize = 8;
+/// What a last column is called that has sentences.
+const REASONS: [&str; 2] = ["WHY", "NOTE"];
+/// Blanks before a sentence on a line of its own.
+const INDENT: usize = 4;
 
 /// One cell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -72,32 +76,85 @@ impl Table {
             .iter()
             .map(|text| Cell::painted(Paint::Strong, text.as_str()))
             .collect();
-        let widths = self.widths(screen);
-        let rows = self.rows.iter().map(|cells| line(cells, &widths, screen));
-        let mut out = line(&head, &widths, screen);
-        out.extend(rows);
+        let mut widths = self.widths();
+        let Some(most) = screen.width else {
+            return self.lines(&head, &widths, screen);
+        };
+        let has_reasons = |head: &String| REASONS.contains(&head.as_str());
+        let below = total(&widths) > most && self.head.last().is_some_and(has_reasons);
+        if below {
+            let _ = widths.pop();
+        }
+        fit(&mut widths, most);
+        match below {
+            false => self.lines(&head, &widths, screen),
+            true => self.with_reasons_below(&head, &widths, most, screen),
+        }
+    }
+
+    fn lines(&self, head: &[Cell], widths: &[usize], screen: Screen) -> String {
+        let rows = self.rows.iter().map(|cells| line(cells, widths, screen));
+        std::iter::once(line(head, widths, screen))
+            .chain(rows)
+            .collect()
+    }
+
+    fn with_reasons_below(
+        &self,
+        head: &[Cell],
+        widths: &[usize],
+        most: usize,
+        screen: Screen,
+    ) -> String {
+        let mut out = line(head, widths, screen);
+        for row in &self.rows {
+            out.push_str(&line(row, widths, screen));
+            let reason = row.get(widths.len()).map_or("", Cell::text);
+            for part in wrapped(reason, most.saturating_sub(INDENT)) {
+                out.push_str(&format!("{:INDENT$}{part}\n", ""));
+            }
+        }
         out
     }
 
-    fn widths(&self, screen: Screen) -> Vec<usize> {
+    fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> = self.head.iter().map(|head| head.chars().count()).collect();
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = (*width).max(shown(&cell.text).chars().count());
             }
         }
-        let Some(most) = screen.width else {
-            return widths;
-        };
-        let gaps = GAP * widths.len().saturating_sub(1);
-        while widths.iter().sum::<usize>() + gaps > most {
-            match widths.iter_mut().max() {
-                Some(widest) if *widest > LEAST => *widest -= 1,
-                _ => break,
-            }
-        }
         widths
     }
+}
+
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
+/// Cuts the widest, as far as columns are cut.
+fn fit(widths: &mut [usize], most: usize) {
+    while total(widths) > most {
+        match widths.iter_mut().max() {
+            Some(widest) if *widest > LEAST => *widest -= 1,
+            _ => break,
+        }
+    }
+}
+
+/// A sentence in lines of at most so many characters; longer words are not broken.
+fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 fn line(cells: &[Cell], widths: &[usize], screen: Screen) -> String {
@@ -169,6 +226,20 @@ mod tests {
 
     #[test]
     fn the_widest_column_is_cut_on_a_terminal() {
+        let mut table = Table::new(["NAME", "SUBNETS"]);
+        table.row(vec!["blue".into(), "10.1.0.0/16,fd00:1::/48".into()]);
+        let screen = Screen {
+            colour: false,
+            width: Some(20),
+        };
+        assert_eq!(
+            table.render(screen),
+            "NAME   SUBNETS\nblue   10.1.0.0/16,…\n"
+        );
+    }
+
+    #[test]
+    fn reasons_go_below_their_rows_on_a_terminal() {
         let screen = Screen {
             colour: false,
             width: Some(50),
@@ -178,7 +249,14 @@ mod tests {
             text.lines().all(|line| line.chars().count() <= 50),
             "{text}"
         );
-        assert!(text.contains('…') && text.contains("Failed"), "{text}");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert!(
+            words
+                .join(" ")
+                .contains("does not fit into one line of a terminal"),
+            "{text}"
+        );
+        assert_eq!(text.lines().next(), Some("NAME   PHASE"), "{text}");
         let coloured = Screen {
             colour: true,
             ..screen

@@ -7,7 +7,7 @@
 
 mod judge;
 
-use crate::{Error, FIELD_MANAGER};
+use crate::FIELD_MANAGER;
 use judge::{DURATION, PERIOD, Step};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -64,8 +64,8 @@ impl Election {
         }
     }
 
-    /// Renews until that fails; the error says why we no longer lead.
-    pub(crate) async fn hold(&mut self, mut renewed: Instant) -> Error {
+    /// Renews until that fails; says why we no longer lead.
+    pub(crate) async fn hold(&mut self, mut renewed: Instant) -> String {
         let mut why = String::from("not renewed in time");
         while judge::still_leads(renewed.elapsed()) {
             let before = Instant::now();
@@ -80,11 +80,7 @@ impl Election {
             }
             sleep(PERIOD).await;
         }
-        Error::LeaseLost {
-            namespace: self.namespace.clone(),
-            name: NAME.to_owned(),
-            why,
-        }
+        format!("the lease {}/{NAME} is lost: {why}", self.namespace)
     }
 
     /// Gives the lease back, so that a successor need not wait. Only when nothing acts any more.

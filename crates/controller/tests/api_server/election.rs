@@ -4,7 +4,6 @@ use crate::setting::{until, with_setting};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Patch, PatchParams};
 use plexus_api::objects::Phase;
-use plexus_controller::Error;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -37,20 +36,27 @@ fn one_leads_and_another_follows_at_once_when_it_stops() {
             .await;
         setting.until_phase("blue", Phase::Active).await;
 
-        // Somebody takes it away: the leader ends, with the reason.
-        let patch = json!({"spec": {"holderIdentity": "c", "leaseDurationSeconds": 3600}});
-        let api = setting.api::<Lease>();
-        api.patch(
-            "plexus-controller",
-            &PatchParams::default(),
-            &Patch::Merge(&patch),
-        )
-        .await
-        .unwrap();
+        // Somebody takes it away, and gives it back: the leader stops, and leads again.
+        let give = async |holder: &str, seconds: u32| {
+            let spec = json!({"holderIdentity": holder, "leaseDurationSeconds": seconds});
+            let patch = Patch::Merge(json!({"spec": spec}));
+            let (api, how) = (setting.api::<Lease>(), PatchParams::default());
+            api.patch("plexus-controller", &how, &patch).await.unwrap();
+        };
+        give("c", 3600).await;
         tokio::time::sleep(Duration::from_secs(4)).await;
-        let error = second.stop().unwrap_err();
-        assert!(matches!(error, Error::LeaseLost { .. }), "{error}");
+        let subnets = json!({"subnets": {"a": {"cidr": "10.2.0.0/24"}}});
+        setting.network("green", subnets).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(holder().await, "c");
+        assert_eq!(setting.status("green").await.phase, None);
+        give("", 1).await;
+        until("b leads again", async || holder().await == "b").await;
+        setting.until_phase("green", Phase::Active).await;
+        give("c", 3600).await;
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        second.stop().unwrap();
+        assert_eq!(holder().await, "c", "what is another's is not given back");
     });
 }
 

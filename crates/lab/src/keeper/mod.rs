@@ -39,7 +39,7 @@ pub fn keep(layout: &Layout) -> Result<(), LabError> {
         source,
     };
     let signals = Signals::block().map_err(failed)?;
-    let spec = Spec::read(layout)?.ok_or_else(|| LabError::NoLab(layout.name().to_string()))?;
+    let spec = Spec::read(layout)?.ok_or_else(|| LabError::no_lab(layout))?;
     let Some(_alone) = try_lock(&layout.keeper_lock())? else {
         tracing::info!("another keeper keeps this lab");
         return Ok(());

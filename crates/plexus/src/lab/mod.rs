@@ -12,6 +12,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// The flags of `plexus lab`.
+/// The lab that is meant if none is named.
+const USUAL: &str = "lab";
+
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// Which lab: several can be up at the same time.
@@ -19,7 +22,7 @@ pub(crate) struct Flags {
         long,
         global = true,
         env = "PLEXUS_LAB",
-        default_value = "lab",
+        default_value = USUAL,
         value_name = "NAME"
     )]
     lab: LabName,

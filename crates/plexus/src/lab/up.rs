@@ -50,9 +50,19 @@ pub(super) fn run(lab: &Layout, flags: Flags) -> anyhow::Result<()> {
     let spec = plexus_lab::up(lab, &wish, programs, &mut |step| progress.tell(&step));
     progress.end();
     let spec = spec?;
+    let more = match flags.nodes.map(usize::from) {
+        Some(wanted) if wanted < spec.nodes.len() => {
+            "; it has had more nodes before: `plexus lab remove-node` takes one away"
+        }
+        _ => "",
+    };
+    let which = match lab.name().to_string() == super::USUAL {
+        true => String::new(),
+        false => format!("  export PLEXUS_LAB={}\n", lab.name()),
+    };
     show::print(&format!(
-        "lab {} is up: {} nodes with eth0 and {} further NICs ({:.1} s)\n\
-         \n  export KUBECONFIG={}\n  plexus lab run web --node n1\n  plexus lab exec web -- ip addr\n  \
+        "lab {} is up: {} nodes with eth0 and {} further NICs ({:.1} s){more}\n\
+         \n{which}  export KUBECONFIG={}\n  plexus lab run web --node n1\n  plexus lab exec web -- ip addr\n  \
          plexus lab status\n  plexus lab down\n",
         lab.name(),
         spec.nodes.len(),

@@ -10,7 +10,7 @@ use crate::cluster::state::State;
 use ipnet::IpNet;
 use plexus_api::cni::BlockIpam;
 use plexus_api::objects::Gift;
-use plexus_core::ipam::rounds_to_wait;
+use plexus_core::ipam::{Given, rounds_to_wait};
 use plexus_types::Family;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -43,14 +43,14 @@ pub(in crate::cluster) async fn answer(shared: &Shared, desk: &mut Desk) -> Opti
         if after.is_none() {
             continue;
         }
-        let given = match wait.is_zero() {
+        let gave = match wait.is_zero() {
             true => give(shared, desk, request).await,
-            false => None,
+            false => Gave::Nothing,
         };
-        if given.is_some() {
+        if gave != Gave::Nothing {
             desk.answered(request);
         }
-        if given != Some(true) {
+        if gave != Gave::Said {
             // Something may be freed, the first ones may not answer, or the API server did not.
             let wait = if wait.is_zero() { ROUND } else { wait };
             next = Some(next.map_or(wait, |next| next.min(wait)));
@@ -59,13 +59,43 @@ pub(in crate::cluster) async fn answer(shared: &Shared, desk: &mut Desk) -> Opti
     next
 }
 
-/// Gives something, if there is something to give: whether it is said, or will be by whoever keeps
-/// journal and API in agreement.
+/// What came of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cluster) enum Gave {
+    /// There was nothing to give, or nobody to give it to.
+    Nothing,
+    /// A part, but the API does not say so yet: whoever keeps journal and API in agreement will.
+    Unsaid,
+    /// A part, and the API says so.
+    Said,
+}
+
+/// Gives something, if there is something to give.
 pub(in crate::cluster) async fn give(
     shared: &Shared,
     desk: &mut Desk,
     request: &RequestSeen,
-) -> Option<bool> {
+) -> Gave {
+    let Some(given) = choose(shared, desk, request) else {
+        return Gave::Nothing;
+    };
+    let spec = &request.spec;
+    desk.gave(request, size(&given.part));
+    tracing::info!(
+        part = %given.part,
+        block = %given.block,
+        network = spec.network.name,
+        node = spec.node,
+        "a part of a block is given to another node"
+    );
+    match say_given(shared, &given.network, &given.block).await {
+        true => Gave::Said,
+        false => Gave::Unsaid,
+    }
+}
+
+/// Takes a part out of this node's blocks, in memory and on disk.
+fn choose(shared: &Shared, desk: &mut Desk, request: &RequestSeen) -> Option<Given> {
     let spec = &request.spec;
     let (family, config) = (spec.family()?, config(shared, request)?);
     let asked = Asked {
@@ -76,10 +106,7 @@ pub(in crate::cluster) async fn give(
     if asked.addresses == 0 {
         return None;
     }
-    let given = shared.hooks.give(&config, &asked)?;
-    desk.gave(request, size(&given.part));
-    tracing::info!(part = %given.part, block = %given.block, network = spec.network.name, node = spec.node, "a part of a block is given to another node");
-    Some(say_given(shared, &given.network, &given.block).await)
+    shared.hooks.give(&config, &asked)
 }
 
 /// This node's blocks of the network; none if it has none, or if nobody may use the network.

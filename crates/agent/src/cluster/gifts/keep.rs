@@ -181,7 +181,7 @@ async fn agree(shared: &Shared, desk: &mut Desk, journaled: Vec<Given>) -> Optio
                 let since = *desk.nobody.entry(key).or_insert_with(Instant::now);
                 let left = GRACE.saturating_sub(since.elapsed());
                 let left = match left.is_zero() {
-                    true => take_back(shared, &given).await.then_some(AGAIN),
+                    true => (!take_back(shared, &given).await).then_some(AGAIN),
                     false => Some(left),
                 };
                 next = next.into_iter().chain(left).min();
@@ -236,7 +236,7 @@ fn told(shared: &Shared) -> BTreeSet<(String, IpNet)> {
         .collect()
 }
 
-/// Makes a block of a part that nobody is left to have. Whether it must be tried again.
+/// Makes a block of a part that nobody is left to have. Whether nothing is left to do.
 async fn take_back(shared: &Shared, given: &Given) -> bool {
     let node = &shared.options.node;
     let spec = {
@@ -245,10 +245,10 @@ async fn take_back(shared: &Shared, given: &Given) -> bool {
             state.nodes.get(node),
             state.block(&given.network, &given.block),
         ) else {
-            return true;
+            return false;
         };
         if whole.spec.node_uid != here.uid {
-            return false;
+            return true;
         }
         BlockSpec {
             cidr: given.part,
@@ -264,12 +264,12 @@ async fn take_back(shared: &Shared, given: &Given) -> bool {
                 node: node.clone(),
                 ..given.clone()
             });
-            kept != Keeping::OnDisk
+            kept == Keeping::OnDisk
         }
-        Ok(Created::Unclear | Created::Theirs(_)) => false,
+        Ok(Created::Unclear | Created::Theirs(_)) => true,
         Err(error) => {
             tracing::warn!(part = %given.part, error = said(&error), "cannot take a part of a block back");
-            true
+            false
         }
     }
 }

@@ -76,7 +76,9 @@ fn check_map(map: &Map<String, Value>, object: &Value, findings: &mut Findings<'
         }
         Known::No => {
             metadata::check(map, kinds::scope_of(api_version, kind), findings);
-            if later::waits(object).is_none() {
+            if let Some(text) = kinds::misspelt(api_version, kind) {
+                findings.problem("kind", text);
+            } else if later::waits(object).is_none() {
                 let text = format!(
                     "{api_version} {kind} is unknown here: only its metadata was looked at, the \
                      rest is for the API server"

@@ -2,7 +2,7 @@
 //! be told what it waits for. Owns the watches; keeps nothing of an object but who it is.
 //!
 //! ```text
-//!   group there? ──no──► look again in a minute
+//!   group there? ──no──► look again in 20 s
 //!        │ yes
 //!        ▼
 //!   list and watch ──► does it wait? ──► News::Later
@@ -21,7 +21,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::time::{sleep, timeout};
 
 /// How often a kind that is not there is looked for.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_secs(20);
 /// How often one that we may not see is tried.
 const NOT_ALLOWED: Duration = Duration::from_secs(600);
 /// Pause after any other failure.

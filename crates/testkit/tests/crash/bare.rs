@@ -1,7 +1,7 @@
 //! The first ADD on a node that has nothing yet: the network's own objects are made on the way.
 
 use crate::case::Case;
-use crate::harness::{container, survives};
+use crate::harness::{container, settles, survives};
 use plexus_testkit::{Agent, Dump, Node, Start};
 use std::time::Duration;
 
@@ -23,25 +23,17 @@ pub(crate) fn agent_dies_in_add(case: Case) -> Result<usize, String> {
         let last = Agent::effects(&node).last().cloned().unwrap_or_default();
         let place = format!("{} from bare: k={k} ({last})", case.name);
         let _agent = Agent::start(&node);
-        let found = own(&node.dump(Some(&pod)).naming_macs(), &node);
-        let diffs = [own_of(&bare).diff(&found), own_of(&completed).diff(&found)];
-        if !diffs.iter().any(String::is_empty) {
-            let nearest = diffs
-                .iter()
-                .min_by_key(|diff| diff.len())
-                .cloned()
-                .unwrap_or_default();
-            return Err(format!("{place}: after the restart it differs:\n{nearest}"));
-        }
+        let look = || named(&node.dump(Some(&pod)).naming_macs(), &node);
+        let after = format!("{place}: after the restart");
+        let either = [&own_of(&bare), &own_of(&completed)];
+        settles(|| own_of(&look()), &after, &either)?;
         let steps = [("ADD", "a repeated ADD", &completed), ("DEL", "DEL", &warm)];
         for (verb, what, wanted) in steps {
             let again = pod.cni(verb, &config);
-            let diff = wanted.diff(&named(&node.dump(Some(&pod)).naming_macs(), &node));
-            if !again.success() || !diff.is_empty() {
-                return Err(format!(
-                    "{place}: after {what} it differs: {again:?}\n{diff}"
-                ));
+            if !again.success() {
+                return Err(format!("{place}: {what} fails: {again:?}"));
             }
+            settles(look, &format!("{place}: after {what}"), &[wanted])?;
         }
         if !died {
             return Ok(k - first);
@@ -63,9 +55,23 @@ fn undisturbed(case: Case) -> (Dump, Dump, Dump, usize) {
     let look = || named(&node.dump(Some(&pod)).naming_macs(), &node);
     let bare = look();
     pod.add(&config);
-    let completed = look();
+    let completed = at_rest(look);
     pod.del(&config);
-    (bare, completed, look(), first)
+    (bare, completed, at_rest(look), first)
+}
+
+/// A look after which nothing has changed for a while.
+fn at_rest(look: impl Fn() -> Dump) -> Dump {
+    let mut last = look();
+    for _ in 0..50 {
+        std::thread::sleep(Duration::from_millis(200));
+        let now = look();
+        if last.diff(&now).is_empty() {
+            return now;
+        }
+        last = now;
+    }
+    panic!("the node does not come to rest");
 }
 
 /// Every k has a node of its own: its name, its number in the marks, and the MAC that the kernel
@@ -84,10 +90,6 @@ fn named(dump: &Dump, node: &Node) -> Dump {
         }
     }
     dump
-}
-
-fn own(dump: &Dump, node: &Node) -> Dump {
-    own_of(&named(dump, node))
 }
 
 /// Without what belongs to the network, not to the attachment.

@@ -305,22 +305,8 @@ impl Harness {
         self.settles(pod, &format!("{place}: after DEL"), &[&self.never])
     }
 
-    /// Waits a little for one of the wanted states; says what differs from the nearest.
     fn settles(&self, pod: &Pod<'_>, place: &str, wanted: &[&Dump]) -> Result<(), String> {
-        let start = std::time::Instant::now();
-        loop {
-            let found = self.node.dump(Some(pod)).naming_macs();
-            let diffs: Vec<String> = wanted.iter().map(|dump| dump.diff(&found)).collect();
-            if diffs.iter().any(String::is_empty) {
-                return Ok(());
-            }
-            if start.elapsed() > SETTLE {
-                let nearest = diffs.iter().min_by_key(|diff| diff.len()).cloned();
-                let nearest = nearest.unwrap_or_default();
-                return Err(format!("{place}: differs (- wanted, + found):\n{nearest}"));
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        settles(|| self.node.dump(Some(pod)).naming_macs(), place, wanted)
     }
 
     fn doomed(&self, k: usize) -> Start<'_> {
@@ -373,4 +359,27 @@ pub(crate) fn container<'n>(node: &'n Node, id: &str) -> Pod<'n> {
 /// Whether the agent outlives what it does after its answer.
 pub(crate) fn survives(agent: &mut Agent<'_>) -> bool {
     agent.wait_exit(Duration::from_millis(60)).is_none()
+}
+
+/// Waits a little for one of the wanted states: the kernel itself adds some routes later. Says what differs from
+/// the nearest.
+pub(crate) fn settles(
+    look: impl Fn() -> Dump,
+    place: &str,
+    wanted: &[&Dump],
+) -> Result<(), String> {
+    let start = std::time::Instant::now();
+    loop {
+        let found = look();
+        let diffs: Vec<String> = wanted.iter().map(|dump| dump.diff(&found)).collect();
+        if diffs.iter().any(String::is_empty) {
+            return Ok(());
+        }
+        if start.elapsed() > SETTLE {
+            let nearest = diffs.iter().min_by_key(|diff| diff.len()).cloned();
+            let nearest = nearest.unwrap_or_default();
+            return Err(format!("{place}: differs (- wanted, + found):\n{nearest}"));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

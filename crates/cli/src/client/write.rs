@@ -267,6 +267,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_conflict_with_what_create_wrote_is_none() {
+        let conflict = |managers: &[&str]| {
+            let causes: Vec<Value> = managers
+                .iter()
+                .map(|one| json!({"message": format!("conflict with {one:?} using plexus.dev/v1alpha1")}))
+                .collect();
+            let status = json!({"code": 409, "details": {"causes": causes}});
+            kube::Error::Api(serde_json::from_value(status).unwrap())
+        };
+        assert!(is_with_ourselves(&conflict(&["plexus", "plexus"])));
+        assert!(!is_with_ourselves(&conflict(&["plexus", "kubectl"])));
+        assert!(!is_with_ourselves(&conflict(&["plexus-agent"])));
+        assert!(!is_with_ourselves(&conflict(&[])));
+    }
+
+    #[test]
     fn namespaces_and_definitions_come_first() {
         let objects = [
             json!({"kind": "Pod"}),

@@ -22,25 +22,29 @@ setup: ## Install what is missing (Debian packages, toolchain, CNI tools); quick
 	@tools/bootstrap
 	@$(XTASK) setup
 
-build: setup ## Release binaries: plexus, and the static plexus-cni
+build: ## Release binaries: plexus, and the static plexus-cni
+	@tools/bootstrap
 	@$(XTASK) build
 
-demo: setup ## Three virtual nodes, pods on several networks, one killed agent; under 60 s once built
+demo: ## Three virtual nodes, pods on several networks, one killed agent; under 60 s once built
+	@tools/bootstrap
 	@$(XTASK) demo
 
-test: setup ## Everything that must be green: unit, kernel, CNI, crash and interoperability tests
+test: setup ## Unit, kernel, CNI, crash, lab and interoperability tests; rustfmt, tidy
 	@$(XTASK) test
 
-test-lab: setup ## Three virtual nodes on which things go wrong; at most 15 minutes
+test-lab: setup ## Labs, the demonstration, what goes wrong on them; at most 15 minutes after kube-tools
 	@$(XTASK) test-lab
 
 lint: setup ## rustfmt, clippy, cargo-deny, tidy
 	@$(XTASK) lint
 
-fmt: setup ## Format the Rust code
+fmt: ## Format the Rust code
+	@tools/bootstrap
 	@cargo fmt --all
 
-tidy: setup ## Room dependencies, file sizes, words that must not land
+tidy: ## Room dependencies, file sizes, words that must not land
+	@tools/bootstrap
 	@$(XTASK) tidy
 
 bench-cni: setup ## Against the reference plugins, interleaved; writes bench/results/cni.json

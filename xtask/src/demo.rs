@@ -14,27 +14,42 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const LAB: &str = "/run/plexus/lab/demo";
 
 pub(crate) fn run(place: &Place) -> Result<()> {
-    let _alone = lock::build_directory(place)?;
+    let alone = lock::build_directory(place)?;
     let build = ["build", "-p", "plexus", "--bins", "--example", "demo"];
     run::cargo(place, &build)?;
     build::static_shim(place)?;
-    run::shout(place, &mut demo(place, &place.target.join("debug/plexus")))
+    let mut demo = demo(place, &place.target.join("debug/plexus"));
+    println!("+ {}", demo.get_program().display());
+    // It takes our place, and the lock with it: who presses Ctrl-C has the prompt again when it has cleaned up.
+    Err(demo.stdin(alone).exec()).context("cannot start the demonstration")
 }
 
-/// All is well; one node cannot be reached; somebody presses Ctrl-C. Needs the programs and the shim.
+/// All is well; a cell of the ping matrix differs, or is not judged; somebody presses Ctrl-C, or closes the terminal.
+/// Needs the programs and the shim.
 pub(crate) fn checked(place: &Place, features: &str) -> Result<()> {
     let features = format!("{},{features}", build::FAULTS);
     let build = ["build", "--workspace", "--example", "demo"];
     run::cargo(place, &[&build[..], &["--features", &features]].concat())?;
     let plexus = place.target.join("debug/plexus");
     run::shout(place, &mut demo(place, &plexus))?;
-    let saboteur = saboteur(place, &plexus)?;
-    if run::shout(place, &mut demo(place, &saboteur)).is_ok() {
-        bail!("the demonstration succeeds although a node cannot be reached");
-    }
+    let cut = format!("'{}' lab partition n3 >&2 || exit", plexus.display());
+    let wrong = [
+        "Error: plexus lab ping --all failed:",
+        "are not as expected (!)",
+    ];
+    fails_at_ping(place, &plexus, &cut, &wrong)?;
     nothing_is_left("it failed")?;
-    interrupted(place, &plexus)?;
-    nothing_is_left("Ctrl-C")
+    let silent = format!(
+        "'{}' \"$@\" | sed 's/60 judged/59 judged/'; exit",
+        plexus.display()
+    );
+    fails_at_ping(place, &plexus, &silent, &["some were not judged"])?;
+    nothing_is_left("it failed")?;
+    for signal in ["-INT", "-HUP"] {
+        interrupted(place, &plexus, signal)?;
+        nothing_is_left(signal)?;
+    }
+    Ok(())
 }
 
 fn demo(place: &Place, plexus: &Path) -> Command {
@@ -45,13 +60,36 @@ fn demo(place: &Place, plexus: &Path) -> Command {
     demo
 }
 
-/// A `plexus` that cuts a node's wires as soon as the lab is up.
-fn saboteur(place: &Place, plexus: &Path) -> Result<PathBuf> {
+/// It fails where the pods ping, because something is done there that it must notice, and says so.
+fn fails_at_ping(place: &Place, plexus: &Path, done: &str, says: &[&str]) -> Result<()> {
+    let saboteur = saboteur(place, plexus, done)?;
+    println!("+ demo, and where the pods ping: {done}");
+    let output = demo(place, &saboteur)
+        .output()
+        .context("cannot start the demonstration")?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (shown, said) = (text(&output.stdout), text(&output.stderr));
+    if output.status.success() {
+        bail!("the demonstration succeeds in spite of `{done}`:\n{shown}{said}");
+    }
+    // The command that failed, and what it printed of the matrix.
+    for part in says {
+        if !said.contains(part) {
+            bail!("the demonstration fails, but does not say {part:?}:\n{shown}{said}");
+        }
+    }
+    Ok(())
+}
+
+/// A `plexus` that does something else where pods ping.
+fn saboteur(place: &Place, plexus: &Path, done: &str) -> Result<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let dir = place.target.join("demo-sabotage");
     let script = dir.join("plexus");
     let text = format!(
-        "#!/bin/sh\n'{0}' \"$@\" || exit\n[ \"$1 $2\" != 'lab up' ] || '{0}' lab partition n3\n",
+        "#!/bin/sh\n\
+         if [ \"$1 $2\" = 'lab ping' ]; then {done}; fi\n\
+         exec '{}' \"$@\"\n",
         plexus.display()
     );
     let written = std::fs::create_dir_all(&dir)
@@ -61,26 +99,36 @@ fn saboteur(place: &Place, plexus: &Path) -> Result<PathBuf> {
     Ok(script)
 }
 
-/// As a terminal does it: the signal goes to the whole group of processes.
-fn interrupted(place: &Place, plexus: &Path) -> Result<()> {
-    let mut demo = demo(place, plexus).process_group(0).spawn()?;
+/// As a terminal does it: the signal goes to the whole group of processes, which does not ignore it, whoever started us.
+fn interrupted(place: &Place, plexus: &Path, signal: &str) -> Result<()> {
+    let demo = demo(place, plexus);
+    let variables = demo
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let mut command = Command::new("env");
+    command
+        .arg("--default-signal=INT,HUP")
+        .arg(demo.get_program())
+        .envs(variables)
+        .current_dir(&place.root);
+    let mut demo = command.process_group(0).spawn()?;
     let end = Instant::now() + PATIENCE;
     let mut sent = false;
     loop {
         if let Some(status) = demo.try_wait()? {
             if !sent || status.success() {
-                bail!("the demonstration ended with {status} before or in spite of Ctrl-C");
+                bail!("the demonstration ended with {status} before or in spite of {signal}");
             }
             return Ok(());
         }
         if !sent && Path::new(LAB).join("n3").exists() {
             let group = format!("-{}", demo.id());
-            run::shout(place, Command::new("kill").args(["-INT", "--", &group]))?;
+            run::shout(place, Command::new("kill").args([signal, "--", &group]))?;
             sent = true;
         }
         if Instant::now() > end {
             let _ = demo.kill();
-            bail!("the demonstration does not end after Ctrl-C");
+            bail!("the demonstration does not end after {signal}");
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -81,8 +81,12 @@ pub(crate) fn build(place: &Place, recipe: &Recipe<'_>, wanted: &Path) -> Result
     go.arg("tool")
         .env("CGO_ENABLED", "0")
         .env("GOBIN", &partial);
-    run::shout(place, &mut go)
-        .with_context(|| format!("cannot build {name}; Go 1.24 or later must be in PATH"))?;
+    run::shout(place, &mut go).with_context(|| {
+        format!(
+            "cannot build {name}; Go must be in PATH, and as new as {}/{name}/go.mod says",
+            recipe.from
+        )
+    })?;
     if let Some((built, called)) = recipe.renamed {
         fs::rename(partial.join(built), partial.join(called))
             .with_context(|| format!("{name} has no program {built}"))?;

@@ -103,7 +103,7 @@ fn on_bare_api_server(place: &Place) -> Result<()> {
     done.and(stopped)
 }
 
-/// `crates/kubekit/benches/kube.rs`, with what users get.
+/// `crates/kubekit/benches/kube/`, with what users get.
 pub(crate) fn bench(place: &Place) -> Result<()> {
     let _alone = lock::build_directory(place)?;
     let plexus = release_binaries(place)?;
@@ -120,7 +120,7 @@ pub(crate) fn bench(place: &Place) -> Result<()> {
     in_lab(place, FOR_BENCH, &plexus, bench)
 }
 
-/// `crates/kubekit/src/bin/soak.rs`, with what users get.
+/// `crates/kubekit/src/bin/soak/`, with what users get.
 pub(crate) fn soak(place: &Place) -> Result<()> {
     let _alone = lock::build_directory(place)?;
     let plexus = release_binaries(place)?;
@@ -136,7 +136,9 @@ fn in_lab(place: &Place, prefix: &str, plexus: &PathBuf, mut command: Command) -
     let state = place.cache.join("kube").join(prefix);
     command
         .env("PLEXUS_KUBE_STATE", state)
-        .env("PLEXUS_KUBE_ROOT", place.cache.join("kube"));
+        .env("PLEXUS_KUBE_ROOT", place.cache.join("kube"))
+        // Somebody's lab is not what is meant.
+        .env_remove("PLEXUS_LAB");
     let done = start(place, prefix, plexus).and_then(|()| run::shout(place, &mut command));
     let stopped = stop(place, prefix);
     done.and(stopped)

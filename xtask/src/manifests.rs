@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const HEADER: &str = "\
 # Plexus on Kubernetes: `kubectl apply -f` this file. Read the lines that say EDIT first.
-# Generated from deploy/crds and deploy/parts by `cargo xtask manifests`; change those.
+# Generated from deploy/crds (made from the types of crates/api) and deploy/parts by `cargo xtask manifests`; change those.
 ";
 
 /// Writes the file.

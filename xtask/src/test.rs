@@ -1,5 +1,5 @@
-//! Everything that must be green: the tests, against freshly built binaries, then the checks that
-//! cost nothing.
+//! The tests that need no parts of a cluster, against freshly built binaries, then the checks that cost
+//! nothing.
 
 use crate::{api, build, lock, place::Place, run, tidy};
 use anyhow::Result;

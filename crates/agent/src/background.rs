@@ -13,6 +13,8 @@ const TICK: Duration = Duration::from_millis(500);
 const SETTLE: Duration = Duration::from_secs(30);
 /// How often namespaces are looked for that went without a DEL.
 const GONE: Duration = Duration::from_secs(300);
+/// How often one looks whether somebody has removed rules of ours from nftables.
+const RULES: Duration = Duration::from_secs(2);
 /// A write-ahead log larger than this is moved into the journal.
 const LOG_BYTES: u64 = 4 << 20;
 
@@ -25,6 +27,20 @@ pub(crate) fn start(agent: &Arc<Agent>) -> std::io::Result<()> {
             agent.checkpoint_if_large();
             // Whoever makes a network wants to use it by its name.
             agent.networks.wait(TICK);
+        }
+    })?;
+    spawn(agent, "firewall", |agent| {
+        let mut said = None;
+        loop {
+            let wrong = agent.tend_firewall();
+            if let Some(error) = wrong.as_ref().filter(|_| wrong != said) {
+                tracing::error!(
+                    error,
+                    "rules of ours in nftables cannot be looked at or put back, will be tried again"
+                );
+            }
+            said = wrong;
+            std::thread::sleep(RULES);
         }
     })?;
     spawn(agent, "queue", |agent| {

@@ -26,6 +26,7 @@ fn networks(names: &[&str]) -> Vec<Arc<NetworkObject>> {
             vni: None,
             made_from: None,
             unusable: None,
+            going: false,
         })
     };
     names.iter().map(one).collect()
@@ -115,14 +116,14 @@ fn a_network_that_was_made_anew_elsewhere_has_the_file() {
 fn a_name_that_somebody_elses_file_has_is_left_to_it() {
     let scratch = Scratch::new("conflists");
     let ours = conflists(&scratch);
-    let both = ["default/blue", "default/podman"];
+    let both = ["default/blue", "default/lan"];
     ours.keep(&networks(&both), true).unwrap();
     assert_eq!(scratch.names().len(), 2);
-    // Podman's own comes later: two of one name would be one too many.
-    let theirs = "{\"cniVersion\": \"0.4.0\", \"name\": \"podman\", \"plugins\": []}";
-    fs::write(scratch.join("87-podman-bridge.conflist"), theirs).unwrap();
+    // Somebody else's comes later: two of one name would be one too many.
+    let theirs = "{\"cniVersion\": \"0.4.0\", \"name\": \"lan\", \"plugins\": []}";
+    fs::write(scratch.join("87-lan.conflist"), theirs).unwrap();
     ours.keep(&networks(&both), true).unwrap();
-    let left = ["87-podman-bridge.conflist", "plexus-blue.conflist"];
+    let left = ["87-lan.conflist", "plexus-blue.conflist"];
     assert_eq!(scratch.names(), left);
     let text = fs::read_to_string(scratch.join(left[0])).unwrap();
     assert_eq!(text, theirs);

@@ -24,7 +24,7 @@ use plexus_api::cni::{Args, Error, NetConf};
 use plexus_core::attachment::Assigned;
 use plexus_core::plan::{self, Facts};
 use plexus_core::resolve::resolve;
-use plexus_kernel::{Netns, node, pod};
+use plexus_kernel::{Netns, nft, node, pod};
 
 impl Agent {
     /// Brings journal and kernel together. What cannot be undone now is tried again later.
@@ -41,25 +41,39 @@ impl Agent {
         for stored in journal.all().map_err(|e| failure::journal(&e))? {
             self.settle_or_later(&stored, &search);
         }
-        self.restore_host_ports()?;
+        self.restore_firewall()?;
         self.adopt()
     }
 
-    /// Ports of the node that lead to pods: exactly those of the journal.
-    fn restore_host_ports(&self) -> Result<(), Error> {
+    /// Ports of the node that lead to pods, exactly those of the journal, and what checks who sends.
+    fn restore_firewall(&self) -> Result<(), Error> {
         let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
         let records = stored.into_iter().map(|one| one.record);
-        let ports: Vec<_> = records
-            .filter(|record| record.boot == self.boot)
-            .flat_map(|record| record.body.plan.host_ports)
-            .collect();
-        if let Err(error) = plexus_kernel::nft::host_ports::restore(&self.node, &ports) {
+        let here = records.filter(|record| record.boot == self.boot);
+        let plans: Vec<_> = here.map(|record| record.body.plan).collect();
+        if let Err(error) = nft::restore(&self.node, &plans) {
             tracing::error!(
                 error = failure::chain(&error),
-                "cannot restore the ports of the node that lead to pods"
+                "cannot restore the rules of pods in nftables, will be tried again"
             );
         }
         Ok(())
+    }
+
+    /// Puts back what somebody has removed from nftables; gives what went wrong.
+    pub(crate) fn tend_firewall(&self) -> Option<String> {
+        match nft::tend(&self.node) {
+            Ok(changes) if changes.is_empty() => None,
+            Ok(changes) => {
+                let changes = changes.len();
+                tracing::warn!(
+                    changes,
+                    "somebody has removed rules of ours from nftables: they are back"
+                );
+                None
+            }
+            Err(error) => Some(failure::chain(&error)),
+        }
     }
 
     /// Looks again at what could not be settled: whether any is left.

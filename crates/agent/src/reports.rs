@@ -221,9 +221,26 @@ fn status(view: &View) -> AttachmentStatus {
         ips: view.ips.iter().map(ToString::to_string).collect(),
         gateways: view.gateways.iter().map(ToString::to_string).collect(),
         default_route: view.default_route.iter().map(family).collect(),
+        routes: first(MOST_ROUTES, &view.routes),
+        routes_left_out: beyond(MOST_ROUTES, &view.routes),
+        rules: first(MOST_ROUTES, &view.rules),
+        rules_left_out: beyond(MOST_ROUTES, &view.rules),
+        delegated: view.delegated,
         state: AttachmentState::Attached,
         message: String::new(),
     }
+}
+
+/// With as many networks as a pod may have, a record is still one that every API server takes.
+const MOST_ROUTES: usize = 128;
+
+fn first(most: usize, all: &[String]) -> Vec<String> {
+    all.iter().take(most).cloned().collect()
+}
+
+/// How many there are beside the first.
+fn beyond(most: usize, all: &[String]) -> u32 {
+    u32::try_from(all.len().saturating_sub(most)).unwrap_or(u32::MAX)
 }
 
 /// The annotation of the Network Plumbing Working Group.
@@ -262,6 +279,13 @@ fn network_status(all: &[View]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let all = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!((first(3, &all), beyond(3, &all)), (all.to_vec(), 0));
+        assert_eq!((first(1, &all), beyond(1, &all)), (vec!["a".into()], 2));
+    }
 
     #[test]
     fn a_block_is_as_full_as_the_addresses_that_pods_hold_in_it() {

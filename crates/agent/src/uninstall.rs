@@ -6,6 +6,7 @@ use crate::backoff::Backoff;
 use crate::conflists;
 use crate::failure;
 use crate::install;
+use crate::ipam::host_local::{self, Removed};
 use crate::journal::{State, Stored};
 use crate::lock::{Lock, LockError};
 use crate::options::Options;
@@ -18,6 +19,7 @@ use plexus_types::IfName;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Why something stayed.
@@ -68,6 +70,7 @@ pub fn uninstall(options: Options, force: bool) -> Result<Vec<String>, Uninstall
         done => done?,
     }
     agent.remove_node_side(&mut log);
+    agent.remove_directories(&mut log);
     remove_configurations(&agent.options, &mut log);
     // A repetition needs them, and so does a runtime that removes containers until then.
     if log.problems.is_empty() {
@@ -145,6 +148,26 @@ impl Agent {
         let left = cleared.left.into_iter();
         log.done.extend(left.map(|what| format!("(left: {what})")));
         log.problems.extend(cleared.problems);
+    }
+}
+
+impl Agent {
+    /// Of host-local's directories, those that we used and nobody uses.
+    fn remove_directories(&self, log: &mut Log) {
+        let directories = self.journal().ok().and_then(|j| j.directories().ok());
+        for directory in directories.unwrap_or_default() {
+            match host_local::remove_unused(&directory) {
+                Ok(Removed::Nothing) => {}
+                Ok(Removed::All) => log.done.push(directory.display().to_string()),
+                Ok(Removed::InUse) => {
+                    let directory = directory.display();
+                    log.done.push(format!(
+                        "(left: {directory}: others have addresses or files in it)"
+                    ));
+                }
+                Err(error) => log.problems.push(plexus_types::chain(&error)),
+            }
+        }
     }
 }
 
@@ -226,9 +249,10 @@ fn remove_files(options: &Options, log: &mut Log) {
         log.removed(&path, fs::remove_file(&path));
     }
     let queue = queue::dir(&options.socket);
-    for directory in [queue, options.spool(), options.routers()] {
+    for directory in [queue, options.spool()] {
         log.removed(&directory, fs::remove_dir_all(&directory));
     }
+    remove_routers(&options.routers(), log);
     let beside = |path: &Path, more: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(more);
@@ -250,6 +274,27 @@ fn remove_files(options: &Options, log: &mut Log) {
     }
 }
 
+/// Routers are gone; what is left are files on which a mount did not survive: empty, and nobody's to read.
+/// The directory's own name is one that others use too: whatever else is in it stays.
+fn remove_routers(directory: &Path, log: &mut Log) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let is_pin = |file: fs::Metadata| {
+            file.is_file() && file.len() == 0 && file.permissions().mode() & 0o777 == 0
+        };
+        if entry.metadata().is_ok_and(is_pin) {
+            log.removed(&entry.path(), fs::remove_file(entry.path()));
+        }
+    }
+    match fs::remove_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+            let directory = directory.display();
+            log.done
+                .push(format!("(left: {directory} has more in it than ours)"));
+        }
+        removed => log.removed(directory, removed),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,6 +309,24 @@ mod tests {
         let said = queued(&socket).unwrap();
         assert!(said.starts_with("1 queued DEL"), "{said}");
         fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_directory_of_routers_is_removed_if_nothing_else_is_in_it() {
+        let dir = std::env::temp_dir().join(format!("px-routers-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("r1"), "").unwrap();
+        fs::set_permissions(dir.join("r1"), PermissionsExt::from_mode(0o000)).unwrap();
+        fs::write(dir.join("inventory.csv"), "").unwrap();
+        let mut log = Log::default();
+        remove_routers(&dir, &mut log);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+        assert!(log.done[1].starts_with("(left: "), "{:?}", log.done);
+        fs::remove_file(dir.join("inventory.csv")).unwrap();
+        remove_routers(&dir, &mut log);
+        assert!(!dir.exists() && log.problems.is_empty());
+        remove_routers(&dir, &mut log);
+        assert!(log.problems.is_empty(), "{:?}", log.problems);
     }
 
     #[test]

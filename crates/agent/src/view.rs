@@ -4,7 +4,7 @@
 use crate::journal::{DelegateRecord, NativeRecord, Record, State, Stored};
 use ipnet::IpNet;
 use plexus_api::cni::{Dns, Outcome};
-use plexus_core::plan::Link;
+use plexus_core::plan::{Link, told_route};
 use plexus_core::resolve::Reference;
 use plexus_types::{Family, Mac};
 use std::net::IpAddr;
@@ -26,6 +26,10 @@ pub(crate) struct View {
     pub(crate) gateways: Vec<IpAddr>,
     /// The families whose default route is here.
     pub(crate) default_route: Vec<Family>,
+    /// Its routes, as `ip` writes them.
+    pub(crate) routes: Vec<String>,
+    /// Its rules, likewise.
+    pub(crate) rules: Vec<String>,
     /// DNS that it brings.
     pub(crate) dns: Dns,
     /// MTU, if it was decided.
@@ -93,6 +97,8 @@ fn native(record: &Record, native: &NativeRecord) -> View {
         mac: link.and_then(|link| link.mac).map(|mac| mac.to_string()),
         ips: assigned.ips.iter().map(|ip| ip.address).collect(),
         default_route: link.map(defaults).unwrap_or_default(),
+        routes: link.map(Link::routes_text).unwrap_or_default(),
+        rules: link.into_iter().flat_map(rules).collect(),
         dns: assigned.dns.clone(),
         mtu: link.and_then(|link| link.mtu),
         delegated: false,
@@ -116,6 +122,8 @@ fn delegate(record: &Record, delegate: &DelegateRecord) -> View {
         mac: inside.and_then(|interface| interface.mac.clone()),
         ips: result.ips.iter().map(|ip| ip.address).collect(),
         default_route: default_route.collect(),
+        routes: told(result),
+        rules: Vec::new(),
         dns: result.dns.clone(),
         mtu: None,
         delegated: true,
@@ -162,9 +170,45 @@ fn defaults(link: &Link) -> Vec<Family> {
     Family::ALL.into_iter().filter(has).collect()
 }
 
+/// The routes that plugins told.
+fn told(result: &Outcome) -> Vec<String> {
+    let routes = result.routes.iter();
+    let routes = routes.map(|route| told_route(route, &result.ips).to_string());
+    routes.collect()
+}
+
+fn rules(link: &Link) -> impl Iterator<Item = String> {
+    link.rules.iter().map(ToString::to_string)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::attachment_id;
+    use super::{Outcome, attachment_id, told};
+    use serde_json::json;
+
+    #[test]
+    fn a_plugins_routes_are_what_it_means_by_them() {
+        let ips = json!([{"address": "fd00::5/64", "gateway": "fd00::1"},
+            {"address": "10.1.0.5/24", "gateway": "10.1.0.1"}]);
+        let routes = json!([
+            {"dst": "10.9.0.0/16"}, {"dst": "10.8.0.0/16", "gw": "0.0.0.0"}, {"dst": "fd01::/64"},
+            {"dst": "0.0.0.0/0", "gw": "10.1.0.2", "mtu": 1400, "priority": 7, "table": 254},
+            {"dst": "10.7.0.0/16", "table": 100, "mtu": 0},
+        ]);
+        let result = Outcome {
+            ips: serde_json::from_value(ips).unwrap(),
+            routes: serde_json::from_value(routes).unwrap(),
+            ..Outcome::default()
+        };
+        let expected = [
+            "10.9.0.0/16 via 10.1.0.1",
+            "10.8.0.0/16",
+            "fd01::/64 via fd00::1",
+            "default via 10.1.0.2 metric 7 mtu 1400",
+            "10.7.0.0/16 via 10.1.0.1 table 100",
+        ];
+        assert_eq!(told(&result), expected);
+    }
 
     #[test]
     fn an_id_is_a_uuid_and_tells_attachments_apart() {

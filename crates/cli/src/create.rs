@@ -1,5 +1,6 @@
 //! `plexus create network`: a Network from flags, checked before anyone is asked.
 
+use plexus_api::later::Classes;
 use plexus_api::manifest::{Level, check, read};
 use plexus_api::objects::{GROUP, VERSION};
 use serde_json::{Map, Value, json};
@@ -101,7 +102,8 @@ pub fn network(flags: &NetworkFlags) -> Result<Value, String> {
 
 fn checked(object: Value) -> Result<Value, String> {
     let manifest = read(&object.to_string());
-    let findings = manifest.objects.iter().flat_map(check);
+    let findings = manifest.objects.iter();
+    let findings = findings.flat_map(|written| check(written, &Classes::default()));
     let problems: Vec<String> = findings
         .filter(|finding| finding.level == Level::Problem)
         .map(|finding| format!("{}: {}", finding.path, finding.text))

@@ -3,9 +3,15 @@
 use crate::ipam;
 use crate::kinds::Kind;
 use crate::text::{Cell, Paint, Screen, Table, age, count, seconds_since};
-use crate::world::{self, World, condition, list, name, namespace, number, text};
+use crate::world::{self, Whose, World, condition, list, name, namespace, number, text};
 use plexus_api::cni::{How, Network, NetworkConfigKind};
 use serde_json::Value;
+
+/// What is said of a claim or a class that is not ours.
+pub const OTHERS: &str = "it is for another driver than ours, if there is one";
+
+/// What stands where the server did not show what would tell.
+const NOT_KNOWN: &str = "not known";
 
 /// How a table is made.
 #[derive(Debug, Clone, Copy, Default)]
@@ -118,7 +124,7 @@ fn rows(kind: &Kind, object: &Value, world: &World) -> Vec<Vec<Cell>> {
             text(object, "/status/phase").into(),
             age(),
         ],
-        _ => later(object, age()),
+        _ => later(object, world, age()),
     }]
 }
 
@@ -153,14 +159,19 @@ fn network(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
     let subnets = subnets.into_iter().flatten();
     let subnets: Vec<&str> = subnets.map(|(_, subnet)| text(subnet, "/cidr")).collect();
     let usage = |what: &str| number(object, &format!("/status/usage/{what}"));
-    // Reckoned, if there are blocks to reckon with: what is reported comes later.
+    // Reckoned, if blocks may be seen: what is reported comes later.
     let fullness = ipam::fullness(object, world).ok();
     let reckoned = fullness
-        .filter(|fullness| !fullness.blocks.is_empty())
-        .map(|fullness| fullness.total());
-    let reported = || Some((usage("allocated")?.into(), usage("capacity")?.into()));
+        .filter(|fullness| !fullness.subnets.is_empty() && world.hidden("blocks", None).is_none())
+        .map(|fullness| fullness.tightest());
+    let reported = || {
+        Some(ipam::Share {
+            used: usage("allocated")?.into(),
+            capacity: usage("capacity")?.into(),
+        })
+    };
     let used = match reckoned.or_else(reported) {
-        Some((used, all)) => format!("{used}/{}", count(all)),
+        Some(share) => format!("{}/{}", share.used, count(share.capacity)),
         None => String::new(),
     };
     let shown = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
@@ -191,7 +202,11 @@ fn pod(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
     let record = record_of(world, object);
     let attached = record.map(|record| list(record, "/status/attachments"));
     let attached = attached.unwrap_or_default();
+    let hidden = world.hidden("attachments", Some(namespace(object)));
     let each = |of: &dyn Fn(&Value) -> String| {
+        if record.is_none() && hidden.is_some() {
+            return NOT_KNOWN.to_owned();
+        }
         let all: Vec<String> = attached.iter().map(of).collect();
         all.join(",")
     };
@@ -275,17 +290,20 @@ fn node(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
     let internal: Vec<&str> = internal.map(|address| text(address, "/address")).collect();
     let cidrs = list(object, "/spec/podCIDRs").iter();
     let cidrs: Vec<&str> = cidrs.filter_map(Value::as_str).collect();
-    let count = |objects: &[Value]| {
+    let count = |list: &str, objects: &[Value]| {
         let mine = objects.iter().filter(|o| text(o, "/spec/node") == named);
-        mine.count().to_string()
+        match world.hidden(list, None) {
+            Some(_) => NOT_KNOWN.to_owned(),
+            None => mine.count().to_string(),
+        }
     };
     vec![
         named.into(),
         status,
         internal.join(",").into(),
         cidrs.join(",").into(),
-        count(&world.blocks).into(),
-        count(&world.records).into(),
+        count("blocks", &world.blocks).into(),
+        count("attachments", &world.records).into(),
         age,
         text(object, "/status/nodeInfo/kubeletVersion").into(),
         text(object, "/metadata/uid").into(),
@@ -381,18 +399,13 @@ fn request(object: &Value, age: Cell) -> Vec<Cell> {
     ]
 }
 
-fn later(object: &Value, age: Cell) -> Vec<Cell> {
-    let waits = plexus_api::later::waits(object);
-    let state = match waits {
-        Some(_) => Cell::painted(Paint::Warn, "waits"),
-        None => Cell::painted(Paint::Faint, "not ours"),
+fn later(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
+    let (state, why) = match world.whose(object) {
+        Whose::Ours(text) => (Cell::painted(Paint::Warn, "waits"), text.into()),
+        Whose::Unclear(why) => (Cell::painted(Paint::Warn, NOT_KNOWN), why.into()),
+        Whose::Others => (Cell::painted(Paint::Faint, "not ours"), OTHERS.into()),
     };
-    vec![
-        name(object).into(),
-        state,
-        age,
-        waits.unwrap_or("it is for another driver").into(),
-    ]
+    vec![name(object).into(), state, age, why]
 }
 
 /// The objects of that namespace, or all; the names if some are given, each of which must be there.

@@ -43,12 +43,21 @@ fn networks() {
             "conditions": [{"type": "Ready", "status": "False", "message": "spec.mtu"}]}}),
         json!({"metadata": meta("new"), "spec": {}}),
     ];
+    // Blocks that are not there have no addresses in use; of those that cannot be seen the status tells.
     let lines = shown("networks", &list, &world(), Look::default());
+    assert_eq!(lines[1], "blue overlay Active 10.1.0.0/16 0/65533 100s -");
+    let mut both = list.clone();
+    both[0]["spec"]["subnets"]["b"] = json!({"cidr": "fd00::/48"});
+    let lines = shown("networks", &both, &world(), Look::default());
+    assert!(lines[1].contains(" 0/65533 "), "{lines:?}");
+    let mut world = world();
+    world.unknown.insert("blocks", "forbidden".to_owned());
+    let lines = shown("networks", &list, &world, Look::default());
     assert_eq!(lines[0], "NAME PROVIDER PHASE SUBNETS USED AGE WHY");
     assert_eq!(lines[1], "blue overlay Active 10.1.0.0/16 41/65520 100s -");
     assert_eq!(lines[2], "red bridge Failed - - 100s spec.mtu");
     assert_eq!(lines[3], "new overlay Initializing - - 100s -");
-    let wide = shown("networks", &list, &world(), WIDE);
+    let wide = shown("networks", &list, &world, WIDE);
     assert_eq!(
         wide[0],
         "NAMESPACE NAME PROVIDER PHASE SUBNETS USED AGE VNI BLOCKS MTU FROM WHY"
@@ -162,7 +171,11 @@ fn definitions_and_what_waits() {
         json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": meta(class),
             "spec": {"devices": {"requests": [{"exactly": {"deviceClassName": class}}]}}})
     };
-    let list = [claim("cni.networking.x-k8s.io"), claim("gpu.example.com")];
+    let list = [
+        claim("cni.networking.x-k8s.io"),
+        claim("gpu.example.com"),
+        claim("fast-nic"),
+    ];
     let lines = shown("resourceclaims", &list, &world(), Look::default());
     assert_eq!(lines[0], "NAME STATE AGE WHY");
     assert!(
@@ -170,7 +183,25 @@ fn definitions_and_what_waits() {
             "cni.networking.x-k8s.io waits 100s it is kept, and waits: the DRA driver"
         )
     );
-    assert!(lines[2].starts_with("gpu.example.com not ours 100s"));
+    let missing = "is not there: until it is, nobody serves the claim";
+    let said = format!("fast-nic not known 100s DeviceClass fast-nic {missing}");
+    assert_eq!(lines[3], said);
+    let others = "100s it is for another driver than ours, if there is one";
+    let class = |name: &str, driver: &str| {
+        let expression = format!("device.driver == \"{driver}\"");
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": meta(name),
+            "spec": {"selectors": [{"cel": {"expression": expression}}]}})
+    };
+    let known = World {
+        waiting: vec![
+            class("fast-nic", "cni.dra.networking.x-k8s.io"),
+            class("gpu.example.com", "gpu.example.com"),
+        ],
+        ..world()
+    };
+    let lines = shown("resourceclaims", &list, &known, Look::default());
+    assert_eq!(lines[2], format!("gpu.example.com not ours {others}"));
+    assert!(lines[3].starts_with("fast-nic waits 100s it is kept, and waits: the DRA driver"));
     let lines = shown("resourceclaims", &list, &world(), WIDE);
     assert_eq!(lines[0], "NAMESPACE NAME STATE AGE WHY");
     let network = |phase: &str, status: &str| {

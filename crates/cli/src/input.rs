@@ -24,7 +24,7 @@ pub enum InputError {
         source: io::Error,
     },
     /// Not text.
-    #[error("{path} is not text: a manifest is UTF-8")]
+    #[error("{path} is not text: a manifest is UTF-8, or UTF-16 with its mark")]
     NotText {
         /// The file.
         path: String,
@@ -98,13 +98,27 @@ fn source(name: &str, from: &mut dyn Read) -> Result<Source, InputError> {
     if bytes.len() as u64 > MOST_BYTES {
         return Err(InputError::TooLarge { path: path() });
     }
-    let text = String::from_utf8(bytes).map_err(|_| InputError::NotText { path: path() })?;
+    let text = text(bytes).ok_or_else(|| InputError::NotText { path: path() })?;
     let manifest = read(&text);
     Ok(Source {
         name: path(),
         objects: manifest.objects,
         faults: manifest.faults,
     })
+}
+
+/// UTF-8, or UTF-16 if it begins with the mark of that.
+fn text(bytes: Vec<u8>) -> Option<String> {
+    let wide = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let (pairs, rest) = bytes.as_chunks::<2>();
+        let units: Vec<u16> = pairs.iter().copied().map(unit).collect();
+        String::from_utf16(&units).ok().filter(|_| rest.is_empty())
+    };
+    match bytes.as_slice() {
+        [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
+        _ => String::from_utf8(bytes).ok(),
+    }
 }
 
 /// The manifests of a directory, by name.
@@ -175,6 +189,24 @@ mod tests {
         };
         assert_eq!(kinds(false), ["A1", "A2", "B", "C"]);
         assert_eq!(kinds(true), ["A1", "A2", "B", "C", "D"]);
+    }
+
+    #[test]
+    fn wide_text_is_read_as_kubectl_reads_it() {
+        let wide = |mark: u16, bytes: fn(u16) -> [u8; 2]| {
+            let units = std::iter::once(mark).chain("kind: \u{c4}".encode_utf16());
+            source(
+                "x",
+                &mut units.flat_map(bytes).collect::<Vec<u8>>().as_slice(),
+            )
+            .unwrap()
+        };
+        for source in [
+            wide(0xfeff, u16::to_le_bytes),
+            wide(0xfeff, u16::to_be_bytes),
+        ] {
+            assert_eq!(source.objects[0].object["kind"], "\u{c4}");
+        }
     }
 
     #[test]

@@ -7,7 +7,8 @@ use crate::world::{
 };
 use ipnet::IpNet;
 use plexus_api::cni::BlockSubnet;
-use plexus_core::ipam::{Pool, blocks_to_try};
+pub use plexus_core::ipam::Share;
+use plexus_core::ipam::{Pool, blocks_to_try, shares, tightest};
 use plexus_types::Family;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -129,23 +130,34 @@ impl Fullness {
         nodes
     }
 
-    /// Used and usable addresses of all subnets.
-    pub fn total(&self) -> (u128, u128) {
-        let sum =
-            |of: fn(&SubnetUse) -> u128| self.subnets.iter().map(of).fold(0, u128::saturating_add);
-        (sum(|subnet| subnet.used), sum(|subnet| subnet.capacity))
+    /// How full each family is that the network has subnets of.
+    pub fn families(&self) -> Vec<(Family, Share)> {
+        let each = self.subnets.iter();
+        shares(each.map(|subnet| (subnet.cidr, subnet.used, subnet.capacity)))
     }
 
-    /// By node: blocks, used, usable.
-    pub fn by_node(&self) -> BTreeMap<&str, (usize, u128, u128)> {
-        let mut nodes = BTreeMap::new();
+    /// How full it is: by the family with the fewest addresses left, since a pod gets one of each.
+    pub fn tightest(&self) -> Share {
+        tightest(&self.families())
+    }
+
+    /// Whether no subnet of a family has a block that nobody owns.
+    pub fn all_blocks_are_owned(&self, family: Family) -> bool {
+        let mut subnets = self.subnets.iter();
+        !subnets.any(|subnet| Family::of(subnet.cidr.addr()) == family && subnet.has_free_block)
+    }
+
+    /// By node: how many blocks, and how full they are.
+    pub fn by_node(&self) -> BTreeMap<&str, (usize, Share)> {
+        let mut nodes: BTreeMap<&str, Vec<&BlockUse>> = BTreeMap::new();
         for block in &self.blocks {
-            let sum: &mut (usize, u128, u128) = nodes.entry(block.node.as_str()).or_default();
-            sum.0 += 1;
-            sum.1 = sum.1.saturating_add(block.used);
-            sum.2 = sum.2.saturating_add(block.capacity);
+            nodes.entry(block.node.as_str()).or_default().push(block);
         }
-        nodes
+        let each = nodes.into_iter().map(|(node, blocks)| {
+            let share = shares(blocks.iter().map(|one| (one.cidr, one.used, one.capacity)));
+            (node, (blocks.len(), tightest(&share)))
+        });
+        each.collect()
     }
 }
 
@@ -212,17 +224,23 @@ fn block_use(
 /// A network's use, for people.
 pub fn show(network: &Value, world: &World, screen: Screen) -> Result<String, String> {
     let fullness = fullness(network, world)?;
-    let (used, capacity) = fullness.total();
     let title = format!("Network {}/{}", namespace(network), name(network));
     let mut out = screen.paint(Paint::Strong, &title);
-    out.push_str(&format!(
-        ": {used} of {} addresses in use\n",
-        count(capacity)
-    ));
-    if fullness.subnets.is_empty() {
+    let families = fullness.families();
+    let in_use: Vec<String> = match families[..] {
+        [] => vec!["0 of 0".to_owned()],
+        [(_, share)] => vec![of(share)],
+        _ => families
+            .iter()
+            .map(|(family, share)| format!("{} {family}", of(*share)))
+            .collect(),
+    };
+    out.push_str(&format!(": {} addresses in use\n", in_use.join(", ")));
+    if families.is_empty() {
         out.push_str("it has no subnets: its addresses, if any, come from its config\n");
         return Ok(out);
     }
+    let Share { used, capacity } = fullness.tightest();
     out.push_str(&format!("{}\n\n", bar(used, capacity, 2 * BAR, screen)));
     let plain = Screen {
         colour: false,
@@ -252,7 +270,7 @@ pub fn show(network: &Value, world: &World, screen: Screen) -> Result<String, St
         return Ok(out);
     }
     let mut nodes = Table::new(["NODE", "USED", "OF", "", "BLOCKS"]);
-    for (node, (blocks, used, capacity)) in fullness.by_node() {
+    for (node, (blocks, Share { used, capacity })) in fullness.by_node() {
         nodes.row(vec![
             node.into(),
             used.to_string().into(),
@@ -283,6 +301,11 @@ pub fn show(network: &Value, world: &World, screen: Screen) -> Result<String, St
         out.push_str(&asked);
     }
     Ok(out)
+}
+
+/// `3 of 250`
+pub(crate) fn of(share: Share) -> String {
+    format!("{} of {}", share.used, count(share.capacity))
 }
 
 /// The colour goes to the whole cell, so that columns stay aligned.
@@ -322,9 +345,14 @@ fn requests(network: &Value, world: &World) -> String {
 /// The same for programs.
 pub fn to_json(network: &Value, world: &World) -> Result<Value, String> {
     let fullness = fullness(network, world)?;
-    let (used, capacity) = fullness.total();
     let shown =
         |number: u128| u64::try_from(number).map_or(json!(number.to_string()), |n| json!(n));
+    let families = fullness.families().into_iter().map(|(family, share)| {
+        json!({
+            "family": family.to_string(), "used": shown(share.used),
+            "capacity": shown(share.capacity),
+        })
+    });
     let subnets = fullness.subnets.iter().map(|subnet| {
         json!({
             "cidr": subnet.cidr, "used": shown(subnet.used), "capacity": shown(subnet.capacity),
@@ -340,7 +368,7 @@ pub fn to_json(network: &Value, world: &World) -> Result<Value, String> {
     });
     Ok(json!({
         "namespace": namespace(network), "name": name(network),
-        "used": shown(used), "capacity": shown(capacity),
+        "families": families.collect::<Vec<_>>(),
         "subnets": subnets.collect::<Vec<_>>(), "blocks": blocks.collect::<Vec<_>>(),
     }))
 }
@@ -382,7 +410,28 @@ mod tests {
         assert_eq!(capacities, [2, 2]);
         assert_eq!(full.blocks[0].node, "n1");
         assert_eq!(block_fullness(&world.blocks[1], &world), Some((1, 2)));
-        assert_eq!(full.by_node()["n1"], (1, 1, 2));
+        let share = Share {
+            used: 1,
+            capacity: 2,
+        };
+        assert_eq!(full.by_node()["n1"], (1, share));
+    }
+
+    #[test]
+    fn the_family_that_runs_out_first_counts() {
+        let mut world = world(2, 2);
+        world.blocks.push(
+            json!({"spec": {"network": {"uid": "u"}, "cidr": "fd00::/122", "node": "n1"},
+            "status": {"allocated": 4}}),
+        );
+        let full = fullness(&world.networks[0], &world).unwrap();
+        let share = full.tightest();
+        assert_eq!((share.used, share.capacity), (4, 5));
+        let families: Vec<Family> = full.families().iter().map(|(family, _)| *family).collect();
+        assert_eq!(families, [Family::V4, Family::V6]);
+        assert!(full.all_blocks_are_owned(Family::V4));
+        assert!(!full.all_blocks_are_owned(Family::V6));
+        assert_eq!(full.by_node()["n1"].1.used, 2, "of IPv4");
     }
 
     #[test]
@@ -432,6 +481,9 @@ mod tests {
         }
         let value = to_json(&world.networks[0], &world).unwrap();
         assert_eq!(value["blocks"][0]["node"], "n1");
+        let first = json!({"family": "IPv4", "used": 3, "capacity": 5});
+        assert_eq!(value["families"][0], first, "{value:#}");
+        assert_eq!(value["families"].as_array().unwrap().len(), 2);
         let mut odd = world.clone();
         odd.networks[0]["spec"]["mtu"] = json!("x");
         assert!(show(&odd.networks[0], &odd, Screen::PIPE).is_err());

@@ -30,6 +30,7 @@ pub mod describe;
 pub mod doctor;
 pub mod explain;
 pub mod get;
+pub mod holder;
 pub mod input;
 pub mod ipam;
 pub mod kinds;

@@ -1,13 +1,14 @@
 //! `plexus plan`: the commands that the pods of some files amount to, on a node that is only
 //! described. Nothing is asked and nothing is changed.
 
+use crate::explain::{Answer, Because, State, explain_pod};
 use crate::text::{Paint, Screen};
-use crate::world::{Seen, World, list, name, namespace, pod_facts, settings, text};
+use crate::world::{Seen, World, list, name, namespace, pod_facts, text};
 use ipnet::IpNet;
 use plexus_api::cni::{Args, Chain, Error, How, NetConf, Network, Version};
 use plexus_api::translate;
 use plexus_core::attachment::{Assigned, Wanted};
-use plexus_core::plan::{LinkFacts, PodPlan, Underlay, node_text, pod_text};
+use plexus_core::plan::{LinkFacts, PodPlan, Underlay, node_text, pod_text, ports_text};
 use plexus_core::rehearse::{Interface, Issued, Rehearsed, Stage, cluster_network, rehearse_next};
 use plexus_core::resolve::{Reference, pod_networks};
 use plexus_types::IfName;
@@ -30,6 +31,8 @@ pub struct Described {
     pub pod_cidrs: Vec<IpNet>,
     /// The cluster's pod and service CIDRs.
     pub cluster_cidrs: Vec<IpNet>,
+    /// `--cluster-name` of its agents.
+    pub cluster_name: String,
 }
 
 /// What was planned, and whether all of it could be.
@@ -57,7 +60,8 @@ pub fn plan(objects: Vec<Value>, described: &Described, screen: Screen) -> Plann
         })
         .collect();
     let pods: Vec<Value> = objects.iter().filter_map(pod_of).collect();
-    let world = World::of_files(objects);
+    let mut world = World::of_files(objects);
+    world.cluster_name = Some(described.cluster_name.clone());
     let mut planned = Planned {
         pods: pods.len(),
         text: comment(screen, &assumed(described)),
@@ -84,6 +88,18 @@ pub fn plan(objects: Vec<Value>, described: &Described, screen: Screen) -> Plann
             planned.text.push_str(&comment(screen, text));
             continue;
         }
+        let answers = explain_pod(&world, pod).answers;
+        for text in not_known(&answers) {
+            planned.text.push_str(&comment(screen, &text));
+        }
+        let waits = waits(answers);
+        if !waits.is_empty() {
+            planned.failed += 1;
+            for text in waits {
+                planned.text.push_str(&comment(screen, &text));
+            }
+            continue;
+        }
         match one(pod, &world, described, &node, &mut there.issued) {
             Ok((made, references, warnings)) => {
                 for warning in warnings {
@@ -105,6 +121,44 @@ pub fn plan(objects: Vec<Value>, described: &Described, screen: Screen) -> Plann
         }
     }
     planned
+}
+
+/// Claims that these files do not tell whose they are, or what.
+fn not_known(answers: &[Answer]) -> Vec<String> {
+    let unclear = answers
+        .iter()
+        .filter(|answer| matches!(answer.because, Because::ClassUnknown | Because::NotSeen));
+    let said = unclear.map(|answer| {
+        format!(
+            "not known: whether it would wait for {}: {}",
+            answer.about, answer.why
+        )
+    });
+    said.collect()
+}
+
+/// What of a pod later versions serve, and what is wrong besides, in the words of `explain`; nothing if nothing
+/// waits for that.
+fn waits(mut answers: Vec<Answer>) -> Vec<String> {
+    // A node is assumed.
+    answers.retain(|answer| {
+        let wrong = answer.state == State::Wrong && answer.because != Because::NodeGone;
+        wrong || answer.because == Because::Later
+    });
+    if !answers
+        .iter()
+        .any(|answer| answer.because == Because::Later)
+    {
+        return Vec::new();
+    }
+    let said = answers.into_iter().map(|answer| {
+        let what = match answer.state {
+            State::Wrong => "it would not start",
+            State::Waits | State::Good => "it would wait",
+        };
+        format!("{what}: {}: {}", answer.about, answer.why)
+    });
+    said.collect()
 }
 
 /// What the pods before have made on a node.
@@ -165,7 +219,7 @@ fn one(
     let conf = NetConf::parse(text.to_string().as_bytes(), &Args::default())?;
     let first = first(described)?;
     let seen = Seen::rehearsal(world, node);
-    let settings = settings(described.cluster_cidrs.clone());
+    let settings = world.settings(described.cluster_cidrs.clone());
     let all = pod_networks(&pod_facts(pod), first, &conf.runtime, &settings, &seen)?;
     let conf = NetConf {
         body: all.body,
@@ -217,11 +271,15 @@ fn ports(pod: &Value) -> Vec<Value> {
             "" => "tcp".to_owned(),
             protocol => protocol.to_ascii_lowercase(),
         };
-        Some(json!({
+        let mut mapping = json!({
             "hostPort": port.get("hostPort")?.as_u64()?,
             "containerPort": port.get("containerPort")?.as_u64()?,
             "protocol": protocol,
-        }))
+        });
+        if let Some(address) = port.get("hostIP") {
+            mapping["hostIP"] = address.clone();
+        }
+        Some(mapping)
     });
     mapped.collect()
 }
@@ -255,13 +313,8 @@ fn commands(made: &Rehearsed, references: &[Reference], screen: Screen) -> Strin
         }
     }
     if !made.pod.host_ports.is_empty() {
-        let alone = PodPlan {
-            group: made.pod.group,
-            links: Vec::new(),
-            host_ports: made.pod.host_ports.clone(),
-        };
         out.push_str(&comment(screen, "ports of the node that lead to it"));
-        out.push_str(&pod_text(&alone));
+        out.push_str(&ports_text(&made.pod));
     }
     out
 }

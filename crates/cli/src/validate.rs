@@ -2,6 +2,7 @@
 
 use crate::input::Source;
 use crate::text::{Paint, Screen};
+use plexus_api::later::Classes;
 use plexus_api::manifest::{Finding, Level, Written, check, check_together, describe_kind};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,8 +22,9 @@ struct Line {
     finding: Finding,
 }
 
-/// Looks at every object by itself, then at all together.
-pub fn validate(sources: &[Source]) -> Report {
+/// Looks at every object by itself, knowing the device classes of all, then at all together. `namespace` is where objects
+/// go that name none.
+pub fn validate(sources: &[Source], namespace: &str) -> Report {
     let mut report = Report {
         files: sources.len(),
         ..Report::default()
@@ -44,13 +46,14 @@ pub fn validate(sources: &[Source]) -> Report {
         all.extend(source.objects.iter().map(|one| (source.name.as_str(), one)));
     }
     report.objects = all.len();
+    let classes = Classes::of(all.iter().map(|(_, written)| &written.object));
     for (file, written) in &all {
-        for finding in check(written) {
+        for finding in check(written, &classes) {
             report.add(file, written, finding);
         }
     }
     let objects: Vec<&Written> = all.iter().map(|(_, written)| *written).collect();
-    for (number, finding) in check_together(&objects) {
+    for (number, finding) in check_together(&objects, namespace) {
         if let Some((file, written)) = all.get(number) {
             report.add(file, written, finding);
         }

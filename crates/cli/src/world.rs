@@ -2,16 +2,30 @@
 //! and read; an object that cannot be read is said to be so and hides no other.
 
 use ipnet::IpNet;
-use plexus_api::objects::{NetworkSpec, NetworkStatus, Phase};
+use plexus_api::later::{self, Classes, Served};
+use plexus_api::objects::{NetworkSpec, NetworkStatus};
 use plexus_core::ipam::blocks_to_try;
 use plexus_core::resolve::{NadObject, NetworkObject, Objects, PodFacts, Settings};
 use plexus_core::wish::{self, Wish};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// What agents call their cluster unless they are told otherwise.
+pub const CLUSTER_NAME: &str = "k8s";
 /// The first number that a controller gives; stands for any in a rehearsal.
 const FIRST_VNI: u32 = 4097;
+
+/// Whose an object is of a kind that later versions serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whose {
+    /// It waits for us, and why.
+    Ours(&'static str),
+    /// Nobody can tell, and why.
+    Unclear(String),
+    /// Another driver's, if there is one.
+    Others,
+}
 
 /// What there is, by kind. Lists are as the server gave them.
 #[derive(Debug, Clone, Default)]
@@ -34,20 +48,26 @@ pub struct World {
     pub namespaces: Vec<Value>,
     /// Events about what is asked for.
     pub events: Vec<Value>,
-    /// Objects of kinds that later versions serve.
+    /// Objects of kinds that later versions serve, also those that are for others.
     pub waiting: Vec<Value>,
     /// The controller's Lease.
     pub leases: Vec<Value>,
     /// What the server could not give, and why: conclusions from absence are not drawn then.
     pub unknown: BTreeMap<&'static str, String>,
+    /// Of those, the lists of which one namespace is known all the same.
+    pub known_in: BTreeMap<&'static str, String>,
+    /// `--cluster-name` of the agents; none: their default.
+    pub cluster_name: Option<String>,
     /// Seconds since 1970.
     pub now: i64,
 }
 
 impl World {
-    /// Sorts objects of files into a world without a server.
+    /// Sorts objects of files into a world without a server. Claims and their classes may be elsewhere.
     pub fn of_files(objects: impl IntoIterator<Item = Value>) -> Self {
         let mut world = Self::default();
+        let elsewhere = "it is not in these files, and nobody is asked";
+        world.unknown.insert("waiting", elsewhere.to_owned());
         for object in objects {
             let list = match (text(&object, "/apiVersion"), text(&object, "/kind")) {
                 ("v1", "Pod") => &mut world.pods,
@@ -59,12 +79,54 @@ impl World {
                 (_, "BlockRequest") => &mut world.requests,
                 (_, "PodAttachments") => &mut world.records,
                 (_, "NetworkAttachmentDefinition") => &mut world.nads,
-                _ if plexus_api::later::waits(&object).is_some() => &mut world.waiting,
+                _ if later::kind_of(&object).is_some() => &mut world.waiting,
                 _ => continue,
             };
             list.push(object);
         }
         world
+    }
+
+    /// Why it is not known what a list has in a namespace; or at all, if none is given. None: it is known.
+    pub fn hidden(&self, list: &str, in_namespace: Option<&str>) -> Option<&str> {
+        let why = self.unknown.get(list)?;
+        let known = self.known_in.get(list).map(String::as_str);
+        let is_known = in_namespace.is_some() && in_namespace == known;
+        (!is_known).then_some(why.as_str())
+    }
+
+    /// What holds for every node, as far as users' commands know it.
+    pub fn settings(&self, cluster_cidrs: Vec<IpNet>) -> Settings {
+        let named = self.cluster_name.clone();
+        Settings {
+            cluster_name: named.unwrap_or_else(|| CLUSTER_NAME.to_owned()),
+            cluster_cidrs,
+        }
+    }
+
+    /// Whose an object is of a kind that later versions serve, by the device classes that are known.
+    pub fn whose(&self, object: &Value) -> Whose {
+        let ours = later::waits(object, &Classes::of(&self.waiting)).map(Whose::Ours);
+        let unclear = || self.unclear(object).map(Whose::Unclear);
+        ours.or_else(unclear).unwrap_or(Whose::Others)
+    }
+
+    /// Why nobody can tell whose an object is that does not wait for us; none if it is another's.
+    fn unclear(&self, object: &Value) -> Option<String> {
+        let Served::ByClasses(named) = Served::of(later::kind_of(object)?, object) else {
+            return None;
+        };
+        let classes = self.waiting.iter();
+        let classes = classes.filter(|one| text(one, "/kind") == "DeviceClass");
+        let known: BTreeSet<&str> = classes.map(name).collect();
+        let missing = named.iter().map(String::as_str);
+        let missing: Vec<&str> = missing.filter(|class| !known.contains(class)).collect();
+        let hidden = ["waiting", "deviceclasses"];
+        let why = match hidden.iter().any(|list| self.unknown.contains_key(list)) {
+            true => "cannot be seen; whoever may read DeviceClasses can tell whose the claim is",
+            false => "is not there: until it is, nobody serves the claim",
+        };
+        (!missing.is_empty()).then(|| format!("DeviceClass {} {why}", missing.join(", ")))
     }
 }
 
@@ -134,20 +196,24 @@ pub fn network_status(network: &Value) -> NetworkStatus {
     serde_json::from_value(status).unwrap_or_default()
 }
 
+/// A NetworkAttachmentDefinition as `core` has it.
+pub fn nad_object(nad: &Value) -> NadObject {
+    let config = nad.pointer("/spec/config").and_then(Value::as_str);
+    NadObject {
+        namespace: namespace(nad).to_owned(),
+        name: name(nad).to_owned(),
+        uid: uid(nad),
+        annotations: texts(nad, "/metadata/annotations"),
+        config: config.map(str::to_owned),
+    }
+}
+
 /// What a pod asks for.
 pub fn pod_facts(pod: &Value) -> PodFacts {
     PodFacts {
         namespace: namespace(pod).to_owned(),
         name: name(pod).to_owned(),
         annotations: texts(pod, "/metadata/annotations"),
-    }
-}
-
-/// What holds for every node, as far as users' commands know it.
-pub fn settings(cluster_cidrs: Vec<IpNet>) -> Settings {
-    Settings {
-        cluster_name: "k8s".to_owned(),
-        cluster_cidrs,
     }
 }
 
@@ -183,6 +249,7 @@ impl<'w> Seen<'w> {
 
     fn object(&self, network: &Value) -> NetworkObject {
         let status = network_status(network);
+        let going = network.pointer("/metadata/deletionTimestamp").is_some();
         let (spec, unreadable) = match network_spec(network) {
             Ok(spec) => (spec, None),
             Err(error) => {
@@ -199,11 +266,9 @@ impl<'w> Seen<'w> {
             vni: status.vni.or(offline),
             earlier_subnets: status.subnets.clone(),
             made_from: made_from(network),
-            unusable: unreadable.or_else(|| {
-                (!self.offline)
-                    .then(|| unusable(network, &status))
-                    .flatten()
-            }),
+            unusable: unreadable
+                .or_else(|| (!self.offline).then(|| status.unusable(going)).flatten()),
+            going,
         }
     }
 
@@ -224,6 +289,7 @@ impl<'w> Seen<'w> {
             earlier_subnets: Vec::new(),
             made_from: Some(uid(nad)),
             unusable: None,
+            going: false,
         })
     }
 }
@@ -236,15 +302,8 @@ impl Objects for Seen<'_> {
     }
 
     fn nad(&self, namespace: &str, name: &str) -> Option<Arc<NadObject>> {
-        let nad = find(&self.world.nads, namespace, name)?;
-        let config = nad.pointer("/spec/config").and_then(Value::as_str);
-        Some(Arc::new(NadObject {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            uid: uid(nad),
-            annotations: texts(nad, "/metadata/annotations"),
-            config: config.map(str::to_owned),
-        }))
+        let found = find(&self.world.nads, namespace, name);
+        found.map(|nad| Arc::new(nad_object(nad)))
     }
 
     fn namespace(&self, named: &str) -> Option<BTreeMap<String, String>> {
@@ -310,27 +369,4 @@ fn made_from(network: &Value) -> Option<String> {
     let mut owners = list(network, "/metadata/ownerReferences").iter();
     let nad = owners.find(|owner| text(owner, "/kind") == "NetworkAttachmentDefinition")?;
     Some(text(nad, "/uid").to_owned())
-}
-
-/// Why no new pod may use a network, in the words that its agents use.
-fn unusable(network: &Value, status: &NetworkStatus) -> Option<String> {
-    let going = network.pointer("/metadata/deletionTimestamp").is_some();
-    let phase = match status.phase {
-        _ if going => "Terminating",
-        Some(Phase::Active) => return None,
-        Some(Phase::Pending) => "Pending",
-        Some(Phase::Failed) => "Failed",
-        Some(Phase::Terminating) => "Terminating",
-        Some(Phase::Initializing) | None => {
-            return Some("Initializing: the controller has not looked at it yet".to_owned());
-        }
-    };
-    let mut conditions = status.conditions.iter();
-    let why = conditions.find(|condition| condition.kind == "Ready" && condition.status != "True");
-    Some(match why {
-        Some(condition) if !condition.message.is_empty() => {
-            format!("{phase}: {}", condition.message)
-        }
-        _ => phase.to_owned(),
-    })
 }

@@ -12,6 +12,7 @@ use plexus_cli::input::sources;
 use plexus_cli::plan::{Described, Planned, plan};
 use plexus_cli::text::Screen;
 use plexus_cli::validate::{Report, validate};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// This crate.
@@ -24,7 +25,7 @@ fn examples(name: &str) -> PathBuf {
 }
 
 fn report(path: &Path) -> Report {
-    validate(&sources(&[path.to_owned()], false).unwrap())
+    validate(&sources(&[path.to_owned()], false).unwrap(), "default")
 }
 
 /// Problems, warnings, waiting, notes.
@@ -67,10 +68,30 @@ fn originals_that_are_taken_are_said_to_be_read_as_something_else() {
     );
 }
 
+/// What the README of the examples says.
+#[test]
+fn all_of_them_have_four_problems() {
+    let report = validate(
+        &sources(&[here().join("../../examples")], true).unwrap(),
+        "default",
+    );
+    let text = report.only(&[Level::Problem]).render(Screen::PIPE);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 5, "{text}");
+    for words in [
+        "seed-001/original/claim.yaml:3: problem: ResourceClaim one-macvlan-attachment: apiVersion",
+        "seed-001/original/claim-by-name.yaml:2: problem: ResourceClaim one-macvlan-attachment: apiVersion",
+        "ResourceClaim one-macvlan-attachment is written twice",
+        "Network net1 is written twice",
+    ] {
+        assert!(text.contains(words), "no {words:?} in\n{text}");
+    }
+}
+
 #[test]
 fn the_same_object_in_both_ways_is_written_twice() {
     let paths = ["seed-004", "seed-004/original"].map(examples);
-    let report = validate(&sources(&paths, false).unwrap());
+    let report = validate(&sources(&paths, false).unwrap(), "default");
     let text = report.render(Screen::PIPE);
     let twice = "Network net1 is written twice in these files";
     assert!(text.contains(twice), "{text}");
@@ -104,7 +125,11 @@ fn what_was_written_before_kubernetes_was_stricter() {
     finds("000-crd-tabs.yaml", &["10: tabs do not indent"]);
     finds(
         "000-crd.yaml",
-        &["1: apiVersion: \"apiextensions.k8s.io/v1beta1\" is no longer served"],
+        &[
+            "1: apiVersion: \"apiextensions.k8s.io/v1beta1\" is no longer served",
+            "10: spec.version: is not a field",
+            "23: spec.validation: is not a field",
+        ],
     );
     finds(
         "000-network-template.yaml",
@@ -151,7 +176,10 @@ fn the_other_documents_as_written() {
             &["1: resource.k8s.io/v1, where what is asked", "2: waits"],
         );
     }
-    finds("001-status.yaml", &["5: ... ends the document"]);
+    finds(
+        "001-status.yaml",
+        &["1: resource.k8s.io/v1", "5: ... ends the document"],
+    );
     finds(
         "001-cni-config.yaml",
         &[
@@ -175,6 +203,10 @@ fn the_other_documents_as_written() {
 }
 
 fn planned(paths: &[PathBuf]) -> Planned {
+    planned_with(paths, None)
+}
+
+fn planned_with(paths: &[PathBuf], another: Option<Value>) -> Planned {
     let objects = sources(paths, false).unwrap().into_iter();
     let objects = objects.flat_map(|source| source.objects);
     let described = Described {
@@ -184,9 +216,13 @@ fn planned(paths: &[PathBuf]) -> Planned {
         mtu: 1500,
         pod_cidrs: vec!["10.244.0.0/24".parse().unwrap()],
         cluster_cidrs: vec!["10.244.0.0/16".parse().unwrap()],
+        cluster_name: "k8s".to_owned(),
     };
     plan(
-        objects.map(|written| written.object).collect(),
+        objects
+            .map(|written| written.object)
+            .chain(another)
+            .collect(),
         &described,
         Screen::PIPE,
     )
@@ -222,6 +258,86 @@ fn overlapping_networks_and_one_that_waits() {
         text.contains("net1: tenant-b/private, by plexus.dev/networks: overlay, 192.168.0."),
         "{text}"
     );
+}
+
+#[test]
+fn what_waits_is_said_as_explain_says_it() {
+    for (seed, pods, words) in [
+        ("seed-001", 3, "it would wait: ResourceClaim"),
+        ("seed-002", 1, "there is a MultiNicNetwork of that name"),
+        (
+            "seed-003",
+            2,
+            "NICs in other VPCs (provider eni) are not part",
+        ),
+    ] {
+        let planned = planned(&[examples(seed)]);
+        let text = planned.text;
+        assert_eq!((planned.pods, planned.failed), (pods, pods), "{text}");
+        assert!(text.contains(words), "no {words:?} in\n{text}");
+        assert!(!text.contains("it would not start"), "{text}");
+        assert!(!text.contains("ip -n pod"), "{text}");
+    }
+    // What is wrong besides is said too.
+    let asks = json!({"k8s.v1.cni.cncf.io/networks": "multi-nic-sample,nowhere"});
+    let two = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "two", "namespace": "default", "annotations": asks},
+        "spec": {"containers": [{"name": "a", "image": "b"}]}});
+    let sample = examples("seed-002/10-multi-nic-network.yaml");
+    let text = planned_with(&[sample], Some(two)).text;
+    for words in ["it would wait: ", "it would not start: ", "default/nowhere"] {
+        assert!(text.contains(words), "no {words:?} in\n{text}");
+    }
+}
+
+/// Files in which an administrator's class leads to our driver, after the claim that names it.
+const BY_CLASS: &str = r#"
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: nic}
+spec: {devices: {requests: [{name: nic, exactly: {deviceClassName: fast-nic}}]}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: gpu}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: both}
+spec:
+  resourceClaims: [{name: nic, resourceClaimName: nic}, {name: gpu, resourceClaimName: gpu}]
+  containers: [{name: a, image: b}]
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: fast-nic}
+spec: {selectors: [{cel: {expression: device.driver == "cni.dra.networking.x-k8s.io"}}]}
+"#;
+
+#[test]
+fn claims_wait_by_a_class_of_the_same_files() {
+    let dir = std::env::temp_dir().join(format!("plexus-classes-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("claims.yaml");
+    std::fs::write(&file, BY_CLASS).unwrap();
+    let report = report(&file);
+    let planned = planned(&[file]);
+    let _ = std::fs::remove_dir_all(&dir);
+    let text = report.render(Screen::PIPE);
+    // The claim, the pod and the class; nothing of the other claim.
+    assert_eq!(counts(&report), [0, 0, 3, 0], "{text}");
+    assert!(
+        text.contains("ResourceClaim nic: kind: it is kept"),
+        "{text}"
+    );
+    let text = planned.text;
+    assert!(
+        text.contains("it would wait: ResourceClaim default/nic: "),
+        "{text}"
+    );
+    let unclear = "not known: whether it would wait for ResourceClaim default/gpu: DeviceClass gpu.example.com";
+    assert!(text.contains(unclear), "{text}");
 }
 
 /// The lines of a plan that give the pods addresses.

@@ -92,7 +92,7 @@ impl Cluster {
         let patch = json!({
             "metadata": {"resourceVersion": id.version, "uid": id.uid},
             "status": {
-                "configStatus": "WaitForConfig", "routeStatus": "N/A", "message": waiting.text,
+                "configStatus": "WaitForConfig", "routeStatus": "N/A", "message": kind.text,
                 "computeResults": [], "lastSyncTime": Time(Timestamp::now()),
                 "discovery": {"existDaemon": 0, "infoAvailable": 0, "cidrProcessed": 0},
             },
@@ -252,20 +252,49 @@ impl Cluster {
             .items)
     }
 
-    /// Makes an Event; one of that name says the same already.
-    pub(crate) async fn create_event(&self, event: &Event) -> Result<(), Failure> {
-        let namespace = event.metadata.namespace.clone().unwrap_or_default();
-        let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
-        let object = format!(
-            "Event {namespace}/{}",
-            event.metadata.name.as_deref().unwrap_or("")
-        );
+    /// Makes an Event; false if there is one of that name, which says the same.
+    pub(crate) async fn create_event(&self, event: &Event) -> Result<bool, Failure> {
+        let (api, object) = self.event(event);
         let params = post();
         let sent = api.create(&params, event);
         match self.answer("create", object, sent).await {
-            Ok(_) | Err(Failure::Changed { .. }) => Ok(()),
+            Ok(_) => Ok(true),
+            Err(Failure::Changed { .. }) => Ok(false),
             Err(failure) => Err(failure),
         }
+    }
+
+    /// Says an Event again that was said `count` times, if that is known; how often it was said now, none if it
+    /// is gone.
+    pub(crate) async fn renew_event(
+        &self,
+        event: &Event,
+        count: Option<i32>,
+    ) -> Result<Option<i32>, Failure> {
+        let (api, object) = self.event(event);
+        let mut patch = json!({"lastTimestamp": event.last_timestamp});
+        if let Some(count) = count {
+            patch["count"] = count.saturating_add(1).into();
+        }
+        let name = event.metadata.name.as_deref().unwrap_or_default();
+        let (params, patch) = (manager(), Patch::Merge(&patch));
+        let sent = api.patch(name, &params, &patch);
+        match self.answer("renew", object, sent).await {
+            Ok(renewed) => Ok(Some(renewed.count.unwrap_or(1))),
+            Err(Failure::Request { source, .. }) if is_missing(&source) => Ok(None),
+            // The role of an earlier version may only make them.
+            Err(Failure::Request { source, .. }) if is_forbidden(&source) => {
+                Ok(Some(count.unwrap_or(1)))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn event(&self, event: &Event) -> (Api<Event>, String) {
+        let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
+        let name = event.metadata.name.as_deref().unwrap_or_default();
+        let api = Api::namespaced(self.client.clone(), namespace);
+        (api, format!("Event {namespace}/{name}"))
     }
 
     /// Makes a ConfigMap what it should be.
@@ -345,11 +374,17 @@ impl Cluster {
 
 fn gone_is_fine(result: Result<(), Failure>) -> Result<(), Failure> {
     match result {
-        Err(Failure::Request { source, .. }) if matches!(&*source, kube::Error::Api(status) if status.code == 404) => {
-            Ok(())
-        }
+        Err(Failure::Request { source, .. }) if is_missing(&source) => Ok(()),
         result => result,
     }
+}
+
+fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
+}
+
+fn is_missing(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 fn manager() -> PatchParams {

@@ -3,7 +3,7 @@
 
 use crate::act::cluster_default;
 use crate::api::{Cluster, Failure};
-use crate::decide::gone::GoneClock;
+use crate::decide::since::Since;
 use crate::events::Events;
 use crate::health::Readiness;
 use crate::later;
@@ -37,11 +37,11 @@ pub(crate) struct Engine {
     pub(crate) queue: Queue,
     pub(crate) events: Events,
     /// Since when Nodes have been gone, by UID.
-    pub(crate) gone: GoneClock,
+    pub(crate) gone: Since,
     /// Since when deleted networks have had no user, by UID.
-    pub(crate) idle: GoneClock,
+    pub(crate) idle: Since,
     /// Since when we know that parts of blocks were not given, by the UID of their Block.
-    pub(crate) void: GoneClock,
+    pub(crate) void: Since,
     /// What was last said of the cluster as a whole.
     pub(crate) said: Option<String>,
 }
@@ -58,9 +58,9 @@ impl Engine {
             metrics,
             world,
             queue: Queue::default(),
-            gone: GoneClock::default(),
-            idle: GoneClock::default(),
-            void: GoneClock::default(),
+            gone: Since::default(),
+            idle: Since::default(),
+            void: Since::default(),
             said: None,
         }
     }
@@ -122,10 +122,14 @@ impl Engine {
 
     async fn handle(&mut self, key: Key) {
         let result = self.act(&key).await;
+        let said = self.events.next();
         self.metrics.queue.store(self.queue.len() as u64, Relaxed);
         match result {
             Ok(()) => {
                 self.queue.succeeded(&key);
+                if let Some(again) = said {
+                    self.queue.add(key, again);
+                }
                 self.metrics.handled.fetch_add(1, Relaxed);
             }
             Err(failure) => {

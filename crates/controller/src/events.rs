@@ -1,16 +1,21 @@
 //! Events: what must be said about an object that has no status of its own for it. The same thing
-//! about the same state of an object is said once: the Event's name follows from what it says, so
-//! that neither a restart nor another replica repeats it while it is there.
+//! about the same state of an object is one Event: its name follows from what it says, so that a restart
+//! or another replica only renews it. API servers forget Events an hour after they were written last: as
+//! long as something is true, it is said again well before that, in the same Event.
 
 use crate::api::{Cluster, Failure};
 use crate::world::{Identity, Name};
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How many names are remembered, to save requests; then it begins anew.
 const REMEMBERED: usize = 4096;
+/// When something that is still true is said again.
+const AGAIN: Duration = Duration::from_secs(30 * 60);
 /// What the API allows of a message.
 const LONGEST: usize = 1024;
 
@@ -23,10 +28,27 @@ pub(crate) struct About<'a> {
     pub(crate) id: &'a Identity,
 }
 
-/// Says things once.
+/// Says things, and again as long as they are true.
 pub(crate) struct Events {
     identity: String,
-    said: BTreeSet<String>,
+    said: BTreeMap<String, Said>,
+    /// When the first of what there is to say since it was asked for must be said again.
+    next: Option<Instant>,
+}
+
+/// When something was said last, and how often the Event says that it was; unknown if somebody else began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Said {
+    at: Instant,
+    count: Option<i32>,
+}
+
+/// What is to be done about something that is true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Nothing,
+    First,
+    Again(Option<i32>),
 }
 
 impl Events {
@@ -34,8 +56,14 @@ impl Events {
     pub(crate) fn new(identity: &str) -> Self {
         Events {
             identity: identity.to_owned(),
-            said: BTreeSet::new(),
+            said: BTreeMap::new(),
+            next: None,
         }
+    }
+
+    /// When whoever has spoken since the last question must be asked again.
+    pub(crate) fn next(&mut self) -> Option<Instant> {
+        self.next.take()
     }
 
     /// Warns about an object.
@@ -70,17 +98,44 @@ impl Events {
         reason: &str,
         message: &str,
     ) -> Result<(), Failure> {
-        if self.said.contains(&name) {
-            return Ok(());
+        let now = Instant::now();
+        let due = self.due(&name, now);
+        let mut count = None;
+        if let Due::Again(before) = due {
+            count = cluster
+                .renew_event(&self.event(about, name.clone(), reason, message), before)
+                .await?;
         }
-        let event = self.event(about, name.clone(), reason, message);
-        cluster.create_event(&event).await?;
-        tracing::warn!(kind = about.kind, object = %about.name, reason, message);
-        if self.said.len() >= REMEMBERED {
-            self.said.clear();
+        if due != Due::Nothing && count.is_none() {
+            let event = self.event(about, name.clone(), reason, message);
+            count = match cluster.create_event(&event).await? {
+                true => Some(1),
+                false => cluster.renew_event(&event, None).await?,
+            };
+            tracing::warn!(kind = about.kind, object = %about.name, reason, message);
         }
-        self.said.insert(name);
+        self.remember(name, due, count, now);
         Ok(())
+    }
+
+    fn due(&self, name: &str, now: Instant) -> Due {
+        match self.said.get(name) {
+            None => Due::First,
+            Some(said) if now.saturating_duration_since(said.at) >= AGAIN => Due::Again(said.count),
+            Some(_) => Due::Nothing,
+        }
+    }
+
+    /// Notes that something is true, and was said as far as it was due.
+    fn remember(&mut self, name: String, due: Due, count: Option<i32>, now: Instant) {
+        if due != Due::Nothing {
+            if self.said.len() >= REMEMBERED {
+                self.said.clear();
+            }
+            self.said.insert(name.clone(), Said { at: now, count });
+        }
+        let again = self.said.get(&name).map_or(now, |said| said.at) + AGAIN;
+        self.next = Some(self.next.map_or(again, |next| next.min(again)));
     }
 
     fn event(&self, about: About<'_>, name: String, reason: &str, message: &str) -> Event {
@@ -181,6 +236,47 @@ mod tests {
                 None
             )
         );
+    }
+
+    #[test]
+    fn what_stays_true_is_said_again_before_an_api_server_forgets_it() {
+        let forgotten = Duration::from_secs(3600);
+        let (mut events, begun) = (Events::new("me"), Instant::now());
+        let mut said = Vec::new();
+        // Asked for other reasons too, at times that have nothing to do with it.
+        for minutes in (0..=300).step_by(7) {
+            let now = begun + Duration::from_secs(60 * minutes);
+            let due = events.due("x", now);
+            if due != Due::Nothing {
+                said.push(now);
+            }
+            events.remember("x".into(), due, Some(said.len() as i32), now);
+            let next = events.next().unwrap();
+            assert_eq!(next, said.last().copied().unwrap() + AGAIN);
+            assert_eq!(events.next(), None, "it is asked for once");
+        }
+        assert!(
+            said.windows(2).all(|two| two[1] - two[0] < forgotten),
+            "{said:?}"
+        );
+        assert_eq!(said.len(), 300 / 35 + 1, "and no more than that");
+        let last = said.last().copied().unwrap();
+        assert_eq!(
+            events.due("x", last + AGAIN),
+            Due::Again(Some(said.len() as i32))
+        );
+        assert_eq!(events.due("y", last), Due::First);
+    }
+
+    #[test]
+    fn of_several_things_the_first_counts() {
+        let (mut events, begun) = (Events::new("me"), Instant::now());
+        let later = begun + Duration::from_secs(60);
+        events.remember("x".into(), Due::First, Some(1), begun);
+        events.remember("y".into(), Due::First, Some(1), later);
+        assert_eq!(events.next(), Some(begun + AGAIN));
+        events.remember("y".into(), Due::Nothing, None, later);
+        assert_eq!(events.next(), Some(later + AGAIN));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Kinds that are kept now and served by later versions: their objects are watched, so that each can
-//! be told what it waits for. Owns the watches; keeps nothing of an object but who it is.
+//! be told what it waits for. Owns the watches; passes on nothing of an object but who it is and by whom it is served.
 //!
 //! ```text
 //!   group there? ──no──► look again in 20 s
 //!        │ yes
 //!        ▼
-//!   list and watch ──► does it wait? ──► News::Later
+//!   list and watch ──► whose is it? ──► News::Later
 //! ```
 //! A cluster need not have any of these kinds, and need not let us see them: both are looked for
 //! again now and then, at the price of one request.
@@ -15,7 +15,7 @@ use futures::StreamExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource};
-use plexus_api::later::{self, KINDS, LaterKind};
+use plexus_api::later::{KINDS, LaterKind, Served};
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use tokio::time::{sleep, timeout};
@@ -82,13 +82,8 @@ async fn watch(client: &Client, kind: &'static LaterKind, news: &Sender<News>) -
     let mut stream = watcher(api, watcher::Config::default()).boxed();
     let mut begun = false;
     while let Some(item) = stream.next().await {
-        let object = match item {
-            Ok(Event::Apply(object) | Event::InitApply(object)) => object,
-            Ok(Event::InitDone) => {
-                begun = true;
-                continue;
-            }
-            Ok(Event::Init | Event::Delete(_)) => continue,
+        let event = match item {
+            Ok(event) => event,
             Err(error) if !begun => {
                 let refused = is_refused(&error);
                 tracing::info!(kind = kind.kind, %error, "cannot be watched: its objects are not told that they wait");
@@ -100,8 +95,11 @@ async fn watch(client: &Client, kind: &'static LaterKind, news: &Sender<News>) -
                 return PAUSE;
             }
         };
-        if let Some(waiting) = waiting(kind, &object)
-            && news.send(News::Later(waiting)).await.is_err()
+        begun |= matches!(event, Event::InitDone);
+        if news
+            .send(News::Later(kind, seen(kind, event)))
+            .await
+            .is_err()
         {
             break;
         }
@@ -109,23 +107,27 @@ async fn watch(client: &Client, kind: &'static LaterKind, news: &Sender<News>) -
     PAUSE
 }
 
-/// What is to be said of an object, if anything.
-fn waiting(kind: &'static LaterKind, object: &DynamicObject) -> Option<Waiting> {
-    let mut value = serde_json::to_value(object).ok()?;
-    // Lists do not say it of each.
-    value["apiVersion"] = format!("{}/{}", kind.group, kind.version).into();
-    value["kind"] = kind.kind.into();
-    let text = later::waits(&value)?;
+fn seen(kind: &'static LaterKind, event: Event<DynamicObject>) -> Event<Waiting> {
+    match event {
+        Event::Apply(object) => Event::Apply(waiting(kind, &object)),
+        Event::Delete(object) => Event::Delete(waiting(kind, &object)),
+        Event::InitApply(object) => Event::InitApply(waiting(kind, &object)),
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+    }
+}
+
+/// What matters of an object.
+fn waiting(kind: &'static LaterKind, object: &DynamicObject) -> Waiting {
+    let value = serde_json::to_value(object).unwrap_or_default();
     let said = value.pointer("/status/configStatus");
-    let silent = kind.has_phase && said.is_none_or(|said| said == "");
-    let id = Identity::of(object.meta());
-    (!id.deleting).then(|| Waiting {
+    Waiting {
         kind,
         name: place(kind, object),
-        id,
-        text,
-        silent,
-    })
+        id: Identity::of(object.meta()),
+        served: Served::of(kind, &value),
+        silent: kind.has_phase && said.is_none_or(|said| said == ""),
+    }
 }
 
 fn place(kind: &LaterKind, object: &DynamicObject) -> Name {
@@ -147,6 +149,9 @@ fn is_refused(error: &watcher::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::Key;
+    use crate::world::World;
+    use plexus_api::later;
     use serde_json::json;
 
     fn object(kind: &LaterKind, spec: serde_json::Value) -> DynamicObject {
@@ -168,28 +173,68 @@ mod tests {
     }
 
     #[test]
-    fn only_what_waits_for_us_is_told() {
+    fn whose_an_object_is() {
         let network = kind("MultiNicNetwork");
-        let told = waiting(network, &object(network, json!({}))).unwrap();
+        let told = waiting(network, &object(network, json!({})));
         assert_eq!(told.name, Name::new("", "x"));
         assert_eq!(told.id.generation, Some(3));
-        assert!(told.text.contains("multi-nic") && told.silent);
+        assert!(told.kind.text.contains("multi-nic") && told.silent);
+        assert_eq!(told.served, Served::ByUs);
         // Somebody says already how far it is.
         let mut served = object(network, json!({}));
         served.data["status"] = json!({"configStatus": "Success"});
-        assert!(!waiting(network, &served).unwrap().silent);
+        assert!(!waiting(network, &served).silent);
         let claim = kind("ResourceClaim");
-        let of_class = |class: &str| {
-            let spec = json!({"devices": {"requests": [{"exactly": {"deviceClassName": class}}]}});
-            waiting(claim, &object(claim, spec))
-        };
-        let ours = of_class(later::DEVICE_CLASS).unwrap();
-        assert_eq!(ours.name, Name::new("team-a", "x"));
-        assert!(!ours.silent, "claims have no such field");
-        assert!(of_class("gpu.example.com").is_none());
+        let spec = json!({"devices": {"requests": [{"exactly": {"deviceClassName": "fast"}}]}});
+        let by_class = waiting(claim, &object(claim, spec));
+        assert_eq!(by_class.name, Name::new("team-a", "x"));
+        assert!(!by_class.silent, "claims have no such field");
+        assert_eq!(
+            by_class.served,
+            Served::ByClasses(["fast".to_owned()].into())
+        );
         let mut going = object(network, json!({}));
         going.metadata.deletion_timestamp =
             serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-        assert!(waiting(network, &going).is_none());
+        assert!(waiting(network, &going).id.deleting);
+    }
+
+    /// What the watches say of the objects makes work for those that are ours, and for no others.
+    #[test]
+    fn only_what_waits_for_us_is_told() {
+        let mut world = World::default();
+        let mut work_of = |name: &str, spec: serde_json::Value| {
+            let kind = kind(name);
+            let event = seen(kind, Event::Apply(object(kind, spec)));
+            let work = world.feed(News::Later(kind, event)).into_iter();
+            let kinds = work.map(|(key, _)| match key {
+                Key::Later(kind, name) => format!("{kind} {name}"),
+                other => panic!("{other:?}"),
+            });
+            kinds.collect::<Vec<_>>()
+        };
+        let selectors = |driver: &str| {
+            let expression = format!("device.driver == '{driver}'");
+            json!({"selectors": [{"cel": {"expression": expression}}]})
+        };
+        let devices = |class: &str| json!({"devices": {"requests": [{"exactly": {"deviceClassName": class}}]}});
+        assert_eq!(
+            work_of("ResourceClaim", devices(later::DEVICE_CLASS)),
+            ["ResourceClaim team-a/x"]
+        );
+        assert!(work_of("ResourceClaim", devices("gpu")).is_empty());
+        // Both name a class that comes after them.
+        assert!(work_of("ResourceClaim", devices("x")).is_empty());
+        let template = json!({"spec": devices("x")});
+        assert!(work_of("ResourceClaimTemplate", template).is_empty());
+        assert!(work_of("DeviceClass", selectors("gpu.example.com")).is_empty());
+        assert_eq!(
+            work_of("DeviceClass", selectors(later::DRA_DRIVER)),
+            [
+                "ResourceClaim team-a/x",
+                "ResourceClaimTemplate team-a/x",
+                "DeviceClass x"
+            ]
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! The watches: what the API server says of each kind, as [`News`]. Each goes on until it is
 //! dropped; failures are logged and waited out, and never lose what was known. After any failure the
 //! kind is listed again: a server that was restored from a backup counts its versions anew, and to go
-//! on from an old one would miss changes.
+//! on from an old one would miss changes. Not every watch fails when a server goes, some just end and go on: so
+//! where one cannot reach the server, all that were well list again.
 
 use crate::world::{News, View, name_of};
 use futures::StreamExt;
@@ -10,6 +11,7 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 
 /// How a kind is watched.
@@ -23,6 +25,9 @@ pub(crate) enum Need {
 
 /// Between two looks at a kind that is not there.
 const ABSENT: Duration = Duration::from_secs(60);
+
+/// A watch that was well has lost the server, which all of them share.
+static LOST: Notify = Notify::const_new();
 
 /// Watches one kind until nobody listens.
 pub(crate) async fn watch<V>(
@@ -39,7 +44,16 @@ pub(crate) async fn watch<V>(
     let mut stream = std::pin::pin!(new());
     let mut pauses = Pauses::default();
     let (mut begun, mut absent) = (false, false);
-    while let Some(item) = stream.next().await {
+    loop {
+        let item = tokio::select! {
+            item = stream.next() => item,
+            () = LOST.notified(), if begun => {
+                tokio::time::sleep(pauses.next()).await;
+                stream.set(new());
+                continue;
+            }
+        };
+        let Some(item) = item else { return };
         let events = match item {
             Ok(event) => {
                 if matches!(event, Event::InitDone) {
@@ -60,6 +74,9 @@ pub(crate) async fn watch<V>(
             }
             Err(error) => {
                 tracing::warn!(kind, %error, "cannot watch: trying again");
+                if begun && pauses.is_reset() && is_lost(&error) {
+                    LOST.notify_waiters();
+                }
                 tokio::time::sleep(pauses.next()).await;
                 stream.set(new());
                 Vec::new()
@@ -88,6 +105,10 @@ impl Pauses {
     fn reset(&mut self) {
         self.0 = 0;
     }
+
+    fn is_reset(&self) -> bool {
+        self.0 == 0
+    }
 }
 
 fn view<V: View>(event: Event<V::Object>) -> Event<(crate::world::Name, V)> {
@@ -99,6 +120,16 @@ fn view<V: View>(event: Event<V::Object>) -> Event<(crate::world::Name, V)> {
         Event::Init => Event::Init,
         Event::InitDone => Event::InitDone,
     }
+}
+
+/// Whether the server was not reached, or broke off.
+fn is_lost(error: &Error) -> bool {
+    let inner = match error {
+        Error::InitialListFailed(inner) | Error::WatchStartFailed(inner) => inner,
+        Error::WatchFailed(_) => return true,
+        _ => return false,
+    };
+    !matches!(inner, kube::Error::Api(_))
 }
 
 /// Whether the API server said that there is no such kind for us.

@@ -7,8 +7,7 @@
 use crate::attachment::{Assigned, AssignedIp, DefaultRoute, Wanted};
 use crate::ipam::{PoolKey, Pools, address_at, assigned_static, host_local};
 use crate::plan::{
-    Facts, Link, LinkFacts, NodePlan, Place, PodPlan, Underlay, build, host_ports, node_plan,
-    pod_plan,
+    Facts, LinkFacts, NodePlan, Place, PodPlan, Underlay, build, host_ports, node_plan, pod_plan,
 };
 use crate::resolve::{Brings, Candidate, Delegate, Reference, Resolved, choose_default, resolve};
 use ipnet::IpNet;
@@ -175,29 +174,6 @@ pub fn rehearse_next(
         pod,
         node,
     })
-}
-
-/// One interface with addresses that are known, by itself: for saying which routes it has.
-pub fn link(
-    wanted: &Wanted,
-    assigned: &Assigned,
-    default_route: DefaultRoute,
-    stage: &Stage,
-) -> Result<Link, Error> {
-    let container: ContainerId = "pod".parse().map_err(impossible)?;
-    let place = Place {
-        node: NetnsCookie(1),
-        netns: NetnsCookie(2),
-        container: &container,
-        cni_ifname: &wanted.ifname,
-    };
-    Ok(build(
-        wanted,
-        assigned,
-        default_route,
-        &place,
-        &facts(wanted, stage),
-    )?)
 }
 
 fn candidate(interface: &Interface) -> Candidate<'_> {

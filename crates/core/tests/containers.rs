@@ -28,6 +28,7 @@ fn case() -> Case {
             "default/team-a.blue": overlay("10.3.0.0/16", 3),
             "default/plexus": overlay("10.4.0.0/16", 4),
             "default/host": overlay("10.5.0.0/16", 5),
+            "default/podman": overlay("10.7.0.0/16", 6),
             "default/fabric": {"spec": {"provider": "routed", "subnets": {"a": {"cidr": "10.6.0.0/24"}}}},
             "default/pending": {"spec": {}, "unusable": "Pending: waits for a number"},
             "team-a/own": {"spec": {"provider": "bridge", "allowedNamespaces": {"from": "Same"}}},
@@ -81,6 +82,8 @@ fn every_network_has_a_name_of_its_own() {
     // What a runtime would take for its own word, or for the configuration for pods.
     assert_eq!(name("default", "plexus"), "default.plexus");
     assert_eq!(name("default", "host"), "default.host");
+    // What containers get that name no network stays what it is.
+    assert_eq!(name("default", "podman"), "default.podman");
     let all = case.0["networks"].as_object().unwrap().keys();
     let names: BTreeSet<String> = all
         .map(|key| {

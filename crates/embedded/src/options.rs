@@ -24,7 +24,8 @@ pub struct Options {
     pub validator: Arc<dyn Validator>,
     /// Names and addresses by which clients call the server, besides localhost and `listen`.
     pub names: Vec<String>,
-    /// Namespaces that are made if they are not there, besides those that every server has.
+    /// Namespaces that are made if they are not there, besides those that every server has; nobody can
+    /// delete them.
     pub namespaces: Vec<String>,
     /// Whether a pod that is on a node stays, when it is deleted, until somebody deletes it without
     /// grace: who runs pods does that, when the pod has ended.

@@ -6,7 +6,7 @@ use crate::stop::{Stop, Stopper};
 use crate::store::{Store, StoreError};
 use crate::tls::{self, Authority, Kubeconfig, TlsError};
 use crate::verbs::Api;
-use crate::{clock, collect, descriptors, private, seed, socket};
+use crate::{clock, collect, descriptors, directory, private, seed, socket};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ impl Server {
     /// Something of it cannot be had; the error says what.
     pub fn start(mut options: Options) -> Result<Self, StartError> {
         options.limits = options.limits.within(descriptors::raise());
-        let file = options.dir.join("store.db");
+        let file = options.dir.join(directory::STORE);
         let unusable = |path: &Path| {
             let path = path.to_owned();
             move |source| StartError::File { path, source }
@@ -94,7 +94,7 @@ impl Server {
         let (stop, stopped) = Stopper::new();
         let mut server = Self {
             address,
-            kubeconfig: options.dir.join("kubeconfig"),
+            kubeconfig: options.dir.join(directory::KUBECONFIG),
             url: url(address),
             authority,
             stop,

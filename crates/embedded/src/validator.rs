@@ -4,6 +4,16 @@ use crate::kinds::Kind;
 use crate::status::Cause;
 use serde_json::Value;
 
+/// What a patch was made on, and what it says. Nothing of it if the client sent what it wrote, whole or to be
+/// applied.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Before<'a> {
+    /// The object as it is stored.
+    pub stored: Option<&'a Value>,
+    /// A merge or a strategic patch, as it was sent: fields that it takes away are null.
+    pub patch: Option<&'a Value>,
+}
+
 /// Checks what a schema cannot say. Its methods are called at every write: they must be quick, and
 /// decide by their arguments alone.
 pub trait Validator: Send + Sync {
@@ -13,8 +23,13 @@ pub trait Validator: Send + Sync {
     ///
     /// # Errors
     /// What cannot be translated.
-    fn received(&self, kind: &Kind, object: &mut Value) -> Result<Vec<String>, Vec<Cause>> {
-        let _ = (kind, object);
+    fn received(
+        &self,
+        kind: &Kind,
+        before: Before<'_>,
+        object: &mut Value,
+    ) -> Result<Vec<String>, Vec<Cause>> {
+        let _ = (kind, before, object);
         Ok(Vec::new())
     }
 

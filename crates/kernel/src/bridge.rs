@@ -6,7 +6,7 @@ use crate::observe::{link_by_name, list};
 use crate::{Netns, Socket, address, link};
 use ipnet::IpNet;
 use plexus_core::plan::{Bridge, ObservedLink};
-use plexus_types::Mac;
+use plexus_types::{Mac, NetnsCookie};
 
 /// Makes the bridge what the plan says; adds to `changes` what was done. The caller sets
 /// its sysctls.
@@ -70,6 +70,15 @@ pub(crate) fn ensure(
     }
 }
 
+/// Whether we made it: ours has the MAC that we gave it.
+pub(crate) fn is_ours(found: &ObservedLink, node: NetnsCookie) -> bool {
+    found.kind == "bridge" && found.mac == Some(own_mac(node, &found.name))
+}
+
+fn own_mac(node: NetnsCookie, name: &str) -> Mac {
+    Mac::derived(&["bridge", &node.to_string(), name])
+}
+
 /// The addresses to delete and those to add: the reference plugin's rule. A bridge has one IPv4
 /// subnet unless the plan itself names several; IPv6 subnets may be many but must not overlap.
 fn compare(bridge: &Bridge, have: &[IpNet]) -> Result<(Vec<IpNet>, Vec<IpNet>), NodeError> {
@@ -119,7 +128,7 @@ fn create(
         name: bridge.name.clone(),
         source,
     };
-    let mac = Mac::derived(&["bridge", &node.cookie()?.to_string(), name]);
+    let mac = own_mac(node.cookie()?, name);
     let request = link::create_bridge(name, bridge.mtu, mac);
     let effect = effect!("netlink.bridge-create");
     match socket.batch(effect, std::slice::from_ref(&request)) {

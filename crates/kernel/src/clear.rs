@@ -6,9 +6,11 @@ use crate::effect::effect;
 use crate::netlink::{Raw, Request};
 use crate::nft::chain::{INET, TABLE, commit};
 use crate::nft::encode::{Attributes, message};
+use crate::nft::host_ports::loopback;
 use crate::observe::{link_by_name, links};
-use crate::{NetlinkError, NodeSide, Socket, fabric, link, router};
-use plexus_types::{IfName, Mac};
+use crate::{NetlinkError, NodeSide, Socket, bridge, fabric, link, nft, router};
+use plexus_types::IfName;
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::Path;
 use std::sync::PoisonError;
@@ -54,14 +56,18 @@ pub fn clear(node: &NodeSide, bridges: &[IfName]) -> Cleared {
         cleared.done.push(format!("{changes} routes"));
     }
     for name in bridges {
-        let removed = node.with_socket(|socket| bridge(node, socket, name));
+        let removed = node.with_socket(|socket| remove_bridge(node, socket, name));
         match cleared.note(&format!("bridge {name}"), removed) {
             Some(Bridge::Removed) => cleared.done.push(format!("bridge {name}")),
             Some(Bridge::Left(why)) => cleared.left.push(format!("bridge {name}: {why}")),
             Some(Bridge::Absent) | None => {}
         }
     }
-    if cleared.note("table inet plexus", table(node)).is_some() {
+    // The table keeps pods from the node's loopback, which links that stay must not lead to without it.
+    let closed = loopback::close(node, &BTreeSet::new());
+    if cleared.note("route_localnet", closed).is_some()
+        && cleared.note("table inet plexus", table(node)).is_some()
+    {
         cleared.done.push("nftables table inet plexus".to_owned());
     }
     cleared
@@ -85,14 +91,15 @@ enum Bridge {
     Left(&'static str),
 }
 
-/// Ours has the MAC that we gave it.
-fn bridge(node: &NodeSide, socket: &mut Socket, name: &IfName) -> Result<Bridge, NetlinkError> {
+fn remove_bridge(
+    node: &NodeSide,
+    socket: &mut Socket,
+    name: &IfName,
+) -> Result<Bridge, NetlinkError> {
     let Some(found) = link_by_name(socket, name.as_str())? else {
         return Ok(Bridge::Absent);
     };
-    let cookie = node.netns().cookie()?.to_string();
-    let mac = Mac::derived(&["bridge", &cookie, name.as_str()]);
-    if found.kind != "bridge" || found.mac != Some(mac) {
+    if !bridge::is_ours(&found, node.netns().cookie()?) {
         return Ok(Bridge::Left("somebody else made it"));
     }
     let all = links(socket)?;
@@ -113,5 +120,7 @@ fn table(node: &NodeSide) -> Result<(), NetlinkError> {
     node.inside(|| {
         let mut socket = Socket::netfilter()?;
         commit(&mut socket, [delete])
-    })?
+    })??;
+    *node.table() = nft::Table::default();
+    Ok(())
 }

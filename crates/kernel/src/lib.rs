@@ -40,6 +40,7 @@ mod peer;
 pub mod pod;
 mod probe;
 mod procfs;
+pub mod residents;
 mod route;
 pub mod router;
 mod rule;

@@ -1,6 +1,7 @@
 //! The node's own side: its namespace and those of its routers, with a few open sockets in each,
 //! one per thread that works at the same time, so that an ADD never waits for a DEL.
 
+use crate::nft;
 use crate::procfs::Procfs;
 use crate::router::{RouterError, pin};
 use crate::{NetlinkError, Netns, NetnsError, Socket};
@@ -28,6 +29,8 @@ pub struct NodeSide {
     pub(crate) procfs: Procfs,
     /// Held while the firewall is read and changed.
     pub(crate) firewall: Mutex<()>,
+    /// What the firewall should have; changed only by who holds it.
+    table: Mutex<nft::Table>,
     /// The other nodes, once they were told.
     pub(crate) peers: Mutex<Option<BTreeSet<IpAddr>>>,
 }
@@ -71,6 +74,7 @@ impl NodeSide {
             packets: OnceLock::new(),
             procfs: Procfs::default(),
             firewall: Mutex::default(),
+            table: Mutex::default(),
             peers: Mutex::default(),
         }
     }
@@ -203,6 +207,11 @@ impl NodeSide {
     /// Lets go of a router.
     pub(crate) fn forget_router(&self, name: &RouterName) {
         lock(&self.routers).remove(name);
+    }
+
+    /// What the firewall should have, as far as this process has put it there. Held for a moment only.
+    pub(crate) fn table(&self) -> MutexGuard<'_, nft::Table> {
+        lock(&self.table)
     }
 
     fn own_home(&self) -> Home {

@@ -65,17 +65,38 @@ pub(crate) fn peer_credentials(fd: impl AsFd) -> io::Result<(i32, u32)> {
     check(result).map(|_| (value.pid, value.uid))
 }
 
-/// Blocks SIGTERM and SIGINT in the calling thread and those that it starts.
-pub(crate) fn block_stop_signals() -> io::Result<()> {
-    let set = stop_signals();
-    // SAFETY: `set` is initialised and outlives the call; the old mask is not asked for.
-    match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) } {
-        0 => Ok(()),
+/// The signals that a thread does not get.
+pub(crate) struct Mask(libc::sigset_t);
+
+impl std::fmt::Debug for Mask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mask")
+    }
+}
+
+impl Mask {
+    /// Makes it that of the calling thread.
+    pub(crate) fn restore(&self) -> io::Result<()> {
+        change_mask(libc::SIG_SETMASK, &self.0).map(drop)
+    }
+}
+
+/// Blocks the signals that ask a process to stop in the calling thread and those that it starts; gives the mask
+/// from before.
+pub(crate) fn block_stop_signals() -> io::Result<Mask> {
+    change_mask(libc::SIG_BLOCK, &stop_signals())
+}
+
+fn change_mask(how: i32, set: &libc::sigset_t) -> io::Result<Mask> {
+    let mut before = no_signals();
+    // SAFETY: both sets are initialised and outlive the call, which only writes the second.
+    match unsafe { libc::pthread_sigmask(how, set, &raw mut before) } {
+        0 => Ok(Mask(before)),
         number => Err(io::Error::from_raw_os_error(number)),
     }
 }
 
-/// Waits for SIGTERM or SIGINT, which must be blocked.
+/// Waits for one of them, which must be blocked.
 pub(crate) fn wait_for_stop_signal() -> io::Result<i32> {
     let set = stop_signals();
     let mut signal = 0;
@@ -86,16 +107,32 @@ pub(crate) fn wait_for_stop_signal() -> io::Result<i32> {
     }
 }
 
-fn stop_signals() -> libc::sigset_t {
+fn no_signals() -> libc::sigset_t {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: `sigemptyset` initialises the whole set; `sigaddset` with a valid signal number only
-    // changes it.
+    // SAFETY: `sigemptyset` initialises the whole set.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        libc::sigaddset(set.as_mut_ptr(), libc::SIGTERM);
-        libc::sigaddset(set.as_mut_ptr(), libc::SIGINT);
         set.assume_init()
     }
+}
+
+fn stop_signals() -> libc::sigset_t {
+    let mut set = no_signals();
+    let hangup = (!is_ignored(libc::SIGHUP)).then_some(libc::SIGHUP);
+    for signal in [libc::SIGTERM, libc::SIGINT].into_iter().chain(hangup) {
+        // SAFETY: the set is initialised, and the number is that of a signal.
+        unsafe { libc::sigaddset(&raw mut set, signal) };
+    }
+    set
+}
+
+/// A blocked signal is delivered to who waits for it even if it is ignored.
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: sigaction is plain integers and pointers, for which all zeroes is a valid value.
+    let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: nothing is set; `now` outlives the call, which only writes it.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut now) };
+    asked == 0 && now.sa_sigaction == libc::SIG_IGN
 }
 
 /// The kind of a namespace, as a `CLONE_NEW…` constant.
@@ -155,5 +192,39 @@ fn check(result: i32) -> io::Result<i32> {
         Err(io::Error::last_os_error())
     } else {
         Ok(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_blocked_before_stays_blocked() {
+        let is_blocked = |signal| {
+            let Mask(now) = change_mask(libc::SIG_BLOCK, &no_signals()).unwrap();
+            // SAFETY: `now` is initialised and outlives the call.
+            unsafe { libc::sigismember(&raw const now, signal) == 1 }
+        };
+        let unblocked = block_stop_signals().unwrap();
+        let inner = block_stop_signals().unwrap();
+        inner.restore().unwrap();
+        assert!(is_blocked(libc::SIGTERM) && is_blocked(libc::SIGINT));
+        unblocked.restore().unwrap();
+        assert!(!is_blocked(libc::SIGTERM) && !is_blocked(libc::SIGINT));
+    }
+
+    #[test]
+    fn a_closed_terminal_stops_who_does_not_ignore_it() {
+        let stops = |action: libc::sighandler_t| {
+            // SAFETY: the action is one of the two that are no functions, and nobody sends this process the signal.
+            unsafe { libc::signal(libc::SIGHUP, action) };
+            let set = stop_signals();
+            // SAFETY: `set` is initialised and outlives the call.
+            unsafe { libc::sigismember(&raw const set, libc::SIGHUP) == 1 }
+        };
+        assert!(stops(libc::SIG_DFL));
+        assert!(!stops(libc::SIG_IGN));
+        assert!(stops(libc::SIG_DFL));
     }
 }

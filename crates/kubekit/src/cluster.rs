@@ -84,6 +84,8 @@ impl Output {
 pub struct NodeFiles {
     /// Directory of the plugins that are executed.
     pub plugins: String,
+    /// Our own plugin, where the runtime finds it.
+    pub shim: String,
     /// Directory of CNI configurations.
     pub configs: String,
     /// The agent's journal.

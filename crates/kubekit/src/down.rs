@@ -2,11 +2,11 @@
 //! reports every error; a second time finds nothing to do.
 
 use crate::layout::Layout;
-use crate::process::{self, Process};
+use crate::process::Process;
 use crate::{node, sysctl, underlay, wait};
 use anyhow::{Context, Result, bail};
+use plexus_kernel::residents::residents;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 /// Removes processes, namespaces, cgroups, files, and with the last lab the changed settings.
@@ -35,29 +35,24 @@ pub(crate) fn down(layout: &Layout) -> Result<()> {
     Ok(())
 }
 
-/// Whoever is in a namespace or a cgroup of the lab, and whoever we remember to have started. With the
+/// Whoever lives in a namespace or is in a cgroup of the lab, and whoever we remember to have started. With the
 /// first process of a node the kernel ends all others of the node.
 fn end_processes(layout: &Layout) -> Result<()> {
     let what = format!("processes of lab {}", layout.prefix());
     wait::until(&what, Duration::from_secs(20), || {
-        let left = processes(layout);
+        let (left, inside) = (processes(layout), residents(&underlay::namespaces(layout)));
         for process in &left {
             process.signal(rustix::process::Signal::KILL);
         }
-        Ok(left.is_empty().then_some(()))
+        for process in &inside {
+            process.kill();
+        }
+        Ok((left.is_empty() && inside.is_empty()).then_some(()))
     })
 }
 
 fn processes(layout: &Layout) -> Vec<Process> {
     let mut found: Vec<Process> = recorded(layout);
-    let namespaces: Vec<(u64, u64)> = underlay::namespaces(layout)
-        .iter()
-        .filter_map(|name| identity(&format!("/run/netns/{name}")))
-        .collect();
-    found.extend(process::all().into_iter().filter(|process| {
-        identity(&format!("/proc/{}/ns/net", process.pid()))
-            .is_some_and(|namespace| namespaces.contains(&namespace))
-    }));
     let in_cgroups = node::cgroup_processes(|name| layout.owns(name));
     found.extend(in_cgroups.into_iter().filter_map(Process::find));
     found
@@ -74,12 +69,6 @@ fn recorded(layout: &Layout) -> Vec<Process> {
             Process::recorded(layout, name.strip_suffix(".pid")?)
         })
         .collect()
-}
-
-/// What tells namespaces apart.
-fn identity(path: &str) -> Option<(u64, u64)> {
-    let metadata = fs::metadata(path).ok()?;
-    Some((metadata.dev(), metadata.ino()))
 }
 
 /// Mounts inside may take a moment to go after the last process.

@@ -1,7 +1,8 @@
 //! Where the tests of this run happen: on Kubernetes (`PLEXUS_KUBE_STATE`) or on a lab of virtual nodes
 //! (`PLEXUS_LAB`); and the one place that says what only the former has.
 //!
-//! Within a file each case asks for what it needs ([`Need`]). These files are for Kubernetes as a whole:
+//! Within a file each case asks for what it needs ([`Need`]); so does each scene of `deletion`, `restart` and
+//! `faults`. These files are for Kubernetes as a whole:
 //!
 //! | file | why not on a lab | what shows the same there |
 //! |---|---|---|
@@ -10,9 +11,6 @@
 //! | `multus`, `variants` | another CNI, or other flags of the agents, installed by a manifest | nothing: a lab has one CNI |
 //! | `examples` | images are run | `plexus/tests/lab/documents.rs` |
 //! | `privilege`, `privileges` | RBAC and admission, which the embedded API does not have | nothing |
-//! | `deletion` | kubelets, StatefulSets, the power of a machine; `everybody_is_there` and `no_agent` need neither | `scenarios/churn.rs`, `removal.rs`, `api_away.rs`; a DEL without an agent: `lab_cli/doctor.rs` |
-//! | `restart` | rolling updates, mounts of the agents' own pods; `ten_restarts` needs neither | `scenarios/churn.rs` kills every part more often |
-//! | `faults` | kubelet, containerd and etcd are what is killed; `twenty_sandboxes` and `a_pod_moves_by_force` need a runtime that keeps its sandboxes when its manager is dead | `scenarios/api_away.rs`, `disk_full.rs` |
 //! | `up_kubectl`, `up_containerd` | one machine, without a cluster of either kind | – |
 //! | `conformance`, `apply_differential` | any API server, by its kubeconfig | the same, on the embedded one |
 
@@ -35,6 +33,11 @@ pub enum Need {
     Services,
     /// Kinds that only Kubernetes serves.
     Kinds,
+    /// A machine whose power can be cut, and comes back. `scenarios/removal.rs` removes nodes of a lab.
+    Power,
+    /// A kubelet of one node, containerd or etcd, to be killed alone. `scenarios/churn.rs` kills every part of a lab,
+    /// more often; `disk_full.rs` and `api_away.rs` are about its store.
+    Parts,
 }
 
 impl Need {
@@ -45,6 +48,8 @@ impl Need {
             Self::Kubelet => "a lab's keeper makes sandboxes; it probes, forwards and logs nothing",
             Self::Services => "a lab has no Services and no kube-proxy",
             Self::Kinds => "the embedded API does not serve this kind",
+            Self::Power => "a lab's nodes boot with the machine; remove-node is the end of one",
+            Self::Parts => "a lab has one keeper for all nodes, and no containerd and etcd",
         }
     }
 }
@@ -64,12 +69,18 @@ pub fn shared() -> Result<&'static dyn Cluster> {
 pub fn kubernetes(need: Need) -> Result<Option<&'static Kube>> {
     if std::env::var_os(STATE).is_none() && std::env::var_os(LAB).is_some() {
         let thread = std::thread::current();
-        let test = thread.name().unwrap_or("a test");
-        let line = format!("{test}: left out, needs {need:?}: {}\n", need.why());
-        say_once(line);
+        left_out(thread.name().unwrap_or("a test"), need);
         return Ok(None);
     }
     Kube::shared().map(Some)
+}
+
+/// Says what is not done on a lab, and why.
+pub fn left_out(what: &str, need: Need) {
+    say_once(format!(
+        "{what}: left out, needs {need:?}: {}\n",
+        need.why()
+    ));
 }
 
 fn say_once(line: String) {

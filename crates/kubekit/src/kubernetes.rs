@@ -1,6 +1,8 @@
 //! The door of `cluster` opened on a real Kubernetes: a running lab, found by its state directory.
 //! What only Kubernetes has is here and not in the trait.
 
+mod broken;
+
 use crate::api::Api;
 use crate::cluster::{Cluster, NodeFiles, Object, Output, Sandbox};
 use crate::lab::Lab;
@@ -204,6 +206,7 @@ impl Cluster for Kube {
         let text = str::to_owned;
         Ok(NodeFiles {
             plugins: text("/opt/cni/bin"),
+            shim: text("/opt/cni/bin/plexus-cni"),
             configs: text("/etc/cni/net.d"),
             journal: text("/var/lib/plexus/journal.db"),
             socket: text("/run/plexus/agent.sock"),

@@ -38,7 +38,8 @@
 //! plexus lab up; PLEXUS_LAB=lab cargo test -p plexus-kubekit --features e2e --test networks
 //! ```
 //!
-//! What only Kubernetes has, a test asks [`ground::kubernetes`] for: `kube.lab()` has faults and nodes.
+//! A test that kills agents, the controller or the API server speaks through [`Breakable`]. What only Kubernetes has,
+//! it asks [`ground::kubernetes`] for: `kube.lab()` has further faults, and nodes.
 //!
 //! # What a lab is
 //!
@@ -48,6 +49,7 @@
 
 pub mod api;
 pub mod apply_diff;
+pub mod breakable;
 pub mod bridge;
 pub mod cluster;
 mod command;
@@ -74,6 +76,7 @@ mod underlay;
 pub mod virtual_lab;
 pub mod wait;
 
+pub use breakable::Breakable;
 pub use cluster::{Cluster, Object, Output};
 pub use kubernetes::Kube;
 pub use lab::Lab;

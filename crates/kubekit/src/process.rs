@@ -128,17 +128,8 @@ pub(crate) fn tail(log: &Path) -> String {
     lines[from..].join("\n")
 }
 
-/// Every process, ours or not.
-pub(crate) fn all() -> Vec<Process> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(Process::find)
-        .collect()
-}
-
 fn settled(pid: i32, start: Start) -> Result<Process> {
-    wait::until("the process", Duration::from_secs(5), || {
+    wait::until("the process", Duration::from_secs(30), || {
         let Some(process) = Process::find(pid) else {
             return Ok(None);
         };

@@ -25,6 +25,11 @@ const CRICTL: Pinned = Pinned {
     module: "sigs.k8s.io/cri-tools",
     go_mod: include_str!("../../../tools/kube/crictl/go.mod"),
 };
+const NERDCTL: Pinned = Pinned {
+    name: "nerdctl",
+    module: "github.com/containerd/nerdctl/v2",
+    go_mod: include_str!("../../../tools/kube/nerdctl/go.mod"),
+};
 const MULTUS: Pinned = Pinned {
     name: "multus",
     module: "gopkg.in/k8snetworkplumbingwg/multus-cni.v4",
@@ -52,6 +57,8 @@ pub struct Tools {
     pub containerd: PathBuf,
     /// crictl.
     pub crictl: PathBuf,
+    /// nerdctl. Nothing in the lab itself uses it.
+    pub nerdctl: PathBuf,
     /// multus, multus-daemon, multus-shim. Nothing in the lab itself uses them.
     pub multus: PathBuf,
     /// whereabouts. Nothing in the lab itself uses it.
@@ -71,6 +78,7 @@ impl Tools {
             etcd: ETCD.directory(&cache)?,
             containerd: CONTAINERD.directory(&cache)?,
             crictl: CRICTL.directory(&cache)?,
+            nerdctl: NERDCTL.path(&cache)?,
             multus: MULTUS.path(&cache)?,
             whereabouts: WHEREABOUTS.path(&cache)?,
             cni_plugins: CNI_PLUGINS.directory(&cache)?,
@@ -139,6 +147,7 @@ mod tests {
             ETCD,
             CONTAINERD,
             CRICTL,
+            NERDCTL,
             MULTUS,
             WHEREABOUTS,
             CNI_PLUGINS,

@@ -1,6 +1,6 @@
 //! Whether everybody tells the same story: for every node what its pods really have, the agent's
-//! journal, the records, blocks and annotations in the API, routes, host ends, routers,
-//! ports in nftables and host-local's files. Looks and compares; changes nothing.
+//! journal, the records (with the pods' routes and rules), blocks and annotations in the API, routes, host ends,
+//! routers, ports in nftables and host-local's files. Looks and compares; changes nothing.
 //!
 //! Who can look is a [`Sight`]: a cluster of kubelets, or a lab without them.
 //!
@@ -12,6 +12,7 @@ mod kernel;
 mod kube;
 mod leases;
 mod seen;
+mod ways;
 
 pub use seen::{Sandbox, Script, Seen};
 

@@ -2,7 +2,11 @@
 //! Programs are this machine's, in the network namespace of the pod or node; what a pod's own program would
 //! do, serving its name, a thread of the test does in its place.
 
+mod broken;
 mod serve;
+mod sight;
+
+pub use sight::LabView;
 
 use crate::api::Api;
 use crate::cluster::{Cluster, NodeFiles, Object, Output, Sandbox, is_ready};
@@ -100,6 +104,22 @@ impl Virtual {
         serde_json::from_str(&text).with_context(|| format!("{}", path.display()))
     }
 
+    /// What the lab was asked to be.
+    fn spec(&self) -> Result<Value> {
+        let path = self.directory.join("lab.json");
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    fn view(&self) -> LabView {
+        LabView {
+            program: self.program.clone(),
+            name: self.name.clone(),
+            directory: self.directory.clone(),
+        }
+    }
+
     fn node_file(&self, node: &str, name: &str) -> String {
         let path = self.directory.join(node).join(name);
         path.display().to_string()
@@ -149,13 +169,11 @@ impl Cluster for Virtual {
     }
 
     fn files(&self, node: &str) -> Result<NodeFiles> {
-        let path = self.directory.join("lab.json");
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        let spec: Value = serde_json::from_str(&text)?;
+        let spec = self.spec()?;
         let plugins = spec["programs"]["delegates"].as_str();
         Ok(NodeFiles {
             plugins: plugins.map_or_else(|| self.node_file(node, "cni/bin"), str::to_owned),
+            shim: self.node_file(node, "cni/bin/plexus-cni"),
             configs: self.node_file(node, "cni/net.d"),
             journal: self.node_file(node, "state/journal.db"),
             socket: self.node_file(node, "agent.sock"),

@@ -17,9 +17,11 @@
 //!
 //! Of Nodes and Pods only what the sequences write is compared. Known to differ, and not written by them: `false`
 //! and other zero values of core kinds, which a real server does not store; defaults of core kinds that follow
-//! from other fields (a Node's `allocatable` from its `capacity`, `podIP` from `podIPs`); what may not change of a
-//! Pod or a Node once it is there, which the embedded server does not check. And who owns `spec` and `status` as
-//! such is not compared: core kinds of a real server have both before anybody writes them.
+//! from other fields (a Node's `allocatable` from its `capacity`, `podIP` from `podIPs`). The embedded server checks
+//! the types of core kinds and what they require, and nothing further: neither what may not change of a Pod or a Node
+//! once it is there, nor of a ConfigMap that is `immutable`, nor words of which there are only some
+//! (`restartPolicy`), nor names that are there twice. And who owns `spec` and `status` as such is not compared: core
+//! kinds of a real server have both before anybody writes them.
 //!
 //! Of refusals other than conflicts only code and reason are compared: rules between fields are worded by
 //! whoever evaluates them. Nothing but plain kube-rs calls is used. Our controller must not run on either: it writes

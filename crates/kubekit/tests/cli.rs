@@ -233,12 +233,12 @@ fn objects_are_applied_shown_and_deleted() {
     );
     let shown = cli.ok(&["ipam", "show", "blue"]);
     assert!(
-        shown.starts_with(&format!("Network {ns}/blue: 4 of")),
+        shown.starts_with(&format!("Network {ns}/blue: 2 of 65533 IPv4, 2 of ")),
         "{shown}"
     );
-    assert_eq!(row(&shown, "n1")[1], "2", "{shown}");
+    assert_eq!(row(&shown, "n1")[1], "1", "of each family: {shown}");
     let usage = cli.json(&["ipam", "show", "blue", "-o", "json"]);
-    assert_eq!(usage["used"], 4, "{usage:#}");
+    assert_eq!(usage["families"][0]["used"], 2, "{usage:#}");
     let version = cli.ok(&["version"]);
     assert!(version.contains("API server: v1."), "{version}");
     what_is_missing(&cli);
@@ -280,6 +280,10 @@ fn tables(cli: &Cli<'_>, web: &Object) {
     assert_eq!(own.clone().count(), 4, "two subnets on two nodes: {blocks}");
     assert!(own.clone().all(|line| line.contains(" 1/64 ")), "{blocks}");
 
+    // A node whose agent was away a moment ago becomes ready by itself.
+    let names = kube.nodes().expect("nodes");
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    kube.lab().wait_nodes(&names).expect("ready");
     let nodes = cli.ok(&["get", "nodes", "-o", "wide"]);
     for name in kube.nodes().expect("nodes") {
         let node = kube.get(&Object::new("v1", "Node", "", &name));
@@ -481,6 +485,12 @@ fn a_user_who_may_read_pods_alone() {
         described.out.contains("plexus.dev/networks: blue"),
         "{described:#?}"
     );
+    assert!(
+        described
+            .out
+            .contains("Whether it is attached is not known"),
+        "{described:#?}"
+    );
     let explained = cli.noted(&["explain", "pod", "web", "-o", "json"]);
     let value: Value = serde_json::from_str(&explained.out).expect("JSON");
     assert_eq!(value["state"], "waits", "{value:#}");
@@ -516,14 +526,16 @@ fn an_agent_that_is_away() {
     cli.ok(&["apply", "-f", &file]);
     let why = cli.comes_to(&["pod", "waits"], "agent-away", "waits");
     assert!(why.contains("no agent runs on this node"), "{why}");
-    // What the kubelet says is not concluded from pods of ours.
+    // What the kubelet says is not concluded from pods of ours: of a sandbox, or, once it has asked for the STATUS,
+    // of the whole node.
     let pod = cli.namespace.pod("waits");
-    common::event(
-        kube,
-        &pod,
-        "FailedCreatePodSandBox",
-        &["the agent does not answer on"],
-    );
+    common::holds("the kubelet says it too", PATIENCE, || {
+        let said = common::messages(kube, &pod);
+        said.iter().any(|(reason, message)| {
+            ["FailedCreatePodSandBox", "NetworkNotReady"].contains(&reason.as_str())
+                && message.contains("the agent does not answer on")
+        })
+    });
     drop(away);
     common::ready(kube, &[&pod]);
     cli.comes_to(&["pod", "waits"], "attached", "ok");

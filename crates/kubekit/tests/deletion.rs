@@ -6,64 +6,64 @@
 mod common;
 mod disturb;
 
-use disturb::{Away, play, pod_of_three, record_of, three_networks, uid_of, wait_agent};
+use disturb::{Away, Scene, play, pod_of_three, record_of, three_networks, uid_of, wait_agent};
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Kube, Namespace, Object, Part};
+use plexus_kubekit::ground::Need;
+use plexus_kubekit::{Breakable, Cluster, Kube, Namespace, Object, breakable};
 use serde_json::{Value, json};
 
 #[test]
 fn deletions() {
     play(&[
-        ("everybody is there", everybody_is_there),
-        ("the agent is away", no_agent),
-        ("the kubelet is away", no_kubelet),
-        ("a StatefulSet here and elsewhere", stateful),
-        ("the power was off", no_power),
-        ("the Node is registered again", registered_again),
-        ("the Node is removed", no_node),
+        Scene::anywhere("everybody is there", everybody_is_there),
+        Scene::anywhere("the agent is away", no_agent),
+        Scene::anywhere("the node cannot be asked", no_answer),
+        Scene::with(Need::Kinds, "a StatefulSet here and elsewhere", stateful),
+        Scene::with(Need::Power, "the power was off", no_power),
+        Scene::anywhere("the Node is registered again", registered_again),
+        Scene::with(Need::Power, "the Node is removed", no_node),
     ]);
 }
 
-fn everybody_is_there(kube: &Kube) {
-    let namespace = disturb::namespace(kube, "deleted");
-    three_networks(kube, namespace.name());
-    let (pod, record) = start(kube, &namespace, "p", "n1");
-    kube.delete(&pod).expect("deleted");
-    kube.wait_gone(&pod, PATIENCE).expect("gone");
-    kube.wait_gone(&record, PATIENCE).expect("gone");
+fn everybody_is_there(cluster: &dyn Breakable) {
+    let namespace = disturb::namespace(cluster, "deleted");
+    three_networks(cluster, namespace.name());
+    let (pod, record) = start(cluster, &namespace, "p", "n1");
+    cluster.delete(&pod).expect("deleted");
+    cluster.wait_gone(&pod, PATIENCE).expect("gone");
+    cluster.wait_gone(&record, PATIENCE).expect("gone");
 }
 
 /// The shim queues what nobody does, so that the pod can go; its record waits.
-fn no_agent(kube: &Kube) {
-    let namespace = disturb::namespace(kube, "agentless");
-    three_networks(kube, namespace.name());
-    let (pod, record) = start(kube, &namespace, "p", "n2");
-    let away = Away::send(kube, "n2");
-    kube.delete(&pod).expect("deleted");
-    kube.wait_gone(&pod, PATIENCE).expect("gone");
-    let left = kube.get(&record).expect("asked");
+fn no_agent(cluster: &dyn Breakable) {
+    let namespace = disturb::namespace(cluster, "agentless");
+    three_networks(cluster, namespace.name());
+    let (pod, record) = start(cluster, &namespace, "p", "n2");
+    let away = Away::send(cluster, "n2");
+    cluster.delete(&pod).expect("deleted");
+    cluster.wait_gone(&pod, PATIENCE).expect("gone");
+    let left = cluster.get(&record).expect("asked");
     drop(away);
     assert!(left.is_some(), "nobody could know that it is gone");
-    kube.wait_gone(&record, PATIENCE).expect("gone");
+    cluster.wait_gone(&record, PATIENCE).expect("gone");
 }
 
-/// The pod is gone from the API while it still runs: its record stays until it really ends. Its
-/// successor on the same node wants the same address.
-fn no_kubelet(kube: &Kube) {
-    let namespace = disturb::namespace(kube, "headless");
-    three_networks(kube, namespace.name());
-    let kubelet = Part::Kubelet("n1".to_owned());
-    let (pod, record) = start_static(kube, &namespace, "n1");
-    kube.lab().kill(&kubelet).expect("killed");
-    kube.lab().api().delete(&pod, Some(0)).expect("deleted");
-    kube.wait_gone(&pod, PATIENCE).expect("gone");
-    let (successor, _) = apply_static(kube, &namespace, "n1");
-    let left = kube.get(&record).expect("asked");
-    kube.lab().start(&kubelet).expect("started");
-    assert!(left.is_some(), "its sandbox still runs");
-    kube.wait_gone(&record, PATIENCE).expect("gone");
-    disturb::wait_ready(kube, &successor, PATIENCE * 2);
-    assert_eq!(common::address(kube, &successor, "net1", false), STATIC);
+/// The pod is gone from the API, and its node does not know (on Kubernetes it still runs): its record stays until
+/// the node has seen it end. Its successor on the same node wants the same address.
+fn no_answer(cluster: &dyn Breakable) {
+    let namespace = disturb::namespace(cluster, "headless");
+    three_networks(cluster, namespace.name());
+    let (pod, record) = start_static(cluster, &namespace, "n1");
+    cluster.cut_off("n1").expect("cut off");
+    cluster.api().delete(&pod, Some(0)).expect("deleted");
+    cluster.wait_gone(&pod, PATIENCE).expect("gone");
+    let (successor, _) = apply_static(cluster, &namespace, "n1");
+    let left = cluster.get(&record).expect("asked");
+    cluster.rejoin("n1").expect("joined");
+    assert!(left.is_some(), "nobody has seen it end");
+    cluster.wait_gone(&record, PATIENCE).expect("gone");
+    disturb::wait_ready(cluster, &successor, PATIENCE * 2);
+    assert_eq!(common::address(cluster, &successor, "net1", false), STATIC);
 }
 
 fn stateful(kube: &Kube) {
@@ -170,74 +170,83 @@ fn no_node(kube: &Kube) {
 }
 
 /// The machine is the same and so are its blocks: of a network with one block, new pods get addresses.
-fn registered_again(kube: &Kube) {
-    let namespace = disturb::namespace(kube, "again");
+fn registered_again(cluster: &dyn Breakable) {
+    let namespace = disturb::namespace(cluster, "again");
     let space = namespace.name();
     let subnets = json!({"provider": "routed", "subnets": {"a": {"cidr": "10.71.0.0/26"}}});
     let pod = |name: &str| common::pod(space, name, "n1", &[(common::PLEXUS, "tiny")]);
     common::apply(
-        kube,
+        cluster,
         &[common::network(space, "tiny", subnets), pod("before")],
     );
-    let (before, _) = ready(kube, &namespace.pod("before"));
-    let node = Object::new("v1", "Node", "", "n1");
-    let kubelet = Part::Kubelet("n1".to_owned());
-    kube.lab().kill(&kubelet).expect("killed");
-    kube.delete(&node).expect("deleted");
-    kube.lab().start(&kubelet).expect("started");
-    kube.lab().wait_nodes(&["n1"]).expect("ready");
-    wait_agent(kube, "n1");
-    common::apply(kube, &[pod("after")]);
+    let (before, _) = ready(cluster, &namespace.pod("before"));
+    cluster.register_again("n1").expect("registered");
+    wait_agent(cluster, "n1");
+    common::apply(cluster, &[pod("after")]);
     let after = namespace.pod("after");
-    disturb::wait_ready(kube, &after, PATIENCE * 2);
-    let blocks = kube
+    disturb::wait_ready(cluster, &after, PATIENCE * 2);
+    let blocks = cluster
         .list("plexus.dev/v1alpha1", "Block", "")
         .expect("blocks");
     let tiny: Vec<&Value> = blocks
         .iter()
         .filter(|block| block["spec"]["cidr"] == "10.71.0.0/26")
         .collect();
-    let now = kube.get(&node).expect("asked").expect("there");
+    let now = cluster.get(&breakable::node("n1"));
+    let now = now.expect("asked").expect("there");
     assert_eq!(tiny.len(), 1);
     assert_eq!(tiny[0]["spec"]["nodeUID"], now["metadata"]["uid"]);
-    if kube.get(&before).expect("asked").is_some() {
-        let one = common::address(kube, &before, "net1", false);
-        assert_ne!(one, common::address(kube, &after, "net1", false));
+    if cluster.get(&before).expect("asked").is_some() {
+        let one = common::address(cluster, &before, "net1", false);
+        assert_ne!(one, common::address(cluster, &after, "net1", false));
     }
 }
 
 const STATIC: &str = "10.1.7.7";
 
 /// A pod on all three networks, ready, and its record.
-fn start(kube: &Kube, namespace: &Namespace<'_>, name: &str, node: &str) -> (Object, Object) {
-    common::apply(kube, &[pod_of_three(namespace.name(), name, node)]);
-    ready(kube, &namespace.pod(name))
+fn start(
+    cluster: &dyn Breakable,
+    namespace: &Namespace<'_>,
+    name: &str,
+    node: &str,
+) -> (Object, Object) {
+    common::apply(cluster, &[pod_of_three(namespace.name(), name, node)]);
+    ready(cluster, &namespace.pod(name))
 }
 
-fn start_static(kube: &Kube, namespace: &Namespace<'_>, node: &str) -> (Object, Object) {
-    let (pod, _) = apply_static(kube, namespace, node);
-    let (pod, record) = ready(kube, &pod);
-    assert_eq!(common::address(kube, &pod, "net1", false), STATIC);
+fn start_static(
+    cluster: &dyn Breakable,
+    namespace: &Namespace<'_>,
+    node: &str,
+) -> (Object, Object) {
+    let (pod, _) = apply_static(cluster, namespace, node);
+    let (pod, record) = ready(cluster, &pod);
+    assert_eq!(common::address(cluster, &pod, "net1", false), STATIC);
     (pod, record)
 }
 
 /// A pod of always the same name that wants always the same address.
-fn apply_static(kube: &Kube, namespace: &Namespace<'_>, node: &str) -> (Object, String) {
+fn apply_static(
+    cluster: &dyn Breakable,
+    namespace: &Namespace<'_>,
+    node: &str,
+) -> (Object, String) {
     let asked = json!([{"name": "blue", "ips": [STATIC]}]).to_string();
     let annotations = [(common::PLEXUS, asked.as_str())];
     common::apply(
-        kube,
+        cluster,
         &[common::pod(namespace.name(), "static", node, &annotations)],
     );
     let pod = namespace.pod("static");
-    let uid = uid_of(kube, &pod);
+    let uid = uid_of(cluster, &pod);
     (pod, uid)
 }
 
-fn ready(kube: &Kube, pod: &Object) -> (Object, Object) {
-    common::ready(kube, &[pod]);
-    common::attachments(kube, pod);
-    let uid = uid_of(kube, pod);
+fn ready(cluster: &dyn Breakable, pod: &Object) -> (Object, Object) {
+    common::ready(cluster, &[pod]);
+    common::attachments(cluster, pod);
+    let uid = uid_of(cluster, pod);
     (pod.clone(), record_of(&pod.namespace, &uid))
 }
 

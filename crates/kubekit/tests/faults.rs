@@ -7,11 +7,14 @@ mod common;
 mod disturb;
 
 use disturb::churn::Churn;
-use disturb::{kill_plexus, play, pod_of_three, record_of, three_networks, uid_of, wait_agent};
+use disturb::{
+    Scene, kill_agent, kill_controller, play, pod_of_three, record_of, three_networks, uid_of,
+    wait_agent,
+};
 use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Kube, Object, Part, wait};
+use plexus_kubekit::ground::Need;
+use plexus_kubekit::{Breakable, Cluster, Kube, Object, Part, wait};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 
 /// An address that a pod asks for by itself.
 const FIXED: &str = "10.35.0.77";
@@ -19,10 +22,14 @@ const FIXED: &str = "10.35.0.77";
 #[test]
 fn faults() {
     play(&[
-        ("everything is killed under churn", everything_is_killed),
-        ("twenty sandboxes without an API server", twenty_sandboxes),
-        ("a pod moves by force", a_pod_moves_by_force),
-        ("etcd is restored", etcd_is_restored),
+        Scene::with(
+            Need::Parts,
+            "everything is killed under churn",
+            everything_is_killed,
+        ),
+        Scene::anywhere("twenty sandboxes without an API server", twenty_sandboxes),
+        Scene::anywhere("a pod moves by force", a_pod_moves_by_force),
+        Scene::with(Need::Parts, "etcd is restored", etcd_is_restored),
     ]);
 }
 
@@ -39,10 +46,9 @@ fn everything_is_killed(kube: &Kube) {
             let due = |step: usize| churn.wait_for(round * 45 + step * 9 + 5);
             due(0);
             wait_agent(kube, node);
-            assert!(kill_plexus(kube, node, "agent"), "no agent on {node}");
+            kill_agent(kube, node);
             due(1);
-            let killed = ["n1", "n2"].map(|node| kill_plexus(kube, node, "controller"));
-            assert!(killed.contains(&true), "no controller");
+            kill_controller(kube);
             due(2);
             lab.kill(&kubelet).expect("killed");
             lab.start(&kubelet).expect("started");
@@ -54,7 +60,7 @@ fn everything_is_killed(kube: &Kube) {
             due(4);
             wait_agent(kube, node);
             lab.kill(&Part::ApiServer).expect("killed");
-            assert!(kill_plexus(kube, node, "agent"), "no agent on {node}");
+            kill_agent(kube, node);
             lab.start(&Part::ApiServer).expect("started");
             lab.wait_api().expect("back");
         }
@@ -69,109 +75,111 @@ fn everything_is_killed(kube: &Kube) {
 }
 
 /// The kubelet makes sandboxes again from what it knows, the agent from what is on its disk.
-fn twenty_sandboxes(kube: &Kube) {
-    let namespace = disturb::namespace(kube, "cut-off");
-    three_networks(kube, namespace.name());
+fn twenty_sandboxes(cluster: &dyn Breakable) {
+    let namespace = disturb::namespace(cluster, "cut-off");
+    three_networks(cluster, namespace.name());
     let names: Vec<String> = (0..20).map(|number| format!("p{number}")).collect();
     let pods: Vec<Object> = names.iter().map(|name| namespace.pod(name)).collect();
     let texts: Vec<Value> = names
         .iter()
         .map(|name| pod_of_three(namespace.name(), name, "n1"))
         .collect();
-    common::apply(kube, &texts);
+    common::apply(cluster, &texts);
     for pod in &pods {
-        disturb::wait_ready(kube, pod, PATIENCE * 2);
+        disturb::wait_ready(cluster, pod, PATIENCE * 2);
     }
-    let lab = kube.lab();
-    lab.kill(&Part::ApiServer).expect("killed");
+    cluster.kill_api().expect("killed");
     let came_back = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        assert!(kill_plexus(kube, "n1", "agent"));
-        let before = sandboxes(kube, namespace.name());
+        kill_agent(cluster, "n1");
+        let sandboxes = || {
+            cluster
+                .sandboxes("n1", namespace.name())
+                .expect("sandboxes")
+        };
+        let before = sandboxes();
         assert_eq!(before.len(), 20);
         for id in &before {
-            kube.crictl("n1", &["stopp", id])
-                .expect("runs")
-                .text()
-                .expect("stopped");
+            cluster.stop_sandbox("n1", id).expect("stopped");
         }
         wait::until("all sandboxes are new", PATIENCE * 2, || {
-            let now = sandboxes(kube, namespace.name());
+            let now = sandboxes();
             Ok((now.len() == 20 && now.is_disjoint(&before)).then_some(()))
         })
         .expect("new");
         let script = "curl -sf http://127.0.0.1:9091/attachments";
-        let text = kube
+        let text = cluster
             .on_node("n1", &["sh", "-c", script])
             .expect("runs")
             .text();
         let journal: Vec<Value> = serde_json::from_str(&text.expect("an answer")).expect("JSON");
-        for id in sandboxes(kube, namespace.name()) {
+        for id in sandboxes() {
             let own = journal.iter().filter(|one| one["container"] == id.as_str());
             assert_eq!(own.count(), 4, "{id}");
         }
     }));
-    lab.start(&Part::ApiServer).expect("started");
-    lab.wait_api().expect("back");
+    cluster.start_api().expect("back");
     assert!(came_back.is_ok());
     for pod in &pods {
-        disturb::wait_ready(kube, pod, PATIENCE);
+        disturb::wait_ready(cluster, pod, PATIENCE);
     }
-    plexus_kubekit::truth::check(kube, disturb::SETTLED).expect("with pods");
+    plexus_kubekit::truth::check(cluster.sight(), disturb::SETTLED).expect("with pods");
 }
 
-/// Its old node cannot be asked, and has the same name running: with an address that the pod asks for
+/// Its old node cannot be asked, and on Kubernetes has the same name running: with an address that the pod asks for
 /// by itself, which stays with the old one until its node has seen it gone.
-fn a_pod_moves_by_force(kube: &Kube) {
-    let namespace = disturb::namespace(kube, "moved");
+fn a_pod_moves_by_force(cluster: &dyn Breakable) {
+    let namespace = disturb::namespace(cluster, "moved");
     let space = namespace.name();
-    three_networks(kube, space);
+    three_networks(cluster, space);
     let home = common::contrail_nad(space, "home", "10.35.0.0/16", &[]);
-    common::apply(kube, &[home]);
+    common::apply(cluster, &[home]);
     let asks = format!(r#"[{{"name": "home", "ips": ["{FIXED}/16"]}}]"#);
     let fixed_on =
         |node: &str| common::pod(space, "fixed", node, &[(common::NETWORKS, asks.as_str())]);
     let (pod, fixed) = (namespace.pod("p"), namespace.pod("fixed"));
-    common::apply(kube, &[pod_of_three(space, "p", "n1"), fixed_on("n1")]);
-    common::ready(kube, &[&pod, &fixed]);
-    assert_eq!(common::address(kube, &fixed, "net1", false), FIXED);
-    let old = record_of(space, &uid_of(kube, &pod));
-    let old_fixed = record_of(space, &uid_of(kube, &fixed));
-    let kubelet = Part::Kubelet("n1".to_owned());
-    kube.lab().kill(&kubelet).expect("killed");
+    common::apply(cluster, &[pod_of_three(space, "p", "n1"), fixed_on("n1")]);
+    common::ready(cluster, &[&pod, &fixed]);
+    assert_eq!(common::address(cluster, &fixed, "net1", false), FIXED);
+    let old = record_of(space, &uid_of(cluster, &pod));
+    let old_fixed = record_of(space, &uid_of(cluster, &fixed));
+    cluster.cut_off("n1").expect("cut off");
     let moved = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         for pod in [&pod, &fixed] {
-            kube.lab().api().delete(pod, Some(0)).expect("deleted");
-            kube.wait_gone(pod, PATIENCE).expect("gone");
+            cluster.api().delete(pod, Some(0)).expect("deleted");
+            cluster.wait_gone(pod, PATIENCE).expect("gone");
         }
-        common::apply(kube, &[pod_of_three(space, "p", "n2"), fixed_on("n2")]);
-        common::ready(kube, &[&pod]);
-        assert_eq!(common::attachments(kube, &pod).len(), 4);
-        common::event(kube, &fixed, "FailedAttach", &[FIXED, "n1"]);
-        let new_fixed = record_of(space, &uid_of(kube, &fixed));
-        let told = kube.get(&new_fixed).expect("asked").unwrap_or_default();
+        common::apply(cluster, &[pod_of_three(space, "p", "n2"), fixed_on("n2")]);
+        common::ready(cluster, &[&pod]);
+        assert_eq!(common::attachments(cluster, &pod).len(), 4);
+        common::event(cluster, &fixed, "FailedAttach", &[FIXED, "n1"]);
+        let new_fixed = record_of(space, &uid_of(cluster, &fixed));
+        let told = cluster.get(&new_fixed).expect("asked").unwrap_or_default();
         assert!(!told.to_string().contains(FIXED), "given twice: {told}");
         for record in [&old, &old_fixed] {
-            assert!(kube.get(record).expect("asked").is_some(), "it still runs");
+            assert!(
+                cluster.get(record).expect("asked").is_some(),
+                "nobody has seen it end"
+            );
         }
-        let kept = kube.get(&old_fixed).expect("asked").unwrap_or_default();
+        let kept = cluster.get(&old_fixed).expect("asked").unwrap_or_default();
         assert!(kept.to_string().contains(FIXED), "{kept}");
     }));
-    kube.lab().start(&kubelet).expect("started");
+    cluster.rejoin("n1").expect("joined");
     assert!(moved.is_ok());
-    let after = common::attachments(kube, &pod);
+    let after = common::attachments(cluster, &pod);
     for record in [&old, &old_fixed] {
-        kube.wait_gone(record, PATIENCE).expect("gone");
+        cluster.wait_gone(record, PATIENCE).expect("gone");
     }
     assert_eq!(
-        common::attachments(kube, &pod),
+        common::attachments(cluster, &pod),
         after,
         "the old one's end touched the new one"
     );
     // Its block is n1's, which has seen the old one gone: there it is free.
-    common::gone(kube, &[&fixed]);
-    common::apply(kube, &[fixed_on("n1")]);
-    common::ready(kube, &[&fixed]);
-    assert_eq!(common::address(kube, &fixed, "net1", false), FIXED);
+    common::gone(cluster, &[&fixed]);
+    common::apply(cluster, &[fixed_on("n1")]);
+    common::ready(cluster, &[&fixed]);
+    assert_eq!(common::address(cluster, &fixed, "net1", false), FIXED);
 }
 
 /// The cluster forgets a block that is in use: its node makes it again; and another one that somebody
@@ -288,15 +296,4 @@ fn block_of(kube: &Kube, address: &str) -> Option<Value> {
         cidr.parse::<ipnet::IpNet>()
             .is_ok_and(|cidr| cidr.contains(&address))
     })
-}
-
-/// Running sandboxes of the namespace on n1.
-fn sandboxes(kube: &Kube, namespace: &str) -> BTreeSet<String> {
-    let wanted = format!("^{namespace}$");
-    let listed = kube.crictl(
-        "n1",
-        &["pods", "-q", "--state", "ready", "--namespace", &wanted],
-    );
-    let text = listed.expect("runs").stdout;
-    text.split_whitespace().map(str::to_owned).collect()
 }

@@ -9,7 +9,6 @@ use plexus_kubekit::ground::Need;
 use plexus_kubekit::{Cluster, Kube, Namespace, Object, ground};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 const AGENT: &str = "http://127.0.0.1:9091";
 const CONTROLLER: &str = "http://127.0.0.1:9092";
@@ -158,7 +157,7 @@ fn logged(kube: &Kube, node: &str, namespace: &str) {
         };
         lines.iter().find(fits).map(|line| line["fields"].clone())
     };
-    common::holds("the log", Duration::from_secs(10), || {
+    common::holds("the log", PATIENCE, || {
         let text = kube.agent_log(node).expect("a log");
         let each = text
             .lines()

@@ -9,7 +9,6 @@ use plexus_kubekit::cluster::PATIENCE;
 use plexus_kubekit::{Cluster, Namespace, Object, ground, wait};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// Where an agent is asked.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +70,7 @@ fn a_pod_is_unknown_then_complete_then_unknown() {
     common::gone(kube, &[&pod]);
     for name in [&uid, &by_name] {
         for path in ["vm-cfg", "vm"] {
-            common::holds("unknown again", Duration::from_secs(10), || {
+            common::holds("unknown again", PATIENCE, || {
                 ask(kube, node, Door::Port, path, name).0 == 404
             });
         }

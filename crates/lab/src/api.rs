@@ -9,7 +9,7 @@ use kube::{Client, Config};
 use serde_json::Value;
 use std::future::Future;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Who writes, for the objects' managed fields.
@@ -34,15 +34,21 @@ pub(crate) async fn client(kubeconfig: &Path) -> Result<Client, LabError> {
     })
 }
 
+/// The kubeconfig of a lab that is there.
+pub fn kubeconfig(layout: &Layout) -> Result<PathBuf, LabError> {
+    match crate::Spec::read(layout)? {
+        Some(_) => Ok(layout.kubeconfig()),
+        None => Err(LabError::no_lab(layout)),
+    }
+}
+
 /// Runs calls to the API from the command line, to the end.
 pub(crate) fn block_on<T, F>(work: impl FnOnce(Client) -> F, layout: &Layout) -> Result<T, LabError>
 where
     F: Future<Output = Result<T, LabError>>,
 {
-    if crate::Spec::read(layout)?.is_none() {
-        return Err(LabError::no_lab(layout));
-    }
-    runtime()?.block_on(async { work(client(&layout.kubeconfig()).await?).await })
+    let kubeconfig = kubeconfig(layout)?;
+    runtime()?.block_on(async { work(client(&kubeconfig).await?).await })
 }
 
 /// One thread, for whoever calls.

@@ -1,17 +1,19 @@
 //! Changes to a lab that is up: nodes come and go, agents are killed, wires are cut.
 
+use crate::down::Removal;
 use crate::error::LabError;
 use crate::files;
 use crate::layout::Layout;
 use crate::lock::Lock;
 use crate::name::NodeName;
 use crate::part::Part;
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::report::Report;
 use crate::spec::Spec;
 use crate::underlay;
 use crate::up::{self, Step, need_root};
 use plexus_kernel::{mount, named};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
@@ -32,6 +34,10 @@ pub fn add_node(layout: &Layout, tell: &mut dyn FnMut(Step)) -> Result<NodeName,
     // Its wires before its agent.
     up::make(layout, &spec)?;
     spec.write(layout)?;
+    tell(Step::Underlay {
+        nodes: spec.nodes.len(),
+        nics: spec.nics,
+    });
     up::ensure_keeper(layout, &spec)?;
     drop(lock);
     up::wait_ready(layout, &spec, tell)?;
@@ -40,7 +46,11 @@ pub fn add_node(layout: &Layout, tell: &mut dyn FnMut(Step)) -> Result<NodeName,
 
 /// Switches a node off and removes it: its agent is killed, its sandboxes and wires vanish, its Node and its
 /// pods are deleted. Nobody is asked to leave first. Goes on with one whose removal was interrupted.
-pub fn remove_node(layout: &Layout, node: NodeName) -> Result<(), LabError> {
+pub fn remove_node(
+    layout: &Layout,
+    node: NodeName,
+    tell: &mut dyn FnMut(Removal),
+) -> Result<(), LabError> {
     need_root()?;
     let _lock = Lock::take(layout)?;
     let mut spec = of(layout)?;
@@ -48,6 +58,7 @@ pub fn remove_node(layout: &Layout, node: NodeName) -> Result<(), LabError> {
         spec.has(layout, node)?;
     }
     need_keeper(layout)?;
+    tell(Removal::Begun);
     if spec.nodes.remove(&node) {
         spec.generation += 1;
         spec.write(layout)?;
@@ -57,15 +68,15 @@ pub fn remove_node(layout: &Layout, node: NodeName) -> Result<(), LabError> {
         let gone = report.generation >= spec.generation && !report.nodes.contains_key(&node);
         Ok(gone)
     })?;
+    tell(Removal::SwitchedOff);
     discard(layout, node, spec.nics)
 }
 
 /// Removes what a node has on this machine: processes, wires, namespace, and last its directory, which says
 /// that all this is ours.
 fn discard(layout: &Layout, node: NodeName, nics: u8) -> Result<(), LabError> {
-    for process in Process::in_namespaces(&[layout.name().node(node)]) {
-        process.kill()?;
-    }
+    let name = [layout.name().node(node)];
+    process::end_all(|| Ok(Process::in_namespaces(&name)), &mut BTreeSet::new())?;
     underlay::unplug(layout.name(), node, nics)?;
     let dir = layout.node(node);
     mount::unmount_below(&dir).map_err(LabError::file("unmount what is in", &dir))?;
@@ -134,6 +145,20 @@ pub fn start_server(layout: &Layout) -> Result<(), LabError> {
     start(layout, Part::Server)
 }
 
+/// Kills the controller, as [`kill_agent`] does an agent: nobody looks after networks and blocks.
+pub fn kill_controller(layout: &Layout, hold: bool) -> Result<Option<i32>, LabError> {
+    need_root()?;
+    of(layout)?;
+    kill(layout, Part::Controller, hold)
+}
+
+/// Lets the keeper start the controller that was held, and waits until it is ready.
+pub fn start_controller(layout: &Layout) -> Result<(), LabError> {
+    need_root()?;
+    of(layout)?;
+    start(layout, Part::Controller)
+}
+
 fn kill(layout: &Layout, part: Part, hold: bool) -> Result<Option<i32>, LabError> {
     if hold {
         files::put_json(&layout.held(part), &true)?;
@@ -142,11 +167,10 @@ fn kill(layout: &Layout, part: Part, hold: bool) -> Result<Option<i32>, LabError
         Some(process) => process.kill().map(|()| Some(process.pid())),
         // It ended by itself, and now nobody starts it again: that is what was asked for.
         None if hold => Ok(None),
-        None => {
-            let log = layout.log(part);
-            let why = format!("{part} does not run; its log is {}", log.display());
-            Err(LabError::Refused(why))
-        }
+        None => Err(LabError::DoesNotRun {
+            part: part.to_string(),
+            log: layout.log(part),
+        }),
     }
 }
 

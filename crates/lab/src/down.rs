@@ -6,39 +6,69 @@ use crate::error::{LabError, chain};
 use crate::layout::Layout;
 use crate::lock::Lock;
 use crate::part::Part;
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::sandbox::Sandbox;
 use crate::up::need_root;
 use crate::{sandbox, settings, underlay};
 use plexus_kernel::{mount, named};
-use rustix::process::Signal;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(20);
 /// How long plugins may take to let go of all pods.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Calls of plugins at a time.
 const CALLS: usize = 8;
 
-/// Removes processes, namespaces, mounts and files; says whether there was anything.
-pub fn down(layout: &Layout) -> Result<bool, LabError> {
+/// Something that was done to remove a lab or a node, for whoever watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// It is there, and begins to go.
+    Begun,
+    /// Plugins were told that pods go.
+    Pods {
+        /// Of how many pods.
+        told: usize,
+        /// How many there were.
+        of: usize,
+    },
+    /// So many processes have ended.
+    Processes(usize),
+    /// So many network namespaces are gone.
+    Namespaces(usize),
+    /// A node's agent is killed, its Node and its pods are deleted.
+    SwitchedOff,
+}
+
+/// Removes processes, namespaces, mounts and files; says whether there was anything. Of a lab that was not
+/// there nothing is told.
+pub fn down(layout: &Layout, tell: &mut dyn FnMut(Removal)) -> Result<bool, LabError> {
     need_root()?;
     let lock = Lock::take(layout)?;
     let there = layout.dir().exists() || !underlay::namespaces(layout)?.is_empty();
+    let mut say = |step: Removal| {
+        if there {
+            tell(step);
+        }
+    };
     let mut errors = Vec::new();
     let mut attempt = |result: Result<(), LabError>| {
         if let Err(error) = result {
             errors.push(chain(&error));
         }
     };
-    attempt(end_keeper(layout));
-    detach_pods(layout);
-    attempt(end_processes(layout));
-    attempt(remove_namespaces(layout));
+    say(Removal::Begun);
+    let mut ended = BTreeSet::new();
+    attempt(end_keeper(layout, &mut ended));
+    say(detach_pods(layout));
+    let processes = end_processes(layout, &mut ended);
+    attempt(processes.map(|()| say(Removal::Processes(ended.len()))));
+    let namespaces = remove_namespaces(layout);
+    attempt(namespaces.map(|count| say(Removal::Namespaces(count))));
     attempt(remove_files(layout));
     attempt(settings::restore(layout));
     attempt(lock.dissolve());
@@ -53,16 +83,21 @@ pub fn down(layout: &Layout) -> Result<bool, LabError> {
 }
 
 /// First, so that it starts nothing again.
-fn end_keeper(layout: &Layout) -> Result<(), LabError> {
-    let keeper = Process::of_part(layout, Part::Keeper);
-    keeper.map_or(Ok(()), |keeper| keeper.kill())
+fn end_keeper(layout: &Layout, ended: &mut BTreeSet<i32>) -> Result<(), LabError> {
+    if let Some(keeper) = Process::of_part(layout, Part::Keeper) {
+        keeper.kill()?;
+        ended.insert(keeper.pid());
+    }
+    Ok(())
 }
 
 /// DEL for every pod, as far as agents answer: plugins that were executed may keep something elsewhere than
 /// in the lab. Nobody insists: the lab goes, whatever they say.
-fn detach_pods(layout: &Layout) {
+fn detach_pods(layout: &Layout) -> Removal {
     let deadline = Instant::now() + FAREWELL;
-    let queue = Mutex::new(sandbox::all(layout));
+    let pods = sandbox::all(layout);
+    let (of, told) = (pods.len(), AtomicUsize::new(0));
+    let queue = Mutex::new(pods);
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let work = || {
         while let Some((node, sandbox)) = next() {
@@ -75,8 +110,9 @@ fn detach_pods(layout: &Layout) {
                 result: None,
                 ..sandbox.clone()
             };
-            if unfinished.write(layout, node).is_ok() {
-                let _ = Caller::new(layout, node, &sandbox).within(left).del();
+            let call = Caller::new(layout, node, &sandbox).within(left);
+            if unfinished.write(layout, node).is_ok() && call.del().is_ok() {
+                told.fetch_add(1, Ordering::Relaxed);
             }
         }
     };
@@ -85,40 +121,30 @@ fn detach_pods(layout: &Layout) {
             scope.spawn(work);
         }
     });
-}
-
-/// Whoever carries the lab's mark or is in its namespaces, until nobody is left: one that was being started
-/// shows up in the next look.
-fn end_processes(layout: &Layout) -> Result<(), LabError> {
-    let start = Instant::now();
-    loop {
-        let mut left = Process::of_lab(layout);
-        left.extend(Process::in_namespaces(&underlay::namespaces(layout)?));
-        if left.is_empty() {
-            return Ok(());
-        }
-        for process in &left {
-            process.signal(Signal::KILL);
-        }
-        if start.elapsed() > PATIENCE {
-            let pids: Vec<String> = left.iter().map(|p| p.pid().to_string()).collect();
-            return Err(LabError::NotYet {
-                what: "every process to end".to_owned(),
-                limit: PATIENCE,
-                last: format!("still there: {}", pids.join(", ")),
-            });
-        }
-        for process in &left {
-            process.has_ended(Duration::from_secs(1));
-        }
+    Removal::Pods {
+        told: told.into_inner(),
+        of,
     }
 }
 
-fn remove_namespaces(layout: &Layout) -> Result<(), LabError> {
-    let mut first = Ok(());
-    for name in underlay::namespaces(layout)? {
-        let removed = named::remove(&name).map(drop).map_err(LabError::from);
-        first = first.and(removed);
+/// Whoever carries the lab's mark or lives in its namespaces.
+fn end_processes(layout: &Layout, ended: &mut BTreeSet<i32>) -> Result<(), LabError> {
+    let left = || {
+        let mut left = Process::of_lab(layout);
+        left.extend(Process::in_namespaces(&underlay::namespaces(layout)?));
+        Ok(left)
+    };
+    process::end_all(left, ended)
+}
+
+/// Says how many.
+fn remove_namespaces(layout: &Layout) -> Result<usize, LabError> {
+    let names = underlay::namespaces(layout)?;
+    let mut first = Ok(names.len());
+    for name in names {
+        if let Err(error) = named::remove(&name) {
+            first = first.and(Err(error.into()));
+        }
     }
     first
 }

@@ -49,6 +49,14 @@ pub enum LabError {
     /// No such pod, or one without a sandbox.
     #[error("{0}")]
     NoPod(String),
+    /// Nobody is there to be killed.
+    #[error("{part} does not run; its log is {}", log.display())]
+    DoesNotRun {
+        /// Which part of the lab.
+        part: String,
+        /// Where it may have said why.
+        log: PathBuf,
+    },
     /// What is asked for does not fit.
     #[error("{0}")]
     Refused(String),

@@ -37,10 +37,12 @@ mod tail;
 mod underlay;
 mod up;
 
+pub use api::kubeconfig;
 pub use control::{
-    add_node, kill_agent, kill_server, partition, remove_node, start_agent, start_server,
+    add_node, kill_agent, kill_controller, kill_server, partition, remove_node, start_agent,
+    start_controller, start_server,
 };
-pub use down::down;
+pub use down::{Removal, down};
 pub use error::LabError;
 pub use exec::{Place, exec};
 pub use keeper::keep;

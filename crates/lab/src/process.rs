@@ -1,22 +1,15 @@
 //! The lab's processes, found by what the kernel shows: each carries the lab and its part in its environment,
 //! from before it runs until it ends. So there is no record that could be wrong or lost, whoever was killed
 //! when.
-//!
-//! Signals go through a descriptor of the process: a stranger who got the same number is never hit.
 
 use crate::error::LabError;
 use crate::layout::Layout;
 use crate::part::Part;
-use plexus_kernel::named;
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use plexus_kernel::residents::{self, all_processes};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The variable by which a process is known.
 pub(crate) const MARK: &str = "PLEXUS_LAB_PART";
@@ -26,83 +19,59 @@ pub(crate) fn mark(layout: &Layout, part: Part) -> String {
     format!("{} {part}", layout.dir().display())
 }
 
+/// How long all of them may take to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// A process that was there when we looked, held so that its number means nobody else.
 #[derive(Debug)]
-pub(crate) struct Process {
-    pid: i32,
-    fd: OwnedFd,
-}
+pub(crate) struct Process(residents::Process);
 
 impl Process {
     /// The process that is this part of the lab, if it runs.
     pub(crate) fn of_part(layout: &Layout, part: Part) -> Option<Self> {
         let wanted = format!("{MARK}={}", mark(layout, part));
-        let mut found = all().filter_map(|pid| Self::if_is(pid, |entry| entry == wanted));
+        let mut found = all_processes().filter_map(|pid| Self::if_is(pid, |entry| entry == wanted));
         found.find(|process| process.runs_verb(part.verb()))
     }
 
     /// Every process that carries the mark of the lab, whatever it is.
     pub(crate) fn of_lab(layout: &Layout) -> Vec<Self> {
         let wanted = format!("{MARK}={} ", layout.dir().display());
-        all()
+        all_processes()
             .filter_map(|pid| Self::if_is(pid, |entry| entry.starts_with(&wanted)))
             .collect()
     }
 
-    /// Every process that is in one of these network namespaces, but ourselves and those that wait for us.
+    /// Every process that lives in one of these network namespaces, but ourselves and those that wait for us.
     pub(crate) fn in_namespaces(names: &[String]) -> Vec<Self> {
-        let identity = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
-        let wanted: BTreeSet<_> = names
-            .iter()
-            .filter_map(|name| identity(&named::path(name)).ok())
-            .collect();
-        let ours = ancestors();
-        all()
-            .filter(|pid| !ours.contains(pid))
-            .filter_map(Self::open)
-            .filter(|process| {
-                let path = format!("/proc/{}/ns/net", process.pid);
-                identity(Path::new(&path)).is_ok_and(|found| wanted.contains(&found))
-            })
-            .collect()
+        let found = residents::residents(names).into_iter();
+        found.map(Self).collect()
     }
 
     /// The process with this number now; none if there is none, or only its remains.
     pub(crate) fn open(pid: i32) -> Option<Self> {
-        let fd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-        let process = Self { pid, fd };
-        (!process.has_ended(Duration::ZERO)).then_some(process)
-    }
-
-    /// Its number.
-    pub(crate) fn pid(&self) -> i32 {
-        self.pid
-    }
-
-    /// Signals it; one that has ended does not mind.
-    pub(crate) fn signal(&self, signal: Signal) {
-        let _ = pidfd_send_signal(&self.fd, signal);
+        residents::Process::open(pid).map(Self)
     }
 
     /// Whether it has ended, or does so within the limit.
     pub(crate) fn has_ended(&self, limit: Duration) -> bool {
-        let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
-        let limit = Timespec {
-            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: limit.subsec_nanos().into(),
-        };
-        rustix::event::poll(&mut fds, Some(&limit)).is_ok_and(|ready| ready > 0)
+        self.0.has_ended(limit)
+    }
+
+    /// Its number.
+    pub(crate) fn pid(&self) -> i32 {
+        self.0.pid()
     }
 
     /// Kills it and waits until it is gone.
     pub(crate) fn kill(&self) -> Result<(), LabError> {
-        self.signal(Signal::KILL);
+        self.0.kill();
         let limit = Duration::from_secs(10);
         if self.has_ended(limit) {
             return Ok(());
         }
         Err(LabError::NotYet {
-            what: format!("process {} to end", self.pid),
+            what: format!("process {} to end", self.pid()),
             limit,
             last: "it was sent SIGKILL".to_owned(),
         })
@@ -124,34 +93,39 @@ impl Process {
 
     /// What a part starts (a plugin that an agent executes) may carry its mark too.
     fn runs_verb(&self, verb: &str) -> bool {
-        let words = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let words = fs::read(format!("/proc/{}/cmdline", self.pid())).unwrap_or_default();
         words.split(|byte| *byte == 0).nth(1) == Some(verb.as_bytes())
     }
 }
 
-fn all() -> impl Iterator<Item = i32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
-/// Ourselves, our parent, its parent, … up to the first process.
-fn ancestors() -> BTreeSet<i32> {
-    let mut found = BTreeSet::new();
-    let mut next = Some(rustix::process::getpid().as_raw_nonzero().get());
-    while let Some(pid) = next
-        && pid > 0
-        && found.insert(pid)
-    {
-        next = parent(pid);
+/// Ends those who are left, look after look, until nobody is: one that was being started shows up in the next.
+/// Adds their numbers to those that have ended.
+pub(crate) fn end_all(
+    mut left: impl FnMut() -> Result<Vec<Process>, LabError>,
+    ended: &mut BTreeSet<i32>,
+) -> Result<(), LabError> {
+    let start = Instant::now();
+    loop {
+        let found = left()?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        if start.elapsed() > PATIENCE {
+            let pids: Vec<String> = found.iter().map(|one| one.pid().to_string()).collect();
+            return Err(LabError::NotYet {
+                what: "every process to end".to_owned(),
+                limit: PATIENCE,
+                last: format!("still there: {}", pids.join(", ")),
+            });
+        }
+        for process in &found {
+            process.0.kill();
+            ended.insert(process.pid());
+        }
+        for process in &found {
+            process.has_ended(Duration::from_secs(1));
+        }
     }
-    found
-}
-
-/// After the name in parentheses, which may contain anything: state, parent.
-fn parent(pid: i32) -> Option<i32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = text.rsplit_once(')')?;
-    rest.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -214,10 +188,30 @@ mod tests {
     }
 
     #[test]
-    fn we_are_among_our_ancestors() {
-        let ours = ancestors();
-        assert!(ours.contains(&(std::process::id() as i32)));
-        assert!(ours.contains(&1));
-        assert!(Process::open(i32::MAX).is_none());
+    fn whoever_is_started_meanwhile_ends_too() {
+        let start = || {
+            let child = Command::new("sleep").arg("60").spawn().unwrap();
+            let process = Process::open(child.id() as i32).unwrap();
+            (child, process)
+        };
+        let (first, process) = start();
+        let (mut children, mut next) = (vec![first], vec![process]);
+        let mut ended = BTreeSet::new();
+        let look = || {
+            // The one that is found next comes while others are looked at.
+            let now = std::mem::take(&mut next);
+            if children.len() < 3 {
+                let (child, process) = start();
+                children.push(child);
+                next.push(process);
+            }
+            Ok(now)
+        };
+        end_all(look, &mut ended).unwrap();
+        let pids: BTreeSet<i32> = children.iter().map(|child| child.id() as i32).collect();
+        for child in &mut children {
+            assert!(!child.wait().unwrap().success());
+        }
+        assert_eq!(ended, pids);
     }
 }

@@ -82,7 +82,7 @@ async fn create(pods: &Api<Pod>, wish: &PodWish) -> Result<Pod, LabError> {
                 return Ok(there);
             }
             Err(LabError::Refused(format!(
-                "pod {}/{name} exists and is another one: `plexus delete pod {name}` first, or choose another name",
+                "pod {0}/{name} exists and is another one: `plexus delete pod {0}/{name}` first, or choose another name",
                 wish.namespace
             )))
         }

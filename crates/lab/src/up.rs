@@ -60,7 +60,9 @@ pub fn up(
         underlay::partition(layout.name(), *node, spec.nics, false)?;
         files::remove(&layout.held(Part::Agent(*node)))?;
     }
-    files::remove(&layout.held(Part::Server))?;
+    for part in [Part::Server, Part::Controller] {
+        files::remove(&layout.held(part))?;
+    }
     tell(Step::Underlay {
         nodes: spec.nodes.len(),
         nics: spec.nics,

@@ -3,10 +3,9 @@
 use crate::kubernetes::ClusterFlags;
 use crate::log::{self, LogFlags};
 use crate::out::{need_root, print};
-use crate::value;
+use crate::value::{self, PluginTypes};
 use clap::Args;
 use plexus_agent::Options;
-use plexus_types::PluginType;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,9 +31,9 @@ pub(crate) struct Flags {
     /// Directory of the plugins to execute, if not the CNI plugin directory.
     #[arg(long, env = "PLEXUS_DELEGATE_BIN_DIR")]
     delegate_bin_dir: Option<PathBuf>,
-    /// Plugin types that may be executed, comma-separated; default: all in the directory.
-    #[arg(long, env = "PLEXUS_ALLOW_DELEGATES", value_delimiter = ',', num_args = 0..)]
-    allow_delegates: Option<Vec<PluginType>>,
+    /// Plugin types that may be executed, comma-separated, nothing for none; default: all in the directory.
+    #[arg(long, env = "PLEXUS_ALLOW_DELEGATES", value_parser = value::plugin_types)]
+    allow_delegates: Option<PluginTypes>,
     /// How many plugins are executed at a time, from 1 to 256.
     #[arg(long, env = "PLEXUS_DELEGATES_AT_A_TIME", default_value_t = 4, value_parser = value::number::<1, 256>)]
     delegates_at_a_time: u16,
@@ -79,7 +78,7 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
         cni_bin_dir: flags.cni_bin_dir,
         cni_conf_dir: flags.cni_conf_dir,
         delegate_bin_dir: flags.delegate_bin_dir,
-        allowed_delegates: flags.allow_delegates.map(|list| list.into_iter().collect()),
+        allowed_delegates: flags.allow_delegates.map(|list| list.0),
         delegates_at_a_time: flags.delegates_at_a_time.into(),
         delegate_timeout: Duration::from_secs(flags.delegate_timeout.into()),
         queue: flags.queue.into(),

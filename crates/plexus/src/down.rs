@@ -5,9 +5,12 @@ use crate::out::{need_root, print};
 use crate::up::{Alone, Lock, Machine, PathFlags, Paths, agent, is_ours};
 use anyhow::{Context, bail};
 use clap::Args;
+use plexus_embedded::Directory;
+use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::BTreeSet;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -42,6 +45,9 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     let for_runtimes = plexus_agent::written_for_runtimes(&options)
         .with_context(|| format!("cannot look into {}", paths.cni_conf_dir.display()))?;
     if for_runtimes.is_empty() && !has_traces(&paths) {
+        if paths.server_dir.exists() {
+            print(&format!("(left: {})\n", not_ours(&paths.server_dir)))?;
+        }
         return print("there is nothing to remove\n");
     }
     if !flags.force {
@@ -53,12 +59,16 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
         }
         stop(process, &paths)?;
     }
+    let server = take_server(&paths)?;
     let lock = Lock::take(&paths.lock())?;
     let alone = Alone::take()?;
     let removed = plexus_agent::uninstall(options, flags.force)?;
-    let rest = remove_rest(&paths);
+    let rest = remove_rest(&paths, server);
     drop((alone, lock));
-    let removed = removed.iter().map(|what| format!("removed {what}\n"));
+    let removed = removed.iter().map(|what| match what.starts_with("(left") {
+        true => format!("{what}\n"),
+        false => format!("removed {what}\n"),
+    });
     print(&removed.collect::<String>())?;
     for left in rest? {
         print(&format!("(left: {left})\n"))?;
@@ -69,22 +79,20 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
 /// Whether anything is there besides what runtimes look for: of what runs, or of what ran and was removed
 /// by hand in part.
 fn has_traces(paths: &Paths) -> bool {
-    let places = [
-        &paths.state_dir,
-        &paths.server_dir,
-        &paths.socket,
-        &paths.api_socket,
-    ];
-    places.iter().any(|place| place.exists()) || is_ours(&paths.kubeconfig)
+    let places = [&paths.state_dir, &paths.socket, &paths.api_socket];
+    places.iter().any(|place| place.exists())
+        || Directory::has_store(&paths.server_dir)
+        || is_ours(&paths.kubeconfig)
 }
 
 /// An agent of Kubernetes has the same places, but neither a server nor networks for containers.
 fn refuse_what_is_not_ours(paths: &Paths, for_runtimes: &[PathBuf]) -> anyhow::Result<()> {
-    let only_up_makes = [&paths.server_dir, &paths.lock(), &paths.api_socket];
+    let only_up_makes = [&paths.lock(), &paths.api_socket];
     let is_network = |file: &PathBuf| {
         file.extension() == Some("conflist".as_ref()) && file.file_name() != Some(FOR_PODS.as_ref())
     };
     if only_up_makes.iter().any(|place| place.exists())
+        || Directory::has_store(&paths.server_dir)
         || is_ours(&paths.kubeconfig)
         || for_runtimes.iter().any(is_network)
     {
@@ -164,9 +172,29 @@ fn stop(process: Pid, paths: &Paths) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The API's directory, held so that no server starts in it; none if it is not one of ours. Refuses while a
+/// server runs by itself: whoever started it ends it.
+fn take_server(paths: &Paths) -> anyhow::Result<Option<Directory>> {
+    let server = Directory::take(&paths.server_dir)?;
+    if let Ok(answers) = UnixStream::connect(&paths.api_socket) {
+        let process = socket_peercred(&answers).context("cannot ask who has the API's socket")?;
+        bail!(
+            "a plexus server answers at {} (process {}): stop it first",
+            paths.api_socket.display(),
+            process.pid.as_raw_nonzero()
+        );
+    }
+    Ok(server)
+}
+
+fn not_ours(directory: &Path) -> String {
+    let directory = directory.display();
+    format!("{directory} is not the directory of our API: there is no store of ours in it")
+}
+
 /// Removes what the agent does not know of: the API's store, the kubeconfig, the log, empty
 /// directories. Gives what stays on purpose.
-fn remove_rest(paths: &Paths) -> anyhow::Result<Vec<String>> {
+fn remove_rest(paths: &Paths, server: Option<Directory>) -> anyhow::Result<Vec<String>> {
     let mut left = Vec::new();
     let mut problems = Vec::new();
     let mut note = |path: &Path, result: io::Result<()>| match result {
@@ -175,21 +203,31 @@ fn remove_rest(paths: &Paths) -> anyhow::Result<Vec<String>> {
         }
         _ => {}
     };
-    if is_as_published(paths) {
+    if is_ours(&paths.kubeconfig) {
         note(&paths.kubeconfig, std::fs::remove_file(&paths.kubeconfig));
     } else if paths.kubeconfig.exists() {
         let kubeconfig = paths.kubeconfig.display();
         left.push(format!("{kubeconfig} is not what plexus up wrote"));
     }
-    for file in [&paths.api_socket, &paths.log()] {
+    let node = paths.node();
+    let node = [&node, &node.with_extension("new")];
+    for file in [&paths.api_socket, &paths.log()].into_iter().chain(node) {
         note(file, std::fs::remove_file(file));
     }
     // Last what says that all of this is ours.
-    note(
-        &paths.server_dir,
-        std::fs::remove_dir_all(&paths.server_dir),
-    );
     note(&paths.lock(), std::fs::remove_file(paths.lock()));
+    match server.map(Directory::remove) {
+        Some(Ok(others)) => {
+            let others = others.iter().map(|path| path.display());
+            left.extend(others.map(|other| format!("{other} is not ours")));
+        }
+        Some(Err(error)) => problems.push(format!("{:#}", anyhow::Error::new(error))),
+        // It may be of an `up` that ended as it began.
+        None if paths.server_dir.starts_with(&paths.state_dir)
+            && std::fs::remove_dir(&paths.server_dir).is_ok() => {}
+        None if paths.server_dir.exists() => left.push(not_ours(&paths.server_dir)),
+        None => {}
+    }
     for directory in paths.own_directories() {
         // Whatever else is in there is somebody else's.
         let _ = std::fs::remove_dir(directory);
@@ -203,23 +241,14 @@ fn remove_rest(paths: &Paths) -> anyhow::Result<Vec<String>> {
     Ok(left)
 }
 
-/// Somebody may have added to it, or have put his own there. Where the server's own is gone, it is to
-/// be one of an embedded API.
-fn is_as_published(paths: &Paths) -> bool {
-    match std::fs::read(paths.server_dir.join("kubeconfig")) {
-        Ok(server) => std::fs::read(&paths.kubeconfig).is_ok_and(|published| published == server),
-        Err(_) => is_ours(&paths.kubeconfig),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
 
-    #[test]
-    fn only_what_up_made_is_removed() {
-        let root = std::env::temp_dir().join(format!("px-down-{}", std::process::id()));
+    fn place(name: &str) -> (PathBuf, Paths) {
+        let root = std::env::temp_dir().join(format!("px-down-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
         let state_dir = root.join("state");
         let paths = Paths {
             socket: root.join("agent.sock"),
@@ -231,25 +260,106 @@ mod tests {
             state_dir,
         };
         fs::create_dir_all(&paths.state_dir).unwrap();
+        (root, paths)
+    }
+
+    /// As a server that has ended leaves it.
+    fn served(paths: &Paths) {
+        let kinds = plexus_embedded::kinds::Kinds::builtin().unwrap();
+        let options = plexus_embedded::Options::new(&paths.server_dir, kinds);
+        plexus_embedded::Server::start(options).unwrap().stop();
+    }
+
+    #[test]
+    fn only_what_up_made_is_removed() {
+        let (root, paths) = place("made");
         let for_pods = [paths.cni_conf_dir.join(FOR_PODS)];
-        let refused = refuse_what_is_not_ours(&paths, &for_pods);
-        let error = refused.unwrap_err().to_string();
+        let refused = |for_runtimes: &[PathBuf]| {
+            let refused = refuse_what_is_not_ours(&paths, for_runtimes);
+            refused.err().map(|error| error.to_string())
+        };
+        let error = refused(&for_pods).unwrap();
         assert!(error.contains("Kubernetes"), "{error}");
         assert!(!paths.lock().exists(), "nothing is made by looking");
         let for_containers = [paths.cni_conf_dir.join("plexus-blue.conflist")];
-        refuse_what_is_not_ours(&paths, &for_containers).unwrap();
+        assert_eq!(refused(&for_containers), None);
+        // A directory is no proof, whoever made it.
         fs::create_dir_all(&paths.server_dir).unwrap();
-        refuse_what_is_not_ours(&paths, &[]).unwrap();
-        fs::write(paths.server_dir.join("kubeconfig"), "ours").unwrap();
-        fs::write(&paths.kubeconfig, "ours, and another cluster").unwrap();
-        assert!(!is_as_published(&paths));
-        fs::write(&paths.kubeconfig, "ours").unwrap();
-        assert!(is_as_published(&paths));
+        assert!(refused(&[]).is_some());
+        served(&paths);
+        assert_eq!(refused(&[]), None);
         fs::write(&paths.kubeconfig, "theirs").unwrap();
-        let left = remove_rest(&paths).unwrap();
+        let server = take_server(&paths).unwrap();
+        let left = remove_rest(&paths, server).unwrap();
         assert!(left[0].contains("not what plexus up wrote"), "{left:?}");
         assert_eq!(fs::read_to_string(&paths.kubeconfig).unwrap(), "theirs");
         assert!(!paths.server_dir.exists());
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_kubeconfig_that_kubectl_wrote_anew_goes_too() {
+        let (root, paths) = place("edited");
+        served(&paths);
+        let config = fs::read(paths.server_dir.join("kubeconfig")).unwrap();
+        let mut config: serde_json::Value = serde_json::from_slice(&config).unwrap();
+        config["contexts"][0]["context"]["namespace"] = "team-a".into();
+        let text = serde_yaml_ng::to_string(&config).unwrap();
+        fs::write(&paths.kubeconfig, text).unwrap();
+        let server = take_server(&paths).unwrap();
+        assert_eq!(remove_rest(&paths, server).unwrap(), [""; 0]);
+        assert!(!paths.kubeconfig.exists());
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn what_others_keep_beside_ours_stays_and_is_named() {
+        let (root, mut paths) = place("beside");
+        served(&paths);
+        let notes = paths.server_dir.join("notes.txt");
+        fs::write(&notes, "theirs").unwrap();
+        let server = take_server(&paths).unwrap();
+        let left = remove_rest(&paths, server).unwrap();
+        assert_eq!(left, [format!("{} is not ours", notes.display())]);
+        assert_eq!(fs::read_dir(&paths.server_dir).unwrap().count(), 1);
+        // All of a directory that never was ours.
+        paths.server_dir = root.join("photos");
+        fs::create_dir(&paths.server_dir).unwrap();
+        fs::write(paths.server_dir.join("one.jpg"), "theirs").unwrap();
+        assert!(!has_traces(&Paths {
+            state_dir: root.join("none"),
+            ..paths.clone()
+        }));
+        let server = take_server(&paths).unwrap();
+        let left = remove_rest(&paths, server).unwrap();
+        assert!(
+            left[0].contains("photos is not the directory of our API"),
+            "{left:?}"
+        );
+        assert!(paths.server_dir.join("one.jpg").exists());
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_taken_from_a_server_that_runs_by_itself() {
+        let (root, paths) = place("serves");
+        let kinds = plexus_embedded::kinds::Kinds::builtin().unwrap();
+        let mut options = plexus_embedded::Options::new(&paths.server_dir, kinds);
+        options.unix = Some(paths.api_socket.clone());
+        let server = plexus_embedded::Server::start(options).unwrap();
+        let error = take_server(&paths).unwrap_err().to_string();
+        assert!(error.contains("stop it first"), "{error}");
+        let elsewhere = Paths {
+            server_dir: root.join("none"),
+            ..paths.clone()
+        };
+        let error = take_server(&elsewhere).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("process {}", std::process::id())),
+            "{error}"
+        );
+        server.stop();
+        assert!(take_server(&paths).unwrap().is_some());
         fs::remove_dir_all(root).unwrap();
     }
 }

@@ -20,7 +20,11 @@ mod value;
 
 use clap::{Parser, Subcommand};
 use plexus_cni::delegate;
+use plexus_kernel::Signals;
 use std::path::PathBuf;
+
+/// As much as a first thread has.
+const STACK: usize = 8 << 20;
 
 /// Several networks for pods and containers.
 #[derive(Debug, Parser)]
@@ -62,6 +66,27 @@ fn main() -> std::process::ExitCode {
         eprintln!("{}", delegate::complaint(&error));
         return std::process::ExitCode::from(delegate::NOT_EXECUTED);
     }
+    beside_the_first_thread(run)
+}
+
+/// Where the first thread of a process is, the process is: others look there, and whoever removes a lab ends
+/// those who are in its namespaces. So all work is done by another one, which may go where it has to.
+fn beside_the_first_thread(work: fn() -> std::process::ExitCode) -> std::process::ExitCode {
+    // To be stopped is a matter of the other one too.
+    let done = Signals::block().and_then(|signals| {
+        let work = move || signals.unblock().map(|()| work());
+        let thread = std::thread::Builder::new().name("plexus-main".to_owned());
+        let thread = thread.stack_size(STACK).spawn(work)?;
+        // What went wrong is said already.
+        let panicked = |_| Ok(std::process::ExitCode::from(101));
+        thread.join().unwrap_or_else(panicked)
+    });
+    done.unwrap_or_else(|error| {
+        fail(&anyhow::Error::new(error).context("cannot start a thread to work on"))
+    })
+}
+
+fn run() -> std::process::ExitCode {
     let given = match config::Given::read(std::env::args_os().collect()) {
         Ok(given) => given,
         Err(error) => return fail(&error),
@@ -124,7 +149,7 @@ mod tests {
             .split_once(&format!("command: [/bin/plexus, {verb}]\n"))
             .unwrap();
         let lines = container.lines().map(str::trim);
-        let lines = lines.take_while(|line| *line != "env:");
+        let lines = lines.take_while(|line| !matches!(*line, "env:" | "ports:"));
         let given = lines.filter_map(|line| line.strip_prefix("- "));
         let filled = given.map(|line| {
             line.replace("$(NODE_NAME)", "n1")

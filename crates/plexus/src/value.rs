@@ -1,6 +1,12 @@
 //! Values of flags, wherever they are written: what is legal, said when it is not.
 
+use anyhow::bail;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use ipnet::IpNet;
+use plexus_cli::kinds;
+use plexus_types::PluginType;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 
 /// A whole number within bounds.
@@ -53,6 +59,17 @@ pub(crate) fn cidrs(text: &str) -> Result<Cidrs, String> {
     each.map(cidr).collect::<Result<_, _>>().map(Cidrs)
 }
 
+/// Several plugin types, or none.
+#[derive(Debug, Clone)]
+pub(crate) struct PluginTypes(pub(crate) BTreeSet<PluginType>);
+
+/// Plugin types with commas between them; nothing is none.
+pub(crate) fn plugin_types(text: &str) -> Result<PluginTypes, String> {
+    let each = text.split(',').filter(|_| !text.is_empty());
+    let each = each.map(|one| PluginType::new(one).map_err(|error| error.to_string()));
+    each.collect::<Result<_, _>>().map(PluginTypes)
+}
+
 /// An address of this host alone, with a port.
 pub(crate) fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: Result<SocketAddr, _> = text.parse();
@@ -71,6 +88,50 @@ pub(crate) fn label(text: &str) -> Result<String, String> {
         return Err("write 1 to 63 lower-case letters, digits and inner \"-\"".to_owned());
     }
     Ok(text.to_owned())
+}
+
+/// A word for a kind, or several with commas: any is taken; shells offer these.
+#[derive(Debug, Clone)]
+pub(crate) struct KindWords(pub(crate) fn() -> Vec<&'static str>);
+
+impl TypedValueParser for KindWords {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+/// The kinds that can be listed.
+pub(crate) fn every_kind() -> Vec<&'static str> {
+    kinds::all().map(|kind| kind.plural).collect()
+}
+
+/// The namespace and the name of what was named `[NAMESPACE/]NAME`, with the namespace given beside it.
+pub(crate) fn place<'n>(
+    written: &'n str,
+    beside: Option<&'n str>,
+) -> anyhow::Result<(Option<&'n str>, &'n str)> {
+    match (written.split_once('/'), beside) {
+        (None, beside) => Ok((beside, written)),
+        (Some((_, name)), _) if name.contains('/') => {
+            bail!("{written:?} is no name: write [NAMESPACE/]NAME")
+        }
+        (Some((within, name)), None) => Ok((Some(within), name)),
+        (Some((within, name)), Some(beside)) if within == beside => Ok((Some(within), name)),
+        (Some((within, _)), Some(beside)) => {
+            bail!("the namespace is {within} in the name and {beside} beside it: keep one")
+        }
+    }
 }
 
 #[cfg(test)]
@@ -92,6 +153,19 @@ mod tests {
         ] {
             let error = number::<1, 256>(text).unwrap_err();
             assert_eq!(error, "write a whole number from 1 to 256", "{text:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_no_plugin() {
+        assert!(plugin_types("").unwrap().0.is_empty());
+        let two = plugin_types("macvlan,ipvlan").unwrap().0;
+        assert_eq!(
+            two.iter().map(PluginType::as_str).collect::<Vec<_>>(),
+            ["ipvlan", "macvlan"]
+        );
+        for text in [",", "a,", "a/b"] {
+            assert!(plugin_types(text).is_err(), "{text:?}");
         }
     }
 

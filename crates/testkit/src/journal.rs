@@ -13,6 +13,8 @@ pub type Row = BTreeMap<String, Value>;
 
 /// The table of attachments.
 const RECORD: &str = "record";
+/// The table of host-local's directories: they stay, with its lock, when the last address goes, as the plugin's do.
+const DIRECTORIES: &str = "directory";
 
 /// Columns that differ between two runs of the same thing.
 const VOLATILE: &[&str] = &[
@@ -98,7 +100,8 @@ impl Journal {
     /// One line per row, without what differs between two runs of the same thing.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for (table, rows) in self.tables() {
+        let tables = self.tables().into_iter();
+        for (table, rows) in tables.filter(|(table, _)| table != DIRECTORIES) {
             for row in rows {
                 let kept: BTreeMap<&str, Value> = row
                     .iter()

@@ -47,6 +47,6 @@ pub use journal::{Journal, Row};
 pub use netns::NetNs;
 pub use node::Node;
 pub use pod::{Call, CniOutput, Pod};
-pub use process::{Running, eventually, run, within};
+pub use process::{PATIENCE, Running, eventually, run, within};
 pub use rng::Rng;
 pub use up::Up;

@@ -1,6 +1,7 @@
 //! Named network namespaces that are gone when the test is, and work inside them.
 
 use crate::process::{checked, run};
+use plexus_kernel::residents::residents;
 use rustix::fd::AsFd;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
@@ -85,9 +86,16 @@ impl NetNs {
         })
     }
 
-    /// Whether `address` answers a ping from inside within a second.
+    /// Whether `address` answers a ping from inside within some seconds: a neighbour may have to be found first.
     pub fn pings(&self, address: &str) -> bool {
         self.try_sh(&format!(
+            "for i in 1 2 3 4 5 6 7 8; do ping -c 1 -W 1 {address} && exit; sleep 0.2; done; exit 1"
+        ))
+    }
+
+    /// Whether `address` answers none of two pings from inside.
+    pub fn silent(&self, address: &str) -> bool {
+        !self.try_sh(&format!(
             "ping -c 1 -W 1 {address} || ping -c 1 -W 1 {address}"
         ))
     }
@@ -126,12 +134,16 @@ impl NetNs {
 impl Drop for NetNs {
     fn drop(&mut self) {
         if !kept() {
-            let _ = Command::new("ip")
-                .args(["netns", "del", &self.name])
-                .stderr(Stdio::null())
-                .status();
+            delete(&self.name);
         }
     }
+}
+
+fn delete(name: &str) {
+    let _ = Command::new("ip")
+        .args(["netns", "del", name])
+        .stderr(Stdio::null())
+        .status();
 }
 
 /// Whether a failing test's things are to be kept for looking at.
@@ -149,11 +161,10 @@ fn sweep() {
     for entry in std::fs::read_dir(RUN_DIR).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if stale(&name).is_some() {
-            let script = format!("ip netns pids {name} | xargs -r kill -9; ip netns del {name}");
-            let _ = Command::new("sh")
-                .args(["-c", &script])
-                .stderr(Stdio::null())
-                .status();
+            for process in residents(std::slice::from_ref(&name)) {
+                process.kill();
+            }
+            delete(&name);
         }
     }
     for entry in std::fs::read_dir(std::env::temp_dir())

@@ -111,11 +111,15 @@ pub fn within(limit: Duration, mut question: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// As [`within`] five seconds, and panics with `what` if it never becomes true.
+/// Longer than anything healthy takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// As [`within`] [`PATIENCE`], and panics with `what` if it never becomes true.
+#[track_caller]
 pub fn eventually(what: &str, question: impl FnMut() -> bool) {
     assert!(
-        within(Duration::from_secs(5), question),
-        "not within 5 s: {what}"
+        within(PATIENCE, question),
+        "not within {PATIENCE:?}: {what}"
     );
 }
 

@@ -25,16 +25,36 @@ pub struct Up<'n> {
 impl<'n> Up<'n> {
     /// Starts one on the node and waits until containers can be attached.
     pub fn start(node: &'n Node) -> Self {
+        let mut command = Self::command(node, "up");
+        command.args(["--node", node.name(), "--shim-source"]);
+        command.arg(bin(SHIM));
+        Self::spawn(node, command)
+    }
+
+    /// The same on a host of this name, which is all that it is told about its Node.
+    pub fn start_on_host(node: &'n Node, hostname: &str) -> Self {
+        let usual = Self::command(node, "up");
+        let mut command = Command::new("unshare");
+        command.args([
+            "--uts",
+            "sh",
+            "-c",
+            "hostname \"$0\" && exec \"$@\"",
+            hostname,
+        ]);
+        command.arg(usual.get_program()).args(usual.get_args());
+        command.arg("--shim-source").arg(bin(SHIM));
+        Self::spawn(node, command)
+    }
+
+    fn spawn(node: &'n Node, mut command: Command) -> Self {
         let open = || {
             OpenOptions::new()
                 .create(true)
                 .append(true)
                 .open(node.log())
         };
-        let mut command = Self::command(node, "up");
         command
-            .args(["--node", node.name(), "--shim-source"])
-            .arg(bin(SHIM))
             .stdin(Stdio::null())
             .stdout(open().expect("opens the log"))
             .stderr(open().expect("opens the log"));

@@ -1,7 +1,7 @@
 //! Nothing is removed without evidence, and nothing is believed without looking: the ways in which
 //! a running container could lose an interface, or an address be given out twice.
 
-use plexus_testkit::{Agent, Call, NetNs, Node, Start, config, eventually, run};
+use plexus_testkit::{Agent, Call, NetNs, Node, PATIENCE, Start, config, eventually, run};
 use serde_json::json;
 use std::time::Duration;
 
@@ -226,10 +226,7 @@ fn adoption_is_never_an_intent() {
         + 1;
     lose();
     let mut dying = Start::on(&node).die_at(at).spawn();
-    assert!(
-        dying.wait_exit(Duration::from_secs(10)).is_some(),
-        "it should die at {at}"
-    );
+    assert!(dying.wait_exit(PATIENCE).is_some(), "it should die at {at}");
     drop(dying);
     // The container may do what it likes with its interface.
     pod.ns().sh("ip link set eth0 down");
@@ -376,4 +373,35 @@ fn a_mark_that_a_pod_made_up_is_not_believed() {
         known.contains("\"c1\"") && !known.contains("\"c9\""),
         "{known}"
     );
+}
+
+/// A process is where its first thread is, and whoever removes a lab ends all who are in its namespaces: who
+/// searches the namespaces of others does so on another thread.
+#[test]
+fn nobody_is_seen_in_the_namespaces_that_it_searches() {
+    let node = Node::new();
+    let _pods: Vec<_> = (0..40)
+        .map(|number| node.pod(&format!("c{number}")))
+        .collect();
+    let look = |place: &str| std::fs::read_link(place).ok();
+    let home = node.ns().enter(|| look("/proc/thread-self/ns/net"));
+    for _ in 0..5 {
+        // Without a journal every namespace is looked into.
+        let mut agent = Start::on(&node).spawn();
+        let place = format!("/proc/{}/ns/net", agent.pid());
+        let (mut ready, mut looks) = (false, 0);
+        while !ready && agent.alive() {
+            for _ in 0..2_000 {
+                assert_eq!(look(&place), home);
+            }
+            looks += 1;
+            assert!(looks < 10_000, "it is not ready");
+            ready = agent
+                .get("/readyz")
+                .is_some_and(|answer| answer.status == 200);
+        }
+        assert!(ready, "it ended");
+        agent.kill();
+        std::fs::remove_dir_all(node.state_dir()).unwrap();
+    }
 }

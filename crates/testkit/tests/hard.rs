@@ -8,7 +8,7 @@
 )]
 
 use plexus_testkit::{
-    Agent, Call, CniOutput, Node, PLEXUS, Pod, Start, bin, config, eventually, run,
+    Agent, Call, CniOutput, Node, PATIENCE, PLEXUS, Pod, Start, bin, config, eventually, run,
 };
 use serde_json::{Value, json};
 use std::process::Command;
@@ -41,8 +41,9 @@ fn without_an_agent_add_waits_and_says_so() {
         text.contains("agent.sock") && text.contains("agent"),
         "{text}"
     );
+    // Unless it is told otherwise, it waits longer than this.
     assert!(
-        (SOON..SOON * 10).contains(&start.elapsed()),
+        (SOON..SOON * 30).contains(&start.elapsed()),
         "{:?}",
         start.elapsed()
     );
@@ -50,7 +51,7 @@ fn without_an_agent_add_waits_and_says_so() {
     let (code, text) = Call::new(&node, "STATUS", &config::routed()).run().error();
     assert_eq!(code, 50, "{text}");
     assert!(
-        start.elapsed() < Duration::from_secs(1),
+        start.elapsed() < Duration::from_secs(4),
         "STATUS never waits"
     );
 }
@@ -62,7 +63,7 @@ fn add_outlasts_a_restart() {
     let adding = pod.call("ADD", &config::routed()).spawn();
     assert!(adding.ended_within(SOON).is_none());
     let _agent = Agent::start(&node);
-    CniOutput::new(&adding.wait(Duration::from_secs(10))).ok();
+    CniOutput::new(&adding.wait(PATIENCE)).ok();
     assert!(has(&pod, "eth0"));
 }
 
@@ -110,9 +111,11 @@ fn a_queued_del_never_hits_the_next_container_of_that_id() {
         std::fs::rename(file.path(), node.queue().join(file.file_name())).unwrap();
     }
     pod.add(&config);
+    eventually("the queue is drained", || {
+        std::fs::read_dir(node.queue()).unwrap().count() == 0
+    });
     std::thread::sleep(SOON);
     assert!(has(&pod, "eth0"), "the old DEL hit the new container");
-    assert_eq!(std::fs::read_dir(node.queue()).unwrap().count(), 0);
     pod.cni("CHECK", &config).done();
 }
 
@@ -157,7 +160,7 @@ fn a_caller_that_leaves_the_line_is_dropped() {
     let node = Node::new();
     let _agent = Agent::start(&node);
     let pod = node.pod("c1");
-    let first = pod.call("ADD", &slow(&node, "1.5")).spawn();
+    let first = pod.call("ADD", &slow(&node, "4")).spawn();
     eventually("the first is at work", || node.file("fake.log").exists());
     let second = pod
         .call("ADD", &config::macvlan(&node))
@@ -165,7 +168,7 @@ fn a_caller_that_leaves_the_line_is_dropped() {
         .spawn();
     std::thread::sleep(SOON);
     second.kill();
-    CniOutput::new(&first.wait(Duration::from_secs(20))).ok();
+    CniOutput::new(&first.wait(PATIENCE)).ok();
     std::thread::sleep(SOON);
     assert!(!has(&pod, "net9"));
     assert_eq!(node.journal().records().len(), 1);
@@ -287,7 +290,7 @@ fn after_a_reboot_plugins_that_hang_keep_nobody_waiting() {
     let adding = again.call("ADD", &config).spawn();
     assert!(adding.ended_within(SOON).is_none());
     std::fs::remove_file(node.file("hang")).unwrap();
-    CniOutput::new(&adding.wait(Duration::from_secs(10))).ok();
+    CniOutput::new(&adding.wait(PATIENCE)).ok();
     eventually("the others' DELs are done", || {
         node.journal().open_intents().is_empty()
     });
@@ -339,9 +342,13 @@ fn a_queued_del_that_fails_is_tried_less_and_less_often() {
     let _agent = Agent::start(&node);
     eventually("the one behind it is done", || !has(&pods[1], "eth0"));
     std::thread::sleep(Duration::from_secs(6));
-    let log = std::fs::read_to_string(node.file("fake.log")).unwrap();
-    let tries = log.matches("DEL c1").count();
-    assert!((2..=7).contains(&tries), "{tries} tries:\n{log}");
+    let tries = || {
+        let log = std::fs::read_to_string(node.file("fake.log")).unwrap();
+        log.matches("DEL c1").count()
+    };
+    let so_far = tries();
+    assert!(so_far <= 7, "{so_far} tries");
+    eventually("it is tried again", || tries() >= 2);
 }
 
 #[test]
@@ -387,7 +394,7 @@ fn a_second_agent_is_refused() {
     let mut agent = Agent::start(&node);
     for _ in 0..2 {
         let mut second = Start::on(&node).spawn();
-        let status = second.wait_exit(Duration::from_secs(5)).expect("it ends");
+        let status = second.wait_exit(PATIENCE).expect("it ends");
         assert!(!status.success());
     }
     let log = std::fs::read_to_string(node.log()).unwrap();
@@ -413,7 +420,7 @@ fn a_second_agent_with_a_state_directory_of_its_own_is_refused_the_socket() {
     let directory = node.file("other-state").to_string_lossy().into_owned();
     let mut second = Command::new("timeout");
     second
-        .arg("10")
+        .arg("30")
         .arg(bin(PLEXUS))
         .args(["agent", "--state-dir", &directory, "--socket"])
         .arg(node.socket());
@@ -428,7 +435,7 @@ fn a_second_agent_with_a_state_directory_of_its_own_is_refused_the_socket() {
         node.socket().display()
     );
     assert!(!refused.0 && refused.1.contains(&text), "{refused:?}");
-    CniOutput::new(&adding.wait(Duration::from_secs(20))).ok();
+    CniOutput::new(&adding.wait(PATIENCE)).ok();
     assert!(agent.alive());
     assert_eq!(agent.get("/readyz").unwrap().status, 200);
     assert_eq!(agent.stop().code(), Some(0));
@@ -480,6 +487,26 @@ fn a_restart_repairs_the_node() {
     eventually("the node is as before", || {
         before.diff(&node.dump_kernel(None)).is_empty()
     });
+    assert!(pod.ns().pings("192.0.2.1"));
+}
+
+#[test]
+fn an_agent_puts_back_what_somebody_flushes() {
+    let node = Node::new();
+    let _agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    pod.add(&config::bridge());
+    let before = node.dump_kernel(None);
+    for flush in [
+        "nft flush ruleset",
+        "nft flush chain inet plexus postrouting",
+    ] {
+        node.ns().sh(flush);
+        assert!(!before.diff(&node.dump_kernel(None)).is_empty());
+        eventually("the rules are back, without a call", || {
+            before.diff(&node.dump_kernel(None)).is_empty()
+        });
+    }
     assert!(pod.ns().pings("192.0.2.1"));
 }
 

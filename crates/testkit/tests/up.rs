@@ -10,15 +10,16 @@
 
 mod place;
 
-use place::{Place, plexus, soon, text};
+use place::{Place, SOON, plexus, soon, text};
 use plexus_testkit::{
-    Agent, FAKE, Node, PLEXUS, SHIM, Up, bin, examples, examples_of_another_version,
+    Agent, FAKE, Node, PLEXUS, SHIM, Up, bin, examples, examples_of_another_version, within,
 };
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 const GROUP: &str = "/apis/plexus.dev/v1alpha1";
 
@@ -102,6 +103,122 @@ fn down_finds_what_is_left_without_the_state() {
     let forced = Up::down(&node, &["--force"]);
     assert!(forced.status.success(), "{}", text(&forced.stderr));
     assert_eq!(Place::names(&node.cni_conf()), ["10-theirs.conflist"]);
+}
+
+/// A server of somebody else at the usual places, and his own files beside ours.
+#[test]
+fn down_takes_nothing_from_others() {
+    let node = Node::new();
+    let server = node.state_dir().join("server");
+    let mut command = Command::new(bin(PLEXUS));
+    command.args(["server", "--listen", "127.0.0.1:0", "--dir"]);
+    command
+        .arg(&server)
+        .arg("--unix")
+        .arg(Up::api_socket(&node));
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let mut child = node.ns().enter(|| command.spawn()).unwrap();
+    let answers = within(SOON, || UnixStream::connect(Up::api_socket(&node)).is_ok());
+    let refused: Vec<_> = [&[][..], &["--force"]]
+        .into_iter()
+        .map(|flags| Up::down(&node, flags))
+        .collect();
+    let runs = child.try_wait().unwrap().is_none();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(answers && runs, "the server serves");
+    for refused in refused {
+        let said = text(&refused.stderr);
+        assert!(!refused.status.success(), "{said}");
+        let who = format!("(process {}): stop it first", child.id());
+        assert!(said.contains(&who), "{said}");
+    }
+    assert!(server.join("store.db").exists());
+    let theirs = server.join("notes.txt");
+    std::fs::write(&theirs, "theirs").unwrap();
+    let down = Up::down(&node, &[]);
+    assert!(down.status.success(), "{}", text(&down.stderr));
+    let said = text(&down.stdout);
+    assert!(said.contains("notes.txt is not ours"), "{said}");
+    assert_eq!(Place::names(&server), ["notes.txt"]);
+    // A directory that never was ours.
+    let mut command = Up::command(&node, "down");
+    let photos = node.file("photos");
+    std::fs::create_dir_all(photos.join("2026")).unwrap();
+    command.args(["--force", "--server-dir"]).arg(&photos);
+    let down = node.ns().enter(|| command.output()).unwrap();
+    assert!(down.status.success(), "{}", text(&down.stderr));
+    let said = text(&down.stdout);
+    assert!(
+        said.contains("photos is not the directory of our API"),
+        "{said}"
+    );
+    assert!(photos.join("2026").exists());
+}
+
+/// Blocks and records are a Node's by its name.
+#[test]
+fn a_host_that_gets_another_name_is_still_the_same_node() {
+    let node = Node::new();
+    let nodes = |up: &Up<'_>| -> Vec<String> {
+        let names = up.list("/api/v1/nodes");
+        let names = names
+            .iter()
+            .filter_map(|node| node["metadata"]["name"].as_str());
+        names.map(str::to_owned).collect()
+    };
+    let blocks = |up: &Up<'_>| up.list(&format!("{GROUP}/blocks"));
+    let up = Up::start_on_host(&node, "first");
+    let spec = json!({"subnets": {"a": {"cidr": "10.61.0.0/24"}}});
+    up.network("default/blue", &spec, "blue");
+    let (pod, config) = (node.pod("c1"), Place::config(&node, "plexus-blue.conflist"));
+    pod.add(&config);
+    soon("it has a record", || up.records().len() == 1);
+    let before = blocks(&up);
+    assert!(
+        before.iter().any(|block| block["spec"]["node"] == "first"),
+        "{before:?}"
+    );
+    // What everything else is in stays.
+    let answer = up.api("DELETE", "/api/v1/namespaces/plexus-system", None);
+    assert_eq!(answer.status, 403, "{}", answer.body);
+    assert!(up.stop().success());
+    // kubectl writes it anew, in its own form.
+    let kubeconfig = Up::kubeconfig(&node);
+    let written = std::fs::read_to_string(&kubeconfig).unwrap();
+    let edited = written.replace(r#""namespace": "default""#, "namespace: team-a");
+    assert_ne!(edited, written);
+    std::fs::write(&kubeconfig, edited).unwrap();
+    let up = Up::start_on_host(&node, "second");
+    assert_eq!(nodes(&up), ["first"]);
+    let uids = |blocks: &[Value]| -> Vec<Value> {
+        let uids = blocks.iter().map(|block| block["metadata"]["uid"].clone());
+        uids.collect()
+    };
+    assert_eq!(uids(&blocks(&up)), uids(&before));
+    soon("its record is that of the same node", || {
+        up.records() == ["default/c1: 0/1 eth0 blue"]
+    });
+    let kept = std::fs::read_to_string(&kubeconfig).unwrap();
+    assert!(kept.contains(r#""namespace": "team-a""#), "{kept}");
+    assert!(up.stop().success());
+    let mut other = Up::command(&node, "up");
+    other
+        .args(["--node", "third", "--shim-source"])
+        .arg(bin(SHIM));
+    let refused = node.ns().enter(|| other.output()).unwrap();
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success(), "{said}");
+    assert!(
+        said.contains("\"first\"") && said.contains("plexus down"),
+        "{said}"
+    );
+    let up = Up::start_on_host(&node, "second");
+    pod.del(&config);
+    soon("its record is gone", || up.records().is_empty());
+    let down = Up::down(&node, &[]);
+    assert!(down.status.success(), "{}", text(&down.stderr));
+    assert!(!kubeconfig.exists() && !node.state_dir().exists());
 }
 
 /// `plexus down | head -1` ends when head has its line.

@@ -9,22 +9,20 @@
 )]
 
 mod interop;
+#[allow(
+    dead_code,
+    reason = "the other tests of `plexus up` use the rest of it"
+)]
+mod place;
 
 use interop::podman::Podman;
-use plexus_testkit::{Dump, Look, Node, Up, within};
+use place::{SOON, plexus, soon};
+use plexus_testkit::{Dump, Look, Node, Up, config};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
 
-/// More than anything takes that is not waited for by somebody else.
-const SOON: Duration = Duration::from_secs(20);
 const GROUP: &str = "/apis/plexus.dev/v1alpha1";
-
-#[track_caller]
-fn soon(what: &str, question: impl FnMut() -> bool) {
-    assert!(within(SOON, question), "not within {SOON:?}: {what}");
-}
 
 fn networks(up: &Up<'_>) {
     let routed = json!({"provider": "routed", "snat": true,
@@ -88,13 +86,25 @@ fn networks_by_name_while_everything_comes_and_goes() {
     let theirs = podman.address("two", "blue");
     assert_ne!(theirs, podman.address("other", "team-a.blue"));
     assert!(
-        !podman.pings("other", &theirs),
+        podman.silent("other", &theirs),
         "networks of two namespaces are apart"
     );
     let other = "team-a/other: 0/1 eth0 blue".to_owned();
     soon("each container has its record", || {
         up.records() == [both("one"), both("two"), other.clone()]
     });
+    // By its name and by its id, which nobody types whole.
+    let id = podman.run(&["inspect", "--format", "{{.Id}}", "one"]);
+    for (verb, named, expected) in [
+        ("explain", "one", "Container default/one on node"),
+        ("explain", "one", "eth1 on default/blue"),
+        ("describe", &id[..12], "Container default/one\n"),
+        ("describe", &id[..12], "Network default/blue, identity "),
+    ] {
+        let shown = plexus(&node, &[verb, "pod", named]);
+        let said = String::from_utf8_lossy(&shown.stdout).into_owned();
+        assert!(said.contains(expected), "{verb} {named}: {said}");
+    }
     let second = Up::command(&node, "up").output().unwrap();
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(
@@ -149,6 +159,47 @@ fn networks_by_name_while_everything_comes_and_goes() {
     );
     let file = node.cni_conf().join("plexus-team-a.blue.conflist");
     soon("a Network's file goes with it", || !file.exists());
+    drop(podman);
+    assert_gone_after_down(&node, up, &before);
+}
+
+/// Bridges, rules for ports, host-local's files.
+#[test]
+fn nothing_stays_of_what_networks_keep_on_the_node() {
+    let node = Node::new();
+    for directory in ["root/run", "root/etc"] {
+        std::fs::create_dir_all(node.file(directory)).unwrap();
+    }
+    let before = Traces::of(&node);
+    let up = Up::start(&node);
+    networks(&up);
+    let config = json!({"bridge": "px-lan", "isGateway": true, "ipMasq": true});
+    let lan = json!({"provider": "bridge", "config": config,
+        "subnets": {"a": {"cidr": "10.63.0.0/24"}}});
+    up.network("default/lan", &lan, "lan");
+    let podman = Podman::on(&node);
+    let usual = ["run", "--detach", "--name", "web", "--network", "lan"];
+    let serves = ["/bin/busybox", "httpd", "-f", "-p", "80", "-h", "/bin"];
+    let ports = ["-p", "8080:80", interop::podman::IMAGE];
+    podman.run(&[&usual[..], &ports[..], &serves[..]].concat());
+    podman.container("overlay", "blue");
+    let ask = "curl -s -o /dev/null -w '%{http_code}' --max-time 10 http://192.0.2.2:8080/sh";
+    soon("the port leads to the container", || {
+        node.outside().sh(ask).contains("200")
+    });
+    let (macvlan, config) = (node.pod("c1"), config::macvlan(&node));
+    macvlan.add(&config);
+    let files = node.pools().join("blue");
+    assert!(files.join("lock").exists() && files.join("last_reserved_ip.0").exists());
+    let refused = Up::down(&node, &[]);
+    assert!(!refused.status.success(), "containers run");
+    assert!(
+        files.join("lock").exists(),
+        "a refused down takes nothing away"
+    );
+    macvlan.del(&config);
+    podman.run(&["rm", "--force", "--time", "0", "web", "overlay"]);
+    soon("rm releases every record", || up.records().is_empty());
     drop(podman);
     assert_gone_after_down(&node, up, &before);
 }
@@ -253,6 +304,14 @@ fn what_is_asked_for_one_container() {
         "curl -s -o /dev/null -w '%{http_code}' --max-time 10 http://192.0.2.2:8080/sh";
     soon("the port leads to the container", || {
         node.outside().sh(from_outside).contains("200")
+    });
+    let on_the_host = from_outside.replace("192.0.2.2", "127.0.0.1");
+    assert_eq!(node.ns().sh(&on_the_host).trim(), "200");
+    node.ns().sh("nft flush ruleset");
+    soon("the port is back after somebody flushed the rules", || {
+        node.ns()
+            .sh(&format!("{on_the_host} || true"))
+            .contains("200")
     });
     let said = refused_on("hidden", "blue", &["-p", "8081:80"]);
     assert!(said.contains("port"), "{said}");

@@ -97,7 +97,15 @@ fn the_commands_work_as_written() {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (said, error) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{said}\n{error}");
-    for expected in ["10.1.", "10.2.", "eth0", "eth1", "blue", "red"] {
+    let described = [
+        "Container default/web\n",
+        "its runtime, by the network's name (number 1 of 2)",
+        "Network default/red, identity ",
+        ", block 10.2.",
+        "default via 169.254.1.1 onlink",
+    ];
+    let shown = ["10.1.", "10.2.", "eth0", "eth1", "blue", "red"];
+    for expected in shown.into_iter().chain(described) {
         assert!(
             said.contains(expected),
             "no {expected:?} in {said}\n{error}"

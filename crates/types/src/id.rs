@@ -21,9 +21,13 @@ impl ContainerId {
             .map(Self)
     }
 
-    /// Enough of it to recognise it in a message.
+    /// Enough of it to recognise it in a message, as its runtime shows it: nerdctl puts containerd's namespace
+    /// before the id.
     pub fn short(&self) -> &str {
-        self.0.get(..12).unwrap_or(&self.0)
+        let is_id = |id: &str| id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let parts = self.0.rsplit_once('-');
+        let id = parts.map_or(&*self.0, |(_, id)| if is_id(id) { id } else { &self.0 });
+        id.get(..12).unwrap_or(id)
     }
 }
 
@@ -133,5 +137,9 @@ mod tests {
             "5f10db93aabb"
         );
         assert_eq!(ContainerId::new("c1").unwrap().short(), "c1");
+        let nerdctl = format!("my-ns-2522b949b4dd{}", "0".repeat(52));
+        assert_eq!(ContainerId::new(&nerdctl).unwrap().short(), "2522b949b4dd");
+        let uid = ContainerId::new("uid-of-a-pod-2522b949b4dd").unwrap();
+        assert_eq!(uid.short(), "uid-of-a-pod");
     }
 }

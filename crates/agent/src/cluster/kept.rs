@@ -19,8 +19,6 @@ use std::net::IpAddr;
 pub(super) const CONFIG_HASH: &str = "kubernetes.io/config.hash";
 /// What pods have, for people and programs that ask the API.
 pub(super) const NETWORK_STATUS: &str = "k8s.v1.cni.cncf.io/network-status";
-/// How a network that must not get new pods because it goes away says so.
-const TERMINATING: &str = "Terminating";
 /// Annotations of a NAD that mean something to us.
 const NAD_ANNOTATIONS: [&str; 3] = [
     "opencontrail.org/",
@@ -277,6 +275,8 @@ fn network_with(
     status: &NetworkStatus,
     unreadable: Option<String>,
 ) -> NetworkObject {
+    let deleted = wire.metadata.deletion_timestamp.is_some();
+    let going = deleted || status.phase == Some(Phase::Terminating);
     NetworkObject {
         namespace: text(wire.metadata.namespace.as_ref()),
         name: text(wire.metadata.name.as_ref()),
@@ -285,7 +285,8 @@ fn network_with(
         vni: status.vni,
         earlier_subnets: status.subnets.clone(),
         made_from: made_from(&wire.metadata),
-        unusable: unreadable.or_else(|| unusable(&wire.metadata, status)),
+        unusable: unreadable.or_else(|| status.unusable(going)),
+        going,
     }
 }
 
@@ -310,33 +311,6 @@ fn network_status(status: &Value) -> NetworkStatus {
             vni: vni.and_then(|vni| u32::try_from(vni).ok()),
             ..NetworkStatus::default()
         }
-    })
-}
-
-/// Whether it is being deleted.
-pub(super) fn is_terminating(network: &NetworkObject) -> bool {
-    let why = network.unusable.as_deref();
-    why.is_some_and(|why| why.starts_with(TERMINATING))
-}
-
-fn unusable(meta: &ObjectMeta, status: &NetworkStatus) -> Option<String> {
-    let phase = match status.phase {
-        _ if meta.deletion_timestamp.is_some() => TERMINATING,
-        Some(Phase::Active) => return None,
-        Some(Phase::Pending) => "Pending",
-        Some(Phase::Failed) => "Failed",
-        Some(Phase::Terminating) => TERMINATING,
-        Some(Phase::Initializing) | None => {
-            return Some("Initializing: the controller has not looked at it yet".to_owned());
-        }
-    };
-    let mut conditions = status.conditions.iter();
-    let why = conditions.find(|condition| condition.kind == "Ready" && condition.status != "True");
-    Some(match why {
-        Some(condition) if !condition.message.is_empty() => {
-            format!("{phase}: {}", condition.message)
-        }
-        _ => phase.to_owned(),
     })
 }
 
@@ -381,6 +355,10 @@ mod tests {
                     .starts_with("its spec cannot be read")
             );
         }
+        // Whether it goes is read all the same.
+        let meta = json!({"name": "b", "namespace": "a", "uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z"});
+        let going = wire(json!({"metadata": meta, "spec": {"subnets": 7}, "status": {}}));
+        assert!(unreadable_network(&going, None).going);
         // Not even a body.
         let bare = unreadable_network(&wire(json!({"metadata": {"name": "bare"}})), None);
         assert!(bare.unusable.is_some());

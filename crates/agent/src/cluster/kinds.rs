@@ -170,7 +170,7 @@ impl Kind for Networks {
         if before.is_none() || after.is_none() {
             shared.blocks.look();
         }
-        if after.is_some_and(|after| kept::is_terminating(after)) {
+        if after.is_some_and(|after| after.going) {
             shared.blocks.touched();
         }
     }

@@ -144,7 +144,7 @@ impl State {
     /// Whether a network is gone, or going.
     pub(super) fn is_closing(&self, network_uid: &str) -> bool {
         let network = self.network_by_uid(network_uid);
-        network.is_none_or(|network| kept::is_terminating(&network))
+        network.is_none_or(|network| network.going)
     }
 
     /// The block that a node claims to have `cidr`: itself, or the one that it is a part of. None: it is

@@ -221,6 +221,46 @@ impl Locked {
     }
 }
 
+/// What became of a directory that nobody here needs any more.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Removed {
+    /// It was not there.
+    Nothing,
+    /// It is gone.
+    All,
+    /// Somebody has addresses or other files in it.
+    InUse,
+}
+
+/// Removes a network's directory with its lock and its last addresses, unless something else is in it.
+pub(crate) fn remove_unused(directory: &Path) -> Result<Removed, DirectoryError> {
+    let Some(locked) = Locked::open_existing(directory)? else {
+        return Ok(Removed::Nothing);
+    };
+    let entries = std::fs::read_dir(directory).map_err(failed("list", directory))?;
+    let mut ours = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed("list", directory))?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name != "lock" && !name.starts_with("last_reserved_ip.") {
+            return Ok(Removed::InUse);
+        }
+        ours.push(entry.path());
+    }
+    for file in ours {
+        remove(&file)?;
+    }
+    let removed = std::fs::remove_dir(directory);
+    drop(locked);
+    match removed {
+        Ok(()) => Ok(Removed::All),
+        // Somebody was faster.
+        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(Removed::InUse),
+        Err(error) => Err(failed("remove", directory)(error)),
+    }
+}
+
 /// Whether the attachment has the address. Takes no lock: it changes nothing, and whoever holds
 /// the lock says nothing about this file.
 pub(crate) fn has(
@@ -339,6 +379,26 @@ mod tests {
             .unwrap();
         assert!(locked.is_free(other).unwrap());
         std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_directory_goes_when_nobody_has_an_address_in_it() {
+        let (path, container, ifname) = fixture("unused");
+        assert_eq!(remove_unused(&path).unwrap(), Removed::Nothing);
+        let locked = open(&path);
+        let address = "10.0.0.2".parse().unwrap();
+        locked.reserve(address, 0, &container, &ifname).unwrap();
+        drop(locked);
+        assert_eq!(remove_unused(&path).unwrap(), Removed::InUse);
+        assert!(
+            path.join("last_reserved_ip.0").exists(),
+            "all of it or nothing"
+        );
+        open(&path)
+            .release(&[address], &container, &ifname)
+            .unwrap();
+        assert_eq!(remove_unused(&path).unwrap(), Removed::All);
+        assert!(!path.exists());
     }
 
     #[test]

@@ -360,6 +360,18 @@ impl Journal {
             .collect())
     }
 
+    /// host-local's directories in which an address was ever taken here.
+    pub(crate) fn directories(&self) -> Result<Vec<PathBuf>, JournalError> {
+        let connection = self.lock();
+        let read = || {
+            let mut select = connection.prepare("SELECT path FROM directory ORDER BY path")?;
+            let rows = select.query_map([], |row| row.get::<_, String>(0))?;
+            rows.map(|path| path.map(PathBuf::from))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        read().map_err(|source| self.read_error("host-local's directories", source))
+    }
+
     /// Moves the write-ahead log into the file; called off the ADD path.
     pub(crate) fn checkpoint(&self) -> Result<(), JournalError> {
         schema::checkpoint(&self.path)
@@ -450,6 +462,11 @@ fn insert_addresses(tx: &Connection, record: &Record) -> rusqlite::Result<()> {
             record.ifname.as_str(),
             owner
         ])?;
+    }
+    let mut insert = tx.prepare_cached("INSERT OR IGNORE INTO directory (path) VALUES (?1)")?;
+    let leases = record.body.natives.iter();
+    for lease in leases.filter_map(|native| native.host_local.as_ref()) {
+        insert.execute([lease.directory.to_string_lossy()])?;
     }
     Ok(())
 }

@@ -55,6 +55,12 @@ CREATE TABLE IF NOT EXISTS gift (
 ) WITHOUT ROWID;
 ";
 
+/// host-local's directories that were used here: what is in them when no address is must go with everything
+/// else.
+const DIRECTORIES: &str = "
+CREATE TABLE IF NOT EXISTS directory (path TEXT PRIMARY KEY) WITHOUT ROWID;
+";
+
 /// Opens, checks and if need be creates the journal.
 pub(super) fn open(path: &Path) -> Result<Connection, JournalError> {
     let connection = Connection::open(path).map_err(|source| failed(path, source))?;
@@ -71,7 +77,9 @@ pub(super) fn open(path: &Path) -> Result<Connection, JournalError> {
         _ => String::new(),
     };
     connection
-        .execute_batch(&format!("BEGIN IMMEDIATE; {tables} {GIFTS} COMMIT;"))
+        .execute_batch(&format!(
+            "BEGIN IMMEDIATE; {tables} {GIFTS} {DIRECTORIES} COMMIT;"
+        ))
         .map_err(|source| failed(path, source))?;
     check(&connection, path)?;
     Ok(connection)

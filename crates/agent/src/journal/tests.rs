@@ -100,6 +100,25 @@ fn a_record_lives_and_ends() {
 }
 
 #[test]
+fn directories_of_host_local_are_known_when_no_record_names_them_any_more() {
+    let place = Place::new("directories");
+    let mut one = record("c1", "10.0.0.2/24");
+    one.body.natives[0].pool = None;
+    one.body.natives[0].host_local = Some(HostLocalLease {
+        directory: "/var/lib/cni/networks/blue".into(),
+        ifname: "eth0".parse().unwrap(),
+    });
+    let journal = place.open();
+    assert!(journal.directories().unwrap().is_empty());
+    journal.begin(&one).unwrap();
+    journal.update(&one).unwrap();
+    journal.forget(&one.container, &one.ifname).unwrap();
+    drop(journal);
+    let known = place.open().directories().unwrap();
+    assert_eq!(known, [PathBuf::from("/var/lib/cni/networks/blue")]);
+}
+
+#[test]
 fn an_address_is_never_journaled_twice() {
     let place = Place::new("twice");
     let journal = place.open();

@@ -5,6 +5,9 @@ use super::place::{self, Part, Step};
 use super::scalars;
 use super::value;
 use crate::document;
+use crate::text::shown;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -52,14 +55,17 @@ pub fn read(text: &str) -> Manifest {
         manifest.objects = objects;
         return manifest;
     }
-    for (first, text) in documents(text) {
-        match yaml(text) {
-            Ok(Value::Null) => {}
-            Ok(value) => add(&mut manifest, value, &Arc::from(text), first),
-            Err((line, text)) => manifest.faults.push(Fault {
+    for (first, text) in documents(text, &mut manifest.faults) {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let (value, faults) = yaml(text);
+        manifest
+            .faults
+            .extend(faults.into_iter().map(|(line, text)| Fault {
                 line: first + line.saturating_sub(1),
                 text,
-            }),
+            }));
+        if let Some(value) = value {
+            add(&mut manifest, value, &Arc::from(text), first);
         }
     }
     manifest
@@ -169,74 +175,81 @@ fn json(text: &str) -> Option<Vec<Written>> {
         }
         values.next()?.ok()?;
         let own = text.get(start..values.byte_offset())?;
-        let value = document::read(own.as_bytes()).ok()?;
+        let mut value = document::read(own.as_bytes()).ok()?;
+        scalars::settle(&mut value);
         let first = 1 + text.get(..start)?.matches('\n').count();
         add(&mut manifest, value, &Arc::from(own), first);
     }
 }
 
-/// The documents, each with the number of its first line. `---` at the beginning of a line divides
-/// them, whatever is around it; what has only directives belongs to what follows.
-fn documents(text: &str) -> Vec<(usize, &str)> {
+/// The documents, each with the number of its first line. `---` at the beginning of a line divides them, whatever
+/// is around it.
+fn documents<'t>(text: &'t str, faults: &mut Vec<Fault>) -> Vec<(usize, &'t str)> {
     let mut found = Vec::new();
     let (mut first, mut start, mut end) = (1, 0, 0);
-    for (number, line) in (1..).zip(text.split_inclusive('\n')) {
-        let divides = line
-            .strip_prefix("---")
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
-        let before = text.get(start..end).unwrap_or_default();
-        if divides && !is_only_directives(before) {
-            found.push((first, before));
-            (first, start) = (number, end);
+    for (line, written) in (1..).zip(text.split_inclusive('\n')) {
+        let begins = end;
+        end += written.len();
+        let Some(after) = written.strip_prefix("---").map(str::trim) else {
+            continue;
+        };
+        found.push((first, text.get(start..begins).unwrap_or_default()));
+        (first, start) = (line + 1, end);
+        if is_text(after) {
+            let text = format!(
+                "--- divides documents, and {} stands behind it: write that into the next line",
+                shown(after)
+            );
+            faults.push(Fault { line, text });
         }
-        end += line.len();
     }
     found.push((first, text.get(start..).unwrap_or_default()));
     found
 }
 
-fn is_only_directives(text: &str) -> bool {
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    text.lines().any(|line| line.starts_with('%')) && lines.all(|line| line.starts_with(['%', '#']))
+fn is_text(line: &str) -> bool {
+    !line.trim().is_empty() && !line.trim_start().starts_with('#')
 }
 
-/// One document; the error has its line within.
-fn yaml(text: &str) -> Result<Value, (usize, String)> {
-    let fault = |error: serde_yaml_ng::Error| {
-        let line = error.location().map_or(1, |location| location.line());
-        (line, explained(&error, text, line))
-    };
-    let is_text = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
-    let marks = ["---", "..."];
-    if !text
-        .lines()
-        .any(|line| is_text(&line) && !marks.contains(&line.split('#').next().unwrap_or("").trim()))
-    {
-        return Ok(Value::Null);
+/// What is wrong in a document: lines within, and texts.
+type Faults = Vec<(usize, String)>;
+
+/// One document: its value, if it has one, and what is wrong with it.
+fn yaml(text: &str) -> (Option<Value>, Faults) {
+    let is_end = |line: &str| line.split('#').next().unwrap_or("").trim() == "...";
+    if !text.lines().any(|line| is_text(line) && !is_end(line)) {
+        return (None, Vec::new());
     }
     if let Some(line) = too_deep(text) {
-        return Err((
-            line,
-            format!("has more than {DEEPEST} brackets in each other"),
-        ));
+        let text = format!("has more than {DEEPEST} brackets in each other");
+        return (None, vec![(line, text)]);
     }
     let mut documents = serde_yaml_ng::Deserializer::from_str(text);
-    let mut value = match documents.next() {
-        Some(document) => value::read(text, document).map_err(fault)?,
-        None => return Ok(Value::Null),
+    let Some(document) = documents.next() else {
+        return (None, Vec::new());
     };
-    scalars::settle(text, &mut value);
-    let ends = text.lines().position(|line| line.trim_end() == "...");
-    let rest = ends.map(|at| (at, text.lines().skip(at + 1).collect::<Vec<_>>()));
-    match rest {
-        Some((at, rest)) if rest.iter().any(is_text) => Err((
-            at + 1,
-            "... ends the document, and what follows is not read: remove that line, or write --- \
-             where a new one begins"
-                .to_owned(),
-        )),
-        _ => Ok(value),
+    let read = match value::read(text, document) {
+        Ok(read) => read,
+        Err(error) => return (None, vec![explained(&error, text)]),
+    };
+    let mut faults: Faults = Vec::new();
+    for (line, key) in read.twice {
+        let key = shown(&key);
+        let text = format!("the key {key} occurs twice in one map: only the last counts");
+        faults.push((line, text));
     }
+    let ends = text.lines().position(|line| line.trim_end() == "...");
+    let is_rest = |line: &str| is_text(line) && !line.starts_with('%');
+    match (ends, documents.next().map(IgnoredAny::deserialize)) {
+        (Some(at), _) if text.lines().skip(at + 1).any(is_rest) => {
+            let text = "... ends the document, and what follows is not read: remove that line, or \
+                        write --- where a new one begins";
+            faults.push((at + 1, text.to_owned()));
+        }
+        (None, Some(Err(error))) => faults.push(explained(&error, text)),
+        _ => {}
+    }
+    (Some(read.value).filter(|value| !value.is_null()), faults)
 }
 
 /// Reading takes the square of the depth; brackets in texts count too, but nobody has so many.
@@ -257,18 +270,26 @@ fn too_deep(text: &str) -> Option<usize> {
     None
 }
 
-fn explained(error: &serde_yaml_ng::Error, text: &str, line: usize) -> String {
+/// The line of an error, and what it says.
+fn explained(error: &serde_yaml_ng::Error, text: &str) -> (usize, String) {
+    let mut line = error.location().map_or(1, |location| location.line());
     let near = text.lines().take(line).skip(line.saturating_sub(2));
     let tab = near
         .map(|line| line.trim_start_matches(' '))
         .any(|line| line.starts_with('\t'));
+    let mut hint = if tab {
+        "; tabs do not indent, write blanks"
+    } else {
+        ""
+    };
+    if let Some(at) = text.lines().position(|line| line.starts_with('%')) {
+        line = at + 1;
+        hint = "; lines that begin with % are not for manifests, remove them";
+    }
     let mut text = error.to_string();
     // The place is said beside the text; this one counts from the beginning of the document.
     if let Some(at) = text.find(" at line ") {
         text.truncate(at);
     }
-    match tab {
-        true => format!("is not YAML: {text}; tabs do not indent, write blanks"),
-        false => format!("is not YAML: {text}"),
-    }
+    (line, format!("is not YAML: {text}{hint}"))
 }

@@ -10,6 +10,7 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Node, Pod};
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceClaimTemplate};
+use k8s_openapi::api::resource::v1beta1;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,7 +32,7 @@ pub(super) type RoundTrip = fn(&Value) -> Result<Value, serde_json::Error>;
 pub(super) struct Kind {
     group: &'static str,
     version: &'static str,
-    kind: &'static str,
+    pub(super) kind: &'static str,
     pub(super) scope: Scope,
     pub(super) reading: Reading,
 }
@@ -41,6 +42,8 @@ pub(super) struct Kind {
 pub(super) enum Reading {
     /// Field by field.
     Network,
+    /// By its definition's schema.
+    Own(RoundTrip),
     /// Its annotations and its configuration.
     Nad,
     /// Its annotations, its containers and its type.
@@ -55,12 +58,16 @@ pub(super) enum Reading {
 
 const KINDS: [Kind; 24] = [
     own("Network", Scope::Namespaced, Reading::Network),
-    own("Block", Scope::Cluster, typed::<Block>()),
-    own("BlockRequest", Scope::Cluster, typed::<BlockRequest>()),
+    own("Block", Scope::Cluster, Reading::Own(round_trip::<Block>)),
+    own(
+        "BlockRequest",
+        Scope::Cluster,
+        Reading::Own(round_trip::<BlockRequest>),
+    ),
     own(
         "PodAttachments",
         Scope::Namespaced,
-        typed::<PodAttachments>(),
+        Reading::Own(round_trip::<PodAttachments>),
     ),
     kind(
         "k8s.cni.cncf.io",
@@ -141,26 +148,64 @@ const KINDS: [Kind; 24] = [
     ),
 ];
 
-/// Versions that were served once: group, version, and what to write.
-const GONE: [(&str, &str, &str); 3] = [
-    (
-        "apiextensions.k8s.io",
-        "v1beta1",
-        "is no longer served: write apiextensions.k8s.io/v1, where the version is an element of \
-         `versions`, with `served`, `storage` and `schema`",
+/// A version that was served once, or is served by few.
+struct Gone {
+    group: &'static str,
+    version: &'static str,
+    /// What to write.
+    text: &'static str,
+    /// The group that has its kinds now.
+    now: &'static str,
+}
+
+const GONE: [Gone; 3] = [
+    Gone {
+        group: "apiextensions.k8s.io",
+        version: "v1beta1",
+        text: "is no longer served: write apiextensions.k8s.io/v1, where the version is an element of \
+               `versions`, with `served`, `storage` and `schema`",
+        now: "apiextensions.k8s.io",
+    },
+    Gone {
+        group: "resource.k8s.io",
+        version: "v1beta1",
+        text: "is served only where the API server is told to (--runtime-config): write \
+               resource.k8s.io/v1, where what is asked of a request stands under `exactly`",
+        now: "resource.k8s.io",
+    },
+    Gone {
+        group: "extensions",
+        version: "v1beta1",
+        text: "is no longer served: write apps/v1",
+        now: "apps",
+    },
+];
+
+/// Kinds whose objects an API server may still take in their old form.
+const OLD: [Kind; 3] = [
+    old(
+        "ResourceClaim",
+        Scope::Namespaced,
+        typed::<v1beta1::ResourceClaim>(),
     ),
-    (
-        "resource.k8s.io",
-        "v1beta1",
-        "is served only where the API server is told to (--runtime-config): write \
-         resource.k8s.io/v1, where what is asked of a request stands under `exactly`",
+    old(
+        "ResourceClaimTemplate",
+        Scope::Namespaced,
+        typed::<v1beta1::ResourceClaimTemplate>(),
     ),
-    (
-        "extensions",
-        "v1beta1",
-        "is no longer served: write apps/v1",
+    old(
+        "DeviceClass",
+        Scope::Cluster,
+        typed::<v1beta1::DeviceClass>(),
     ),
 ];
+
+const fn old(name: &'static str, scope: Scope, reading: Reading) -> Kind {
+    Kind {
+        version: "v1beta1",
+        ..kind("resource.k8s.io", name, scope, reading)
+    }
+}
 
 const fn kind(group: &'static str, kind: &'static str, scope: Scope, reading: Reading) -> Kind {
     Kind {
@@ -194,7 +239,9 @@ const fn template<T: DeserializeOwned + Serialize>() -> Reading {
     Reading::Template("spec.template", round_trip::<T>)
 }
 
-fn round_trip<T: DeserializeOwned + Serialize>(object: &Value) -> Result<Value, serde_json::Error> {
+pub(super) fn round_trip<T: DeserializeOwned + Serialize>(
+    object: &Value,
+) -> Result<Value, serde_json::Error> {
     serde_json::to_value(T::deserialize(object)?)
 }
 
@@ -202,9 +249,8 @@ fn round_trip<T: DeserializeOwned + Serialize>(object: &Value) -> Result<Value, 
 pub(super) enum Known {
     /// It is one of ours to read.
     Kind(&'static Kind),
-    /// The kind is known, the version is not: what is wrong with it, and the kind if objects of that version are
-    /// like those of the right one.
-    Version(String, Option<&'static Kind>),
+    /// The kind is known, the version is not: what is wrong with it, and the kind that its objects are looked at as.
+    Version(String, &'static Kind),
     /// Neither.
     No,
 }
@@ -212,21 +258,30 @@ pub(super) enum Known {
 /// Looks a kind up.
 pub(super) fn find(api_version: &str, name: &str) -> Known {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let named = KINDS
-        .iter()
-        .find(|kind| kind.group == group && kind.kind == name);
+    let named = |group: &str| {
+        KINDS
+            .iter()
+            .find(|kind| kind.group == group && kind.kind == name)
+    };
     let gone = GONE
         .iter()
-        .find(|gone| (gone.0, gone.1) == (group, version));
-    match (named, gone) {
-        (Some(kind), _) if kind.version == version => Known::Kind(kind),
-        (Some(_), Some(gone)) => Known::Version(gone.2.to_owned(), None),
-        (Some(kind), None) => Known::Version(
-            format!("is not a version of {name}: write {}", kind.api_version()),
-            Some(kind),
-        ),
-        (None, Some(gone)) if group == "extensions" => Known::Version(gone.2.to_owned(), None),
-        (None, _) => Known::No,
+        .find(|gone| (gone.group, gone.version) == (group, version));
+    if let Some(gone) = gone {
+        let old = OLD
+            .iter()
+            .find(|kind| (kind.group, kind.version, kind.kind) == (group, version, name));
+        return match old.or_else(|| named(gone.now)) {
+            Some(kind) => Known::Version(gone.text.to_owned(), kind),
+            None => Known::No,
+        };
+    }
+    match named(group) {
+        Some(kind) if kind.version == version => Known::Kind(kind),
+        Some(kind) => {
+            let text = format!("is not a version of {name}: write {}", kind.api_version());
+            Known::Version(text, kind)
+        }
+        None => Known::No,
     }
 }
 

@@ -8,6 +8,8 @@ mod check;
 mod documents;
 mod finding;
 mod kinds;
+#[cfg(test)]
+mod kubectl_tests;
 mod place;
 mod scalars;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Where in the text a field is. The text is read once more up to the field, and there the reading
 //! is stopped by an error of our own: the reader's errors say where they happened.
 
-use super::value::Key;
+use super::value::{Key, ReadKey};
 use serde::de::Visitor;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess};
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub(super) enum Part {
 /// Where a field is in YAML; none if it is not there.
 pub(super) fn in_yaml(text: &str, steps: &[Step], part: Part) -> Option<Spot> {
     let document = serde_yaml_ng::Deserializer::from_str(text).next()?;
-    let error = Seek { steps, part }.deserialize(document).err()?;
+    let error = Seek { text, steps, part }.deserialize(document).err()?;
     let location = error.location()?;
     error.to_string().contains(HERE).then(|| Spot {
         line: location.line(),
@@ -48,7 +48,7 @@ pub(super) fn in_yaml(text: &str, steps: &[Step], part: Part) -> Option<Spot> {
 pub(super) fn in_json(text: &str, steps: &[Step]) -> Option<usize> {
     let part = Part::Key;
     let mut reader = serde_json::Deserializer::from_str(text);
-    let error = Seek { steps, part }.deserialize(&mut reader).err()?;
+    let error = Seek { text, steps, part }.deserialize(&mut reader).err()?;
     error.to_string().contains(HERE).then(|| error.line())
 }
 
@@ -93,6 +93,7 @@ fn item(text: &str) -> Option<(usize, usize)> {
 
 /// Goes down the steps and stops at the last.
 struct Seek<'a> {
+    text: &'a str,
     steps: &'a [Step],
     part: Part,
 }
@@ -119,11 +120,16 @@ impl<'de> Visitor<'de> for Seek<'_> {
         let Some((Step::Key(wanted), rest)) = self.steps.split_first() else {
             return Ok(());
         };
-        let stop = rest.is_empty() && self.part == Part::Key;
-        while let Some(found) = entries.next_key_seed(Match { wanted, stop })? {
+        let (text, part) = (self.text, self.part);
+        let stop = rest.is_empty() && part == Part::Key;
+        let key = Key { text };
+        while let Some(found) = entries.next_key_seed(Match { key, wanted, stop })? {
             if found {
-                let part = self.part;
-                entries.next_value_seed(Seek { steps: rest, part })?;
+                entries.next_value_seed(Seek {
+                    text,
+                    steps: rest,
+                    part,
+                })?;
             } else {
                 entries.next_value::<IgnoredAny>()?;
             }
@@ -140,8 +146,12 @@ impl<'de> Visitor<'de> for Seek<'_> {
                 return Ok(());
             }
         }
-        let part = self.part;
-        items.next_element_seed(Seek { steps: rest, part })?;
+        let (text, part) = (self.text, self.part);
+        items.next_element_seed(Seek {
+            text,
+            steps: rest,
+            part,
+        })?;
         while items.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
     }
@@ -149,6 +159,7 @@ impl<'de> Visitor<'de> for Seek<'_> {
 
 /// Whether a key is the one; stops there if told so.
 struct Match<'a> {
+    key: Key<'a>,
     wanted: &'a str,
     stop: bool,
 }
@@ -162,8 +173,8 @@ impl<'de> DeserializeSeed<'de> for Match<'_> {
 }
 
 impl Match<'_> {
-    fn compare<E: serde::de::Error>(&self, key: Result<String, E>) -> Result<bool, E> {
-        let found = key? == self.wanted;
+    fn compare<E: serde::de::Error>(&self, key: Result<ReadKey, E>) -> Result<bool, E> {
+        let found = key?.text == self.wanted;
         match found && self.stop {
             true => Err(E::custom(HERE)),
             false => Ok(found),
@@ -171,7 +182,7 @@ impl Match<'_> {
     }
 }
 
-impl Visitor<'_> for Match<'_> {
+impl<'de> Visitor<'de> for Match<'_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -179,27 +190,31 @@ impl Visitor<'_> for Match<'_> {
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<bool, E> {
-        self.compare(Key.visit_str(value))
+        self.compare(self.key.visit_str(value))
+    }
+
+    fn visit_borrowed_str<E: serde::de::Error>(self, value: &'de str) -> Result<bool, E> {
+        self.compare(self.key.visit_borrowed_str(value))
     }
 
     fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<bool, E> {
-        self.compare(Key.visit_bool(value))
+        self.compare(self.key.visit_bool(value))
     }
 
     fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<bool, E> {
-        self.compare(Key.visit_i64(value))
+        self.compare(self.key.visit_i64(value))
     }
 
     fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<bool, E> {
-        self.compare(Key.visit_u64(value))
+        self.compare(self.key.visit_u64(value))
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<bool, E> {
-        self.compare(Key.visit_f64(value))
+        self.compare(self.key.visit_f64(value))
     }
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<bool, E> {
-        self.compare(Key.visit_unit())
+        self.compare(self.key.visit_unit())
     }
 }
 

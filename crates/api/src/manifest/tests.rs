@@ -1,6 +1,7 @@
 //! Manifests as people write them, and what is found in them.
 
 use super::*;
+use crate::later::Classes;
 use serde_json::{Value, json};
 
 fn one(text: &str) -> Value {
@@ -18,8 +19,9 @@ fn found(text: &str) -> Vec<String> {
         .iter()
         .map(|fault| format!("F{} {}", fault.line, fault.text))
         .collect();
+    let classes = Classes::of(manifest.objects.iter().map(|written| &written.object));
     for written in &manifest.objects {
-        let each = check(written).into_iter();
+        let each = check(written, &classes).into_iter();
         lines.extend(each.map(|f| {
             let level = &format!("{:?}", f.level)[..1];
             format!("{level}{} {}: {}", f.line, f.path, f.text)
@@ -53,19 +55,15 @@ fn documents_as_kubectl_takes_them() {
         "---\n---\na: {b: [1, x]}\n...\n# the end\n",
         "{\"a\": {\"b\": [1, \"x\"]}}",
         "\n {\"a\": {\n\t\"b\": [1, \"x\"]}}\n",
-        "%YAML 1.1\n---\na: {b: [1, x]}\n",
         "a: &list\n  b: [1, x]\n",
         "a:\n  <<: [{b: [1, x]}, {b: 7}]\n",
     ] {
         assert_eq!(one(text), same, "{text}");
     }
-    let merged = one("base: &base {x: 1, y: 2}\nown: {<<: *base, y: 3}\nalias: *base\n");
-    assert_eq!(merged["own"], json!({"x": 1, "y": 3}));
-    assert_eq!(merged["alias"], json!({"x": 1, "y": 2}));
-    assert_eq!(
-        one("{1: a, true: b, ~: c}"),
-        json!({"1": "a", "true": "b", "null": "c"})
-    );
+    let merged = one("base: &base {x: 1, z: 2}\nown: {<<: *base, z: 3}\nalias: *base\n");
+    assert_eq!(merged["own"], json!({"x": 1, "z": 3}));
+    assert_eq!(merged["alias"], json!({"x": 1, "z": 2}));
+    assert_eq!(one("{1: a, true: b}"), json!({"1": "a", "true": "b"}));
     assert!(read("").objects.is_empty() && read("# nothing\n---\n").objects.is_empty());
 }
 
@@ -92,17 +90,18 @@ fn several_objects_and_lists() {
 fn what_cannot_be_read_has_its_line_and_does_not_hide_the_rest() {
     for (text, wanted) in [
         ("a: 1\n---\nb: [1\n---\nkind: C\n", "F4 is not YAML"),
+        ("a: 1\nb: 2\na: 3\n", "F3 the key \"a\" occurs twice"),
         (
-            "a: 1\nb: 2\na: 3\n",
-            "F1 is not YAML: the key \"a\" occurs twice",
+            "a: 1\n---\nb:\n  c: {d: 1,\n    d: 2}\n",
+            "F5 the key \"d\" occurs twice",
         ),
+        ("%YAML 1.1\n---\na: 1\n", "F1 is not YAML"),
+        ("a: 1\n--- {b: 2}\n", "F2 --- divides documents"),
+        ("a: .inf\n", "F1 is not YAML: a: a number that is infinite"),
+        ("~: 2\n", "F1 is not YAML: null cannot be a key"),
         ("a:\n \tb: 1\n", "F2 is not YAML"),
-        ("a: !secret x\n", "F1 is not YAML"),
         ("a: 1\n...\nb: 2\n", "F2 ... ends the document"),
-        (
-            "{\"a\": 1,\n \"a\": 2}",
-            "F1 is not YAML: the key \"a\" occurs twice",
-        ),
+        ("{\"a\": 1,\n \"a\": 2}", "F2 the key \"a\" occurs twice"),
         ("a: *nobody\n", "F1 is not YAML"),
     ] {
         let manifest = read(text);
@@ -114,6 +113,15 @@ fn what_cannot_be_read_has_its_line_and_does_not_hide_the_rest() {
         assert_eq!(faults.len(), 1, "{text}: {faults:?}");
         assert!(faults[0].starts_with(wanted), "{text}: {faults:?}");
     }
+    // What else is wrong is told too.
+    finds(
+        "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  name: B\nspeck: 1\n",
+        &[
+            "F5 the key \"name\" occurs twice … only the last counts",
+            "P4 metadata.name: \"B\" has upper case",
+            "P6 speck: is not a field",
+        ],
+    );
     let tabs = "spec:\n  names:\n \tplural: x\n \tsingular: y\n";
     assert!(
         read(tabs).faults[0].text.contains("tabs"),
@@ -271,6 +279,36 @@ fn types_of_kubernetes() {
         ),
         &["P9 spec.containers[0].ports[0].containerPort: has the wrong type"],
     );
+    // One wrong value hides no other, and no unknown field.
+    finds(
+        &format!(
+            "{pod}  containers:\n  - name: a\n    image: b\n    ports:\n    - containerPort: http\n      \
+             hostPort: 80.5\n    imagePolicy: c\n    tty:\n    ttyy:\n    command: [a, 1, b, 2]\n  - name: b\n    \
+             image: c\n    ready: false\n  nodename: x\n"
+        ),
+        &[
+            "P9 spec.containers[0].ports[0].containerPort: has the wrong type",
+            "P10 spec.containers[0].ports[0].hostPort: has the wrong type",
+            "P11 spec.containers[0].imagePolicy: is not a field",
+            "P13 spec.containers[0].ttyy: is not a field",
+            "P14 spec.containers[0].command[1]: has the wrong type",
+            "P14 spec.containers[0].command[3]: has the wrong type",
+            "P17 spec.containers[1].ready: is not a field",
+            "P18 spec.nodename: is not a field",
+        ],
+    );
+    finds(
+        "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  finalizers: x\n  ownerReferences:\n  - nmae: a\n",
+        &[
+            "P5 metadata.finalizers: has the wrong type",
+            "P7 metadata.ownerReferences[0].nmae: is not a field",
+        ],
+    );
+    let many: String = (0..130).map(|i| format!("  k{i}: {i}\n")).collect();
+    let map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n{many}");
+    let found = found(&map);
+    assert_eq!(found.len(), 101);
+    assert!(found.iter().any(|one| one.contains("30 more fields")));
     finds(
         &format!("{pod}  containers:\n"),
         &["P5 spec.containers: is empty"],
@@ -294,6 +332,66 @@ fn types_of_kubernetes() {
 }
 
 #[test]
+fn our_own_kinds_have_all_of_their_problems_too() {
+    finds(
+        "apiVersion: plexus.dev/v1alpha1\nkind: BlockRequest\nmetadata: {name: a}\nspec:\n  family: ipv5\n  \
+         node: [n1]\n  addresses: 0\n  network:\n    name: blue\n    colour: red\nextra: 1\n",
+        &[
+            "P5 spec.family: is \"ipv5\"",
+            "P6 spec.node: has the wrong type",
+            "P7 spec.addresses: is 0",
+            "P8 spec.network.uid: is missing",
+            "P10 spec.network.colour: is not a field",
+            "P11 extra: is not a field",
+        ],
+    );
+    finds(
+        "apiVersion: plexus.dev/v1alpha1\nkind: Block\nmetadata: {name: a}\nspec:\n  node: n1\n  nodeUID: u\n  cidr: x\n  \
+         network: {name: a, uid: b}\n",
+        &["P4 spec: … x"],
+    );
+    finds(
+        "apiVersion: plexus.dev/v1alpha1\nkind: Block\nmetadata: {name: a}\nspec:\n  node: n1\n  nodeUID: u\n  \
+         cidr: 10.0.0.0/26\n  network: {name: a, uid: b}\n",
+        &[],
+    );
+}
+
+#[test]
+fn a_version_that_is_gone_hides_nothing() {
+    finds(
+        "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: a.b}\n\
+         spec:\n  group: b\n  version: v1\n  validation: {}\n",
+        &[
+            "P1 apiVersion: … is no longer served",
+            "P6 spec.version: is not a field",
+            "P7 spec.validation: is not a field",
+        ],
+    );
+    let claim = |field: &str| {
+        format!(
+            "apiVersion: resource.k8s.io/v1beta1\nkind: ResourceClaim\nmetadata: {{name: a}}\nspec:\n  devices:\n    \
+             requests:\n    - name: nic\n      {field}: x\n"
+        )
+    };
+    // In that version it is right.
+    let gone = "P1 apiVersion: … --runtime-config";
+    finds(&claim("deviceClassName"), &[gone]);
+    finds(
+        &claim("exactly"),
+        &[gone, "P8 spec.devices.requests[0].exactly: is not a field"],
+    );
+    finds(
+        "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: a}\nspec: {replica: 1}\n",
+        &[
+            "P1 apiVersion: … write apps/v1",
+            "P4 spec.template: is missing",
+            "P4 spec.replica: is not a field",
+        ],
+    );
+}
+
+#[test]
 fn pods_ask_for_networks() {
     let pod = |annotations: &str, spec: &str| {
         format!(
@@ -311,6 +409,16 @@ fn pods_ask_for_networks() {
             "P7 opencontrail.org/network[0].domain: is missing",
             "P7 opencontrail.org/network[0].project: is missing",
             "P7 opencontrail.org/network[0].name: is missing",
+        ],
+    );
+    finds(
+        &pod(
+            "    plexus.dev/network: a\n    k8s.v1.cni.cncf.io/networks-status: x\n    opencontrail.org/networks: b\n",
+            "",
+        ),
+        &[
+            "W6 metadata.annotations.plexus.dev/network: … did you mean \"plexus.dev/networks\"?",
+            "W8 metadata.annotations.opencontrail.org/networks: … did you mean \"opencontrail.org/network\"?",
         ],
     );
     finds(
@@ -345,10 +453,36 @@ fn objects_that_are_written_twice() {
                 metadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n";
     let manifest = read(text);
     let all: Vec<&Written> = manifest.objects.iter().collect();
-    let found = check_together(&all);
+    let found = check_together(&all, "default");
     let twice: Vec<(usize, usize)> = found.iter().map(|(n, f)| (*n, f.line)).collect();
     assert_eq!(twice, [(1, 7), (3, 15)]);
     assert!(found[0].1.text.contains("Namespace a is written twice"));
+    // Elsewhere the ConfigMap without a namespace is another one.
+    let found = check_together(&all, "team-a");
+    let twice: Vec<(usize, usize)> = found.iter().map(|(n, f)| (*n, f.line)).collect();
+    assert_eq!(twice, [(1, 7)]);
+}
+
+#[test]
+fn claims_wait_by_a_class_of_the_same_files() {
+    let claim = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: a}\nspec:\n  \
+                 devices: {requests: [{name: nic, exactly: {deviceClassName: fast-nic}}]}\n";
+    let class = |driver: &str| {
+        format!(
+            "---\napiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {{name: fast-nic}}\n\
+             spec: {{selectors: [{{cel: {{expression: device.driver == \"{driver}\"}}}}]}}\n"
+        )
+    };
+    let ours = class("cni.dra.networking.x-k8s.io");
+    finds(
+        &format!("{claim}{ours}"),
+        &[
+            "W2 kind: it is kept, and waits",
+            "W8 kind: it is kept, and waits",
+        ],
+    );
+    finds(&format!("{claim}{}", class("gpu.example.com")), &[]);
+    finds(claim, &[]);
 }
 
 #[test]

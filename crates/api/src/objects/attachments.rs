@@ -106,11 +106,30 @@ pub struct AttachmentStatus {
     /// The families whose default route is here: `ipv4`, `ipv6`.
     #[serde(default)]
     pub default_route: Vec<String>,
+    /// The routes that it was given, as `ip route add` takes them.
+    #[serde(default)]
+    pub routes: Vec<String>,
+    /// How many routes there are beside those in `routes`: a record has only so many.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub routes_left_out: u32,
+    /// Rules that lead to tables of its own, as `ip rule add` takes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
+    /// How many rules there are beside those in `rules`.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub rules_left_out: u32,
+    /// Whether plugins made it: then its routes are those that they told, and there may be more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub delegated: bool,
     /// What became of it.
     pub state: AttachmentState,
     /// Why, if it is not attached.
     #[serde(default)]
     pub message: String,
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What became of an attachment.

@@ -220,6 +220,30 @@ pub struct NetworkStatus {
     pub conditions: Vec<Condition>,
 }
 
+impl NetworkStatus {
+    /// Why no new pod may use the network, if so; `going`: it is being deleted.
+    pub fn unusable(&self, going: bool) -> Option<String> {
+        let phase = match self.phase {
+            _ if going => "Terminating",
+            Some(Phase::Active) => return None,
+            Some(Phase::Pending) => "Pending",
+            Some(Phase::Failed) => "Failed",
+            Some(Phase::Terminating) => "Terminating",
+            Some(Phase::Initializing) | None => {
+                return Some("Initializing: the controller has not looked at it yet".to_owned());
+            }
+        };
+        let mut conditions = self.conditions.iter();
+        let why = conditions.find(|one| one.kind == "Ready" && one.status != "True");
+        Some(match why {
+            Some(condition) if !condition.message.is_empty() => {
+                format!("{phase}: {}", condition.message)
+            }
+            _ => phase.to_owned(),
+        })
+    }
+}
+
 /// The phases of a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
@@ -242,9 +266,9 @@ pub enum Phase {
 pub struct Usage {
     /// Blocks that nodes own.
     pub blocks: u64,
-    /// Addresses in use.
+    /// Addresses in use, of the family that has the fewest left: a pod gets one of each.
     pub allocated: u64,
-    /// Addresses that there are; at most 2^63-1 is said.
+    /// Addresses of that family that there are; at most 2^63-1 is said.
     pub capacity: u64,
 }
 

@@ -269,12 +269,19 @@ fn blocks_say_whose_they_are() {
 
 #[test]
 fn records_as_in_the_reference() {
-    let wire = json!({"sandbox": "5f10db93", "interfaces": "net1", "attachments": [{"index": 1, "total": 3, "ordinal": 0,
+    let mut wire = json!({"sandbox": "5f10db93", "interfaces": "net1", "attachments": [{"index": 1, "total": 3, "ordinal": 0,
         "id": "i", "network": {"namespace": "team-a", "name": "blue", "uuid": "u"},
         "interface": "net1", "mac": "02:00:00:00:00:01", "ips": ["10.1.0.65/32"],
-        "gateways": ["10.1.255.254"], "defaultRoute": [], "state": "Attached", "message": ""}]});
-    let status: PodAttachmentsStatus = serde_json::from_value(wire.clone()).unwrap();
-    assert_eq!(serde_json::to_value(&status).unwrap(), wire);
+        "gateways": ["10.1.255.254"], "defaultRoute": [], "routes": [], "state": "Attached", "message": ""}]});
+    let round = |wire: &Value| {
+        let status: PodAttachmentsStatus = serde_json::from_value(wire.clone()).unwrap();
+        serde_json::to_value(&status).unwrap()
+    };
+    assert_eq!(round(&wire), wire);
+    wire["attachments"][0]["routes"] = json!(["10.1.0.0/16 via 169.254.1.1 onlink"]);
+    wire["attachments"][0]["rules"] = json!(["from 10.1.0.65/32 lookup 101 priority 100"]);
+    wire["attachments"][0]["delegated"] = json!(true);
+    assert_eq!(round(&wire), wire);
 }
 
 #[cfg(feature = "objects")]

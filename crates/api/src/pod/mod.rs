@@ -43,6 +43,20 @@ pub const ANNOTATIONS: [&str; 5] = [
     DEFAULT_NETWORK,
 ];
 
+/// Annotations of pods that are written, not read: under either name.
+const WRITTEN: [&str; 2] = [
+    "k8s.v1.cni.cncf.io/network-status",
+    "k8s.v1.cni.cncf.io/networks-status",
+];
+
+/// The annotation that was probably meant by one that nobody reads.
+pub fn misspelt(key: &str) -> Option<&'static str> {
+    if ANNOTATIONS.contains(&key) || WRITTEN.contains(&key) {
+        return None;
+    }
+    crate::cni::parse::choice::meant(key, &ANNOTATIONS)
+}
+
 /// More interfaces than anyone gives a pod.
 pub const MAX_NETWORKS: usize = 64;
 /// What the API server allows for all annotations together.

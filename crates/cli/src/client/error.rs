@@ -10,14 +10,25 @@ pub enum ClientError {
         "there is no API server to ask: start one (plexus up, plexus lab up), or name a cluster's with --kubeconfig or KUBECONFIG"
     )]
     Nowhere,
-    /// Several labs run.
-    #[error("several labs run: name one (PLEXUS_LAB=NAME, or its kubeconfig with --kubeconfig): {}", list(.0))]
+    /// `PLEXUS_LAB` names one that is not there.
+    #[error(
+        "there is no lab {0}, which PLEXUS_LAB names: start it (plexus lab up --lab {0}), name another, or unset PLEXUS_LAB"
+    )]
+    NoLab(String),
+    /// There are several labs.
+    #[error(
+        "there are several labs: name one (PLEXUS_LAB=NAME, or its kubeconfig with --kubeconfig), or remove those that \
+         nobody needs (plexus lab down --lab NAME): {}",
+        list(.0)
+    )]
     Several(Vec<PathBuf>),
     /// A kubeconfig cannot be used.
-    #[error("cannot use the kubeconfig {from}: does it exist, and has it that context?")]
+    #[error("cannot use the kubeconfig {from}: does it exist, and has it that context?{unnamed}")]
     Kubeconfig {
         /// Where it is from.
         from: String,
+        /// What chose it, if nobody named it.
+        unnamed: String,
         /// Why.
         #[source]
         source: Box<kube::config::KubeconfigError>,
@@ -38,8 +49,32 @@ pub enum ClientError {
     #[error("cannot start the client: is the process out of files or threads?")]
     Runtime(#[source] std::io::Error),
     /// The server cannot be reached, or does not answer.
-    #[error("cannot {what}: the API server at {server} does not answer")]
+    #[error("cannot {what}: the API server at {server} does not answer{unnamed}")]
     Silent {
+        /// What was wanted.
+        what: String,
+        /// Where.
+        server: String,
+        /// What chose it, if nobody named it.
+        unnamed: String,
+        /// Why.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The request cannot be made: the server was not asked.
+    #[error("cannot {what}: the request cannot be made")]
+    Request {
+        /// What was wanted.
+        what: String,
+        /// Why.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The answer is not what a Kubernetes API says.
+    #[error(
+        "cannot {what}: the answer of the API server at {server} cannot be read: is it a Kubernetes API?"
+    )]
+    Answer {
         /// What was wanted.
         what: String,
         /// Where.
@@ -76,18 +111,36 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// An error of a request.
-    pub(super) fn of(what: impl Into<String>, server: &str, error: kube::Error) -> Self {
+    /// An error of a request to a server; `unnamed` is what chose that, if nobody named it.
+    pub(super) fn of(
+        what: impl Into<String>,
+        server: &str,
+        unnamed: &str,
+        error: kube::Error,
+    ) -> Self {
+        let (what, server) = (what.into(), server.to_owned());
         match error {
             kube::Error::Api(status) => Self::Refused {
-                what: what.into(),
+                what,
                 code: status.code,
                 reason: status.reason.clone(),
                 message: status.message.clone(),
             },
-            error => Self::Silent {
-                what: what.into(),
-                server: server.to_owned(),
+            kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_) => {
+                Self::Silent {
+                    what,
+                    server,
+                    unnamed: unnamed.to_owned(),
+                    source: Box::new(error),
+                }
+            }
+            kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => Self::Answer {
+                what,
+                server,
+                source: Box::new(error),
+            },
+            error => Self::Request {
+                what,
                 source: Box::new(error),
             },
         }
@@ -138,4 +191,22 @@ fn list(paths: &[PathBuf]) -> String {
         .map(|path| path.display().to_string())
         .collect();
     paths.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_that_was_asked_can_be_silent() {
+        let of = |error| ClientError::of("apply pod/", "s", "", error).to_string();
+        let nameless = kube::core::request::Error::Validation("a name is required".to_owned());
+        let said = of(kube::Error::BuildRequest(nameless));
+        assert_eq!(said, "cannot apply pod/: the request cannot be made");
+        let odd = serde_json::from_str::<u8>("<html>").unwrap_err();
+        let said = of(kube::Error::SerdeError(odd));
+        assert!(said.contains("cannot be read"), "{said}");
+        let said = of(kube::Error::Service("refused".into()));
+        assert!(said.ends_with("does not answer"), "{said}");
+    }
 }

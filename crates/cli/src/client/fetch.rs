@@ -8,6 +8,7 @@ use futures::future::join_all;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::ApiResource;
 use plexus_api::later;
+use plexus_types::chain;
 use serde_json::{Value, json};
 
 /// Objects per request.
@@ -38,14 +39,16 @@ pub enum Need {
     Namespaces,
     /// Events of the namespace, or of all.
     Events,
-    /// Claims, CNIConfigs, MultiNicNetworks.
+    /// Claims, DeviceClasses, CNIConfigs, MultiNicNetworks.
     Waiting,
+    /// DeviceClasses alone, as far as the server gives them.
+    Classes,
     /// The controller's Lease.
     Leases,
 }
 
 impl Need {
-    /// All, for explanations.
+    /// Everything, for explanations.
     pub const ALL: [Need; 12] = [
         Need::Pods,
         Need::Agents,
@@ -60,6 +63,26 @@ impl Need {
         Need::Waiting,
         Need::Leases,
     ];
+}
+
+const CLASSES: &str = "deviceclasses";
+/// The objects of a kind, or of some.
+#[derive(Default)]
+struct Listed {
+    found: Vec<Value>,
+    /// Why there may be more that we are not shown; empty: there are no more.
+    hidden: String,
+    /// The namespace of which all are known even so.
+    known_in: Option<String>,
+}
+
+impl Listed {
+    fn all(found: Vec<Value>) -> Self {
+        Self {
+            found,
+            ..Self::default()
+        }
+    }
 }
 
 /// The labels of our own agents.
@@ -78,7 +101,8 @@ impl Session {
         self.wait(self.listed(kind, namespace, labels, None))
     }
 
-    /// What there is. `namespace` bounds pods and Events, which are many; none: everywhere.
+    /// What there is. `namespace` bounds pods and Events, which are many, and whatever we may not see
+    /// elsewhere; none: everywhere.
     pub fn world(
         &self,
         needs: &[Need],
@@ -92,9 +116,16 @@ impl Session {
         let lists = needs.iter().map(|need| self.needed(*need, namespace));
         for (need, list) in needs.iter().zip(self.wait(join_all(lists))) {
             let found = match list {
-                Ok((found, hidden)) => {
-                    let hidden = hidden.map(|why| (word(*need), why));
-                    world.unknown.extend(hidden);
+                Ok(Listed { found, hidden, .. }) if hidden.is_empty() => found,
+                Ok(Listed {
+                    found,
+                    hidden,
+                    known_in,
+                }) => {
+                    world.unknown.insert(word(*need), hidden);
+                    world
+                        .known_in
+                        .extend(known_in.map(|one| (word(*need), one)));
                     found
                 }
                 Err(error) if error.is_missing() || error.is_forbidden() => {
@@ -108,14 +139,9 @@ impl Session {
         Ok(world)
     }
 
-    /// The objects, and why there may be more that we are not shown.
-    async fn needed(
-        &self,
-        need: Need,
-        namespace: Option<&str>,
-    ) -> Result<(Vec<Value>, Option<String>), ClientError> {
+    async fn needed(&self, need: Need, asked: Option<&str>) -> Result<Listed, ClientError> {
         let (kind, namespace, labels, fields) = match need {
-            Need::Pods => (kind("pods"), namespace, None, None),
+            Need::Pods => (kind("pods"), asked, None, None),
             Need::Agents => (kind("pods"), None, Some(AGENTS), None),
             Need::Networks => (kind("networks"), None, None, None),
             Need::Nads => (kind("nads"), None, None, None),
@@ -124,31 +150,103 @@ impl Session {
             Need::Nodes => (kind("nodes"), None, None, None),
             Need::Records => (kind("attachments"), None, None, None),
             Need::Namespaces => (kind("namespaces"), None, None, None),
-            Need::Events => (Some(EVENTS), namespace, None, None),
+            Need::Events => (Some(EVENTS), asked, None, None),
             Need::Leases => (Some(LEASES), None, None, Some(LEASE)),
-            Need::Waiting => return self.waiting().await,
+            Need::Waiting => return self.waiting(asked).await,
+            Need::Classes => return Ok(self.classes().await),
         };
-        let listed = match kind {
-            Some(kind) => self.listed(&kind, namespace, labels, fields).await?,
-            None => Vec::new(),
+        let Some(kind) = kind else {
+            return Ok(Listed::default());
         };
-        Ok((listed, None))
+        if namespace.is_some() || labels.is_some() || fields.is_some() {
+            let found = self.listed(&kind, namespace, labels, fields).await?;
+            return Ok(Listed::all(found));
+        }
+        self.as_far_as_shown(&kind, asked).await
+    }
+
+    /// All objects of a kind; those of the namespace that is asked about, if we may not see all.
+    async fn as_far_as_shown(
+        &self,
+        kind: &Kind,
+        asked: Option<&str>,
+    ) -> Result<Listed, ClientError> {
+        let (error, asked) = match (self.listed(kind, None, None, None).await, asked) {
+            (Ok(found), _) => return Ok(Listed::all(found)),
+            (Err(error), Some(asked)) if error.is_forbidden() => (error, asked),
+            (Err(error), _) => return Err(error),
+        };
+        let found = match kind.kind {
+            "Namespace" => self.one(kind, asked).await.map(|one| vec![one]),
+            _ if kind.namespaced => self.listed(kind, Some(asked), None, None).await.ok(),
+            _ => None,
+        };
+        match found {
+            Some(found) => Ok(Listed {
+                found,
+                hidden: format!(
+                    "{error}; of {} only namespace {asked} is known",
+                    kind.plural
+                ),
+                known_in: Some(asked.to_owned()),
+            }),
+            None => Err(error),
+        }
+    }
+
+    /// An object that is in no namespace, if we may see it.
+    async fn one(&self, kind: &Kind, named: &str) -> Option<Value> {
+        let found = self.api(kind, None).get(named).await.ok()?;
+        Some(whole(found, kind))
     }
 
     /// Kinds that a server need not have at all.
-    async fn waiting(&self) -> Result<(Vec<Value>, Option<String>), ClientError> {
+    async fn waiting(&self, asked: Option<&str>) -> Result<Listed, ClientError> {
         let kinds: Vec<Kind> = later::KINDS.iter().filter_map(|k| kind(k.plural)).collect();
-        let lists = kinds.iter().map(|kind| self.listed(kind, None, None, None));
-        let (mut all, mut hidden) = (Vec::new(), None);
-        for list in join_all(lists).await {
-            match list {
-                Ok(list) => all.extend(list),
-                Err(error) if error.is_missing() => {}
-                Err(error) if error.is_forbidden() => hidden = hidden.or(Some(error.to_string())),
+        let lists = kinds.iter().map(|kind| self.as_far_as_shown(kind, asked));
+        let mut all = Listed::default();
+        // Claims are known there if those of every kind are.
+        let mut claims_are_known = true;
+        for (kind, list) in kinds.iter().zip(join_all(lists).await) {
+            let hidden = match list {
+                Ok(list) => {
+                    all.found.extend(list.found);
+                    list.hidden
+                }
+                Err(error) if error.is_missing() => continue,
+                Err(error) if error.is_forbidden() => {
+                    claims_are_known &= !kind.namespaced;
+                    error.to_string()
+                }
                 Err(error) => return Err(error),
+            };
+            if all.hidden.is_empty() {
+                all.hidden = hidden;
             }
         }
-        Ok((all, hidden))
+        all.known_in = asked.filter(|_| claims_are_known).map(str::to_owned);
+        Ok(all)
+    }
+
+    /// A claim can be shown without them, whatever keeps them from us.
+    async fn classes(&self) -> Listed {
+        let Some(kind) = kind(CLASSES) else {
+            return Listed::default();
+        };
+        match self.listed(&kind, None, None, None).await {
+            Ok(found) => Listed::all(found),
+            Err(error) => {
+                let why = format!(
+                    "{}; of the classes that claims name only {} is known to be ours",
+                    chain(&error),
+                    later::DEVICE_CLASS
+                );
+                Listed {
+                    hidden: why,
+                    ..Listed::default()
+                }
+            }
+        }
     }
 
     async fn listed(
@@ -194,7 +292,7 @@ impl Session {
 
     /// A list that is not found is a kind that is not known.
     fn no_kind(&self, what: String, kind: &Kind, error: kube::Error) -> ClientError {
-        match ClientError::of(&*what, &self.server, error) {
+        match self.failed(&*what, error) {
             ClientError::Refused { code: 404, .. } => ClientError::NoKind {
                 what,
                 kind: kind.kind.to_owned(),
@@ -223,7 +321,7 @@ fn place(world: &mut World, need: Need) -> &mut Vec<Value> {
         Need::Records => &mut world.records,
         Need::Namespaces => &mut world.namespaces,
         Need::Events => &mut world.events,
-        Need::Waiting => &mut world.waiting,
+        Need::Waiting | Need::Classes => &mut world.waiting,
         Need::Leases => &mut world.leases,
     }
 }
@@ -242,6 +340,7 @@ fn word(need: Need) -> &'static str {
         Need::Namespaces => "namespaces",
         Need::Events => "events",
         Need::Waiting => "waiting",
+        Need::Classes => CLASSES,
         Need::Leases => "leases",
     }
 }
@@ -257,4 +356,82 @@ fn whole(object: DynamicObject, kind: &Kind) -> Value {
         }
     }
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Chosen;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixListener;
+
+    /// A server that shows namespace team-a alone.
+    fn server(socket: &std::path::Path) {
+        let listener = UnixListener::bind(socket).unwrap();
+        let serve = move |stream: std::io::Result<std::os::unix::net::UnixStream>| {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let length = stream.read(&mut request).unwrap();
+            let request = String::from_utf8_lossy(&request[..length]).into_owned();
+            let path = request.split(' ').nth(1).unwrap();
+            let path = path.split('?').next().unwrap();
+            let (status, body) = match path {
+                "/api/v1/namespaces/team-a" => (200, json!({"metadata": {"name": "team-a"}})),
+                path if path.contains("/namespaces/team-a/") => (
+                    200,
+                    json!({"metadata": {}, "items": [{"metadata": {"name": "x", "namespace": "team-a"}}]}),
+                ),
+                path => {
+                    let message = format!("you may not list {path}");
+                    let reason = "Forbidden";
+                    (
+                        403,
+                        json!({"kind": "Status", "status": "Failure", "code": 403, "reason": reason, "message": message}),
+                    )
+                }
+            };
+            let body = body.to_string();
+            let head = format!(
+                "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            stream.write_all((head + &body).as_bytes()).unwrap();
+        };
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                serve(stream);
+            }
+        });
+    }
+
+    #[test]
+    fn who_may_see_one_namespace_sees_that() {
+        let socket = std::env::temp_dir().join(format!("px-one-namespace-{}", std::process::id()));
+        let _ = std::fs::remove_file(&socket);
+        server(&socket);
+        let session = Session::open(&Chosen::Socket(socket.clone()), None).unwrap();
+        let world = session.world(&Need::ALL, Some("team-a"), 0).unwrap();
+        let nobody = session.world(&[Need::Records], None, 0).unwrap();
+        let _ = std::fs::remove_file(&socket);
+        for (list, found) in [
+            ("attachments", &world.records),
+            ("networks", &world.networks),
+            ("nads", &world.nads),
+            ("namespaces", &world.namespaces),
+        ] {
+            assert_eq!(found.len(), 1, "{list}");
+            assert_eq!(world.hidden(list, Some("team-a")), None);
+            let why = world.hidden(list, Some("team-b")).unwrap();
+            assert!(
+                why.contains("you may not list") && why.contains("only namespace team-a"),
+                "{why}"
+            );
+        }
+        // Claims are seen, their classes are not.
+        assert!(!world.waiting.is_empty());
+        assert_eq!(world.hidden("waiting", Some("team-a")), None);
+        assert!(world.hidden("waiting", None).is_some());
+        assert!(world.hidden("blocks", Some("team-a")).is_some());
+        assert!(nobody.hidden("attachments", Some("team-a")).is_some());
+    }
 }

@@ -1,18 +1,15 @@
-//! Which API server is asked: `--api-socket`, `--kubeconfig`, `KUBECONFIG`, what `plexus up` or a lab runs on
-//! this machine (`PLEXUS_LAB` says which), `~/.kube/config`, the cluster that this is a pod of. In that
-//! order.
+//! Which API server is asked: `--api-socket`, `--kubeconfig`, `KUBECONFIG`, the lab that `PLEXUS_LAB` names,
+//! that of `plexus up` or of the only lab on this machine, `~/.kube/config`, the cluster that this is a pod
+//! of. In that order.
+//!
+//! What is on this machine is chosen because it is there, whether or not it answers: while a server
+//! restarts, nobody must delete in another cluster what was meant for this one.
 
 use super::ClientError;
-use kube::config::Kubeconfig;
 use std::ffi::OsString;
 use std::fmt;
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// How long a server on this machine may take to be there.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Where kubeconfigs are looked for.
 #[derive(Debug, Clone, Default)]
@@ -37,32 +34,88 @@ pub struct Places {
     pub in_pod: bool,
 }
 
-/// The kubeconfig that is used.
+/// The server that is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chosen {
-    /// A file.
+    /// That of a kubeconfig that is named.
     File(PathBuf),
-    /// The files that `KUBECONFIG` lists, merged.
+    /// That of the files that `KUBECONFIG` lists, merged.
     Variable,
-    /// The unix socket of an embedded API on this machine.
+    /// An embedded API whose unix socket is named.
     Socket(PathBuf),
-    /// The service account of this pod.
+    /// That of `plexus up`, by its kubeconfig.
+    Up(PathBuf),
+    /// That of `plexus up`, by its unix socket.
+    UpSocket(PathBuf),
+    /// That of the lab that `PLEXUS_LAB` names, by its kubeconfig.
+    NamedLab(PathBuf),
+    /// That of the only lab, by its kubeconfig.
+    Lab(PathBuf),
+    /// That of the user's own kubeconfig.
+    Home(PathBuf),
+    /// By the service account of this pod.
     InCluster,
+}
+
+impl Chosen {
+    /// The unix socket to speak over, if it is one.
+    pub(super) fn socket(&self) -> Option<&Path> {
+        match self {
+            Chosen::Socket(path) | Chosen::UpSocket(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// What chose it and what to do if it is of no use, unless its very place was named: the end of an error.
+    pub(super) fn unnamed(&self) -> String {
+        let (path, next) = match self {
+            Chosen::Up(path) | Chosen::UpSocket(path) => (
+                path,
+                "start it (plexus up), name another (--kubeconfig, PLEXUS_LAB), or remove it (plexus down)"
+                    .to_owned(),
+            ),
+            Chosen::NamedLab(path) => {
+                let name = lab_of(path);
+                return format!(
+                    "; PLEXUS_LAB names that lab: look at it (plexus lab status --lab {name}), start what is \
+                     not there (plexus lab up --lab {name}), or name another"
+                );
+            }
+            Chosen::Lab(path) => {
+                let name = lab_of(path);
+                let next = format!(
+                    "start it (plexus lab up --lab {name}), name another (--kubeconfig, KUBECONFIG), \
+                     or remove it (plexus lab down --lab {name})"
+                );
+                (path, next)
+            }
+            Chosen::Home(path) => (path, "name another (--kubeconfig, KUBECONFIG)".to_owned()),
+            Chosen::File(_) | Chosen::Variable | Chosen::Socket(_) | Chosen::InCluster => {
+                return String::new();
+            }
+        };
+        let path = path.display();
+        format!("; nobody named a server, and it was chosen because {path} is there: {next}")
+    }
 }
 
 impl fmt::Display for Chosen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Chosen::File(path) => write!(f, "the server of {}", path.display()),
+            Chosen::File(path)
+            | Chosen::Up(path)
+            | Chosen::NamedLab(path)
+            | Chosen::Lab(path)
+            | Chosen::Home(path) => write!(f, "the server of {}", path.display()),
             Chosen::Variable => f.write_str("the server of KUBECONFIG"),
-            Chosen::Socket(path) => write!(f, "{}", path.display()),
+            Chosen::Socket(path) | Chosen::UpSocket(path) => write!(f, "{}", path.display()),
             Chosen::InCluster => f.write_str("the server of this pod"),
         }
     }
 }
 
-/// Chooses. A server on this machine counts only if it answers.
-pub fn choose(places: &Places, answers: &dyn Fn(&Path) -> bool) -> Result<Chosen, ClientError> {
+/// Chooses. Asks nobody: what is there is chosen.
+pub fn choose(places: &Places) -> Result<Chosen, ClientError> {
     if let Some(socket) = &places.socket {
         return Ok(Chosen::Socket(socket.clone()));
     }
@@ -77,30 +130,34 @@ pub fn choose(places: &Places, answers: &dyn Fn(&Path) -> bool) -> Result<Chosen
         return Ok(Chosen::Variable);
     }
     if let Some(lab) = places.lab.as_ref().filter(|lab| !lab.is_empty()) {
-        return Ok(Chosen::File(places.labs.join(lab).join("kubeconfig")));
+        let file = places.labs.join(lab).join("kubeconfig");
+        return match file.is_file() {
+            true => Ok(Chosen::NamedLab(file)),
+            false => Err(ClientError::NoLab(lab.to_string_lossy().into_owned())),
+        };
     }
-    if places.up.is_file() && answers(&places.up) {
-        return Ok(Chosen::File(places.up.clone()));
+    if places.up.is_file() {
+        return Ok(Chosen::Up(places.up.clone()));
     }
-    if UnixStream::connect(&places.up_socket).is_ok() {
-        return Ok(Chosen::Socket(places.up_socket.clone()));
+    if is_socket(&places.up_socket) {
+        return Ok(Chosen::UpSocket(places.up_socket.clone()));
     }
     let mut labs: Vec<PathBuf> = std::fs::read_dir(&places.labs)
         .into_iter()
         .flatten()
         .flatten()
         .map(|lab| lab.path().join("kubeconfig"))
-        .filter(|file| file.is_file() && answers(file))
+        .filter(|file| file.is_file())
         .collect();
     labs.sort();
     if labs.len() > 1 {
         return Err(ClientError::Several(labs));
     }
     if let Some(lab) = labs.pop() {
-        return Ok(Chosen::File(lab));
+        return Ok(Chosen::Lab(lab));
     }
     if let Some(home) = places.home.as_ref().filter(|file| file.is_file()) {
-        return Ok(Chosen::File(home.clone()));
+        return Ok(Chosen::Home(home.clone()));
     }
     match places.in_pod {
         true => Ok(Chosen::InCluster),
@@ -108,29 +165,20 @@ pub fn choose(places: &Places, answers: &dyn Fn(&Path) -> bool) -> Result<Chosen
     }
 }
 
-/// Whether somebody listens where a kubeconfig points.
-pub fn is_answering(file: &Path) -> bool {
-    let Ok(config) = Kubeconfig::read_from(file) else {
-        return false;
-    };
-    let mut servers = config.clusters.into_iter();
-    let server = servers.find_map(|cluster| cluster.cluster?.server);
-    let Some(uri) = server.and_then(|server| server.parse::<http::Uri>().ok()) else {
-        return false;
-    };
-    let port = uri.port_u16().unwrap_or(match uri.scheme_str() {
-        Some("http") => 80,
-        _ => 443,
-    });
-    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    let addresses = (host, port).to_socket_addrs();
-    let mut addresses = addresses.into_iter().flatten();
-    addresses.any(|address| TcpStream::connect_timeout(&address, PATIENCE).is_ok())
+/// The name of the lab that has this kubeconfig.
+fn lab_of(kubeconfig: &Path) -> std::ffi::os_str::Display<'_> {
+    let name = kubeconfig.parent().and_then(Path::file_name);
+    name.unwrap_or_default().display()
+}
+
+fn is_socket(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::{Session, named};
     use std::fs;
 
     struct Dir(PathBuf);
@@ -163,74 +211,108 @@ mod tests {
         let dir = Dir::new("choose");
         let mut places = Places {
             up: dir.0.join("up"),
+            up_socket: dir.0.join("api.sock"),
             labs: dir.0.join("labs"),
             ..Places::default()
         };
-        let yes = |_: &Path| true;
-        assert!(matches!(choose(&places, &yes), Err(ClientError::Nowhere)));
+        assert!(matches!(choose(&places), Err(ClientError::Nowhere)));
         places.in_pod = true;
-        assert_eq!(choose(&places, &yes).unwrap(), Chosen::InCluster);
+        assert_eq!(choose(&places).unwrap(), Chosen::InCluster);
         let home = dir.file("home", "");
         places.home = Some(home.clone());
-        assert_eq!(choose(&places, &yes).unwrap(), Chosen::File(home.clone()));
+        assert_eq!(choose(&places).unwrap(), Chosen::Home(home));
         let lab = dir.file("labs/a/kubeconfig", "");
-        assert_eq!(choose(&places, &yes).unwrap(), Chosen::File(lab));
+        assert_eq!(choose(&places).unwrap(), Chosen::Lab(lab));
         dir.file("labs/b/kubeconfig", "");
-        let error = choose(&places, &yes).unwrap_err().to_string();
+        let error = choose(&places).unwrap_err().to_string();
         assert!(
             error.contains("labs/a") && error.contains("labs/b"),
             "{error}"
         );
+        // A socket counts where the kubeconfig is elsewhere, also one that nobody listens on any more.
+        let listener = std::os::unix::net::UnixListener::bind(&places.up_socket).unwrap();
+        let socket = Chosen::UpSocket(places.up_socket.clone());
+        assert_eq!(choose(&places).unwrap(), socket);
+        drop(listener);
+        assert_eq!(choose(&places).unwrap(), socket);
         let up = dir.file("up", "");
-        assert_eq!(choose(&places, &yes).unwrap(), Chosen::File(up));
-        assert_eq!(choose(&places, &|_| false).unwrap(), Chosen::File(home));
+        assert_eq!(choose(&places).unwrap(), Chosen::Up(up));
         places.lab = Some("b".into());
         let named = dir.0.join("labs/b/kubeconfig");
-        assert_eq!(choose(&places, &yes).unwrap(), Chosen::File(named));
+        assert_eq!(choose(&places).unwrap(), Chosen::NamedLab(named));
+        places.lab = Some("c".into());
+        let error = choose(&places).unwrap_err().to_string();
+        assert!(error.starts_with("there is no lab c"), "{error}");
         places.variable = Some("x".into());
-        assert_eq!(choose(&places, &yes).unwrap(), Chosen::Variable);
+        assert_eq!(choose(&places).unwrap(), Chosen::Variable);
         places.given = Some("y".into());
-        assert_eq!(choose(&places, &yes).unwrap(), Chosen::File("y".into()));
+        assert_eq!(choose(&places).unwrap(), Chosen::File("y".into()));
         places.socket = Some("z".into());
-        assert_eq!(choose(&places, &yes).unwrap(), Chosen::Socket("z".into()));
+        assert_eq!(choose(&places).unwrap(), Chosen::Socket("z".into()));
+    }
+
+    /// A kubeconfig of a server that is away.
+    fn away(port: u16) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
+             clusters: [{{name: a, cluster: {{server: \"http://127.0.0.1:{port}\"}}}}]\n\
+             users: [{{name: a, user: {{}}}}]\n\
+             contexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n"
+        )
     }
 
     #[test]
-    fn the_socket_counts_where_the_kubeconfig_is_not_there() {
-        let dir = Dir::new("socket");
-        let places = Places {
+    fn a_server_that_is_away_is_not_passed_over() {
+        let dir = Dir::new("away");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let away = away(listener.local_addr().unwrap().port());
+        drop(listener);
+        let mut places = Places {
             up: dir.0.join("up"),
-            up_socket: dir.0.join("api.sock"),
+            labs: dir.0.join("labs"),
+            home: Some(dir.file("home", "")),
             ..Places::default()
         };
-        let yes = |_: &Path| true;
-        let listener = std::os::unix::net::UnixListener::bind(&places.up_socket).unwrap();
-        let socket = Chosen::Socket(places.up_socket.clone());
-        assert_eq!(choose(&places, &yes).unwrap(), socket);
-        dir.file("up", "");
-        assert!(matches!(choose(&places, &yes).unwrap(), Chosen::File(_)));
-        drop(listener);
-        assert!(matches!(
-            choose(&places, &|_| false),
-            Err(ClientError::Nowhere)
-        ));
+        let pod = named("v1", "Pod", None, "a");
+        let refused = |places: &Places| {
+            let chosen = choose(places).unwrap();
+            let session = Session::open(&chosen, None).unwrap();
+            let deleted = session.delete(&pod, "default", std::time::Duration::ZERO);
+            deleted.unwrap_err().to_string()
+        };
+        let lab = dir.file("labs/a/kubeconfig", &away);
+        let said = refused(&places);
+        for words in [
+            "cannot delete pod/a: ",
+            "does not answer",
+            &lab.display().to_string(),
+            "plexus lab up --lab a",
+            "--kubeconfig",
+            "plexus lab down --lab a",
+        ] {
+            assert!(said.contains(words), "no {words:?} in {said}");
+        }
+        dir.file("up", &away);
+        let said = refused(&places);
+        for words in ["(plexus up)", "PLEXUS_LAB", "(plexus down)"] {
+            assert!(said.contains(words), "no {words:?} in {said}");
+        }
+        places.lab = Some("a".into());
+        let said = refused(&places);
+        for words in ["PLEXUS_LAB", "plexus lab status --lab a"] {
+            assert!(said.contains(words), "no {words:?} in {said}");
+        }
+        // Whoever names a server knows where it is from.
+        places.given = Some(lab);
+        let said = refused(&places);
+        assert!(said.ends_with("does not answer"), "{said}");
     }
 
     #[test]
-    fn a_server_that_is_gone_does_not_answer() {
-        let dir = Dir::new("answering");
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let text = |server: &str| {
-            format!(
-                "apiVersion: v1\nkind: Config\nclusters:\n- name: a\n  cluster: {{server: \"{server}\"}}\n"
-            )
-        };
-        let file = dir.file("live", &text(&format!("https://127.0.0.1:{port}")));
-        assert!(is_answering(&file));
-        drop(listener);
-        assert!(!is_answering(&file));
-        assert!(!is_answering(&dir.file("odd", "clusters: 7")));
-        assert!(!is_answering(&dir.0.join("none")));
+    fn one_that_cannot_be_read_says_what_chose_it() {
+        let dir = Dir::new("odd");
+        let odd = Chosen::Up(dir.file("up", "clusters: 7"));
+        let said = Session::open(&odd, None).err().unwrap().to_string();
+        assert!(said.contains("name another (--kubeconfig"), "{said}");
     }
 }

@@ -10,6 +10,6 @@ mod write;
 
 pub use error::ClientError;
 pub use fetch::Need;
-pub use find::{Chosen, Places, choose, is_answering};
+pub use find::{Chosen, Places, choose};
 pub use session::Session;
 pub use write::{Applied, Deleted, in_order, named, shown, shown_in};

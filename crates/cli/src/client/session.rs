@@ -19,6 +19,8 @@ pub struct Session {
     pub(super) client: Client,
     /// Where the server is.
     pub server: String,
+    /// What chose it, if nobody named it.
+    unnamed: String,
     /// The namespace of the context.
     pub namespace: String,
 }
@@ -30,7 +32,8 @@ impl Session {
             .enable_all()
             .build()
             .map_err(ClientError::Runtime)?;
-        if let Chosen::Socket(path) = chosen {
+        let unnamed = chosen.unnamed();
+        if let Some(path) = chosen.socket() {
             let client = {
                 let _inside = runtime.enter();
                 socket::client(path, ANSWER)
@@ -39,13 +42,20 @@ impl Session {
                 runtime,
                 client,
                 server: path.display().to_string(),
+                unnamed,
                 namespace: "default".to_owned(),
             });
         }
         let from = match chosen {
-            Chosen::File(path) => path.display().to_string(),
             Chosen::Variable => "that KUBECONFIG names".to_owned(),
-            Chosen::InCluster | Chosen::Socket(_) => "of this pod's account".to_owned(),
+            Chosen::InCluster => "of this pod's account".to_owned(),
+            Chosen::File(path)
+            | Chosen::Up(path)
+            | Chosen::NamedLab(path)
+            | Chosen::Lab(path)
+            | Chosen::Home(path)
+            | Chosen::Socket(path)
+            | Chosen::UpSocket(path) => path.display().to_string(),
         };
         let mut config = runtime.block_on(config(chosen, context, &from))?;
         config.connect_timeout = Some(CONNECT);
@@ -67,6 +77,7 @@ impl Session {
             runtime,
             client,
             server: server.trim_end_matches('/').to_owned(),
+            unnamed,
             namespace,
         })
     }
@@ -76,11 +87,15 @@ impl Session {
         self.runtime.block_on(what)
     }
 
+    /// The error of a request.
+    pub(super) fn failed(&self, what: impl Into<String>, error: kube::Error) -> ClientError {
+        ClientError::of(what, &self.server, &self.unnamed, error)
+    }
+
     /// What the server says of itself, and whether it answers at all.
     pub fn version(&self) -> Result<Value, ClientError> {
         let asked = self.wait(self.client.apiserver_version());
-        let info =
-            asked.map_err(|error| ClientError::of("ask for its version", &self.server, error))?;
+        let info = asked.map_err(|error| self.failed("ask for its version", error))?;
         Ok(serde_json::to_value(&info).unwrap_or_default())
     }
 }
@@ -88,13 +103,18 @@ impl Session {
 async fn config(chosen: &Chosen, context: Option<&str>, from: &str) -> Result<Config, ClientError> {
     let failed = |source| ClientError::Kubeconfig {
         from: from.to_owned(),
+        unnamed: chosen.unnamed(),
         source: Box::new(source),
     };
     let read = match chosen {
-        Chosen::InCluster | Chosen::Socket(_) => {
+        Chosen::InCluster | Chosen::Socket(_) | Chosen::UpSocket(_) => {
             return Config::incluster().map_err(|error| ClientError::InCluster(Box::new(error)));
         }
-        Chosen::File(path) => Kubeconfig::read_from(path).map_err(failed)?,
+        Chosen::File(path)
+        | Chosen::Up(path)
+        | Chosen::NamedLab(path)
+        | Chosen::Lab(path)
+        | Chosen::Home(path) => Kubeconfig::read_from(path).map_err(failed)?,
         Chosen::Variable => Kubeconfig::from_env()
             .map_err(failed)?
             .ok_or(ClientError::Nowhere)?,

@@ -61,7 +61,7 @@ impl Session {
         let what = format!("apply {}", shown(object));
         self.wait(async {
             let api = self.place(object, namespace, &what, patience).await?;
-            let failed = |error| ClientError::of(&*what, &self.server, error);
+            let failed = |error| self.failed(&*what, error);
             let before = api.get_opt(name(object)).await.map_err(failed)?;
             let mut how = PatchParams::apply(MANAGER);
             how.force = force;
@@ -87,15 +87,14 @@ impl Session {
         let what = format!("create {}", shown(object));
         self.wait(async {
             let api = self.place(object, namespace, &what, false).await?;
-            let typed: DynamicObject = serde_json::from_value(object.clone()).map_err(|error| {
-                ClientError::of(&*what, &self.server, kube::Error::SerdeError(error))
-            })?;
+            let typed: DynamicObject = serde_json::from_value(object.clone())
+                .map_err(|error| self.failed(&*what, kube::Error::SerdeError(error)))?;
             let how = PostParams {
                 dry_run,
                 field_manager: Some(MANAGER.to_owned()),
             };
             let made = api.create(&how, &typed).await;
-            let made = made.map_err(|error| ClientError::of(&*what, &self.server, error))?;
+            let made = made.map_err(|error| self.failed(&*what, error))?;
             Ok(serde_json::to_value(&made).unwrap_or_default())
         })
     }
@@ -110,7 +109,7 @@ impl Session {
         let what = format!("delete {}", shown(object));
         self.wait(async {
             let api = self.place(object, namespace, &what, false).await?;
-            let failed = |error| ClientError::of(&*what, &self.server, error);
+            let failed = |error| self.failed(&*what, error);
             let answer = match api.delete(name(object), &DeleteParams::default()).await {
                 Ok(answer) => answer,
                 Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Deleted::Absent),
@@ -175,7 +174,7 @@ impl Session {
                 Ok(found) => return Ok(found),
                 Err(kube::Error::Discovery(_)) => {}
                 Err(kube::Error::Api(status)) if status.code == 404 => {}
-                Err(error) => return Err(ClientError::of(what, &self.server, error)),
+                Err(error) => return Err(self.failed(what, error)),
             }
         }
         Err(ClientError::NoKind {

@@ -1,18 +1,20 @@
-//! `plexus describe`: everything about one object, with where it came from. Objects go in, lines
-//! come out.
+//! `plexus describe`: everything about one object, with where it came from. Objects go in, titled lines
+//! come out, as a text or for programs.
 
+mod holder;
 mod network;
 mod pod;
-mod routes;
 #[cfg(test)]
 mod tests;
 
+pub use holder::describe_holder;
 pub use network::describe_network;
 pub use pod::describe_pod;
 
 use crate::text::{Paint, Screen};
 use crate::world::{World, text};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// A title, and lines of a word and what belongs to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,15 +40,43 @@ impl Section {
     }
 
     /// Adds lines under one word.
-    fn lines(&mut self, word: &str, said: impl IntoIterator<Item = String>) {
+    fn lines(&mut self, word: &str, said: impl IntoIterator<Item = impl Into<String>>) {
         for (number, said) in said.into_iter().enumerate() {
             let word = if number == 0 { word } else { "" };
-            self.lines.push((word.to_owned(), said));
+            self.lines.push((word.to_owned(), said.into()));
         }
     }
 
     fn is_empty(&self) -> bool {
         self.lines.is_empty()
+    }
+}
+
+/// All that is said of an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Description(Vec<Section>);
+
+impl Description {
+    /// For programs: the object's title, and sections by theirs with what is said under a word in each.
+    pub fn to_json(&self) -> Value {
+        let each = self.0.iter().map(|section| {
+            let mut said: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+            let mut under = "";
+            for (word, text) in &section.lines {
+                if !word.is_empty() {
+                    under = word;
+                }
+                said.entry(under).or_default().push(text);
+            }
+            json!({"title": section.title, "said": said})
+        });
+        let title = self.0.first().map_or("", |head| head.title.as_str());
+        json!({"title": title, "sections": each.collect::<Vec<_>>()})
+    }
+
+    /// For people.
+    pub fn render(&self, screen: Screen) -> String {
+        render(&self.0, screen)
     }
 }
 

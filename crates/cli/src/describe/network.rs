@@ -1,14 +1,14 @@
 //! A Network: what it is, what became of it, who has parts of it and who is on it.
 
-use super::{Section, events, render};
+use super::{Description, Section, events};
 use crate::ipam;
-use crate::text::{Screen, bar, count};
+use crate::text::{Screen, bar};
 use crate::world::{World, list, name, namespace, network_spec, network_status, number, text, uid};
 use plexus_api::objects::{From, NetworkSpec};
 use serde_json::Value;
 
 /// Describes a Network by what the world has.
-pub fn describe_network(world: &World, network: &Value, screen: Screen) -> String {
+pub fn describe_network(world: &World, network: &Value, screen: Screen) -> Description {
     let mut sections = vec![head(world, network)];
     match network_spec(network) {
         Ok(spec) => sections.push(settings(network, &spec)),
@@ -23,7 +23,7 @@ pub fn describe_network(world: &World, network: &Value, screen: Screen) -> Strin
     sections.push(users(world, network));
     sections.push(events(world, "Network", network));
     sections.retain(|section| !section.is_empty());
-    render(&sections, screen)
+    Description(sections)
 }
 
 fn head(world: &World, network: &Value) -> Section {
@@ -158,15 +158,15 @@ fn addresses(world: &World, network: &Value, screen: Screen) -> Section {
     if fullness.subnets.is_empty() {
         return section;
     }
-    let (used, capacity) = fullness.total();
-    section.line(
-        "in use",
-        format!(
-            "{used} of {} {}",
-            count(capacity),
-            bar(used, capacity, 20, screen)
-        ),
-    );
+    if let Some(why) = world.hidden("blocks", None) {
+        section.line("in use", format!("not known: {why}"));
+        return section;
+    }
+    let in_use = fullness.families().into_iter().map(|(family, share)| {
+        let bar = bar(share.used, share.capacity, 20, screen);
+        format!("{} {family} {bar}", ipam::of(share))
+    });
+    section.lines("in use", in_use);
     section.lines(
         "block",
         fullness.blocks.iter().map(|block| {
@@ -202,6 +202,9 @@ fn users(world: &World, network: &Value) -> Section {
                 ),
             );
         }
+    }
+    if let Some(why) = world.hidden("attachments", None) {
+        section.line("others", format!("not known: {why}"));
     }
     section
 }

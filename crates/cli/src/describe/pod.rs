@@ -1,39 +1,37 @@
 //! A pod: every interface, with the annotation, the network, the subnet, the block and the routes
 //! that it comes from.
 
-use super::routes::routes;
-use super::{Section, events, render};
+use super::{Description, Section, events};
 use crate::get::{network_of, record_of};
-use crate::text::Screen;
 use crate::world::{
     Seen, World, blocks_of, cidr, find, list, name, namespace, network_spec, network_status,
-    number, pod_facts, settings, text, uid,
+    number, pod_facts, text, uid,
 };
 use ipnet::IpNet;
-use plexus_api::cni::{Ipam, Network, Runtime};
+use plexus_api::cni::{How, Ipam, Network, Runtime};
 use plexus_core::rehearse::cluster_network;
 use plexus_core::resolve::{PodNetworks, Reference, pod_networks};
-use plexus_types::Family;
 use serde_json::Value;
 
 /// Describes a pod by what the world has.
-pub fn describe_pod(world: &World, pod: &Value, screen: Screen) -> String {
+pub fn describe_pod(world: &World, pod: &Value) -> Description {
     let node = text(pod, "/spec/nodeName");
     let record = record_of(world, pod);
     let mut sections = vec![head(world, pod, record)];
     let planned = resolved(world, pod, node);
     let attached = record.map(|record| list(record, "/status/attachments"));
     for attachment in attached.unwrap_or_default() {
-        sections.push(interface(world, attachment, planned.as_ref(), node));
+        let asked = asked(planned.as_ref(), attachment);
+        sections.push(interface(world, attachment, &asked, node));
     }
     if record.is_none() {
-        sections.push(wanted(planned.as_ref()));
+        sections.push(wanted(world, pod, planned.as_ref()));
     }
     let events = events(world, "Pod", pod);
     if !events.is_empty() {
         sections.push(events);
     }
-    render(&sections, screen)
+    Description(sections)
 }
 
 fn head(world: &World, pod: &Value, record: Option<&Value>) -> Section {
@@ -63,7 +61,13 @@ fn head(world: &World, pod: &Value, record: Option<&Value>) -> Section {
         }
         None => section.line(
             "record",
-            "none: nothing is attached, or nothing was said; plexus explain pod tells why",
+            match world.hidden("attachments", Some(namespace(pod))) {
+                Some(why) => format!("not known: {why}"),
+                None => {
+                    "none: nothing is attached, or nothing was said; plexus explain pod tells why"
+                        .to_owned()
+                }
+            },
         ),
     }
     section
@@ -84,22 +88,21 @@ fn resolved(world: &World, pod: &Value, node: &str) -> Option<PodNetworks> {
         &facts,
         first,
         &Runtime::default(),
-        &settings(Vec::new()),
+        &world.settings(Vec::new()),
         &seen,
     )
     .ok()
 }
 
-fn interface(
-    world: &World,
-    attachment: &Value,
-    planned: Option<&PodNetworks>,
-    node: &str,
-) -> Section {
-    let ifname = text(attachment, "/interface");
-    let state = text(attachment, "/state");
-    let mut section = Section::new(format!("{ifname}: {state}"));
-    section.line("why", text(attachment, "/message"));
+/// What an interface was asked for by, as far as that is known now.
+pub(super) struct Asked<'a> {
+    /// In words.
+    pub(super) by: String,
+    /// The network, as it would be attached today.
+    pub(super) network: Option<&'a Network>,
+}
+
+fn asked<'a>(planned: Option<&'a PodNetworks>, attachment: &Value) -> Asked<'a> {
     let index = number(attachment, "/index").unwrap_or_default();
     let total = number(attachment, "/total").unwrap_or_default();
     let at = usize::try_from(index).unwrap_or(usize::MAX);
@@ -107,9 +110,25 @@ fn interface(
     let now = planned.and_then(|all| all.references.get(at).zip(all.body.networks().get(at)));
     let now = now.filter(|(reference, _)| means(reference, attachment));
     let (reference, network) = now.unzip();
-    section.line("asked for by", source(reference, index, total));
-    section.line("network", described_network(world, attachment, index));
-    section.line("provider", provider(world, attachment, network));
+    Asked {
+        by: source(reference, index, total),
+        network,
+    }
+}
+
+pub(super) fn interface(
+    world: &World,
+    attachment: &Value,
+    asked: &Asked<'_>,
+    node: &str,
+) -> Section {
+    let ifname = text(attachment, "/interface");
+    let state = text(attachment, "/state");
+    let mut section = Section::new(format!("{ifname}: {state}"));
+    section.line("why", text(attachment, "/message"));
+    section.line("asked for by", asked.by.as_str());
+    section.line("network", described_network(world, attachment));
+    section.line("provider", provider(world, attachment, asked.network));
     section.line("MAC", text(attachment, "/mac"));
     let ips = nets(attachment);
     section.lines(
@@ -118,10 +137,8 @@ fn interface(
     );
     section.line("gateways", joined(attachment, "/gateways"));
     section.line("default route", joined(attachment, "/defaultRoute"));
-    if let Some(network) = network {
-        let defaults = families(attachment);
-        section.lines("route", routes(network, at, ifname, &ips, &defaults));
-    }
+    section.lines("route", routes(attachment));
+    section.lines("rule", lines(attachment, "/rules", "/rulesLeftOut"));
     section.line("id", text(attachment, "/id"));
     section
 }
@@ -143,14 +160,14 @@ fn source(reference: Option<&Reference>, index: u64, total: u64) -> String {
     }
 }
 
-fn described_network(world: &World, attachment: &Value, index: u64) -> String {
+fn described_network(world: &World, attachment: &Value) -> String {
     let (in_namespace, named) = (
         text(attachment, "/network/namespace"),
         text(attachment, "/network/name"),
     );
     let shown = network_of(attachment);
     let kind = match () {
-        () if in_namespace.is_empty() && index == 0 => return shown,
+        () if in_namespace.is_empty() => return shown,
         () if find(&world.nads, in_namespace, named).is_some() => "NetworkAttachmentDefinition ",
         () if find(&world.networks, in_namespace, named).is_some() => "Network ",
         () => "",
@@ -182,14 +199,14 @@ fn provider(world: &World, attachment: &Value, network: Option<&Network>) -> Str
         };
     }
     match network.map(|network| &network.how) {
-        Some(plexus_api::cni::How::Native(native)) => {
+        Some(How::Native(native)) => {
             // Without a Network these are the node's podCIDRs, which are said beside the addresses.
             let named = |ipam: &&Ipam| !matches!(ipam, Ipam::Blocks(_));
             let ipam = native.ipam.as_ref().filter(named).map(Ipam::name);
             let ipam = ipam.map(|ipam| format!(", addresses by {ipam}"));
             format!("{}{}", native.provider.name(), ipam.unwrap_or_default())
         }
-        Some(plexus_api::cni::How::Delegate(chain)) => {
+        Some(How::Delegate(chain)) => {
             let types = chain.plugins.iter().filter_map(|p| p.get("type")?.as_str());
             format!("executed: {}", types.collect::<Vec<_>>().join(", "))
         }
@@ -233,14 +250,21 @@ fn pod_cidr(world: &World, node: &str, ip: &IpNet) -> Option<IpNet> {
 }
 
 /// What the pod would get, where nothing is recorded.
-fn wanted(planned: Option<&PodNetworks>) -> Section {
-    let mut section = Section::new("Not attached yet");
-    match planned {
-        None => section.line(
+fn wanted(world: &World, pod: &Value, planned: Option<&PodNetworks>) -> Section {
+    let title = match world.hidden("attachments", Some(namespace(pod))) {
+        Some(_) => "Whether it is attached is not known",
+        None => "Not attached yet",
+    };
+    let mut section = Section::new(title);
+    let mut needed = ["networks", "nads", "namespaces"].iter();
+    let hidden = needed.find_map(|list| world.unknown.get(list));
+    match (planned, hidden) {
+        (None, Some(why)) => section.line("would get", format!("not known: {why}")),
+        (None, None) => section.line(
             "would get",
             "nothing: plexus explain pod tells what is missing",
         ),
-        Some(all) => {
+        (Some(all), _) => {
             for (network, reference) in all.body.networks().iter().zip(&all.references) {
                 let ifname = match &network.interface {
                     Some(ifname) => ifname.to_string(),
@@ -262,17 +286,32 @@ fn nets(attachment: &Value) -> Vec<IpNet> {
     ips.filter_map(|ip| ip.as_str()?.parse().ok()).collect()
 }
 
-fn families(attachment: &Value) -> Vec<Family> {
-    let all = list(attachment, "/defaultRoute").iter();
-    all.filter_map(|family| match family.as_str()? {
-        "ipv4" => Some(Family::V4),
-        "ipv6" => Some(Family::V6),
-        _ => None,
-    })
-    .collect()
+/// As recorded when it was attached: its network may have others by now.
+fn routes(attachment: &Value) -> Vec<String> {
+    let mut all = lines(attachment, "/routes", "/routesLeftOut");
+    match attachment.get("routes") {
+        None => all.push("not known: its record is of an earlier version".to_owned()),
+        Some(_) if attachment.get("delegated") == Some(&Value::Bool(true)) => {
+            all.push("as its plugins told; there may be more".to_owned());
+        }
+        Some(_) => {}
+    }
+    all
+}
+
+/// What a record has of a list, and how much it left out.
+fn lines(attachment: &Value, listed: &str, left_out: &str) -> Vec<String> {
+    let mut all: Vec<String> = texts(attachment, listed).map(str::to_owned).collect();
+    let more = attachment.pointer(left_out).and_then(Value::as_u64);
+    all.extend(more.map(|more| format!("and {more} more, which its record leaves out")));
+    all
 }
 
 fn joined(attachment: &Value, pointer: &str) -> String {
-    let items = list(attachment, pointer).iter().filter_map(Value::as_str);
-    items.collect::<Vec<_>>().join(", ")
+    texts(attachment, pointer).collect::<Vec<_>>().join(", ")
+}
+
+fn texts<'a>(attachment: &'a Value, pointer: &str) -> impl Iterator<Item = &'a str> {
+    let items = list(attachment, pointer).iter();
+    items.filter_map(Value::as_str)
 }

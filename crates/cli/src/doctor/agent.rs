@@ -3,10 +3,15 @@
 use super::{Check, Subject};
 use crate::agent as ask;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+/// How the names of queued DELs end, and of those that the agent could not read.
+const QUEUED: &str = ".json";
+const REFUSED: &str = ".json.bad";
 
 /// What could be learnt of the agent.
 #[derive(Debug)]
@@ -18,6 +23,8 @@ pub(super) struct Agent {
     pub(super) attachments: Option<Vec<Value>>,
     /// DELs that wait for it.
     queued: usize,
+    /// DELs that it could not read, and has set aside.
+    refused: usize,
 }
 
 #[derive(Debug)]
@@ -40,13 +47,23 @@ pub(super) fn look(path: &Path) -> Agent {
     let ready = there.then(|| ask::get(path, "/readyz"));
     let answers = matches!(ready, Some(Ok(_)));
     let attachments = answers.then(|| ask::attachments(path).ok()).flatten();
-    let queued = fs::read_dir(queue(path)).into_iter().flatten().count();
+    let files = fs::read_dir(queue(path)).into_iter().flatten().flatten();
+    let names: Vec<_> = files.map(|file| file.file_name()).collect();
+    let (queued, refused) = (named(&names, QUEUED), named(&names, REFUSED));
     Agent {
         socket,
         ready,
         attachments,
         queued,
+        refused,
     }
+}
+
+/// How many have that ending; those that a shim has not finished begin with a dot.
+fn named(names: &[OsString], ending: &str) -> usize {
+    let names = names.iter().map(|name| name.to_string_lossy());
+    let fit = names.filter(|name| !name.starts_with('.') && name.ends_with(ending));
+    fit.count()
 }
 
 fn queue(socket: &Path) -> PathBuf {
@@ -93,6 +110,14 @@ pub(super) fn judge(agent: &Agent, path: &Path) -> Vec<Check> {
             .extend(warnings.map(|said| {
                 Check::warn(Subject::AgentWarning, said, "rename or remove that file")
             }));
+    }
+    if agent.refused > 0 {
+        let (count, place) = (agent.refused, queue(path));
+        checks.push(Check::warn(
+            Subject::AgentQueue,
+            format!("{count} DELs could not be read and were set aside: {}/*.bad", place.display()),
+            "the agent's log says why; once the containers in their names are gone, remove the files",
+        ));
     }
     let answers = matches!(agent.ready, Some(Ok(_)));
     checks.push(match (agent.queued, answers) {

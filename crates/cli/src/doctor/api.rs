@@ -10,7 +10,7 @@ const LEASE: i64 = 60;
 /// What was learnt of an API server.
 #[derive(Debug, Clone)]
 pub struct ApiFacts {
-    /// Where it is.
+    /// Where it is; empty if that could not be told.
     pub server: String,
     /// Its version; or why it did not answer.
     pub version: Result<String, String>,
@@ -30,6 +30,10 @@ pub(super) fn judge(api: Option<&ApiFacts>) -> Vec<Check> {
     let server = &facts.server;
     let version = match &facts.version {
         Ok(version) => version,
+        Err(why) if server.is_empty() => {
+            let next = "say which: --kubeconfig, KUBECONFIG, PLEXUS_LAB";
+            return vec![Check::fail(Subject::ApiServer, why.as_str(), next)];
+        }
         Err(why) => {
             return vec![Check::fail(
                 Subject::ApiServer,

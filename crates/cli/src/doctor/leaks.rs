@@ -21,16 +21,16 @@ use std::path::Path;
 const NAMED: usize = 5;
 
 pub(super) fn check(machine: &Machine, agent: &Agent, api: Option<&ApiFacts>) -> Vec<Check> {
-    let Some(attachments) = &agent.attachments else {
+    let (links, ports, files) = (marked_links(), ports(), host_local(&machine.pools));
+    let Some(known) = known(machine, agent) else {
         return vec![Check::warn(
             Subject::Leaks,
             "cannot be told: the agent, which knows what belongs to whom, does not answer",
             "start the agent, then look again",
         )];
     };
-    let known = Known::of(attachments);
     let mut checks = Vec::new();
-    match marked_links() {
+    match links {
         Ok((links, complete)) => checks.push(links_without_record(&links, &known, complete)),
         Err(why) => checks.push(Check::warn(
             Subject::LeakedLinks,
@@ -38,7 +38,7 @@ pub(super) fn check(machine: &Machine, agent: &Agent, api: Option<&ApiFacts>) ->
             "run as root on the host",
         )),
     }
-    match ports() {
+    match ports {
         Ok(ports) => checks.push(ports_to_nobody(&ports, &known)),
         Err(why) => checks.push(Check::warn(
             Subject::LeakedPorts,
@@ -46,7 +46,7 @@ pub(super) fn check(machine: &Machine, agent: &Agent, api: Option<&ApiFacts>) ->
             "run as root on the host",
         )),
     }
-    checks.push(files_without_container(&host_local(&machine.pools), &known));
+    checks.push(files_without_container(&files, &known));
     let routers = machine.socket.parent().map(|dir| dir.join("routers"));
     if let (Some(dir), Some(facts)) = (routers, api)
         && facts.version.is_ok()
@@ -58,6 +58,14 @@ pub(super) fn check(machine: &Machine, agent: &Agent, api: Option<&ApiFacts>) ->
     checks
 }
 
+/// What the agent knew before something was looked at, and what it knows now: of whatever comes or goes
+/// meanwhile it knows at one of the two times.
+fn known(machine: &Machine, agent: &Agent) -> Option<Known> {
+    let before = agent.attachments.as_ref()?;
+    let now = crate::agent::attachments(&machine.socket).ok()?;
+    Some(Known::of(before.iter().chain(&now)))
+}
+
 /// What the agent knows.
 #[derive(Debug, Default)]
 pub(super) struct Known {
@@ -66,7 +74,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn of(attachments: &[Value]) -> Self {
+    pub(super) fn of<'a>(attachments: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut known = Self::default();
         for one in attachments {
             known.containers.insert(text(one, "/container").to_owned());
@@ -95,11 +103,8 @@ pub(super) fn marked_links() -> Result<(Vec<Marked>, bool), String> {
     let scan = scan::namespaces();
     let mut found = Vec::new();
     for namespace in &scan.found {
-        let links = namespace.netns.enter(|| {
-            let mut socket = Socket::open()?;
-            observe::links(&mut socket)
-        });
-        let Ok(Ok(links)) = links else { continue };
+        let links = Socket::open_in(&namespace.netns).and_then(|mut s| observe::links(&mut s));
+        let Ok(links) = links else { continue };
         for link in links {
             let Some(alias) = ours(&link.alias.unwrap_or_default(), here) else {
                 continue;

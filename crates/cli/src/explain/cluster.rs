@@ -20,8 +20,8 @@ pub(super) fn node(world: &World, node: &str) -> Option<Answer> {
         return Some(Answer::wrong(
             Because::NodeGone,
             about,
-            "there is no such Node any more, so that nobody runs the pod",
-            "delete the pod; whatever made it makes another elsewhere",
+            "there is no such Node, or none any more, so that nobody runs the pod",
+            "delete the pod; create it again without spec.nodeName, if nothing else does that",
         ));
     };
     if let Some(ready) = condition(found, "Ready").filter(|ready| text(ready, "/status") != "True")

@@ -13,7 +13,7 @@ mod tests;
 
 pub use nad::{explain_later, explain_nad};
 pub use network::explain_network;
-pub use pod::explain_pod;
+pub use pod::{explain_holder, explain_pod};
 
 use crate::text::{Paint, Screen};
 use serde_json::{Value, json};
@@ -95,6 +95,8 @@ crate::listed! {
         NoSubnets,
         /// A kind, a claim or a plugin that later versions serve.
         Later,
+        /// Whose a claim is cannot be told: its DeviceClass is not there, or not shown.
+        ClassUnknown,
         /// A claim that the pod names is not there.
         ClaimMissing,
         /// Its node is a machine of `plexus up`, where nobody runs Pods.

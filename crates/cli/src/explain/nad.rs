@@ -1,7 +1,8 @@
 //! Why a NetworkAttachmentDefinition does what it does.
 
 use super::{Answer, Because, Explanation, cluster, reference};
-use crate::world::{World, name, namespace, text, texts};
+use crate::get;
+use crate::world::{Whose, World, find, name, namespace, text, texts};
 use plexus_api::cni::{How, NetworkConfigKind, uncommon_plugins};
 use plexus_core::wish::{self, Wish};
 use serde_json::Value;
@@ -30,18 +31,27 @@ pub fn explain_nad(world: &World, nad: &Value) -> Explanation {
     Explanation::new(subject, all)
 }
 
-/// Explains an object of a kind that later versions serve.
-pub fn explain_later(object: &Value) -> Explanation {
+/// Explains an object of a kind that later versions serve, by the device classes that the world has.
+pub fn explain_later(world: &World, object: &Value) -> Explanation {
     let subject = plexus_api::manifest::describe_kind(object);
-    let answer = match plexus_api::later::waits(object) {
-        Some(text) => Answer::waits(Because::Later, "", text, ""),
-        None => Answer::good(
-            Because::Later,
-            "",
-            "it asks nothing of Plexus: it is for another driver",
-        ),
+    let others = || {
+        let why = format!("it asks nothing of Plexus: {}", get::OTHERS);
+        Answer::good(Because::Later, "", why)
     };
+    let answer = later(world, object, "").unwrap_or_else(others);
     Explanation::new(subject, vec![answer])
+}
+
+/// What an object of such a kind waits for, or why nobody can tell; none if it is another driver's.
+pub(super) fn later(world: &World, object: &Value, about: impl Into<String>) -> Option<Answer> {
+    match world.whose(object) {
+        Whose::Ours(text) => Some(Answer::waits(Because::Later, about, text, "")),
+        Whose::Unclear(why) => {
+            let next = "plexus get deviceclasses lists those that are there";
+            Some(Answer::waits(Because::ClassUnknown, about, why, next))
+        }
+        Whose::Others => None,
+    }
 }
 
 fn done_by(kind: NetworkConfigKind) -> Answer {
@@ -82,7 +92,8 @@ fn done_by(kind: NetworkConfigKind) -> Answer {
 }
 
 fn stands_for(world: &World, nad: &Value, config: Option<&str>) -> Answer {
-    if let Some(network) = reference::of_its_name(world, nad) {
+    let stands_for = reference::of_its_name(world, nad);
+    if let Ok(Some(network)) = stands_for {
         let about = format!("Network {}/{}", namespace(network), name(network));
         let state = super::explain_network(world, network);
         let worst = state.answers.into_iter().next();
@@ -90,6 +101,9 @@ fn stands_for(world: &World, nad: &Value, config: Option<&str>) -> Answer {
             Some(answer) => Answer { about, ..answer },
             None => Answer::good(Because::NadUsable, about, "stands for it"),
         };
+    }
+    if let Some(why) = world.hidden("networks", None) {
+        return super::not_seen("the Network that it stands for", why);
     }
     let reading = wish::read(&texts(nad, "/metadata/annotations"), Ok(config));
     match reading.wish {
@@ -99,17 +113,23 @@ fn stands_for(world: &World, nad: &Value, config: Option<&str>) -> Answer {
             why,
             "correct it; plexus validate shows the line",
         ),
-        Wish::Network(_) => Answer::waits(
-            Because::NadWithoutNetwork,
-            "",
-            "the controller makes a Network of its name from it, and has not yet",
-            cluster::controller(world),
-        ),
-        Wish::Nothing => Answer::wrong(
-            Because::NadWithoutNetwork,
-            "",
-            "it stands for a Network, and that is not there",
-            "create the Network of its name, or give it opencontrail.org/cidr or a configuration",
-        ),
+        Wish::Network(_) if find(&world.networks, namespace(nad), name(nad)).is_none() => {
+            Answer::waits(
+                Because::NadWithoutNetwork,
+                "",
+                "the controller makes a Network of its name from it, and has not yet",
+                cluster::controller(world),
+            )
+        }
+        Wish::Network(_) | Wish::Nothing => {
+            let (why, next) = match &stands_for {
+                Err(error) => (error.msg.as_str(), error.details.as_str()),
+                Ok(_) => (
+                    "it stands for a Network, and that is not there",
+                    "create that Network",
+                ),
+            };
+            Answer::wrong(Because::NadWithoutNetwork, "", why, next)
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Answer, Because, Explanation, cluster, reference};
 use crate::ipam;
+use crate::text::count;
 use crate::world::{World, condition, name, namespace, network_spec, network_status, text, uid};
 use plexus_api::objects::Phase;
 use serde_json::Value;
@@ -85,7 +86,9 @@ fn phase(world: &World, network: &Value) -> Answer {
             format!("phase Pending, {}", reference::reason(network)),
             message,
             match reference::reason(network) {
-                "SubnetConflict" => "give it other subnets, or remove what they overlap with",
+                "SubnetConflict" => {
+                    "take the subnet out and write another one under another name, or remove what it overlaps with"
+                }
                 "NoVni" => "delete overlay networks that nobody uses",
                 _ => "the conditions in its status say more: plexus describe network",
             },
@@ -125,6 +128,12 @@ fn used_by(world: &World, network: &Value) -> String {
         .cloned()
         .collect::<Vec<_>>()
         .join(", ");
+    if let Some(why) = world.hidden("attachments", None) {
+        return match users.len() {
+            0 => format!("pods can use it; which do is not known: {why}"),
+            count => format!("pods can use it; {count} do that are known: {named}; {why}"),
+        };
+    }
     match users.len() {
         0 => "pods can use it; none does".to_owned(),
         1 => format!("pods can use it; {named} does"),
@@ -193,17 +202,21 @@ fn addresses(world: &World, network: &Value) -> Vec<Answer> {
         return Vec::new();
     };
     let mut all = Vec::new();
-    let (used, capacity) = fullness.total();
     let next = "delete pods, or add a subnet to spec.subnets";
-    if capacity > 0 && used >= capacity {
-        let why = format!("all {capacity} are in use: no further pod can start on it");
-        all.push(Answer::wrong(Because::NoAddresses, "addresses", why, next));
-    } else if capacity > 0 && fullness.subnets.iter().all(|subnet| !subnet.has_free_block) {
-        let why = format!(
-            "{used} of {capacity} are in use, but every block has an owner: a node without room asks \
-             the others for theirs"
-        );
-        all.push(Answer::waits(Because::NoAddresses, "addresses", why, next));
+    for (family, share) in fullness.families() {
+        let about = format!("{family} addresses");
+        if share.capacity > 0 && share.used >= share.capacity {
+            let all_of_them = count(share.capacity);
+            let why = format!("all {all_of_them} are in use: no further pod can start on it");
+            all.push(Answer::wrong(Because::NoAddresses, about, why, next));
+        } else if share.capacity > 0 && fullness.all_blocks_are_owned(family) {
+            let why = format!(
+                "{} are in use, but every block has an owner: a node without room asks the others for \
+                 theirs",
+                ipam::of(share)
+            );
+            all.push(Answer::waits(Because::NoAddresses, about, why, next));
+        }
     }
     let wanted = uid(network);
     let asking = world

@@ -1,10 +1,11 @@
 //! Why a pod is as it is.
 
+use super::nad::later;
 use super::{Answer, Because, Explanation, cluster, not_seen, reference};
 use crate::get::{network_of, record_of};
-use crate::world::{Seen, World, list, name, namespace, pod_facts, settings, text, texts};
+use crate::holder::Holder;
+use crate::world::{Seen, World, list, name, namespace, pod_facts, text, texts};
 use plexus_api::cni::{Error, Runtime};
-use plexus_api::later;
 use plexus_core::rehearse::cluster_network;
 use plexus_core::resolve::{Examined, Named, examine, pod_networks};
 use serde_json::Value;
@@ -26,22 +27,55 @@ pub fn explain_pod(world: &World, pod: &Value) -> Explanation {
     Explanation::new(subject, answers(world, pod, node))
 }
 
+/// Explains whoever has interfaces and is no Pod.
+pub fn explain_holder(world: &World, holder: Holder<'_>) -> Explanation {
+    let node = text(holder.record, "/spec/node");
+    let trouble = cluster::node(world, node);
+    let mut all = match holder.container {
+        true => trouble.into_iter().collect(),
+        false => vec![left_on(trouble)],
+    };
+    all.extend(interfaces(holder.record));
+    Explanation::new(format!("{} on node {node}", holder.title()), all)
+}
+
+/// Why a pod that the API no longer has still has a record.
+fn left_on(trouble: Option<Answer>) -> Answer {
+    let why = "the API no longer has this pod, and its node has not seen it end";
+    let (why, next) = match trouble {
+        None => (
+            why.to_owned(),
+            "its node removes its interfaces, then the record goes by itself",
+        ),
+        Some(trouble) if trouble.because == Because::NodeGone => (
+            format!("{why}; the Node is gone as well"),
+            "the controller releases what it had a while after the Node has gone",
+        ),
+        Some(trouble) => (
+            format!("{why}: {}: {}", trouble.about, trouble.why),
+            "it ends as soon as its node can be asked; if that never comes back, delete its Node",
+        ),
+    };
+    Answer::waits(Because::Going, "", why, next)
+}
+
 fn answers(world: &World, pod: &Value, node: &str) -> Vec<Answer> {
     if let Some(answer) = ended(world, pod, node) {
         return vec![answer];
     }
-    let mut all = claims(world, pod);
+    let mut all = misspelt(pod);
+    all.extend(claims(world, pod));
     match node {
         "" => all.push(not_scheduled(world, pod)),
         node => all.extend(cluster::node(world, node)),
     }
-    if let Some(why) = world.unknown.get("attachments") {
+    if let Some(why) = world.hidden("attachments", Some(namespace(pod))) {
         all.push(not_seen("its interfaces", why));
         return all;
     }
     let asked = examine(
         &pod_facts(pod),
-        &settings(Vec::new()),
+        &world.settings(Vec::new()),
         &Seen::from(world, node),
     );
     let record = record_of(world, pod);
@@ -55,12 +89,29 @@ fn answers(world: &World, pod: &Value, node: &str) -> Vec<Answer> {
         )),
         (asked, Some(record)) => {
             all.extend(interfaces(record));
-            all.extend(changed(record, asked));
+            if !leads_nowhere(world, asked) {
+                all.extend(changed(record, asked));
+            }
             all.extend(containers(pod));
         }
         (Ok(asked), None) => not_attached(world, pod, node, asked, &mut all),
     }
     all
+}
+
+/// Annotations that nobody reads, and that somebody must have meant otherwise.
+fn misspelt(pod: &Value) -> Vec<Answer> {
+    let annotations = texts(pod, "/metadata/annotations");
+    let wrong = annotations.keys().filter_map(|key| {
+        let meant = plexus_api::pod::misspelt(key)?;
+        Some(Answer::wrong(
+            Because::BadAnnotation,
+            format!("annotation {key}"),
+            "nobody reads it",
+            format!("did you mean {meant}? Correct it, and create the pod again"),
+        ))
+    });
+    wrong.collect()
 }
 
 /// Pods about whose networks there is nothing to say.
@@ -134,15 +185,17 @@ fn claims(world: &World, pod: &Value) -> Vec<Answer> {
             let made = list(pod, "/status/resourceClaimStatuses").iter();
             let mut made = made.map(|one| text(one, "/name"));
             let is_made = made.any(|one| one == text(claim, "/name"));
-            if is_made || world.unknown.contains_key("waiting") {
+            if is_made {
                 return None;
+            }
+            if let Some(why) = world.hidden("waiting", Some(namespace(pod))) {
+                return Some(not_seen(about, why));
             }
             let why = "the pod asks for it, and it is not there";
             let next = format!("create it, in namespace {}", namespace(pod));
             return Some(Answer::wrong(Because::ClaimMissing, about, why, next));
         };
-        let text = later::waits(found)?;
-        Some(Answer::waits(Because::Later, about, text, ""))
+        later(world, found, about)
     });
     waiting.collect()
 }
@@ -170,6 +223,13 @@ fn interfaces(record: &Value) -> Vec<Answer> {
         Answer::good(Because::Attached, about, why)
     });
     each.collect()
+}
+
+/// Whether a reference may mean something that we are not shown.
+fn leads_nowhere(world: &World, asked: &Result<Vec<Examined>, Error>) -> bool {
+    let hidden = ["networks", "nads"].map(|list| world.hidden(list, None).is_some());
+    let unclear = |asked: &Vec<Examined>| asked.iter().any(|one| one.place.is_none());
+    hidden.contains(&true) && asked.as_ref().is_ok_and(unclear)
 }
 
 /// Whether the pod's annotations ask for something else than it has.
@@ -243,7 +303,7 @@ fn not_attached(world: &World, pod: &Value, node: &str, asked: &[Examined], all:
     let before = all.len();
     for examined in asked {
         match &examined.network {
-            Err(error) => all.push(reference::missing(world, examined, error)),
+            Err(error) => all.push(reference::missing(world, namespace(pod), examined, error)),
             Ok(network) => all.extend(reference::found(world, examined, network, node)),
         }
     }
@@ -266,7 +326,7 @@ fn together(world: &World, pod: &Value, node: &str) -> Option<Answer> {
         &facts,
         first,
         &Runtime::default(),
-        &settings(Vec::new()),
+        &world.settings(Vec::new()),
         &seen,
     );
     let names = |error: &Error| {

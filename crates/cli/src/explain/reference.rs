@@ -2,12 +2,13 @@
 
 use super::{Answer, Because, cluster};
 use crate::ipam;
-use crate::world::{World, condition, find, name, namespace, network_spec, network_status, text};
-use plexus_api::cni::{Error, How, Network, NetworkConfigKind, uncommon_plugins};
-use plexus_api::later;
-use plexus_api::nad::Contrail;
+use crate::world::{
+    Seen, Whose, World, condition, find, nad_object, name, namespace, network_spec, network_status,
+    text,
+};
+use plexus_api::cni::{Error, FqName, How, Network, NetworkConfigKind, uncommon_plugins};
 use plexus_api::objects::Phase;
-use plexus_core::resolve::{Examined, Named};
+use plexus_core::resolve::{Examined, Named, NetworkObject, by_fq_name, nad_network};
 use plexus_types::Family;
 use serde_json::Value;
 
@@ -19,27 +20,28 @@ pub(super) fn about(examined: &Examined) -> String {
     )
 }
 
-/// Why a reference cannot be had.
-pub(super) fn missing(world: &World, examined: &Examined, error: &Error) -> Answer {
+/// Why a reference of a pod in that namespace cannot be had.
+pub(super) fn missing(world: &World, from: &str, examined: &Examined, error: &Error) -> Answer {
     let about = about(examined);
-    let kind = match &examined.target {
-        Named::Nad(..) => "nads",
-        Named::Network(..) | Named::FqName(..) => "networks",
+    let (list, place) = match &examined.target {
+        Named::Nad(place, _) => ("nads", Some(place)),
+        Named::Network(place, _) => ("networks", Some(place)),
+        Named::FqName(..) => ("networks", None),
     };
-    if let Some(unseen) = world.unknown.get(kind) {
+    let is_found = object_of(world, examined).is_some();
+    let hidden = world.hidden(list, place.map(String::as_str));
+    if let Some(unseen) = hidden.filter(|_| !is_found) {
         return super::not_seen(about, unseen);
     }
     match &examined.target {
         Named::Nad(in_namespace, named) => match find(&world.nads, in_namespace, named) {
-            Some(nad) => of_nad(world, nad, about, error),
+            Some(nad) => of_nad(world, nad, from, about, error),
             None => no_nad(world, named, about, error),
         },
-        Named::Network(in_namespace, named) | Named::FqName(in_namespace, named) => {
-            match find(&world.networks, in_namespace, named) {
-                Some(network) => of_network(world, network, about, error),
-                None => Answer::wrong(Because::NetworkMissing, about, plain(error), &error.details),
-            }
-        }
+        Named::Network(..) | Named::FqName(..) => match object_of(world, examined) {
+            Some(network) => of_network(world, network, from, about, error),
+            None => Answer::wrong(Because::NetworkMissing, about, plain(error), &error.details),
+        },
     }
 }
 
@@ -80,32 +82,28 @@ pub(super) fn found(
 pub(super) fn object_of<'w>(world: &'w World, examined: &Examined) -> Option<&'w Value> {
     match &examined.target {
         Named::Network(in_namespace, named) => find(&world.networks, in_namespace, named),
-        Named::FqName(project, named) => {
-            let plain = find(&world.networks, project, named);
-            let stripped = project.strip_prefix("k8s-");
-            plain.or_else(|| find(&world.networks, stripped?, named))
+        Named::FqName(project, name) => {
+            let (project, name) = (project.clone(), name.clone());
+            let settings = world.settings(Vec::new());
+            let found = by_fq_name(&FqName { project, name }, &settings, &Seen::from(world, ""));
+            as_written(world, &*found.ok()?)
         }
         Named::Nad(in_namespace, named) => {
             let nad = find(&world.nads, in_namespace, named)?;
-            of_its_name(world, nad)
+            of_its_name(world, nad).ok().flatten()
         }
     }
 }
 
-/// The Network that a NAD stands for, if it does and that is there.
-pub(super) fn of_its_name<'w>(world: &'w World, nad: &Value) -> Option<&'w Value> {
-    let config = nad.pointer("/spec/config").and_then(Value::as_str);
-    let named = config
-        .is_none_or(|config| matches!(NetworkConfigKind::of(config), NetworkConfigKind::Named(_)));
-    if !named {
-        return None;
-    }
-    let annotations = crate::world::texts(nad, "/metadata/annotations");
-    let fq_name = Contrail::read(&annotations).ok()?.network;
-    match fq_name {
-        Some(fq) => find(&world.networks, &fq.project, &fq.name),
-        None => find(&world.networks, namespace(nad), name(nad)),
-    }
+/// The Network that a NAD stands for, if it does; or why that is not there.
+pub(super) fn of_its_name<'w>(world: &'w World, nad: &Value) -> Result<Option<&'w Value>, Error> {
+    let (settings, seen) = (world.settings(Vec::new()), Seen::from(world, ""));
+    let found = nad_network(&nad_object(nad), &settings, &seen)?;
+    Ok(found.and_then(|found| as_written(world, &found)))
+}
+
+fn as_written<'w>(world: &'w World, object: &NetworkObject) -> Option<&'w Value> {
+    find(&world.networks, &object.namespace, &object.name)
 }
 
 /// Whether the node can give an address of each family that the network has.
@@ -117,14 +115,16 @@ fn addresses(world: &World, network: &Value, about: &str, node: &str) -> Option<
     let full = Family::ALL
         .into_iter()
         .find(|family| fullness.has_room(node, *family) == Some(false))?;
-    let (used, capacity) = fullness.total();
+    let mut families = fullness.families().into_iter();
+    let share = families.find_map(|(family, share)| (family == full).then_some(share))?;
     let elsewhere = fullness.elsewhere(node, full);
     if elsewhere.is_empty() {
         return Some(Answer::wrong(
             Because::NoAddresses,
             about,
             format!(
-                "no {full} address is free: {used} of {capacity} are in use, on all nodes together"
+                "no {full} address is free: {} are in use, on all nodes together",
+                ipam::of(share)
             ),
             "delete pods that no longer need theirs, or give the network another subnet (spec.subnets)",
         ));
@@ -145,18 +145,18 @@ fn no_nad(world: &World, named: &str, about: String, error: &Error) -> Answer {
         .waiting
         .iter()
         .find(|object| text(object, "/kind") == "MultiNicNetwork" && name(object) == named);
-    match multi_nic.and_then(later::waits) {
-        Some(text) => Answer::waits(
+    match multi_nic.map(|object| world.whose(object)) {
+        Some(Whose::Ours(text)) => Answer::waits(
             Because::Later,
             about,
             format!("there is a MultiNicNetwork of that name; {text}"),
             "",
         ),
-        None => Answer::wrong(Because::NadMissing, about, plain(error), &error.details),
+        _ => Answer::wrong(Because::NadMissing, about, plain(error), &error.details),
     }
 }
 
-fn of_nad(world: &World, nad: &Value, about: String, error: &Error) -> Answer {
+fn of_nad(world: &World, nad: &Value, from: &str, about: String, error: &Error) -> Answer {
     let config = nad.pointer("/spec/config").and_then(Value::as_str);
     let correct = "correct the NetworkAttachmentDefinition; plexus validate shows the line";
     match config.map(NetworkConfigKind::of) {
@@ -170,20 +170,23 @@ fn of_nad(world: &World, nad: &Value, about: String, error: &Error) -> Answer {
         Some(NetworkConfigKind::Network(..)) => {
             Answer::wrong(Because::BadWish, about, plain(error), &error.details)
         }
-        None | Some(NetworkConfigKind::Named(_)) => match of_its_name(world, nad) {
-            Some(network) => of_network(world, network, about, error),
-            None => Answer::wrong(
-                Because::NadWithoutNetwork,
-                about,
-                plain(error),
-                format!("{}; {}", error.details, cluster::controller(world)),
-            ),
-        },
+        None | Some(NetworkConfigKind::Named(_)) => {
+            match (of_its_name(world, nad), world.hidden("networks", None)) {
+                (Ok(Some(network)), _) => of_network(world, network, from, about, error),
+                (_, Some(unseen)) => super::not_seen(about, unseen),
+                (_, None) => Answer::wrong(
+                    Because::NadWithoutNetwork,
+                    about,
+                    plain(error),
+                    format!("{}; {}", error.details, cluster::controller(world)),
+                ),
+            }
+        }
     }
 }
 
 /// By the state that the Network is in.
-fn of_network(world: &World, network: &Value, about: String, error: &Error) -> Answer {
+fn of_network(world: &World, network: &Value, from: &str, about: String, error: &Error) -> Answer {
     let status = network_status(network);
     let going = network.pointer("/metadata/deletionTimestamp").is_some();
     let why = plain(error);
@@ -227,7 +230,12 @@ fn of_network(world: &World, network: &Value, about: String, error: &Error) -> A
             "correct the Network; the pod is tried again by itself",
         ),
         Some(Phase::Active | Phase::Terminating) if why.contains("is only for pods of") => {
-            Answer::wrong(Because::NotAllowed, about, why, next)
+            // Which labels the pod's namespace has decides, and they may be hidden from us.
+            let selects = text(network, "/spec/allowedNamespaces/from") == "Selector";
+            match world.hidden("namespaces", Some(from)) {
+                Some(unseen) if selects => super::not_seen(about, unseen),
+                _ => Answer::wrong(Because::NotAllowed, about, why, next),
+            }
         }
         Some(Phase::Active | Phase::Terminating) => {
             Answer::wrong(Because::BadWish, about, why, next)

@@ -1,5 +1,5 @@
-//! What is kept and waits for a later version is said, once per generation of the object: by an Event,
-//! and in its status where that has a field for it and nobody has written there.
+//! What is kept and waits for a later version is said, of each generation of the object: by an Event, again
+//! as long as it waits, and in its status where that has a field for it and nobody has written there.
 
 use crate::api::Failure;
 use crate::engine::Engine;
@@ -12,7 +12,7 @@ impl Engine {
     /// Says of an object that it waits, and for what.
     pub(crate) async fn later(&mut self, kind: &'static str, name: &Name) -> Result<(), Failure> {
         let key = (kind, name.clone());
-        let Some(waiting) = self.world.later.get(&key).cloned() else {
+        let Some(waiting) = self.world.later.waiting(&key).cloned() else {
             return Ok(());
         };
         let api_version = waiting.api_version();
@@ -24,7 +24,7 @@ impl Engine {
         };
         let said = self
             .events
-            .warn_of_generation(&self.cluster, about, REASON, waiting.text)
+            .warn_of_generation(&self.cluster, about, REASON, waiting.kind.text)
             .await;
         match said {
             // Its namespace is gone or going, and it with that.
@@ -38,10 +38,6 @@ impl Engine {
                 Err(Failure::Request { source, .. }) if is_gone(&source) => {}
                 written => written?,
             }
-        }
-        // Nothing of it is needed any more; a newer generation may have come meanwhile.
-        if self.world.later.get(&key) == Some(&waiting) {
-            self.world.later.remove(&key);
         }
         Ok(())
     }

@@ -62,7 +62,7 @@ impl Engine {
             return self.end(name, &net, in_use).await;
         }
         self.idle.forget(&net.id.uid);
-        self.remove_robbery(name, &net).await
+        self.remove_parts_not_given(name, &net).await
     }
 
     /// The status says it to those who look there; an Event to everybody else.
@@ -79,7 +79,7 @@ impl Engine {
     /// A block inside another node's is legal only if that node gave it: nothing leads to one that is
     /// not, and its owner issues nothing from it. It is said, and what nobody uses is removed after a
     /// while: whoever gave it may be about to say so.
-    async fn remove_robbery(&mut self, name: &Name, net: &Net) -> Result<(), Failure> {
+    async fn remove_parts_not_given(&mut self, name: &Name, net: &Net) -> Result<(), Failure> {
         let wrong = self.world.not_given(net);
         let right = self.world.blocks_of(&net.id.uid).map(|(_, block)| block);
         let right = right.filter(|block| !wrong.iter().any(|(_, one)| one.id.uid == block.id.uid));
@@ -92,7 +92,7 @@ impl Engine {
         let (now, grace) = (Instant::now(), self.options.node_grace);
         let mut waits: Vec<Duration> = Vec::new();
         for (block, owned) in wrong.iter().filter(|(_, owned)| owned.allocated == 0) {
-            let left = grace.saturating_sub(self.void.gone(&owned.id.uid, now));
+            let left = grace.saturating_sub(self.void.known_for(&owned.id.uid, now));
             if !left.is_zero() {
                 waits.push(left);
                 continue;
@@ -196,7 +196,7 @@ impl Engine {
             .blocks_of(&net.id.uid)
             .any(|(_, block)| block.allocated > 0);
         let wait = if counted { SETTLE_USED } else { SETTLE };
-        let idle = self.idle.gone(&net.id.uid, Instant::now());
+        let idle = self.idle.known_for(&net.id.uid, Instant::now());
         if idle < wait {
             self.again_after(Key::Network(name.clone()), wait - idle);
             return Ok(());

@@ -65,7 +65,7 @@ impl Engine {
             .filter(|one| **one != uid)
             .collect();
         for gone in gone {
-            let known = self.gone.gone(gone, now);
+            let known = self.gone.known_for(gone, now);
             let grace = self.options.node_grace;
             let (free, held): (Vec<_>, Vec<_>) = left
                 .blocks

@@ -1,27 +1,7 @@
 //! When what a Node had may return. A Node is known by its UID: one of the same name with another
 //! UID is another Node. A Node that is merely not ready is not gone.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
-use tokio::time::Instant;
-
-/// Since when Nodes have been gone, by their UID, on our own clock. A controller that starts
-/// begins to count anew.
-#[derive(Debug, Default)]
-pub(crate) struct GoneClock(BTreeMap<String, Instant>);
-
-impl GoneClock {
-    /// It is gone; gives how long we have known that.
-    pub(crate) fn gone(&mut self, uid: &str, now: Instant) -> Duration {
-        let since = self.0.entry(uid.to_owned()).or_insert(now);
-        now.saturating_duration_since(*since)
-    }
-
-    /// It is there, or nothing of it is left: forget it.
-    pub(crate) fn forget(&mut self, uid: &str) {
-        self.0.remove(uid);
-    }
-}
 
 /// What matters of a block of a Node that is gone.
 #[derive(Debug, Clone, Copy, Default)]
@@ -68,16 +48,6 @@ mod tests {
             allocated,
             ..Left::default()
         }
-    }
-
-    #[test]
-    fn the_clock_starts_when_it_is_first_seen_gone() {
-        let mut clock = GoneClock::default();
-        let now = Instant::now();
-        assert_eq!(clock.gone("u", now), Duration::ZERO);
-        assert_eq!(clock.gone("u", now + GRACE), GRACE);
-        clock.forget("u");
-        assert_eq!(clock.gone("u", now + GRACE), Duration::ZERO);
     }
 
     #[test]

@@ -7,5 +7,6 @@ pub(crate) mod gone;
 pub(crate) mod nad;
 pub(crate) mod network;
 pub(crate) mod prefixes;
+pub(crate) mod since;
 pub(crate) mod usage;
 pub(crate) mod vni;

@@ -2,34 +2,45 @@
 
 use ipnet::IpNet;
 use plexus_api::objects::{NetworkSpec, Usage};
-use plexus_core::ipam::Pool;
+use plexus_core::ipam::{Pool, shares, tightest};
+use plexus_types::Family;
 use std::collections::BTreeSet;
 
 /// From what the owners of its blocks say. A part of a block is no block more; addresses count where
-/// they are, in the part or in the rest.
+/// they are, in the part or in the rest. Addresses are those of the family with the fewest left.
 pub(crate) fn usage(
     spec: &NetworkSpec,
     earlier: &[IpNet],
     blocks: impl Iterator<Item = (Option<IpNet>, u64)>,
 ) -> Usage {
-    let capacity = spec.subnets.values().fold(0_u128, |sum, subnet| {
+    let subnets = spec.subnets.values().map(|subnet| {
         let gateway = [spec.gateway_of(subnet)];
         let pool = Pool::new(subnet.cidr, &subnet.exclude, &gateway);
-        sum.saturating_add(pool.capacity())
+        (subnet.cidr, 0, pool.capacity())
     });
-    let (blocks, allocated) = blocks.fold((0_u64, 0_u64), |(blocks, sum), (cidr, one)| {
-        let is_part = |cidr: IpNet| {
-            let whole = spec.whole_block(earlier, &cidr);
-            whole.is_some_and(|whole| whole != cidr.trunc())
-        };
-        let whole = u64::from(!cidr.is_some_and(is_part));
-        (blocks.saturating_add(whole), sum.saturating_add(one))
-    });
-    Usage {
-        blocks,
-        allocated: allocated.min(MOST),
-        capacity: u64::try_from(capacity).unwrap_or(MOST).min(MOST),
+    let mut parts: Vec<(IpNet, u128, u128)> = subnets.collect();
+    let families: BTreeSet<Family> = parts.iter().map(|(cidr, ..)| family(cidr)).collect();
+    let is_part = |cidr: IpNet| {
+        let whole = spec.whole_block(earlier, &cidr);
+        whole.is_some_and(|whole| whole != cidr.trunc())
+    };
+    let mut whole_blocks = 0_u64;
+    for (cidr, allocated) in blocks {
+        whole_blocks = whole_blocks.saturating_add(u64::from(!cidr.is_some_and(is_part)));
+        let cidr = cidr.filter(|cidr| families.contains(&family(cidr)));
+        parts.extend(cidr.map(|cidr| (cidr, allocated.into(), 0)));
     }
+    let share = tightest(&shares(parts));
+    let said = |count: u128| u64::try_from(count).unwrap_or(MOST).min(MOST);
+    Usage {
+        blocks: whole_blocks,
+        allocated: said(share.used),
+        capacity: said(share.capacity),
+    }
+}
+
+fn family(cidr: &IpNet) -> Family {
+    Family::of(cidr.addr())
 }
 
 /// The largest number that an int64 of the API can say.
@@ -141,8 +152,26 @@ mod tests {
             json!({"subnets": {"b": {"cidr": "fd00::/16", "gateway": "fd00::1"}}}),
         )
         .unwrap();
-        let usage = super::usage(&spec, &[], [(None, u64::MAX), (None, u64::MAX)].into_iter());
+        let full = [
+            block("fd00::/122", u64::MAX),
+            block("fd00:1::/122", u64::MAX),
+        ];
+        let usage = super::usage(&spec, &[], full.into_iter());
         assert_eq!((usage.allocated, usage.capacity), (MOST, MOST));
+    }
+
+    #[test]
+    fn the_family_with_the_fewest_left_counts() {
+        let spec: NetworkSpec = serde_json::from_value(json!({"subnets": {
+            "a": {"cidr": "10.1.0.0/24"}, "b": {"cidr": "fd00::/64"}
+        }}))
+        .unwrap();
+        let none = super::usage(&spec, &[], std::iter::empty());
+        assert_eq!((none.allocated, none.capacity), (0, 253));
+        let block = |cidr: &str, allocated| (Some(cidr.parse().unwrap()), allocated);
+        let blocks = [block("10.1.0.0/26", 3), block("fd00::/122", 3)];
+        let usage = super::usage(&spec, &[], blocks.into_iter());
+        assert_eq!((usage.blocks, usage.allocated, usage.capacity), (2, 3, 253));
     }
 
     #[test]

@@ -4,9 +4,11 @@
 //! Each change names the keys that must be looked at because of it: nothing else is.
 
 mod changed;
+mod later;
 mod table;
 mod views;
 
+pub(crate) use later::{Later, Waiting};
 pub(crate) use table::{Change, Table};
 pub(crate) use views::{
     AnyNad, Identity, Machine, Nad, Name, Net, Owned, Policy, Record, Request, Services, View,
@@ -36,25 +38,7 @@ pub(crate) enum News {
     Node(Event<(Name, Machine)>),
     Services(Event<(Name, Services)>),
     Policy(Event<(Name, Policy)>),
-    Later(Waiting),
-}
-
-/// An object that waits for a later version, as long as that was not said.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Waiting {
-    pub(crate) kind: &'static LaterKind,
-    pub(crate) name: Name,
-    pub(crate) id: Identity,
-    /// What it waits for.
-    pub(crate) text: &'static str,
-    /// Whether its status has a place for that, and says nothing there.
-    pub(crate) silent: bool,
-}
-
-impl Waiting {
-    pub(crate) fn api_version(&self) -> String {
-        format!("{}/{}", self.kind.group, self.kind.version)
-    }
+    Later(&'static LaterKind, Event<Waiting>),
 }
 
 /// How long changes of how full a network is are gathered before it is said.
@@ -73,8 +57,7 @@ pub(crate) struct World {
     pub(crate) nodes: Table<Machine>,
     pub(crate) services: Table<Services>,
     pub(crate) policies: Table<Policy>,
-    /// By kind and name; only what is still to be said.
-    pub(crate) later: BTreeMap<(&'static str, Name), Waiting>,
+    pub(crate) later: Later,
     by_uid: BTreeMap<String, Name>,
     by_uuid: Index<Name>,
     blocks_of: Index<Name>,
@@ -161,10 +144,10 @@ impl World {
                     );
                 }
             }
-            News::Later(waiting) => {
-                let key = (waiting.kind.kind, waiting.name.clone());
-                soon(&mut work, Key::Later(key.0, key.1.clone()));
-                self.later.insert(key, waiting);
+            News::Later(kind, event) => {
+                for (kind, name) in self.later.feed(kind, event) {
+                    soon(&mut work, Key::Later(kind, name));
+                }
             }
             News::Policy(event) => {
                 for change in self.policies.feed(event) {

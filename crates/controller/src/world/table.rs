@@ -58,9 +58,17 @@ impl<V: View> Table<V> {
                 if let Some(listed) = &mut self.listed {
                     listed.insert(name.clone());
                 }
+                // Also if it is older than what we have: then the server was restored from a backup, or the watch
+                // that follows the list brings the rest.
                 self.put(name, new)
             }
-            Event::Apply((name, new)) => self.put(name, new),
+            Event::Apply((name, new)) => {
+                let is_late = |row: &V| is_older(&new, row);
+                match self.rows.get(&name).is_some_and(is_late) {
+                    true => Vec::new(),
+                    false => self.put(name, new),
+                }
+            }
             Event::Delete((name, gone)) => match self.rows.get(&name) {
                 // A namesake that came after it stays.
                 Some(row) if row.id().uid == gone.id().uid => self.take(name),
@@ -81,11 +89,7 @@ impl<V: View> Table<V> {
     }
 
     fn put(&mut self, name: Name, new: V) -> Vec<Change<V>> {
-        let old = self.rows.get(&name);
-        if old.is_some_and(|old| is_older(&new, old)) {
-            return Vec::new();
-        }
-        let same = old == Some(&new);
+        let same = self.rows.get(&name) == Some(&new);
         let old = self.rows.insert(name.clone(), new.clone());
         if same {
             return Vec::new();
@@ -167,6 +171,21 @@ mod tests {
         assert!(names(table.feed(Event::InitApply(object("y", "2", "3")))).is_empty());
         assert_eq!(table.len(), 2);
         assert_eq!(names(table.feed(Event::InitDone)), ["-a/x"]);
+    }
+
+    #[test]
+    fn a_list_counts_though_it_is_older_since_the_server_may_have_been_restored() {
+        let mut table = Table::default();
+        table.feed(Event::Apply(object("x", "1", "10")));
+        table.feed(Event::Init);
+        table.feed(Event::InitApply(object("x", "1", "7")));
+        table.feed(Event::InitDone);
+        let version =
+            |table: &Table<Policy>| table.get(&Name::new("a", "x")).unwrap().id.version.clone();
+        assert_eq!(version(&table).as_deref(), Some("7"));
+        // It counts on from there.
+        table.feed(Event::Apply(object("x", "1", "8")));
+        assert_eq!(version(&table).as_deref(), Some("8"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! What waits for a later version says so on a real API server: Events on claims and device classes of
-//! ours and on no others, a phase where the kind has one, a kind whose definition comes while the
+//! ours and on no others, also of claims that are ours by an administrator's class, a phase where the kind has one, a kind whose definition comes while the
 //! controller runs. The controller has the rights of `deploy/parts` and no others.
 
 use crate::setting::{Running, Setting, from, until};
@@ -11,7 +11,7 @@ use kube::api::{
     PatchParams, PostParams,
 };
 use kube::{Client, ResourceExt};
-use plexus_api::later::{DEVICE_CLASS, KINDS};
+use plexus_api::later::{DEVICE_CLASS, DRA_DRIVER, KINDS};
 use plexus_controller::Options;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,13 +38,17 @@ fn claims_and_classes_of_ours_are_said_to_wait() {
             json!({"selectors": [
             {"cel": {"expression": format!("device.driver == '{driver}'")}}]})
         };
-        let driver = "cni.dra.networking.x-k8s.io";
+        let by_class = json!({"devices": {"requests": [{"name": "nic", "firstAvailable": [
+            {"name": "gpu", "deviceClassName": others}, {"name": "own", "deviceClassName": own}]}]}});
         for (kind, name, spec) in [
+            ("ResourceClaim", "before-its-class", by_class.clone()),
+            ("ResourceClaim", "of-another-class", claim(&others)),
             ("ResourceClaim", "foreign", claim("gpu.example.com")),
             ("DeviceClass", others.as_str(), selectors("gpu.example.com")),
             ("ResourceClaim", "ours", claim(DEVICE_CLASS)),
             ("ResourceClaimTemplate", "template", template),
-            ("DeviceClass", own.as_str(), selectors(driver)),
+            ("DeviceClass", own.as_str(), selectors(DRA_DRIVER)),
+            ("ResourceClaim", "after-its-class", by_class),
         ] {
             make(&setting, kind, name, spec).await;
         }
@@ -52,6 +56,8 @@ fn claims_and_classes_of_ours_are_said_to_wait() {
             ("ours", "ResourceClaim"),
             ("template", "ResourceClaimTemplate"),
             (own.as_str(), "DeviceClass"),
+            ("before-its-class", "ResourceClaim"),
+            ("after-its-class", "ResourceClaim"),
         ] {
             let mut seen = Vec::new();
             until(&format!("an Event on {kind} {name}"), async || {
@@ -68,8 +74,20 @@ fn claims_and_classes_of_ours_are_said_to_wait() {
             assert_eq!(seen.len(), 1, "said once: {seen:?}");
         }
         // Those of other drivers came first, and are nobody's business here.
-        for name in ["foreign", others.as_str()] {
+        for name in ["foreign", "of-another-class", others.as_str()] {
             assert_eq!(waiting(&setting, name).await, [], "{name}");
+        }
+        // The class changes its mind: a claim that was not told is, the others are not told twice.
+        let patch = json!({"spec": selectors(DRA_DRIVER)});
+        let classes = api(&setting, "DeviceClass");
+        let params = PatchParams::default();
+        classes
+            .patch(&others, &params, &Patch::Merge(&patch))
+            .await
+            .unwrap();
+        setting.until_event("of-another-class", "Waiting").await;
+        for name in ["before-its-class", "after-its-class", "of-another-class"] {
+            assert_eq!(waiting(&setting, name).await.len(), 1, "{name}");
         }
     });
 }
@@ -162,8 +180,10 @@ async fn clean(client: &Client, namespace: &str) {
     let _ = bindings.delete_collection(&delete, &list).await;
     // Events about objects of the whole cluster are in `default`.
     let events: Api<Event> = Api::namespaced(client.clone(), "default");
-    let about = list.fields(&format!("involvedObject.name={namespace}"));
-    let _ = events.delete_collection(&delete, &about).await;
+    for name in [namespace.to_owned(), format!("gpu-{namespace}")] {
+        let about = list.clone().fields(&format!("involvedObject.name={name}"));
+        let _ = events.delete_collection(&delete, &about).await;
+    }
 }
 
 /// A controller whose account has its ClusterRole, as it is shipped, and every right in its own namespace.

@@ -1,7 +1,8 @@
 //! Addresses. Owns the decision which address an attachment gets: [`Pool`] over one subnet,
 //! [`Pools`] for IPAM `plexus` and for blocks of networks that nodes share, [`blocks_to_try`] for
 //! the order in which a node claims those, [`Given`] for parts of them that other nodes get,
-//! [`is_granted`] for whose a block inside another one is, [`host_local`] for the order in which host-local tries its ranges.
+//! [`is_granted`] for whose a block inside another one is, [`host_local`] for the order in which
+//! host-local tries its ranges, [`Share`] for how full something is.
 //!
 //! Keeps nothing on disk and asks nobody: the agent journals what is decided here, and replays it.
 
@@ -17,6 +18,7 @@ mod key;
 mod pool;
 mod pools;
 mod runs;
+mod share;
 
 pub(crate) use blocks::every_block_subnet;
 pub use claim::{MOST_CANDIDATES, blocks_to_try};
@@ -29,3 +31,4 @@ pub use key::PoolKey;
 pub use pool::{Pool, PoolError};
 pub use pools::Pools;
 pub(crate) use pools::every_subnet;
+pub use share::{Share, shares, tightest};

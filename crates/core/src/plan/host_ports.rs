@@ -1,10 +1,10 @@
 //! Ports of the node that lead to a pod: what the runtime asks for, against the addresses that the
 //! pod's first interface got.
 
-use super::{HostPort, Protocol};
+use super::{HostPort, Link, LinkKind, PodPlan, Protocol};
 use crate::attachment::AssignedIp;
 use plexus_api::cni::{self, PortMapping};
-use plexus_types::Family;
+use plexus_types::{Family, IfName};
 use std::net::{IpAddr, SocketAddr};
 
 /// One per mapping and address of a fitting family, sorted, each once. An unspecified address of
@@ -31,6 +31,22 @@ pub fn host_ports(mappings: &[PortMapping], ips: &[AssignedIp]) -> Vec<HostPort>
     ports.sort();
     ports.dedup();
     ports
+}
+
+impl PodPlan {
+    /// The node's link by which its 127.0.0.1 leads to the pod through that port; none if it does not.
+    pub fn loopback_link(&self, port: &HostPort) -> Option<&IfName> {
+        let host_ip = port.host_ip.filter(|ip| !ip.is_unspecified());
+        let by_loopback = port.to.is_ipv4() && host_ip.is_none_or(|ip| ip.is_loopback());
+        let has = |link: &&Link| link.addresses.iter().any(|a| a.net.addr() == port.to.ip());
+        let link = self.links.iter().filter(|_| by_loopback).find(has)?;
+        match &link.kind {
+            LinkKind::Veth(end) if end.router.is_none() => {
+                Some(end.bridge.as_ref().unwrap_or(&end.name))
+            }
+            LinkKind::Veth(_) | LinkKind::Macvlan { .. } => None,
+        }
+    }
 }
 
 fn protocol(protocol: cni::Protocol) -> Protocol {

@@ -28,8 +28,8 @@ pub use observed::{
     Observed, ObservedAddress, ObservedLink, ObservedNeighbour, ObservedRoute, ObservedRule,
 };
 pub use outcome::{Seen, dns, outcome};
-pub use route::source_table;
-pub use text::{node_text, pod_text};
+pub use route::{source_table, told_route};
+pub use text::{node_text, pod_text, ports_text};
 
 use ipnet::IpNet;
 pub use plexus_types::MacvlanMode;

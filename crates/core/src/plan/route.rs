@@ -8,7 +8,7 @@ use super::{PlanError, RULE_PRIORITY, Route, Rule};
 use crate::attachment::{Assigned, DefaultRoute, Wanted};
 use crate::stable::hash32;
 use ipnet::IpNet;
-use plexus_api::cni::{Ipam, RouteConf};
+use plexus_api::cni::{Ip, Ipam, RouteConf};
 use plexus_types::{Family, IfName, NetworkName};
 use std::net::IpAddr;
 
@@ -169,20 +169,39 @@ fn route(
     };
     // The reference plugins leave the scope of a route without a gateway global, too.
     let global = (via.is_none() && family == Family::V4).then_some(0);
+    let meant = meant(conf, via);
     Ok(Route {
-        dst: conf.dst.trunc(),
-        via,
-        src: None,
+        scope: meant.scope.or(global),
+        // A link-local next hop of IPv6 is on the link by its nature.
+        onlink: routed && family == Family::V4,
+        ..meant
+    })
+}
+
+/// A route that a plugin told, beside the addresses that it told: without a gateway it takes theirs.
+pub fn told_route(conf: &RouteConf, ips: &[Ip]) -> Route {
+    let family = Family::of(conf.dst.addr());
+    let gateways = ips.iter().filter_map(|ip| ip.gateway);
+    let mut gateways = gateways.filter(|gw| Family::of(*gw) == family);
+    let via = match conf.gw {
+        Some(gw) => Some(gw).filter(|gw| !gw.is_unspecified()),
+        None => gateways.next(),
+    };
+    meant(conf, via)
+}
+
+/// What a configured route means by zeros.
+fn meant(conf: &RouteConf, via: Option<IpAddr>) -> Route {
+    Route {
         table: conf
             .table
             .filter(|table| *table != 0 && *table != MAIN_TABLE),
         metric: conf.priority.filter(|metric| *metric > 0),
-        scope: conf.scope.or(global),
+        scope: conf.scope,
         mtu: conf.mtu.filter(|mtu| *mtu > 0),
         advmss: conf.advmss.filter(|mss| *mss > 0),
-        // A link-local next hop of IPv6 is on the link by its nature.
-        onlink: routed && family == Family::V4,
-    })
+        ..Route::new(conf.dst.trunc(), via)
+    }
 }
 
 /// A gateway in a route of `routed` may be the next hop or the subnet's, which stands for it.

@@ -9,8 +9,8 @@ mod pod;
 pub use default::{Brings, Candidate, choose_default};
 pub use pod::{
     ANNOTATIONS, Examined, HOME, NadObject, Named, NetworkObject, Objects, PodFacts, PodNetworks,
-    Reference, Settings, block_ipam, container_network, examine, is_first, name_of, named_network,
-    pod_networks, runtime_name,
+    Reference, Settings, block_ipam, by_fq_name, container_network, examine, is_first, nad_network,
+    name_of, named_network, pod_networks, runtime_name,
 };
 
 use crate::attachment::Wanted;

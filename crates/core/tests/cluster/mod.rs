@@ -68,6 +68,7 @@ impl Objects for Case {
                 _ => Some(format!("uid-nad-{name}")),
             },
             unusable: object["unusable"].as_str().map(str::to_owned),
+            going: false,
         }))
     }
 

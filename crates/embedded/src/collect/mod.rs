@@ -8,6 +8,7 @@ mod old;
 mod owners;
 mod task;
 
+use crate::clock;
 use crate::store::{Change, Entry, Part, Table};
 use crate::verbs::Api;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,18 +38,33 @@ async fn follow(api: &Arc<Api>) {
     let mut minute = interval_at(Instant::now() + OLD, OLD);
     minute.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut failed = Failed::new(Instant::now());
+    let mut unfinished = BTreeSet::new();
     loop {
         changed.mark_unchanged();
         let mut tasks = seen.news(api);
+        tasks.append(&mut unfinished);
         tasks.append(&mut failed.due(Instant::now()));
         let left = act(api, tasks).await;
-        failed.note(left, Instant::now());
+        unfinished = left.unfinished;
+        failed.note(left.failed, Instant::now());
+        if !unfinished.is_empty() {
+            continue;
+        }
         tokio::select! {
             alive = changed.changed() => if alive.is_err() { return },
-            _ = minute.tick() => old::sweep(api).await,
+            _ = minute.tick() => old::sweep(api, clock::seconds()).await,
             () = sleep_until(failed.at), if !failed.tasks.is_empty() => {}
         }
     }
+}
+
+/// Tasks that are not done yet.
+#[derive(Default)]
+struct Left {
+    /// Did a part of it: the rest is done at once.
+    unfinished: BTreeSet<Task>,
+    /// Was refused: tried again later.
+    failed: BTreeSet<Task>,
 }
 
 /// What has to be tried again, and when: whatever changes meanwhile is no reason to try it earlier.
@@ -91,24 +107,35 @@ impl Failed {
     }
 }
 
-/// Does what can be done; gives back what has to be tried again.
-async fn act(api: &Arc<Api>, tasks: BTreeSet<Task>) -> BTreeSet<Task> {
+/// Does what can be done; gives back the rest.
+async fn act(api: &Arc<Api>, tasks: BTreeSet<Task>) -> Left {
     let tasks: Vec<Task> = tasks.into_iter().collect();
-    let mut left = BTreeSet::new();
+    let mut left = Left::default();
     for some in tasks.chunks(TOGETHER) {
         let (writer, some) = (Arc::clone(api), some.to_vec());
         let again = some.clone();
         let done = api.store.write(move |changes| {
-            let failed = some.into_iter().filter(|task| {
-                let done = changes.attempt(|changes| task.run(&writer, changes));
-                done.inspect_err(|refused| tracing::warn!(?task, %refused, "not collected"))
-                    .unwrap_or(true)
-            });
-            Ok(failed.collect::<Vec<Task>>())
+            let mut left = Left::default();
+            for task in some {
+                match changes.attempt(|changes| task.run(&writer, changes)) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        let _ = left.unfinished.insert(task);
+                    }
+                    Err(refused) => {
+                        tracing::warn!(?task, %refused, "not collected");
+                        let _ = left.failed.insert(task);
+                    }
+                }
+            }
+            Ok(left)
         });
         match done.await {
-            Ok(failed) => left.extend(failed),
-            Err(_) => left.extend(again),
+            Ok(some) => {
+                left.unfinished.extend(some.unfinished);
+                left.failed.extend(some.failed);
+            }
+            Err(_) => left.failed.extend(again),
         }
     }
     left

@@ -25,7 +25,7 @@ mod writer;
 mod tests;
 
 #[cfg(test)]
-pub(crate) use tests::sample;
+pub(crate) use tests::{Place, sample};
 
 pub(crate) use changes::Changes;
 pub(crate) use key::{Key, Table};

@@ -19,9 +19,14 @@ impl Place {
         Self(place)
     }
 
+    /// Of the store.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.0.join("store.db")
+    }
+
     fn open(&self, now: u64) -> (Arc<Store>, Table) {
         let kinds = Kinds::builtin().unwrap();
-        let store = Store::open(&self.0.join("store.db"), &kinds, now).unwrap();
+        let store = Store::open(&self.file(), &kinds, now).unwrap();
         let maps = kinds.get("", "v1", "configmaps").unwrap();
         let table = store.table(maps).unwrap();
         (Arc::new(store), table)
@@ -207,6 +212,33 @@ fn whoever_refuses_has_done_nothing() {
     });
     assert_eq!(wait(dry).unwrap().version, 1002);
     assert_eq!(store.version(), 1001);
+}
+
+/// What waits while one is written is written together: nobody sees any of it before the last one ran.
+#[test]
+fn jobs_that_wait_share_a_commit() {
+    let place = Place::new("together");
+    let (store, maps) = place.open(1000);
+    let (go, wait_for_it) = std::sync::mpsc::channel::<()>();
+    let first = store.write(move |changes| {
+        wait_for_it.recv().unwrap();
+        changes.put(maps, &Key::new("default", "first"), map("first", "1"))
+    });
+    let second =
+        store.write(move |changes| changes.put(maps, &Key::new("default", "b"), map("b", "1")));
+    let seen = Arc::clone(&store);
+    let last = store.write(move |_| Ok(seen.get(maps, &Key::new("default", "first")).is_some()));
+    let release = async {
+        // Polled after the others: all three are handed in by then.
+        go.send(()).unwrap();
+    };
+    let (first, second, seen, ()) = wait(async { tokio::join!(first, second, last, release) });
+    assert_eq!(
+        (first.unwrap().version, second.unwrap().version),
+        (1001, 1002)
+    );
+    assert!(!seen.unwrap(), "the first was committed alone");
+    assert!(store.get(maps, &Key::new("default", "first")).is_some());
 }
 
 #[test]

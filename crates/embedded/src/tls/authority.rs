@@ -2,6 +2,7 @@
 //! stays good.
 
 use super::TlsError;
+use crate::directory::KEY;
 use crate::{clock, private};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType,
@@ -32,7 +33,7 @@ impl Authority {
     /// # Errors
     /// Its key cannot be read or written.
     pub(crate) fn open(directory: &Path) -> Result<Self, TlsError> {
-        let path = directory.join("ca.key");
+        let path = directory.join(KEY);
         let failed = |source| TlsError::File {
             path: path.clone(),
             source,

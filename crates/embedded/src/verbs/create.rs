@@ -2,13 +2,14 @@
 
 use super::intent::{Intent, Owners, Write};
 use super::make::make;
-use super::settle::settle;
+use super::settle::{self, settle};
 use super::subject::{Part, Subject};
 use super::{Api, identity};
 use crate::http::{Answer, Request, decode};
 use crate::status::Refused;
 use crate::store::Changes;
 use crate::table::Form;
+use crate::validator::Before;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -62,11 +63,15 @@ pub(super) fn received(
         identity::same_name(subject, &mut object)?;
     }
     let mut warnings = Vec::new();
+    let written = settle::Written {
+        before: Before::default(),
+        repeated: &decoded.repeated,
+    };
     settle(
         api,
         &subject.kind,
+        written,
         &mut object,
-        &decoded.repeated,
         intent.unknown,
         &mut warnings,
     )?;

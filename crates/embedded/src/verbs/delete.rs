@@ -20,7 +20,7 @@ const OPTIONS: &str = "DeleteOptions";
 /// How long a pod has to end if nobody says, and at most, in seconds: about ten years.
 const POD_GRACE: i64 = 30;
 const LONGEST_GRACE: i64 = 10 * 366 * 86_400;
-/// Namespaces that cannot be deleted.
+/// Namespaces that cannot be deleted, besides those that whoever runs the server cannot do without.
 const KEPT: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// `propagationPolicy`: what becomes of the objects that name this one as owner.
@@ -253,7 +253,8 @@ pub(crate) fn end(
     ending.check(subject, &before)?;
     let kind = &subject.stored;
     let is = |name: &str| kind.core && kind.kind == name;
-    if is("Namespace") && KEPT.contains(&subject.name.as_str()) {
+    let name = subject.name.as_str();
+    if is("Namespace") && (KEPT.contains(&name) || api.needed.iter().any(|needed| needed == name)) {
         let why = "this namespace may not be deleted";
         return Err(Refused::forbidden(&subject.kind, &subject.name, why));
     }

@@ -54,6 +54,8 @@ pub(crate) struct Api {
     pub(crate) validator: Arc<dyn Validator>,
     /// Whether a pod on a node waits until its node says that it is gone.
     pub(crate) pods_wait: bool,
+    /// Namespaces that were asked for at the start: they stay.
+    pub(crate) needed: Vec<String>,
     pub(crate) stop: Stop,
     /// How often a quiet watch says how new it is.
     pub(crate) bookmarks: Duration,
@@ -78,6 +80,7 @@ impl Api {
             kinds,
             validator: Arc::clone(&options.validator),
             pods_wait: options.pods_wait,
+            needed: options.namespaces.clone(),
             bookmarks: options.bookmarks,
             stalled: options.limits.stalled,
             stop,

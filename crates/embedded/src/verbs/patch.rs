@@ -3,7 +3,7 @@
 use super::change::change;
 use super::intent::{By, Intent, Owners, Unknown, Write};
 use super::make::make;
-use super::settle::{settle, translate};
+use super::settle::{self, settle, translate};
 use super::subject::{Part, Subject};
 use super::{Api, create, identity};
 use crate::clock;
@@ -13,6 +13,7 @@ use crate::patch::{self, PatchError, Shape};
 use crate::status::{Cause, Refused, cut};
 use crate::store::{Changes, Stored};
 use crate::table::Form;
+use crate::validator::Before;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -111,11 +112,19 @@ impl Patch {
         identity::claim(subject, &mut after)?;
         identity::same_name(subject, &mut after)?;
         let unknown = self.intent.unknown;
+        let has_nulls = matches!(self.how, How::Merge | How::Strategic);
+        let written = settle::Written {
+            before: Before {
+                stored: Some(&before),
+                patch: has_nulls.then_some(&self.body),
+            },
+            repeated: &self.repeated,
+        };
         settle(
             api,
             &subject.kind,
+            written,
             &mut after,
-            &self.repeated,
             unknown,
             &mut warnings,
         )?;
@@ -142,7 +151,8 @@ impl Patch {
         let mut warnings = Vec::new();
         identity::claim(subject, &mut applied)?;
         identity::same_name(subject, &mut applied)?;
-        translate(api, &subject.kind, &mut applied, &mut warnings)?;
+        let alone = Before::default();
+        translate(api, &subject.kind, alone, &mut applied, &mut warnings)?;
         let kind = &subject.stored;
         let unknown = subject.kind.prune_typed(&mut applied);
         if let Some(field) = unknown.map_err(Refused::bad_request)?.first() {

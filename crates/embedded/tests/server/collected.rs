@@ -1,6 +1,7 @@
 //! Namespaces that end, and owners that are gone, also while the server was.
 
 use crate::common::{MAPS, Place, map, until};
+use plexus_embedded::Server;
 use serde_json::{Value, json};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -50,12 +51,37 @@ fn a_namespace_takes_everything_along_and_takes_nothing_new() {
     client.post(&maps, &map("new", "1")).ok();
 }
 
+/// Of those with finalizers no end is heard of that would make the collector look again.
+#[test]
+fn a_namespace_full_of_what_is_held_ends_in_one_go() {
+    const HELD: usize = 3600;
+    let place = Place::new("held");
+    let _server = place.start();
+    let mut client = place.client();
+    client.post(NAMESPACES, &namespace("team")).ok();
+    let maps = format!("{NAMESPACES}/team/configmaps");
+    for count in 0..HELD {
+        let mut held = map(&format!("m-{count}"), "1");
+        held["metadata"]["finalizers"] = json!(["example.com/x"]);
+        client.post(&maps, &held).ok();
+    }
+    client.delete(&format!("{NAMESPACES}/team")).ok();
+    until("all are being deleted", || {
+        let all = client.get(&maps).ok();
+        let all = all["items"].as_array().unwrap();
+        let dying = |held: &&Value| held["metadata"]["deletionTimestamp"].is_string();
+        (all.iter().filter(dying).count() == HELD).then_some(())
+    });
+}
+
 #[test]
 fn some_namespaces_stay() {
     let place = Place::new("stay");
-    let _server = place.start();
+    let mut options = place.options();
+    options.namespaces = vec!["needed".to_owned()];
+    let _server = Server::start(options).unwrap();
     let mut client = place.client();
-    for name in ["default", "kube-system", "kube-public"] {
+    for name in ["default", "kube-system", "kube-public", "needed"] {
         let message = client.delete(&format!("{NAMESPACES}/{name}")).refused(403);
         assert!(message.contains("may not be deleted"), "{message}");
     }

@@ -223,7 +223,12 @@ fn the_validator_is_asked_and_may_translate() {
     use plexus_embedded::status::Cause;
     struct Picky;
     impl plexus_embedded::Validator for Picky {
-        fn received(&self, _: &Kind, object: &mut Value) -> Result<Vec<String>, Vec<Cause>> {
+        fn received(
+            &self,
+            _: &Kind,
+            _: plexus_embedded::Before<'_>,
+            object: &mut Value,
+        ) -> Result<Vec<String>, Vec<Cause>> {
             if object["data"]["refuse"].is_string() {
                 return Err(vec![Cause::forbidden("data.refuse", "not here")]);
             }

@@ -52,6 +52,22 @@ pub(crate) fn differing(
     socket: &mut Socket,
     chains: &[Chain],
 ) -> Result<Vec<&'static str>, NetlinkError> {
+    Ok(differ(&rules(socket)?, chains))
+}
+
+/// The same, of rules that were listed.
+pub(crate) fn differ(found: &[Found], chains: &[Chain]) -> Vec<&'static str> {
+    let differs = |chain: &&Chain| {
+        let here = found.iter().filter(|rule| rule.chain == chain.name);
+        !here
+            .map(|rule| rule.userdata.as_slice())
+            .eq(chain.rules.iter().map(userdata))
+    };
+    chains.iter().filter(differs).map(|c| c.name).collect()
+}
+
+/// All rules of our table, in one question; none if it is not there.
+pub(crate) fn rules(socket: &mut Socket) -> Result<Vec<Found>, NetlinkError> {
     let table = Attributes::default().text(RULE_TABLE, TABLE);
     let request: Request<Raw> = Request::new(
         message(GETRULE, INET, table),
@@ -61,17 +77,10 @@ pub(crate) fn differing(
     let found = socket.dump(request, Vec::new, |found, payload| {
         found.extend(Found::read(payload));
     });
-    let found = match found {
-        Err(error) if error.is_missing() => Vec::new(),
-        other => other?,
-    };
-    let differs = |chain: &&Chain| {
-        let here = found.iter().filter(|rule| rule.chain == chain.name);
-        !here
-            .map(|rule| rule.userdata.as_slice())
-            .eq(chain.rules.iter().map(userdata))
-    };
-    Ok(chains.iter().filter(differs).map(|c| c.name).collect())
+    match found {
+        Err(error) if error.is_missing() => Ok(Vec::new()),
+        other => other,
+    }
 }
 
 /// Messages that make a chain what it should be.
@@ -163,9 +172,10 @@ pub(crate) const RULE_USERDATA: u16 = 7;
 pub(crate) const COMMENT: u8 = 0;
 pub(crate) const ACCEPT: u32 = 1;
 
-struct Found {
-    chain: String,
-    userdata: Vec<u8>,
+/// A rule of the kernel.
+pub(crate) struct Found {
+    pub(crate) chain: String,
+    pub(crate) userdata: Vec<u8>,
 }
 
 impl Found {

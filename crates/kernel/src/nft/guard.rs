@@ -24,7 +24,7 @@ use super::encode::{
     Attributes, Meta, cmp, destination_port, fib_source_present, meta, missing_in, payload, verdict,
 };
 use super::{NftError, peers};
-use crate::{NetlinkError, NodeSide, Socket};
+use crate::{NodeSide, Socket};
 use plexus_core::fabric::VXLAN_PORT;
 use plexus_types::Family;
 use std::collections::BTreeSet;
@@ -51,41 +51,66 @@ pub fn set_peers(node: &NodeSide, peers: &[IpAddr]) -> Result<usize, NftError> {
 
 /// Makes sure that the rules are there that every node needs; says what was changed.
 pub(crate) fn ensure(node: &NodeSide) -> Result<Vec<String>, NftError> {
-    ensure_chains(node, || chains().into(), |_| Ok(()))
+    ensure_chains(node, false)
 }
 
 /// … and those of a node with routers.
 pub(crate) fn ensure_for_routers(node: &NodeSide) -> Result<Vec<String>, NftError> {
-    // Should somebody have removed the table, those that were told last come back with it.
-    let fill_sets = |socket: &mut Socket| -> Result<(), NetlinkError> {
-        let known = node.peers.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*known {
-            Some(known) => peers::write(socket, known).map(drop),
-            None => commit(socket, peers::create()),
-        }
-    };
-    let all = || chains().into_iter().chain(tunnels()).collect();
-    ensure_chains(node, all, fill_sets)
+    ensure_chains(node, true)
 }
 
-fn ensure_chains(
-    node: &NodeSide,
-    chains: impl Fn() -> Vec<Chain>,
-    before: impl FnOnce(&mut Socket) -> Result<(), NetlinkError>,
-) -> Result<Vec<String>, NftError> {
+fn ensure_chains(node: &NodeSide, routers: bool) -> Result<Vec<String>, NftError> {
     node.inside(|| {
         let mut socket = Socket::netfilter().map_err(NftError::List)?;
-        let due = |socket: &mut Socket| differing(socket, &chains()).map_err(NftError::List);
-        if due(&mut socket)?.is_empty() {
+        let due = differing(&mut socket, &wanted(routers)).map_err(NftError::List)?;
+        if due.is_empty() && node.table().is_guarded(routers) {
             return Ok(Vec::new());
         }
         let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = due(&mut socket)?;
-        before(&mut socket).map_err(NftError::Change)?;
-        let changes = chains().into_iter().filter(|c| due.contains(&c.name));
-        commit(&mut socket, changes.flat_map(fill)).map_err(NftError::Change)?;
-        Ok(due.iter().map(|c| format!("fill chain {c}")).collect())
+        let changes = write(node, &mut socket, routers)?;
+        node.table().guard(routers);
+        Ok(changes)
     })?
+}
+
+/// Fills the chains that differ. For who holds the firewall.
+pub(super) fn write(
+    node: &NodeSide,
+    socket: &mut Socket,
+    routers: bool,
+) -> Result<Vec<String>, NftError> {
+    let due = differing(socket, &wanted(routers)).map_err(NftError::List)?;
+    if due.is_empty() {
+        return Ok(Vec::new());
+    }
+    if routers {
+        commit(socket, peers::create()).map_err(NftError::Change)?;
+        write_peers(node, socket)?;
+    }
+    let changes = wanted(routers)
+        .into_iter()
+        .filter(|c| due.contains(&c.name));
+    commit(socket, changes.flat_map(fill)).map_err(NftError::Change)?;
+    Ok(due.iter().map(|c| format!("fill chain {c}")).collect())
+}
+
+/// Should somebody have removed the table, those that were told last come back with it.
+pub(super) fn write_peers(
+    node: &NodeSide,
+    socket: &mut Socket,
+) -> Result<Option<String>, NftError> {
+    let peers = node.peers.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(peers) = &*peers else {
+        return Ok(None);
+    };
+    let changed = peers::write(socket, peers).map_err(NftError::Change)?;
+    Ok((changed > 0).then(|| format!("tell {changed} peers")))
+}
+
+/// The chains of every node, and those of one with routers.
+pub(super) fn wanted(routers: bool) -> Vec<Chain> {
+    let of_routers = tunnels().into_iter().filter(|_| routers);
+    chains().into_iter().chain(of_routers).collect()
 }
 
 /// `fib saddr . iif oif missing drop`

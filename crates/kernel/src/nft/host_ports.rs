@@ -3,28 +3,40 @@
 //! that calls itself. An entry per port, no rule per pod.
 //!
 //! ```text
+//! chain ports-guard { type filter hook prerouting priority raw;
+//!   iifname != "lo" ip saddr 127.0.0.0/8 drop; the same for daddr }
 //! chain ports-in  { type nat hook prerouting priority dstnat + 5;
 //!   ip daddr != 127.0.0.0/8 fib daddr type local dnat ip to ip daddr . meta l4proto . th dport map @ports4-on
 //!   ip daddr != 127.0.0.0/8 fib daddr type local dnat ip to meta l4proto . th dport map @ports4 … }
+//! chain ports-out { type nat hook output priority dstnat + 5; the same, and of the loopback
+//!   ip daddr 127.0.0.0/8 dnat ip to ip daddr . meta l4proto . th dport map @ports4-on
+//!   ip daddr 127.0.0.1 dnat ip to meta l4proto . th dport map @ports4 }
 //! chain ports-back { type nat hook postrouting priority srcnat - 5;
-//!   ct status dnat ip saddr . ip daddr @ports4-self masquerade … }
+//!   ct status dnat ip saddr . ip daddr @ports4-self masquerade …
+//!   ct status dnat ip saddr 127.0.0.0/8 ip daddr . ip daddr @ports4-self masquerade }
 //! ```
 //!
 //! They come after kube-proxy's chains, in both of its modes: a Service of the same address and
-//! port wins. The loopback addresses are left alone: a port of `127.0.0.1` leads nowhere, as the
-//! kernel would need `route_localnet`, by which a pod could reach what listens there.
+//! port wins. That the node reaches its ports by 127.0.0.1 takes `route_localnet` on the link to the
+//! pod, by which the pod could reach what listens there: it is set after the guard is (`loopback`). Of the
+//! loopback's other addresses only one that a port names leads to a pod: others listen there, as resolvers
+//! do. For `::1` the kernel has no such thing, so that it leads nowhere.
 
 mod elements;
+pub(crate) mod loopback;
 mod rules;
 
-use super::NftError;
 use super::chain::{commit, differing, fill};
+use super::{NftError, Table};
 use crate::netlink::{Raw, Request};
+use crate::sysctl::SysctlError;
 use crate::{NetlinkError, NodeSide, Socket};
-use elements::{Element, MAPS};
+use elements::{Element, MAPS, Map};
 use plexus_core::fabric::VXLAN_PORT;
 use plexus_core::plan::{HostPort, PodPlan, Protocol};
-use std::collections::BTreeSet;
+use plexus_types::IfName;
+pub(super) use rules::chains;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::PoisonError;
 
@@ -58,6 +70,12 @@ pub enum HostPortError {
         "host port {VXLAN_PORT}/udp is where overlay networks of other nodes arrive, so that it cannot lead to a pod; choose another hostPort"
     )]
     Tunnels,
+    /// 127.0.0.1 cannot lead there, or cannot be kept from it.
+    #[error("cannot set by which links the node reaches its ports by 127.0.0.1")]
+    Loopback(#[from] SysctlError),
+    /// Nor can they be seen.
+    #[error("cannot list the links by which the node reaches its ports by 127.0.0.1")]
+    Links(#[from] NetlinkError),
     /// nf_tables refused, or is not there.
     #[error("cannot lead ports of the node to the pod")]
     Nft(#[from] NftError),
@@ -66,10 +84,11 @@ pub enum HostPortError {
 /// Leads the ports of a plan to its pod. Can be repeated; a port that leads elsewhere is an error,
 /// and then none is led.
 pub fn add(node: &NodeSide, plan: &PodPlan) -> Result<(), HostPortError> {
+    let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
     change(node, |have| {
         for port in &plan.host_ports {
             check(port)?;
-            if let Some(other) = have.iter().find(|other| conflict(port, other)) {
+            if let Some(other) = have.keys().find(|other| conflict(port, other)) {
                 return Err(HostPortError::Taken {
                     port: port.port,
                     protocol: name(port.protocol),
@@ -78,32 +97,57 @@ pub fn add(node: &NodeSide, plan: &PodPlan) -> Result<(), HostPortError> {
             }
         }
         let mut all = have.clone();
-        all.extend(plan.host_ports.iter().map(whole));
+        all.extend(of_plan(plan));
         Ok(all)
-    })
-    .map(drop)
+    })?;
+    loopback::open(node, &of_plan(plan).filter_map(|(_, link)| link).collect())
 }
 
 /// Leads the ports of a plan nowhere any more; those that lead to others are left alone.
 pub fn remove(node: &NodeSide, plan: &PodPlan) -> Result<(), HostPortError> {
+    let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
     let gone: BTreeSet<_> = plan.host_ports.iter().map(whole).collect();
-    change(node, |have| Ok(have.difference(&gone).cloned().collect())).map(drop)
-}
-
-/// Makes the ports that lead to pods exactly these: at start, when the journal says which. Gives
-/// the number of ports that were changed.
-pub fn restore(node: &NodeSide, ports: &[HostPort]) -> Result<usize, HostPortError> {
-    ports.iter().try_for_each(check)?;
-    change(node, |_| Ok(ports.iter().map(whole).collect()))
+    change(node, |have| {
+        let mut rest = have.clone();
+        rest.retain(|port, _| !gone.contains(port));
+        Ok(rest)
+    })
 }
 
 /// All ports that lead to pods, in order.
 pub fn list(node: &NodeSide) -> Result<Vec<HostPort>, HostPortError> {
     let found = node.inside(|| {
         let mut socket = Socket::netfilter().map_err(NftError::List)?;
-        read(&mut socket)
+        Seen::read(&mut socket, MAPS.iter().filter(|map| map.is_map()))
     });
-    Ok(found.map_err(NftError::from)??.into_iter().collect())
+    let found = found.map_err(NftError::from)??;
+    Ok(found.ports.into_iter().collect())
+}
+
+/// Ports, and by which link of the node each is reached from its loopback.
+pub(super) type Ports = BTreeMap<HostPort, Option<IfName>>;
+
+pub(super) fn of_plan(plan: &PodPlan) -> impl Iterator<Item = (HostPort, Option<IfName>)> {
+    let ports = plan.host_ports.iter();
+    ports.map(|port| (whole(port), plan.loopback_link(port).cloned()))
+}
+
+/// Makes chains and ports what is known; says what was changed. For who holds the firewall.
+pub(super) fn put_back(socket: &mut Socket, known: &Table) -> Result<Vec<String>, HostPortError> {
+    let Some(ports) = &known.ports else {
+        return Ok(Vec::new());
+    };
+    ports.keys().try_for_each(check)?;
+    let seen = Seen::read(socket, &MAPS)?;
+    Ok(write(socket, &seen, ports, known.port_chains)?.0)
+}
+
+/// Makes the links by which the node's loopback leads to pods exactly those of the known ports.
+pub(super) fn open_exactly(node: &NodeSide, known: &Table) -> Result<(), HostPortError> {
+    let links = known.ports.iter().flat_map(Ports::values);
+    let links = links.flatten().cloned().collect();
+    loopback::close(node, &links)?;
+    loopback::open(node, &links)
 }
 
 /// What a port is called.
@@ -115,58 +159,95 @@ fn name(protocol: Protocol) -> &'static str {
     }
 }
 
-type Ports = BTreeSet<HostPort>;
-
+/// What leads to pods is what was said last; only if nobody has said anything, what the kernel has. For who
+/// holds the firewall.
 fn change(
     node: &NodeSide,
     decide: impl FnOnce(&Ports) -> Result<Ports, HostPortError>,
-) -> Result<usize, HostPortError> {
-    let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
+) -> Result<(), HostPortError> {
     node.inside(|| {
         let mut socket = Socket::netfilter().map_err(NftError::List)?;
-        let have = read(&mut socket)?;
-        let wanted = decide(&have)?;
-        let due = differing(&mut socket, &rules::chains()).map_err(NftError::List)?;
-        let mut requests = Vec::new();
-        if !wanted.is_empty() && !due.is_empty() {
-            requests.extend(
-                MAPS.iter()
-                    .enumerate()
-                    .map(|(id, map)| map.create(id as u32 + 1)),
-            );
-            let chains = rules::chains().into_iter();
-            requests.extend(chains.filter(|c| due.contains(&c.name)).flat_map(fill));
-        }
-        let (before, after) = (elements(&have), elements(&wanted));
-        requests.extend(before.difference(&after).map(Element::delete));
-        requests.extend(after.difference(&before).map(Element::add));
-        if !requests.is_empty() {
-            send(&mut socket, requests)?;
-        }
-        Ok(have.symmetric_difference(&wanted).count())
+        let seen = Seen::read(&mut socket, &MAPS)?;
+        let (said, made) = {
+            let known = node.table();
+            (known.ports.clone(), known.port_chains)
+        };
+        let unsaid = || seen.ports.iter().map(|port| (port.clone(), None)).collect();
+        let wanted = decide(&said.unwrap_or_else(unsaid))?;
+        let chains = made || !wanted.is_empty();
+        let (_, whole) = write(&mut socket, &seen, &wanted, chains)?;
+        let mut known = node.table();
+        known.port_chains |= whole;
+        known.ports = Some(wanted);
+        Ok(())
     })
     .map_err(NftError::from)?
 }
 
-fn send(socket: &mut Socket, requests: Vec<Request<Raw>>) -> Result<(), NftError> {
-    commit(socket, requests).map_err(NftError::Change)
-}
-
-fn read(socket: &mut Socket) -> Result<Ports, NftError> {
-    let mut ports = Ports::new();
-    for map in MAPS.iter().filter(|map| map.is_map()) {
-        match map.list(socket) {
-            Ok(found) => ports.extend(found),
-            Err(error) if error.is_missing() => return Ok(ports),
-            Err(error) => return Err(NftError::List(error)),
-        }
+/// Makes the elements what is wanted, and the chains too, if they are. Says what was changed, and whether the
+/// chains are there now.
+fn write(
+    socket: &mut Socket,
+    seen: &Seen,
+    wanted: &Ports,
+    chains: bool,
+) -> Result<(Vec<String>, bool), NftError> {
+    let due = differing(socket, &rules::chains()).map_err(NftError::List)?;
+    let mut requests: Vec<Request<Raw>> = Vec::new();
+    if chains && !due.is_empty() {
+        let maps = MAPS.iter().enumerate();
+        requests.extend(maps.map(|(id, map)| map.create(id as u32 + 1)));
+        let chains = rules::chains().into_iter();
+        requests.extend(chains.filter(|c| due.contains(&c.name)).flat_map(fill));
     }
-    Ok(ports)
+    let pods: BTreeSet<_> = wanted.keys().map(|port| port.to.ip()).collect();
+    let before = elements(seen.ports.iter(), &seen.pods);
+    let after = elements(wanted.keys(), &pods);
+    requests.extend(before.difference(&after).map(Element::delete));
+    requests.extend(after.difference(&before).map(Element::add));
+    let words = requests.iter().map(|request| request.what.clone());
+    let words: Vec<String> = words.collect();
+    if !requests.is_empty() {
+        commit(socket, requests).map_err(NftError::Change)?;
+    }
+    Ok((words, chains || due.is_empty()))
 }
 
-fn elements(ports: &Ports) -> BTreeSet<Element> {
-    let each = |port: &HostPort| [Element::of_port(port), Element::of_self(port.to.ip())];
-    ports.iter().flat_map(each).collect()
+/// What the maps and sets have, as far as they are there.
+#[derive(Default)]
+struct Seen {
+    ports: BTreeSet<HostPort>,
+    /// Those that have a way back: those of the ports, unless somebody else has changed the set.
+    pods: BTreeSet<IpAddr>,
+}
+
+impl Seen {
+    fn read<'m>(
+        socket: &mut Socket,
+        maps: impl IntoIterator<Item = &'m Map>,
+    ) -> Result<Self, NftError> {
+        let mut seen = Self::default();
+        for map in maps {
+            let read = match map.is_map() {
+                true => map.ports(socket).map(|ports| seen.ports.extend(ports)),
+                false => map.pods(socket).map(|pods| seen.pods.extend(pods)),
+            };
+            match read {
+                Err(error) if !error.is_missing() => return Err(NftError::List(error)),
+                _ => {}
+            }
+        }
+        Ok(seen)
+    }
+}
+
+fn elements<'p>(
+    ports: impl Iterator<Item = &'p HostPort>,
+    pods: &BTreeSet<IpAddr>,
+) -> BTreeSet<Element> {
+    let ports = ports.map(Element::of_port);
+    let pods = pods.iter().copied().map(Element::of_self);
+    ports.chain(pods).collect()
 }
 
 /// Every address of the node is the same as none in particular.
@@ -200,10 +281,4 @@ fn conflict(one: &HostPort, other: &HostPort) -> bool {
         && one.to.is_ipv4() == other.to.is_ipv4()
         && same_place
         && one.to != other.to
-}
-
-impl From<NetlinkError> for HostPortError {
-    fn from(error: NetlinkError) -> Self {
-        HostPortError::Nft(NftError::Change(error))
-    }
 }

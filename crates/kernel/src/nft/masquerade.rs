@@ -2,7 +2,7 @@
 //! comment that people see, and the source with a format number that only we read).
 
 use super::chain::{
-    self, ACCEPT, COMMENT, DELRULE, GETRULE, Hook, INET, NEWCHAIN, NEWRULE, RULE_CHAIN,
+    self, ACCEPT, COMMENT, DELRULE, Found, GETRULE, Hook, INET, NEWCHAIN, NEWRULE, RULE_CHAIN,
     RULE_EXPRESSIONS, RULE_HANDLE, RULE_TABLE, RULE_USERDATA, TABLE,
 };
 use super::encode::{Attributes, bitwise, cmp, message, meta_nfproto, payload};
@@ -55,18 +55,33 @@ pub fn ensure(node: &NodeSide, wanted: &[Masquerade]) -> Result<Vec<String>, Nft
     }
     node.inside(|| {
         let mut socket = Socket::netfilter().map_err(NftError::List)?;
-        if changes(&rules(&mut socket)?, wanted).is_empty() {
+        let there = changes(&rules(&mut socket)?, wanted).is_empty();
+        if there && node.table().masquerades(wanted) {
             return Ok(Vec::new());
         }
         // Two threads that find the same rule missing must not both add it.
         let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
-        let changes = changes(&rules(&mut socket)?, wanted);
-        let words = changes.iter().map(|request| request.what.clone()).collect();
-        if !changes.is_empty() {
-            commit(&mut socket, changes)?;
-        }
+        let words = write(&mut socket, wanted)?;
+        node.table().masquerade(wanted);
         Ok(words)
     })?
+}
+
+/// Changes what differs. For who holds the firewall.
+pub(super) fn write(socket: &mut Socket, wanted: &[Masquerade]) -> Result<Vec<String>, NftError> {
+    let changes = changes(&rules(socket)?, wanted);
+    let words = changes.iter().map(|request| request.what.clone()).collect();
+    if !changes.is_empty() {
+        commit(socket, changes)?;
+    }
+    Ok(words)
+}
+
+/// Whether it has its rule among these.
+pub(super) fn is_there(found: &[Found], masquerade: &Masquerade) -> bool {
+    let userdata = userdata(masquerade);
+    let mut ours = found.iter().filter(|rule| rule.chain == CHAIN);
+    ours.any(|rule| rule.userdata == userdata)
 }
 
 /// The networks and sources that have rules now, in order.
@@ -99,6 +114,7 @@ pub fn remove(node: &NodeSide, network: &NetworkName) -> Result<usize, NftError>
         if count > 0 {
             commit(&mut socket, deletions)?;
         }
+        node.table().masquerade_no_more(network);
         Ok(count)
     })?
 }

@@ -1,6 +1,7 @@
 //! nf_tables over netlink. Owns one table, `inet plexus`, with the masquerading of the node's
 //! networks, what keeps pods apart (`guard`) and the node's ports that lead to pods
-//! ([`host_ports`]); never touches another table, and needs no `nft` binary.
+//! ([`host_ports`]), and puts it back when somebody removes it (`restore`); never touches another
+//! table, and needs no `nft` binary.
 //!
 //! ```text
 //! table inet plexus {
@@ -17,6 +18,9 @@ pub mod guard;
 pub mod host_ports;
 mod masquerade;
 mod peers;
+mod restore;
 
 pub(crate) use masquerade::probe;
 pub use masquerade::{NftError, ensure, list, remove};
+pub(crate) use restore::Table;
+pub use restore::{RestoreError, restore, tend};

@@ -30,6 +30,10 @@ pub(super) fn compare(world: &World, name: &str, node: &Node, said: &mut dyn FnM
         alive.insert(id.clone());
         let journal: Vec<&Attachment> = of_container(node, id).collect();
         one_pod(world, name, pod, id, &journal, said);
+        if let (Some(record), Some(ways)) = (record_of(world, pod), node.ways.get(&sandbox.space)) {
+            let mut of_pod = |text: String| said(format!("{}: {text}", title(pod)));
+            super::ways::compare(record, ways, &mut of_pod);
+        }
         let real = node.spaces.get(&sandbox.space).into_iter().flatten();
         let real: Face = real
             .filter(|link| link.name != "lo")
@@ -89,11 +93,7 @@ fn one_pod(
         ));
     }
     let known = face_of(journal);
-    let record = world.records.iter().find(|record| {
-        record["metadata"]["name"] == pod["metadata"]["uid"]
-            && record["metadata"]["namespace"] == pod["metadata"]["namespace"]
-    });
-    let Some(record) = record else {
+    let Some(record) = record_of(world, pod) else {
         said(format!("{} has no record", title(pod)));
         return;
     };
@@ -126,6 +126,13 @@ fn one_pod(
         &known,
         said,
     );
+}
+
+fn record_of<'w>(world: &'w World, pod: &Value) -> Option<&'w Value> {
+    world.records.iter().find(|record| {
+        record["metadata"]["name"] == pod["metadata"]["uid"]
+            && record["metadata"]["namespace"] == pod["metadata"]["namespace"]
+    })
 }
 
 fn differ(

@@ -95,10 +95,11 @@ fn usage(world: &World, said: &mut dyn FnMut(String)) {
             .filter(|block| block["spec"]["network"]["uid"] == *uid)
             .collect();
         let number = |value: &Value| value.as_u64().unwrap_or_default();
-        let sum: u64 = blocks
-            .iter()
-            .map(|one| number(&one["status"]["allocated"]))
-            .sum();
+        // Addresses are those of the family with the fewest left: IPv4, where a network has it.
+        let mut subnets = network["spec"]["subnets"].as_object().into_iter().flatten();
+        let has_v4 = subnets.any(|(_, subnet)| is_v4(subnet));
+        let counted = blocks.iter().filter(|one| is_v4(&one["spec"]) == has_v4);
+        let sum: u64 = counted.map(|one| number(&one["status"]["allocated"])).sum();
         let told = &network["status"]["usage"];
         let whole = whole(&blocks);
         if number(&told["blocks"]) != whole || number(&told["allocated"]) != sum {
@@ -108,6 +109,11 @@ fn usage(world: &World, said: &mut dyn FnMut(String)) {
             ));
         }
     }
+}
+
+/// Of a subnet, or of a block.
+fn is_v4(one: &Value) -> bool {
+    !string(&one["cidr"]).contains(':')
 }
 
 /// How many blocks there are that are no parts of others.

@@ -23,6 +23,8 @@ pub(super) struct Node {
     pub(super) sandboxes: BTreeMap<String, Sandbox>,
     /// Pods' namespaces, by the name of their pin.
     pub(super) spaces: BTreeMap<String, Vec<Link>>,
+    /// Where these lead.
+    pub(super) ways: BTreeMap<String, Ways>,
     pub(super) routers: BTreeMap<String, Space>,
     pub(super) here: Space,
     pub(super) journal: Vec<Attachment>,
@@ -68,6 +70,13 @@ pub(super) struct Route {
     pub(super) via: Option<String>,
     pub(super) device: String,
     pub(super) unreachable: bool,
+}
+
+/// All routes and rules of a pod's namespace, as `ip` prints them.
+#[derive(Default)]
+pub(super) struct Ways {
+    pub(super) routes: Vec<Value>,
+    pub(super) rules: Vec<Value>,
 }
 
 /// One attachment in the journal.
@@ -119,7 +128,9 @@ pins=$1 routers=$2 leases=$3 queue=$4; shift 4
 section() { printf '\n@ %s %s\n' "$1" "$2"; }
 for pin in "$pins"*; do
   [ -e "$pin" ] || continue
-  section space "${pin##*/}"; nsenter --net="$pin" ip -j addr 2>/dev/null || echo '[]'
+  section space "${pin##*/}"; nsenter --net="$pin" ip -j addr 2>/dev/null || { echo '[]'; continue; }
+  section space-routes "${pin##*/}"; nsenter --net="$pin" ip -j route show table all
+  section space-rules "${pin##*/}"; nsenter --net="$pin" ip -j rule; nsenter --net="$pin" ip -6 -j rule
 done
 for pin in "$routers"/*; do
   [ -e "$pin" ] || continue
@@ -191,9 +202,17 @@ impl Node {
             let of_kind = sections.keys().filter(|(found, _)| found == kind);
             of_kind.map(|(_, name)| name.clone()).collect()
         };
-        let mut spaces = BTreeMap::new();
+        let (mut spaces, mut ways) = (BTreeMap::new(), BTreeMap::new());
         for name in each("space") {
             let links = links(&read("space", &name)?);
+            // A pin may be there a moment longer than what it held.
+            if !links.is_empty() {
+                let lead = Ways {
+                    routes: list(&read("space-routes", &name)?).to_vec(),
+                    rules: list(&read("space-rules", &name)?).to_vec(),
+                };
+                ways.insert(name.clone(), lead);
+            }
             spaces.insert(name, links);
         }
         let mut routers = BTreeMap::new();
@@ -207,6 +226,7 @@ impl Node {
         Ok(Self {
             sandboxes: seen.sandboxes,
             spaces,
+            ways,
             routers,
             here: Space {
                 links: links(&read("links", "")?),

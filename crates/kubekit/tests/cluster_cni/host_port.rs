@@ -38,6 +38,8 @@ fn a_port_of_the_node_leads_to_the_pod_while_it_is_there() {
             );
         }
     }
+    let here = Asker::Node(&nodes[0]);
+    assert_eq!(answer(kube, here, "127.0.0.1", PORT).name, "first");
     // Only this node's.
     for address in node_ips(kube, &nodes[1]) {
         wait_silent(kube, Asker::Outside, &address, PORT);

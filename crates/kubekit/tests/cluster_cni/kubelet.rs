@@ -86,7 +86,7 @@ fn forwarded(kube: &Kube, pod: &Object) -> String {
     let port: u16 = port.and_then(|port| port.parse().ok()).expect(&line);
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("connected");
     stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
+        .set_read_timeout(Some(Duration::from_secs(30)))
         .expect("a bound");
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").expect("asked");
     let mut text = String::new();

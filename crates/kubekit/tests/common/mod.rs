@@ -166,7 +166,7 @@ pub fn pings(cluster: &dyn Cluster, pod: &Object, arguments: &str) -> bool {
     inside(
         cluster,
         pod,
-        &format!("ping -n -c 20 -i 0.2 -w 4 {arguments} | grep -q -m1 'bytes from'"),
+        &format!("ping -n -c 100 -i 0.2 -w 20 {arguments} | grep -q -m1 'bytes from'"),
     )
     .ok()
 }

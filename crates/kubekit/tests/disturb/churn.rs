@@ -2,7 +2,7 @@
 
 use super::{pod_of_three, wait_ready};
 use crate::common;
-use plexus_kubekit::{Cluster, Kube, Object, wait};
+use plexus_kubekit::{Cluster, Object, wait};
 use serde_json::Value;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -14,7 +14,7 @@ const AT_A_TIME: usize = 6;
 
 /// A churn that is going on.
 pub(crate) struct Churn<'a> {
-    kube: &'a Kube,
+    cluster: &'a dyn Cluster,
     namespace: &'a str,
     next: AtomicUsize,
     over: AtomicBool,
@@ -25,9 +25,14 @@ pub(crate) struct Churn<'a> {
 
 impl<'a> Churn<'a> {
     /// At most so many pods in all; the last `keep` stay.
-    pub(crate) fn new(kube: &'a Kube, namespace: &'a str, most: usize, keep: usize) -> Self {
+    pub(crate) fn new(
+        cluster: &'a dyn Cluster,
+        namespace: &'a str,
+        most: usize,
+        keep: usize,
+    ) -> Self {
         Self {
-            kube,
+            cluster,
             namespace,
             next: AtomicUsize::new(0),
             over: AtomicBool::new(false),
@@ -40,7 +45,7 @@ impl<'a> Churn<'a> {
     /// Runs pods while `work` runs, and until all are through if they are counted. Every pod gets
     /// ready with all four interfaces. Gives how many there were.
     pub(crate) fn during(&self, work: impl FnOnce(&Self)) -> usize {
-        let nodes = self.kube.nodes().expect("nodes");
+        let nodes = self.cluster.nodes().expect("nodes");
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..AT_A_TIME)
                 .map(|_| scope.spawn(|| self.work(&nodes)))
@@ -95,15 +100,18 @@ impl<'a> Churn<'a> {
         let name = format!("c{number}");
         let text = pod_of_three(self.namespace, &name, node).to_string();
         let pod = Object::pod(self.namespace, &name);
-        wait::until("a pod is made", READY, || self.kube.apply(&text).map(Some)).expect("made");
-        let ready = wait_ready(self.kube, &pod, READY);
+        wait::until("a pod is made", READY, || {
+            self.cluster.apply(&text).map(Some)
+        })
+        .expect("made");
+        let ready = wait_ready(self.cluster, &pod, READY);
         self.has_all(&pod, &ready);
         if self.most != usize::MAX && number + self.keep >= self.most {
             self.kept.lock().expect("not poisoned").push(pod);
             return;
         }
         wait::until("a pod is deleted", READY, || {
-            self.kube.lab().api().delete(&pod, Some(0)).map(Some)
+            self.cluster.api().delete(&pod, Some(0)).map(Some)
         })
         .expect("deleted");
     }
@@ -113,7 +121,7 @@ impl<'a> Churn<'a> {
         let uid = ready["metadata"]["uid"].as_str().unwrap_or_default();
         let record = super::record_of(&pod.namespace, uid);
         let found = wait::until(&format!("the record of {pod}"), READY, || {
-            let record = self.kube.get(&record)?;
+            let record = self.cluster.get(&record)?;
             Ok(record.and_then(|record| record["status"]["attachments"].as_array().cloned()))
         });
         assert_eq!(found.expect("a record").len(), 4, "{pod}");

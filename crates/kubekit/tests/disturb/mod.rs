@@ -1,5 +1,5 @@
-//! For tests that break things: a lab of their own, scenes on it one after the other, a churn of pods
-//! meanwhile, and how each part is killed.
+//! For tests that break things: a cluster of their own, scenes on it one after the other, and a churn of pods
+//! meanwhile. On a lab of virtual nodes (`PLEXUS_LAB`) the scenes are played that need no more.
 #![allow(
     dead_code,
     clippy::expect_used,
@@ -11,9 +11,14 @@ pub(crate) mod churn;
 
 use crate::common;
 use plexus_kubekit::cluster::{PATIENCE, is_ready};
+use plexus_kubekit::ground::{self, Need};
+use plexus_kubekit::kubernetes::STATE;
 use plexus_kubekit::layout::Layout;
 use plexus_kubekit::spec::{Binaries, Cni};
-use plexus_kubekit::{Cluster, Kube, Lab, Namespace, Object, Part, Spec, truth, wait};
+use plexus_kubekit::virtual_lab::LAB;
+use plexus_kubekit::{
+    Breakable, Cluster, Kube, Lab, Namespace, Object, Spec, Virtual, truth, wait,
+};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -27,22 +32,56 @@ const RUNNING: &str = "PLEXUS_FAULTS_STATE";
 pub(crate) const SETTLED: Duration = Duration::from_secs(60);
 
 /// One thing to show.
-pub(crate) type Scene = (&'static str, fn(&Kube));
+pub(crate) struct Scene {
+    name: &'static str,
+    play: Play,
+}
 
-/// Plays all scenes on a lab of their own; each one that fails is told, and the next is played.
-/// After each, everybody must tell the same story.
+enum Play {
+    Anywhere(fn(&dyn Breakable)),
+    OnKubernetes(Need, fn(&Kube)),
+}
+
+impl Scene {
+    /// On a cluster of either kind.
+    pub(crate) const fn anywhere(name: &'static str, play: fn(&dyn Breakable)) -> Self {
+        let play = Play::Anywhere(play);
+        Self { name, play }
+    }
+
+    /// Not without this.
+    pub(crate) const fn with(need: Need, name: &'static str, play: fn(&Kube)) -> Self {
+        let play = Play::OnKubernetes(need, play);
+        Self { name, play }
+    }
+}
+
+/// Plays all scenes; each one that fails is told, and the next is played. After each, everybody must tell the
+/// same story.
 pub(crate) fn play(scenes: &[Scene]) {
     let only = std::env::var("PLEXUS_SCENE").unwrap_or_default();
     let home = Home::open();
+    let cluster = home.cluster();
     let mut failed = Vec::new();
-    for (name, scene) in scenes.iter().filter(|(name, _)| name.contains(&only)) {
+    for Scene { name, play } in scenes.iter().filter(|scene| scene.name.contains(&only)) {
         let started = Instant::now();
+        let scene: &dyn Fn() = match (play, &home) {
+            (Play::Anywhere(play), _) => &|| play(cluster),
+            (Play::OnKubernetes(_, play), Home::Kubernetes { kube, .. }) => &|| play(kube),
+            (Play::OnKubernetes(need, _), Home::Virtual(_)) => {
+                ground::left_out(name, *need);
+                continue;
+            }
+        };
         let run = std::panic::AssertUnwindSafe(|| {
-            scene(&home.kube);
-            truth::check(&home.kube, SETTLED).expect("all tell the same story");
+            scene();
+            truth::check(cluster.sight(), SETTLED).expect("all tell the same story");
         });
         let ended = std::panic::catch_unwind(run).is_ok();
-        revive(&home.kube);
+        // A scene that failed may have left something dead: the next one need not fail too.
+        if let Err(error) = cluster.revive() {
+            eprintln!("{error:#}");
+        }
         let seconds = started.elapsed().as_secs_f32();
         eprintln!(
             "scene {name}: {} in {seconds:.1} s",
@@ -55,30 +94,29 @@ pub(crate) fn play(scenes: &[Scene]) {
     assert!(failed.is_empty(), "failed: {failed:?}");
 }
 
-/// A scene that failed may have left something dead: the next one need not fail too.
-fn revive(kube: &Kube) {
-    let mut parts = vec![Part::Etcd, Part::ApiServer];
-    for node in kube.nodes().expect("nodes") {
-        parts.push(Part::Containerd(node.clone()));
-        parts.push(Part::Kubelet(node));
-    }
-    for part in &parts {
-        if let Err(error) = kube.lab().ensure(part) {
-            eprintln!("{part} stays dead: {error:#}");
-        }
-    }
-}
-
-struct Home {
-    kube: Kube,
-    own: bool,
+/// Where the scenes are played.
+enum Home {
+    Kubernetes { kube: Kube, own: bool },
+    Virtual(Virtual),
 }
 
 impl Home {
+    fn cluster(&self) -> &dyn Breakable {
+        match self {
+            Self::Kubernetes { kube, .. } => kube,
+            Self::Virtual(lab) => lab,
+        }
+    }
+
     fn open() -> Self {
+        if let Ok(name) = std::env::var(LAB) {
+            let others = [STATE, RUNNING].map(std::env::var_os);
+            assert_eq!(others, [None, None], "{LAB} is set too: unset one of them");
+            return Self::Virtual(Virtual::open(&name).expect("a running lab"));
+        }
         if let Some(state) = std::env::var_os(RUNNING) {
             let kube = Kube::open(Path::new(&state)).expect("a running lab");
-            return Self { kube, own: false };
+            return Self::Kubernetes { kube, own: false };
         }
         let binary = |name: &str| {
             let path = std::env::var_os(name).map(PathBuf::from);
@@ -102,7 +140,7 @@ impl Home {
         // From here on it is taken down, whatever happens.
         let kube = up.and_then(|()| Kube::open(layout.state()));
         match kube {
-            Ok(kube) => Self { kube, own: true },
+            Ok(kube) => Self::Kubernetes { kube, own: true },
             Err(error) => {
                 let _ = Lab::down(PREFIX);
                 panic!("no lab: {error:#}");
@@ -113,7 +151,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        if self.own
+        if let Self::Kubernetes { own: true, .. } = self
             && let Err(error) = Lab::down(PREFIX)
         {
             eprintln!("the lab {PREFIX} stays: {error:#}");
@@ -122,29 +160,25 @@ impl Drop for Home {
 }
 
 /// A namespace in which pods can be made: after an API server's return that takes a while.
-pub(crate) fn namespace<'a>(kube: &'a Kube, base: &str) -> Namespace<'a> {
+pub(crate) fn namespace<'a>(cluster: &'a dyn Breakable, base: &str) -> Namespace<'a> {
     let made = wait::until("a namespace", SETTLED, || {
-        Namespace::create(kube, base).map(Some)
+        Namespace::create(cluster, base).map(Some)
     });
     let made = made.expect("a namespace");
-    let account = Object::new("v1", "ServiceAccount", made.name(), "default");
-    let there = kube.wait_for(&account, SETTLED, &|_| true);
-    there.expect("a service account");
+    cluster.wait_usable(made.name()).expect("usable");
     made
 }
 
 /// Networks of three kinds in a namespace: `blue` (overlay), `red` (routed, both families), `lan`
 /// (macvlan with host-local, as a NAD).
-pub(crate) fn three_networks(kube: &Kube, namespace: &str) {
+pub(crate) fn three_networks(cluster: &dyn Cluster, namespace: &str) {
     let lan = r#"{"cniVersion": "1.0.0", "type": "macvlan", "master": "eth1", "mode": "bridge", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.77.0.0/16"}]]}}"#;
-    // Routed networks share the nodes' routes: their subnets must not meet those of an earlier scene.
-    static NEXT: AtomicU8 = AtomicU8::new(100);
-    let number = NEXT.fetch_add(1, Relaxed);
+    let number = free_octet(cluster);
     let v4 = format!("10.{number}.0.0/16");
     let v6 = format!("fd00:{number}::/64");
     let subnets = json!({"a": {"cidr": v4}, "b": {"cidr": v6}});
     common::apply(
-        kube,
+        cluster,
         &[
             common::network(
                 namespace,
@@ -161,6 +195,17 @@ pub(crate) fn three_networks(kube: &Kube, namespace: &str) {
     );
 }
 
+/// A number for `10.…` and `fd00:…` of a routed network: those share the nodes' routes, and an earlier scene's, or
+/// an earlier test's on the same lab, may not be gone yet.
+fn free_octet(cluster: &dyn Cluster) -> u8 {
+    static NEXT: AtomicU8 = AtomicU8::new(100);
+    let networks = cluster.list("plexus.dev/v1alpha1", "Network", "");
+    let taken = format!("{:?}", networks.expect("networks"));
+    let mut each = std::iter::repeat_with(|| NEXT.fetch_add(1, Relaxed)).take(80);
+    let free = each.find(|number| !taken.contains(&format!("10.{number}.0.0/16")));
+    free.expect("a number that no network has")
+}
+
 /// A pod on all three networks: four interfaces.
 pub(crate) fn pod_of_three(namespace: &str, name: &str, node: &str) -> Value {
     let networks = [(common::PLEXUS, "blue,red"), (common::NETWORKS, "lan")];
@@ -169,92 +214,69 @@ pub(crate) fn pod_of_three(namespace: &str, name: &str, node: &str) -> Value {
     pod
 }
 
-pub(crate) fn agents() -> Object {
-    Object::new("apps/v1", "DaemonSet", "plexus-system", "plexus-agent")
-}
-
 pub(crate) fn record_of(namespace: &str, uid: &str) -> Object {
     Object::new("plexus.dev/v1alpha1", "PodAttachments", namespace, uid)
 }
 
 /// The pod's UID.
-pub(crate) fn uid_of(kube: &Kube, pod: &Object) -> String {
-    let pod = kube.get(pod).expect("asked").expect("is there");
+pub(crate) fn uid_of(cluster: &dyn Cluster, pod: &Object) -> String {
+    let pod = cluster.get(pod).expect("asked").expect("is there");
     pod["metadata"]["uid"].as_str().expect("a UID").to_owned()
 }
 
-/// Kills the process of a node's agent (or of the controller, if it is there); whether there was one.
-pub(crate) fn kill_plexus(kube: &Kube, node: &str, what: &str) -> bool {
-    let script = r#"for dir in /proc/[0-9]*; do
-        [ "$(tr '\0' ' ' <"$dir/cmdline" 2>/dev/null | cut -d' ' -f1,2)" = "/bin/plexus $1" ] &&
-        kill -9 "${dir#/proc/}" && echo killed; done; true"#;
-    let output = kube.on_node(node, &["sh", "-c", script, "sh", what]);
-    output.expect("runs").stdout.contains("killed")
+/// Waits until a node's agent answers that it is ready.
+pub(crate) fn wait_agent(cluster: &dyn Breakable, node: &str) {
+    cluster.wait_agent(node).expect("ready");
 }
 
-/// Waits until a node's agent answers that it is ready.
-pub(crate) fn wait_agent(kube: &Kube, node: &str) {
-    let asked = ["curl", "-sf", "-m", "2", "http://127.0.0.1:9091/readyz"];
-    common::holds(&format!("the agent of {node}"), PATIENCE, || {
-        kube.on_node(node, &asked).is_ok_and(|output| output.ok())
+/// Kills a node's agent, which must run.
+pub(crate) fn kill_agent(cluster: &dyn Breakable, node: &str) {
+    assert!(
+        cluster.kill_agent(node).expect("asked"),
+        "no agent on {node}"
+    );
+}
+
+/// Kills the controller; if that was done just now, it has to come back first.
+pub(crate) fn kill_controller(cluster: &dyn Breakable) {
+    let killed = wait::until("a controller to kill", PATIENCE, || {
+        Ok(cluster.kill_controller()?.then_some(()))
     });
+    killed.expect("killed");
 }
 
 /// A node without an agent, as long as this lives.
 pub(crate) struct Away<'a> {
-    kube: &'a Kube,
+    cluster: &'a dyn Breakable,
     node: &'a str,
 }
 
 impl<'a> Away<'a> {
-    pub(crate) fn send(kube: &'a Kube, node: &'a str) -> Self {
-        let rule = json!({"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [node]});
-        let terms = json!({"nodeSelectorTerms": [{"matchExpressions": [rule]}]});
-        set_affinity(
-            kube,
-            json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}),
-        );
-        let away = Self { kube, node };
-        common::holds("the agent gone", PATIENCE, || {
-            agent_pods(kube, node).is_empty()
-        });
+    pub(crate) fn send(cluster: &'a dyn Breakable, node: &'a str) -> Self {
+        // Given back also if it cannot be waited for.
+        let away = Self { cluster, node };
+        cluster.take_agent(node).expect("taken away");
         away
     }
 }
 
 impl Drop for Away<'_> {
     fn drop(&mut self) {
-        set_affinity(self.kube, Value::Null);
+        let back = self.cluster.return_agent(self.node);
         if !std::thread::panicking() {
-            self.kube.wait_rolled_out(&agents()).expect("rolled out");
-            wait_agent(self.kube, self.node);
+            back.expect("it is back");
         }
     }
 }
 
-fn set_affinity(kube: &Kube, affinity: Value) {
-    let patch = json!({"spec": {"template": {"spec": {"affinity": affinity}}}});
-    kube.lab().api().merge(&agents(), &patch).expect("patched");
-}
-
-fn agent_pods(kube: &Kube, node: &str) -> Vec<String> {
-    let pods = kube.list("v1", "Pod", "plexus-system").expect("pods");
-    let own = pods.iter().filter(|pod| {
-        pod["spec"]["nodeName"] == node
-            && pod["metadata"]["labels"]["app.kubernetes.io/component"] == "agent"
-    });
-    own.filter_map(|pod| pod["metadata"]["name"].as_str().map(str::to_owned))
-        .collect()
-}
-
 /// Waits until it holds, though the API may be away meanwhile.
-pub(crate) fn wait_ready(kube: &Kube, pod: &Object, patience: Duration) -> Value {
+pub(crate) fn wait_ready(cluster: &dyn Cluster, pod: &Object, patience: Duration) -> Value {
     let ready = wait::until(&pod.to_string(), patience, || {
-        Ok(kube.get(pod)?.filter(is_ready))
+        Ok(cluster.get(pod)?.filter(is_ready))
     });
     ready.unwrap_or_else(|error| {
-        let seen = kube.get(pod).ok().flatten().unwrap_or_default();
-        let messages = common::messages(kube, pod);
+        let seen = cluster.get(pod).ok().flatten().unwrap_or_default();
+        let messages = common::messages(cluster, pod);
         panic!("{error:#}; {}; {messages:?}", seen["status"]);
     })
 }

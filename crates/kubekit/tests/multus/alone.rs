@@ -11,7 +11,7 @@ use std::time::Duration;
 /// One of the left pod's two interfaces on a network goes and returns.
 pub(crate) fn check(place: &Place, networks: &Networks, left: &Object, right: &Object) {
     let kube = &place.kube;
-    let soon = Duration::from_secs(10);
+    let soon = Duration::from_secs(30);
     let record = || common::interfaces(kube, left);
     let before = record();
     let to = common::address(kube, right, "net3", false);

@@ -161,7 +161,7 @@ fn a_network_in_use_waits_and_says_who_uses_it() {
     );
     let (blue, user) = (network_object(ns, "blue"), namespace.pod("user"));
     ready(kube, &[&user]);
-    let used = |net: &Value| net["status"]["usage"]["allocated"] == 2;
+    let used = |net: &Value| net["status"]["usage"]["allocated"] == 1;
     let active = kube.wait_for(&blue, PATIENCE, &used).expect("used");
     assert_eq!(active["status"]["phase"], "Active");
     assert!(has_condition(&active, "Ready"), "{active}");

@@ -52,8 +52,8 @@ pub(super) async fn keep(shared: Arc<Shared>) {
     }
 }
 
-/// Labels of a Node, by which a pod may choose it.
-pub(super) fn labels(node: NodeName) -> BTreeMap<String, String> {
+/// The labels that a Node is made with; by them, and by what is added later, a pod may choose it.
+fn labels(node: NodeName) -> BTreeMap<String, String> {
     let name = node.to_string();
     [
         ("kubernetes.io/hostname", name.as_str()),

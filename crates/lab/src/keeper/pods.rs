@@ -1,15 +1,15 @@
 //! The pods of the lab, as the API says: those without a node get one, those on a node of ours get a worker,
 //! and what is left of those that are gone is taken away.
 
-use super::nodes::labels;
-use super::place::{Candidate, Port, choose};
+use super::place::{Candidate, Port, Wanted, choose};
 use super::shared::Shared;
 use super::{claims, status, worker};
 use crate::error::{LabError, chain};
 use crate::name::NodeName;
 use crate::sandbox;
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::ListParams;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
@@ -56,16 +56,17 @@ pub(super) async fn keep(shared: Arc<Shared>) {
     };
     let mut again = tokio::time::interval(AGAIN);
     loop {
+        let mut is_time = false;
         tokio::select! {
             item = stream.next() => match item {
                 Some(Ok(event)) => pods.take(event),
                 Some(Err(error)) => tracing::debug!(error = chain(&error), "pods are not seen now"),
                 None => return,
             },
-            _ = again.tick() => {}
+            _ = again.tick() => is_time = true,
         }
         pods.workers.retain(|_, worker| !worker.task.is_finished());
-        pods.schedule().await;
+        pods.schedule(is_time).await;
     }
 }
 
@@ -148,38 +149,44 @@ impl Pods {
         self.workers.insert(uid.to_owned(), worker);
     }
 
-    async fn schedule(&mut self) {
-        let mut candidates = self.candidates();
+    /// Gives pods without a node one, by what the Nodes say now. These are asked for only if somebody waits for
+    /// one: at once for a pod that is new, `again` and again for those that found none.
+    async fn schedule(&mut self, again: bool) {
+        for (pod, said) in self.unscheduled.values_mut() {
+            if let Some(why) = claims::waits(pod).filter(|_| !is_going(pod)) {
+                say_unschedulable(&self.client, pod, said, why).await;
+            }
+        }
+        if !asks_for_nodes(self.unscheduled.values(), again) {
+            return;
+        }
+        let mut candidates = match nodes(&self.client).await {
+            Ok(nodes) => self.candidates(nodes),
+            Err(error) => {
+                tracing::debug!(error = chain(&error), "nobody gets a node now");
+                return;
+            }
+        };
         let mut found = Vec::new();
         for (uid, (pod, said)) in &mut self.unscheduled {
-            if pod.metadata.deletion_timestamp.is_some() {
+            if !wants_node(pod) {
                 continue;
             }
-            let selector = pod.spec.as_ref().and_then(|s| s.node_selector.clone());
-            let ports = Port::of(pod);
-            let chosen = match claims::waits(pod) {
-                Some(why) => Err(why),
-                None => choose(&candidates, &selector.unwrap_or_default(), &ports),
-            };
-            let told = match chosen {
+            let wanted = Wanted::of(pod);
+            match choose(&candidates, &wanted) {
                 Ok(node) => {
-                    let bound = status::bind(&self.client, pod, &node.to_string()).await;
                     for chosen in candidates.iter_mut().filter(|one| one.node == node) {
                         chosen.pods += 1;
-                        chosen.ports.extend(ports.clone());
+                        chosen.ports.extend(wanted.ports.clone());
                     }
-                    found.extend(bound.is_ok().then(|| uid.clone()));
-                    bound
+                    match status::bind(&self.client, pod, &node.to_string()).await {
+                        Ok(()) => found.push(uid.clone()),
+                        Err(error) => {
+                            tracing::debug!(error = chain(&error), "a pod has no node yet");
+                        }
+                    }
                 }
-                Err(why) if why == *said => Ok(()),
-                Err(why) => {
-                    let told = say_unschedulable(&self.client, pod, &why).await;
-                    *said = why;
-                    told
-                }
-            };
-            if let Err(error) = told {
-                tracing::debug!(error = chain(&error), "a pod has no node yet");
+                Err(why) => say_unschedulable(&self.client, pod, said, why).await,
             }
         }
         for uid in found {
@@ -187,22 +194,31 @@ impl Pods {
         }
     }
 
-    fn candidates(&self) -> Vec<Candidate> {
-        let nodes = &self.shared.spec().nodes;
-        nodes
-            .iter()
-            .map(|node| Candidate {
-                node: *node,
-                labels: labels(*node),
-                ready: self.shared.is_ready(*node),
-                pods: self.workers_on(*node).count(),
-                ports: self
-                    .workers_on(*node)
-                    .filter_map(|worker| worker.desired.borrow().clone())
-                    .flat_map(|pod| Port::of(&pod))
-                    .collect(),
-            })
-            .collect()
+    fn candidates(&self, nodes: Vec<Node>) -> Vec<Candidate> {
+        let candidates = nodes.into_iter().filter_map(|node| self.candidate(node));
+        candidates.collect()
+    }
+
+    /// A node as its Node says it is; none if it is not, or no longer, one of the lab.
+    fn candidate(&self, seen: Node) -> Option<Candidate> {
+        let node: NodeName = seen.metadata.name?.parse().ok()?;
+        if !self.shared.has_node(node) {
+            return None;
+        }
+        let spec = seen.spec.unwrap_or_default();
+        Some(Candidate {
+            node,
+            labels: seen.metadata.labels.unwrap_or_default(),
+            unschedulable: spec.unschedulable.unwrap_or_default(),
+            taints: spec.taints.unwrap_or_default(),
+            ready: self.shared.is_ready(node),
+            pods: self.workers_on(node).count(),
+            ports: self
+                .workers_on(node)
+                .filter_map(|worker| worker.desired.borrow().clone())
+                .flat_map(|pod| Port::of(&pod))
+                .collect(),
+        })
     }
 
     /// Those of pods that are not gone.
@@ -212,7 +228,68 @@ impl Pods {
     }
 }
 
-async fn say_unschedulable(client: &Client, pod: &Pod, why: &str) -> Result<(), LabError> {
-    status::warn(client, pod, "FailedScheduling", why).await?;
-    status::unschedulable(client, pod, why).await
+fn is_going(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some()
+}
+
+async fn nodes(client: &Client) -> Result<Vec<Node>, LabError> {
+    let api: Api<Node> = Api::all(client.clone());
+    let listed = api.list(&ListParams::default()).await;
+    let listed = listed.map_err(LabError::api("list the Nodes"))?;
+    Ok(listed.items)
+}
+
+/// Says once why a pod has no node.
+async fn say_unschedulable(client: &Client, pod: &Pod, said: &mut String, why: String) {
+    if *said == why {
+        return;
+    }
+    let told = match status::warn(client, pod, "FailedScheduling", &why).await {
+        Ok(()) => status::unschedulable(client, pod, &why).await,
+        Err(error) => Err(error),
+    };
+    *said = why;
+    if let Err(error) = told {
+        tracing::debug!(error = chain(&error), "a pod has no node yet");
+    }
+}
+
+/// Whether a node would help it.
+fn wants_node(pod: &Pod) -> bool {
+    !is_going(pod) && claims::waits(pod).is_none()
+}
+
+fn asks_for_nodes<'p>(
+    mut unscheduled: impl Iterator<Item = &'p (Pod, String)>,
+    again: bool,
+) -> bool {
+    unscheduled.any(|(pod, said)| wants_node(pod) && (again || said.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn nodes_are_asked_for_at_once_for_who_is_new_and_at_a_pace_for_the_others() {
+        let pod = |spec: Value, said: &str| -> (Pod, String) {
+            let pod = serde_json::from_value(json!({"spec": spec})).unwrap();
+            (pod, said.to_owned())
+        };
+        let plain = json!({"containers": []});
+        let claims = json!({"containers": [], "resourceClaims": [{"name": "a"}]});
+        let new = pod(plain.clone(), "");
+        let told = pod(plain.clone(), "no node is ready");
+        let mut going = new.clone();
+        going.0.metadata.deletion_timestamp =
+            Some(serde_json::from_value(json!("2024-01-01T00:00:00Z")).unwrap());
+        let asks = |all: &[&(Pod, String)], again| asks_for_nodes(all.iter().copied(), again);
+        for never in [&pod(claims.clone(), ""), &pod(claims, "it waits"), &going] {
+            assert!(!asks(&[never], false) && !asks(&[never], true));
+        }
+        assert!(asks(&[&new], false) && asks(&[&going, &new], true));
+        assert!(!asks(&[&told], false) && asks(&[&told], true));
+        assert!(!asks(&[], true));
+    }
 }

@@ -126,7 +126,11 @@ async fn may_start(shared: &Arc<Shared>, part: Part) {
     }
     let held = shared.layout.held(part);
     while held.exists() {
-        let why = format!("held: `plexus lab start-{}` starts it", part.verb());
+        let whose = match part {
+            Part::Agent(node) => format!(" {node}"),
+            _ => String::new(),
+        };
+        let why = format!("held: `plexus lab start-{}{whose}` starts it", part.verb());
         not_ready(shared, part, why);
         tokio::time::sleep(ASK_SOON).await;
     }

@@ -42,6 +42,8 @@ pub struct Cell {
 
 /// More columns than this do not fit anywhere.
 const COLUMNS: usize = 20;
+/// `(yes)`, and the space before it.
+const CELL: usize = 7;
 
 impl Cell {
     /// Whether it is not as it must be.
@@ -79,8 +81,9 @@ impl Matrix {
         self.cells.iter().filter(judged).count()
     }
 
-    /// As a table with a line below that sums it up; of many pods only what is wrong, a line each.
-    pub fn text(&self) -> String {
+    /// As a table with a line below that sums it up; of many pods only what is wrong, a line each. What does
+    /// not fit into that many columns stands below, in a table with the other pods.
+    pub fn text(&self, width: Option<usize>) -> String {
         let mut pods: Vec<&str> = Vec::new();
         for cell in &self.cells {
             for pod in [cell.from.as_str(), cell.to.as_str()] {
@@ -91,7 +94,7 @@ impl Matrix {
         }
         pods.sort_unstable();
         let mut text = if pods.len() <= COLUMNS {
-            self.table(&pods)
+            self.tables(&pods, width)
         } else {
             self.list()
         };
@@ -103,35 +106,47 @@ impl Matrix {
     }
 
     /// Pods have numbers: their names would make it too wide.
-    fn table(&self, pods: &[&str]) -> String {
-        let head = ["#", "pod", "network", "address"].map(str::to_owned);
-        let columns = (1..=pods.len()).map(|number| number.to_string());
-        let mut rows: Vec<Vec<String>> = vec![head.into_iter().chain(columns).collect()];
+    fn tables(&self, pods: &[&str], width: Option<usize>) -> String {
+        let numbered: Vec<(String, &str)> = (1..)
+            .map(|n: usize| n.to_string())
+            .zip(pods.iter().copied())
+            .collect();
+        let number_of = |wanted: &str| {
+            let found = numbered.iter().find(|(_, pod)| *pod == wanted);
+            found.map_or_else(String::new, |(number, _)| number.clone())
+        };
         let mut by_row: BTreeMap<(&str, &str, IpAddr), BTreeMap<&str, &Cell>> = BTreeMap::new();
         for cell in &self.cells {
             let row = (cell.network.as_str(), cell.to.as_str(), cell.address);
             by_row.entry(row).or_default().insert(&cell.from, cell);
         }
-        for ((network, to, address), cells) in by_row {
-            let number = pods
-                .iter()
-                .position(|pod| *pod == to)
-                .map_or(0, |at| at + 1);
-            let texts = [
-                number.to_string(),
-                to.into(),
-                network.into(),
-                address.to_string(),
-            ];
-            let cells = pods.iter().map(|from| match cells.get(from) {
-                Some(cell) => cell.text(),
-                None => "-".to_owned(),
-            });
-            rows.push(texts.into_iter().chain(cells).collect());
-        }
+        let table = |some: &[(String, &str)]| {
+            let head = ["#", "pod", "network", "address"].map(str::to_owned);
+            let columns = some.iter().map(|(number, _)| number.clone());
+            let mut rows: Vec<Vec<String>> = vec![head.into_iter().chain(columns).collect()];
+            for ((network, to, address), cells) in &by_row {
+                let texts = [
+                    number_of(to),
+                    (*to).to_owned(),
+                    (*network).to_owned(),
+                    address.to_string(),
+                ];
+                let cells = some.iter().map(|(_, from)| match cells.get(from) {
+                    Some(cell) => cell.text(),
+                    None => "-".to_owned(),
+                });
+                rows.push(texts.into_iter().chain(cells).collect());
+            }
+            aligned(&rows)
+        };
+        let room = match width {
+            Some(width) => width.saturating_sub(longest(&table(&[]))) / CELL,
+            None => numbered.len(),
+        };
+        let tables: Vec<String> = numbered.chunks(room.max(1)).map(table).collect();
         let legend = "does the pod of a column reach the address of a row? \
                       (! not as expected, in parentheses: not judged)\n";
-        format!("{legend}{}", aligned(&rows))
+        format!("{legend}{}", tables.join("\n"))
     }
 
     fn list(&self) -> String {
@@ -172,6 +187,11 @@ impl Matrix {
             self.judged()
         )
     }
+}
+
+fn longest(text: &str) -> usize {
+    let lengths = text.lines().map(|line| line.chars().count());
+    lengths.max().unwrap_or_default()
 }
 
 fn aligned(rows: &[Vec<String>]) -> String {
@@ -230,11 +250,35 @@ mod tests {
 2  b    blue     10.0.0.2  yes  -    no
 4 pings, 2 answered, 3 judged: 1 is not as expected (!)
 ";
-        let text = matrix.text();
+        let text = matrix.text(None);
         let (legend, table) = text.split_once('\n').unwrap();
         assert!(legend.contains("not as expected"), "{legend}");
         assert_eq!(table, expected);
         assert_eq!(matrix.wrong().len(), 1);
+    }
+
+    #[test]
+    fn what_does_not_fit_stands_below() {
+        let cells = [("a", "b"), ("b", "a"), ("c", "a")];
+        let cells = cells.map(|(from, to)| cell(from, to, "10.0.0.1", Expected::Yes, true));
+        let matrix = Matrix {
+            cells: cells.to_vec(),
+            unseen: vec![],
+        };
+        let expected = "\
+#  pod  network  address   1    2
+1  a    blue     10.0.0.1  -    yes
+2  b    blue     10.0.0.1  yes  -
+
+#  pod  network  address   3
+1  a    blue     10.0.0.1  yes
+2  b    blue     10.0.0.1  -
+3 pings, 3 answered, 3 judged: all as expected
+";
+        let text = matrix.text(Some(39));
+        assert_eq!(text.split_once('\n').unwrap().1, expected);
+        assert_eq!(matrix.text(Some(46)), matrix.text(None));
+        assert_eq!(matrix.text(Some(1)).matches("address ").count(), 3 + 1);
     }
 
     #[test]
@@ -246,15 +290,36 @@ mod tests {
             .collect();
         cells[3].seen = true;
         let unseen = vec![];
-        let text = Matrix { cells, unseen }.text();
+        let text = Matrix { cells, unseen }.text(None);
         assert_eq!(text.lines().next(), Some("p3 reaches fd00::1 of x on blue"));
         assert_eq!(text.lines().count(), 2);
     }
 
     #[test]
+    fn a_leak_is_not_well() {
+        let mut matrix = Matrix {
+            cells: vec![
+                cell("a", "b", "10.0.0.2", Expected::Yes, true),
+                cell("c", "b", "10.0.0.2", Expected::No, false),
+            ],
+            unseen: vec![],
+        };
+        assert!(matrix.is_well());
+        matrix.cells[1].seen = true;
+        assert!(!matrix.is_well(), "reached, and must not be");
+        assert_eq!(matrix.wrong(), [&matrix.cells[1]]);
+        let text = matrix.text(None);
+        assert!(text.contains("yes!"), "{text}");
+        assert!(
+            text.ends_with("2 judged: 1 is not as expected (!)\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn what_is_not_seen_is_not_well() {
         assert!(!Matrix::default().is_well());
-        let text = Matrix::default().text();
+        let text = Matrix::default().text(None);
         assert!(text.contains("nothing to judge"), "{text}");
         let mut matrix = Matrix {
             cells: vec![cell("a", "b", "10.0.0.2", Expected::Either, true)],
@@ -268,7 +333,7 @@ mod tests {
         let (pod, why) = ("c".to_owned(), "it has no sandbox yet".to_owned());
         matrix.unseen.push(Unseen { pod, why });
         assert!(!matrix.is_well());
-        let text = matrix.text();
+        let text = matrix.text(None);
         assert!(text.contains("\n! c: it has no sandbox yet\n"), "{text}");
         assert!(!text.contains("all as expected"), "{text}");
     }

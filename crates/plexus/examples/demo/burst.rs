@@ -29,11 +29,11 @@ pub(crate) fn kill_in_the_middle(lab: &Lab) -> Result<()> {
         let pods: Vec<(&str, &str)> = names.iter().map(|n| ("team-a", n.as_str())).collect();
         wait_ready(lab, &pods)?;
         if middle > 0 {
-            println!("  $ plexus lab kill-agent n2\n    {}", killed.trim());
-            println!(
+            tell!("  $ plexus lab kill-agent n2\n    {}", killed.trim());
+            tell!(
                 "    of {PODS} pods {done} were attached, {middle} in the middle (the journal says: intent)"
             );
-            println!(
+            tell!(
                 "    all {PODS} were ready {:.1} s later: the next agent settled the journal, plexus-cni had waited for it",
                 took.elapsed().as_secs_f64()
             );

@@ -56,27 +56,27 @@ impl Lab {
     }
 
     /// Shows a command, runs it, and shows what it printed.
-    pub(crate) fn show(&self, words: &[&str]) -> Result<()> {
+    pub(crate) fn show(&self, words: &[&str]) -> Result<String> {
         if crate::stopped() {
             bail!("stopped");
         }
-        println!("  $ plexus {}", words.join(" "));
+        tell!("  $ plexus {}", words.join(" "));
         let shown = self.run(words);
         let text = match &shown {
             Ok(text) => text.clone(),
             Err(_) => String::new(),
         };
         for line in text.lines().take_while(|line| !line.is_empty()) {
-            println!("    {line}");
+            tell!("    {line}");
         }
-        shown.map(drop)
+        shown
     }
 
     /// Removes the lab, and looks whether that is true.
     pub(crate) fn remove(&self) -> Result<()> {
-        println!("  $ plexus lab down");
+        tell!("  $ plexus lab down");
         let said = self.run(&["lab", "down"])?;
-        println!("    {}", said.trim());
+        tell!("    {}", said.trim());
         let names = Command::new("ip").arg("netns").output();
         let names = String::from_utf8_lossy(&names.context("cannot run ip")?.stdout).into_owned();
         let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;

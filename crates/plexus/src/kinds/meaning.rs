@@ -3,11 +3,18 @@
 //! would say, no more: the rest is the controller's, in conditions.
 
 use super::rules::Rules;
-use plexus_embedded::Validator;
+use plexus_api::pod::PLEXUS_NETWORKS;
 use plexus_embedded::kinds::Kind;
 use plexus_embedded::status::Cause;
-use serde_json::Value;
+use plexus_embedded::{Before, Validator};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+
+const FIELD: &str = "/spec/networks";
+/// Where the annotation is that it stands for.
+const ANNOTATION: &str = "/metadata/annotations/plexus.dev~1networks";
+const LAST_APPLIED: &str =
+    "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
 
 /// Knows our kinds.
 #[derive(Debug)]
@@ -36,11 +43,19 @@ impl Meaning {
 }
 
 impl Validator for Meaning {
-    fn received(&self, kind: &Kind, object: &mut Value) -> Result<Vec<String>, Vec<Cause>> {
+    fn received(
+        &self,
+        kind: &Kind,
+        before: Before<'_>,
+        object: &mut Value,
+    ) -> Result<Vec<String>, Vec<Cause>> {
         if !kind.group.is_empty() || kind.kind != "Pod" {
             return Ok(Vec::new());
         }
-        let written = object.pointer("/spec/networks").cloned();
+        if is_outdated(before, object) {
+            annotations(object).map(|all| all.remove(PLEXUS_NETWORKS));
+        }
+        let written = object.pointer(FIELD).cloned();
         plexus_api::translate(object).map_err(|why| {
             let value = written.unwrap_or_default();
             vec![Cause::invalid("spec.networks", &value, why)]
@@ -51,6 +66,33 @@ impl Validator for Meaning {
         let rules = self.rules.get(&(kind.group.clone(), kind.kind.clone()));
         rules.map_or_else(Vec::new, |rules| rules.broken(old, new))
     }
+}
+
+/// Whether the annotation of a Pod is what `spec.networks` said before, and the patch says something else
+/// there and nothing of the annotation. A patch that takes the field away takes the annotation along,
+/// unless what kubectl has applied names that too: it does not send what is there already.
+fn is_outdated(before: Before<'_>, object: &Value) -> bool {
+    let annotation = object.pointer(ANNOTATION);
+    let stored = before.stored.and_then(|stored| stored.pointer(ANNOTATION));
+    if annotation.is_none() || annotation != stored {
+        return false;
+    }
+    let patched = before.patch.and_then(|patch| patch.pointer(FIELD));
+    match object.pointer(FIELD).or(patched) {
+        Some(Value::Null) => !is_applied(object),
+        written => written.is_some(),
+    }
+}
+
+/// Whether kubectl keeps the annotation as part of what was applied last.
+fn is_applied(object: &Value) -> bool {
+    let applied = object.pointer(LAST_APPLIED).and_then(Value::as_str);
+    let applied = applied.and_then(|text| serde_json::from_str::<Value>(text).ok());
+    applied.is_some_and(|applied| applied.pointer(ANNOTATION).is_some())
+}
+
+fn annotations(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    object.pointer_mut("/metadata/annotations")?.as_object_mut()
 }
 
 #[cfg(test)]
@@ -180,58 +222,137 @@ mod tests {
     #[test]
     fn networks_of_a_pod_are_read_as_its_annotation() {
         let (pods, maps) = (kind("", "v1", "pods"), kind("", "v1", "configmaps"));
-        let meaning = Meaning::new().unwrap();
+        let (meaning, new) = (Meaning::new().unwrap(), Before::default());
         let pod = |networks: Value| {
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
                 "spec": {"networks": networks}})
         };
         let mut written = pod(json!(["a"]));
-        assert_eq!(meaning.received(&pods, &mut written).unwrap().len(), 1);
+        assert_eq!(meaning.received(&pods, new, &mut written).unwrap().len(), 1);
         assert_eq!(
             written["metadata"]["annotations"]["plexus.dev/networks"],
             "[\"a\"]"
         );
-        let wrong = meaning.received(&pods, &mut pod(json!(7))).unwrap_err();
+        let wrong = meaning
+            .received(&pods, new, &mut pod(json!(7)))
+            .unwrap_err();
         assert_eq!(wrong[0].field, "spec.networks");
         let mut other = pod(json!(["a"]));
-        assert_eq!(meaning.received(&maps, &mut other), Ok(vec![]));
+        assert_eq!(meaning.received(&maps, new, &mut other), Ok(vec![]));
     }
 
-    #[test]
-    fn networks_under_their_second_name_have_the_same_rules() {
-        let dir = std::env::temp_dir().join(format!("px-meaning-{}", std::process::id()));
-        let socket = dir.join("api.sock");
-        let mut options = plexus_embedded::Options::new(&dir, crate::kinds::all().unwrap());
-        options.unix = Some(socket.clone());
-        options.validator = std::sync::Arc::new(Meaning::new().unwrap());
-        let server = plexus_embedded::Server::start(options).unwrap();
-        let post = |version: &str, spec: &Value| {
-            let object = json!({
-                "apiVersion": version.trim_start_matches("/apis/").trim_start_matches("/api/"),
-                "kind": "Network", "metadata": {"generateName": "n"}, "spec": spec,
-            });
-            let body = object.to_string();
-            let mut wire = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    /// A server with our kinds and their meaning.
+    struct Served {
+        dir: std::path::PathBuf,
+        server: Option<plexus_embedded::Server>,
+    }
+
+    impl Served {
+        fn new(name: &str) -> Self {
+            let dir = std::env::temp_dir().join(format!("px-{name}-{}", std::process::id()));
+            let mut options = plexus_embedded::Options::new(&dir, crate::kinds::all().unwrap());
+            options.unix = Some(dir.join("api.sock"));
+            options.validator = std::sync::Arc::new(Meaning::new().unwrap());
+            let server = Some(plexus_embedded::Server::start(options).unwrap());
+            Self { dir, server }
+        }
+
+        /// The head and the body of the answer.
+        fn ask(&self, line: &str, media: &str, body: &Value) -> (String, Value) {
+            let body = body.to_string();
+            let socket = self.dir.join("api.sock");
+            let mut wire = std::os::unix::net::UnixStream::connect(socket).unwrap();
             write!(
                 wire,
-                "POST {version}/namespaces/default/networks HTTP/1.1\r\nhost: x\r\nconnection: \
-                 close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                "{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: {media}\r\n\
+                 content-length: {}\r\n\r\n{body}",
                 body.len()
             )
             .unwrap();
             let mut answer = String::new();
             wire.read_to_string(&mut answer).unwrap();
-            answer
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            (
+                head.to_owned(),
+                serde_json::from_str(body).unwrap_or_default(),
+            )
+        }
+    }
+
+    impl Drop for Served {
+        fn drop(&mut self) {
+            drop(self.server.take());
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+
+    #[test]
+    fn networks_under_their_second_name_have_the_same_rules() {
+        let served = Served::new("meaning");
+        let post = |version: &str, spec: &Value| {
+            let object = json!({
+                "apiVersion": version.trim_start_matches("/apis/").trim_start_matches("/api/"),
+                "kind": "Network", "metadata": {"generateName": "n"}, "spec": spec,
+            });
+            let line = format!("POST {version}/namespaces/default/networks");
+            served.ask(&line, "application/json", &object)
         };
         let spec = json!({"subnets": {"a": {"cidr": "10.1.0.0/16", "gateway": "10.2.0.1"}}});
         for version in ["/apis/plexus.dev/v1alpha1", "/api/v1"] {
-            let answer = post(version, &spec);
-            assert!(answer.starts_with("HTTP/1.1 422"), "{version}: {answer}");
-            assert!(answer.contains("gateway must be an address"), "{answer}");
-            let answer = post(version, &json!({}));
-            assert!(answer.starts_with("HTTP/1.1 201"), "{version}: {answer}");
+            let (head, body) = post(version, &spec);
+            assert!(head.starts_with("HTTP/1.1 422"), "{version}: {head}");
+            let said = body["message"].as_str().unwrap();
+            assert!(said.contains("gateway must be an address"), "{said}");
+            let (head, _) = post(version, &json!({}));
+            assert!(head.starts_with("HTTP/1.1 201"), "{version}: {head}");
         }
-        server.stop();
-        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// The patches are those that `kubectl apply` makes of a file that was changed.
+    #[test]
+    fn networks_of_a_pod_can_be_changed_and_taken_away() {
+        const PODS: &str = "/api/v1/namespaces/default/pods";
+        let served = Served::new("networks");
+        let containers = json!([{"name": "c", "image": "busybox"}]);
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+            "spec": {"networks": ["a"], "containers": containers}});
+        let line = format!("POST {PODS}");
+        let (head, made) = served.ask(&line, "application/json", &pod);
+        assert!(head.starts_with("HTTP/1.1 201"), "{head}: {made}");
+        let patched = |media: &str, patch: &Value| {
+            let line = format!("PATCH {PODS}/p");
+            served.ask(&line, &format!("application/{media}+json"), patch)
+        };
+        let applied = |manifest: &Value| json!({"kubectl.kubernetes.io/last-applied-configuration": manifest.to_string()});
+        let networks = |body: &Value| body.pointer(ANNOTATION).cloned().unwrap_or_default();
+        for (media, names, text) in [
+            ("strategic-merge-patch", json!(["b"]), "[\"b\"]"),
+            ("merge-patch", json!(["b", "c"]), "[\"b\",\"c\"]"),
+            ("merge-patch", json!(["b", "c"]), "[\"b\",\"c\"]"),
+        ] {
+            let (head, body) = patched(media, &json!({"spec": {"networks": names}}));
+            assert!(head.starts_with("HTTP/1.1 200"), "{media}: {head}: {body}");
+            assert_eq!(networks(&body), text);
+        }
+        // Both, and they say different things.
+        let both = json!({"metadata": {"annotations": {"plexus.dev/networks": "d"}},
+            "spec": {"networks": ["e"]}});
+        let (head, body) = patched("strategic-merge-patch", &both);
+        assert!(head.starts_with("HTTP/1.1 422"), "{head}: {body}");
+        // Something else is patched.
+        let (_, body) = patched("merge-patch", &json!({"metadata": {"labels": {"x": "y"}}}));
+        assert_eq!(networks(&body), "[\"b\",\"c\"]");
+        // From the field to the annotation: kubectl sends only that the field is gone.
+        let manifest =
+            json!({"metadata": {"annotations": {"plexus.dev/networks": "[\"b\",\"c\"]"}}});
+        let moved =
+            json!({"metadata": {"annotations": applied(&manifest)}, "spec": {"networks": null}});
+        let (_, body) = patched("strategic-merge-patch", &moved);
+        assert_eq!(networks(&body), "[\"b\",\"c\"]");
+        let gone = json!({"metadata": {"annotations": applied(&json!({"metadata": {}}))},
+            "spec": {"networks": null}});
+        let (head, body) = patched("strategic-merge-patch", &gone);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}: {body}");
+        assert_eq!(networks(&body), Value::Null);
     }
 }

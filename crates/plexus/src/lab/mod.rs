@@ -1,20 +1,23 @@
 //! `plexus lab`: flags, and which of `plexus-lab`'s functions they call; prints what those return.
 
+mod progress;
 mod show;
 mod up;
 
 use crate::log::{self, LogFlags};
 use crate::value;
 use clap::{Args, Subcommand, ValueEnum};
-use plexus_lab::{LabName, Layout, NodeName, Place, PodWish};
+use plexus_cli::text::Screen;
+use plexus_lab::{LabError, LabName, Layout, NodeName, Place, PodWish};
+use progress::{Progress, Waiting};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// The flags of `plexus lab`.
 /// The lab that is meant if none is named.
 const USUAL: &str = "lab";
 
+/// The flags of `plexus lab`.
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// Which lab: several can be up at the same time.
@@ -34,7 +37,7 @@ pub(crate) struct Flags {
 enum Verb {
     /// Make a lab, or bring one up again that is not whole; waits until it is ready.
     Up(up::Flags),
-    /// Remove the lab with everything in it.
+    /// Remove the lab with everything in it, also programs that run in its namespaces.
     Down,
     /// Nodes, processes and pods as they are now.
     Status {
@@ -48,14 +51,14 @@ enum Verb {
     Exec(ExecFlags),
     /// Let pods ping each other, and compare what is seen with what must be.
     Ping {
-        /// Every pod to every address of every other pod.
+        /// Every pod to every address of every other pod; of more than 20 pods only what is wrong is shown.
         #[arg(long, required = true)]
         all: bool,
         /// As what.
         #[arg(short, long, value_enum)]
         output: Option<Output>,
     },
-    /// Kill a node's agent (SIGKILL); it is started again.
+    /// Kill a node's agent (SIGKILL); it is started again. Exits with 3 if it does not run.
     KillAgent {
         /// The node.
         node: NodeName,
@@ -68,7 +71,7 @@ enum Verb {
         /// The node.
         node: NodeName,
     },
-    /// Kill the server (SIGKILL): the API is away until it is started again.
+    /// Kill the server (SIGKILL): the API is away until it is started again. Exits with 3 if it does not run.
     KillServer {
         /// Not before `start-server`.
         #[arg(long)]
@@ -76,6 +79,14 @@ enum Verb {
     },
     /// Start the server that was killed with --hold.
     StartServer,
+    /// Kill the controller (SIGKILL); it is started again. Exits with 3 if it does not run.
+    KillController {
+        /// Not before `start-controller`.
+        #[arg(long)]
+        hold: bool,
+    },
+    /// Start the controller that was killed with --hold.
+    StartController,
     /// Cut all wires of a node: to other nodes and to the API.
     Partition {
         /// The node.
@@ -109,7 +120,7 @@ enum Output {
 
 #[derive(Debug, Args)]
 struct RunFlags {
-    /// The pod's name.
+    /// The pod's name, as [NAMESPACE/]NAME.
     name: String,
     /// Its node; default: the one with the fewest pods.
     #[arg(long)]
@@ -117,9 +128,9 @@ struct RunFlags {
     /// A network besides the default one, as NAME or NAMESPACE/NAME; may be repeated.
     #[arg(long = "network", value_name = "NETWORK")]
     networks: Vec<String>,
-    /// Its namespace; made if there is none.
-    #[arg(short, long, default_value = "default", value_parser = value::label)]
-    namespace: String,
+    /// Its namespace; made if there is none; default: default.
+    #[arg(short, long, value_parser = value::label)]
+    namespace: Option<String>,
     /// Seconds to wait, from 1 to 600.
     #[arg(long, default_value_t = 30, value_parser = value::number::<1, 600>)]
     timeout: u16,
@@ -127,12 +138,12 @@ struct RunFlags {
 
 #[derive(Debug, Args)]
 struct ExecFlags {
-    /// The pod, unless --node or --outside is given.
+    /// The pod, as [NAMESPACE/]NAME, unless --node or --outside is given.
     #[arg(required_unless_present_any = ["node", "outside"], conflicts_with_all = ["node", "outside"])]
     pod: Option<String>,
-    /// The pod's namespace.
-    #[arg(short, long, default_value = "default", value_parser = value::label)]
-    namespace: String,
+    /// The pod's namespace; default: default.
+    #[arg(short, long, value_parser = value::label)]
+    namespace: Option<String>,
     /// On a node instead.
     #[arg(long, conflicts_with = "outside")]
     node: Option<NodeName>,
@@ -144,20 +155,30 @@ struct ExecFlags {
     command: Vec<OsString>,
 }
 
+/// What `kill-…` exits with if there is nobody to kill.
+const NOBODY: u8 = 3;
+
 /// Does it. The exit code says whether all was well; an error is one more reason to fail.
 pub(crate) fn run(flags: Flags) -> anyhow::Result<ExitCode> {
+    let done = act(flags);
+    if let Err(error) = &done
+        && let Some(LabError::DoesNotRun { .. }) = error.downcast_ref()
+    {
+        crate::fail(error);
+        return Ok(ExitCode::from(NOBODY));
+    }
+    done
+}
+
+fn act(flags: Flags) -> anyhow::Result<ExitCode> {
     let layout = Layout::of(flags.lab);
     let lab = &layout;
     match flags.verb {
         Verb::Up(flags) => up::run(lab, flags)?,
-        Verb::Down => {
-            let there = plexus_lab::down(lab)?;
-            let said = if there { "is gone" } else { "was not there" };
-            show::print(&format!("lab {} {said}\n", lab.name()))?;
-        }
+        Verb::Down => down(lab)?,
         Verb::Status { output } => return status(lab, output),
         Verb::Run(flags) => run_pod(lab, flags)?,
-        Verb::Exec(flags) => plexus_lab::exec(lab, &place(&flags), &flags.command)?,
+        Verb::Exec(flags) => plexus_lab::exec(lab, &place(&flags)?, &flags.command)?,
         Verb::Ping { all: _, output } => return ping(lab, output),
         Verb::KillAgent { node, hold } => {
             let killed = plexus_lab::kill_agent(lab, node, hold)?;
@@ -175,20 +196,25 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<ExitCode> {
             plexus_lab::start_server(lab)?;
             show::print("server ready\n")?;
         }
+        Verb::KillController { hold } => {
+            let killed = plexus_lab::kill_controller(lab, hold)?;
+            show::print(&format!("controller {}\n", show::killed(killed)))?;
+        }
+        Verb::StartController => {
+            plexus_lab::start_controller(lab)?;
+            show::print("controller ready\n")?;
+        }
         Verb::Partition { node, heal } => {
             plexus_lab::partition(lab, node, !heal)?;
             let said = if heal { "joined again" } else { "cut off" };
             show::print(&format!("{node} {said}\n"))?;
         }
-        Verb::AddNode => {
-            let node = plexus_lab::add_node(lab, &mut |_| {})?;
-            show::print(&format!("{node} ready\n"))?;
+        Verb::AddNode => add_node(lab)?,
+        Verb::RemoveNode { node } => remove_node(lab, node)?,
+        Verb::Kubeconfig => {
+            let file = plexus_lab::kubeconfig(lab)?;
+            show::print(&format!("{}\n", file.display()))?;
         }
-        Verb::RemoveNode { node } => {
-            plexus_lab::remove_node(lab, node)?;
-            show::print(&format!("{node} is gone\n"))?;
-        }
-        Verb::Kubeconfig => show::print(&format!("{}\n", lab.kubeconfig().display()))?,
         Verb::Keeper { log } => {
             log::start(&log)?;
             plexus_lab::keep(lab)?;
@@ -197,15 +223,41 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn down(lab: &Layout) -> anyhow::Result<()> {
+    let name = format!("lab {}", lab.name());
+    let progress = Progress::new(Instant::now());
+    let there = plexus_lab::down(lab, &mut |step| progress.tell_removal(&name, step))?;
+    let said = if there { "is gone" } else { "was not there" };
+    show::print(&format!("{name} {said}\n"))
+}
+
+fn add_node(lab: &Layout) -> anyhow::Result<()> {
+    let mut progress = Progress::new(Instant::now());
+    let node = plexus_lab::add_node(lab, &mut |step| progress.tell(&step));
+    progress.end();
+    show::print(&format!("{} ready\n", node?))
+}
+
+fn remove_node(lab: &Layout, node: NodeName) -> anyhow::Result<()> {
+    let name = node.to_string();
+    let progress = Progress::new(Instant::now());
+    plexus_lab::remove_node(lab, node, &mut |step| progress.tell_removal(&name, step))?;
+    show::print(&format!("{name} is gone\n"))
+}
+
 fn run_pod(lab: &Layout, flags: RunFlags) -> anyhow::Result<()> {
+    let (namespace, name) = pod(&flags.name, flags.namespace.as_deref())?;
     let wish = PodWish {
-        name: flags.name,
-        namespace: flags.namespace,
+        name,
+        namespace,
         node: flags.node,
         networks: flags.networks,
     };
     let limit = Duration::from_secs(flags.timeout.into());
-    let seen = plexus_lab::run(lab, &wish, limit)?;
+    let waiting = Waiting::for_what(format!("waiting for pod {}", wish.name));
+    let seen = plexus_lab::run(lab, &wish, limit);
+    drop(waiting);
+    let seen = seen?;
     show::print(&format!(
         "pod {} ready on {} ({:.2} s): {}\n",
         wish.name,
@@ -215,15 +267,22 @@ fn run_pod(lab: &Layout, flags: RunFlags) -> anyhow::Result<()> {
     ))
 }
 
-fn place(flags: &ExecFlags) -> Place {
-    match (flags.node, &flags.pod) {
+fn place(flags: &ExecFlags) -> anyhow::Result<Place> {
+    Ok(match (flags.node, &flags.pod) {
         (Some(node), _) => Place::Node(node),
-        (None, Some(pod)) => Place::Pod {
-            namespace: flags.namespace.clone(),
-            name: pod.clone(),
-        },
+        (None, Some(written)) => {
+            let (namespace, name) = pod(written, flags.namespace.as_deref())?;
+            Place::Pod { namespace, name }
+        }
         (None, None) => Place::Outside,
-    }
+    })
+}
+
+/// The namespace and the name of a pod.
+fn pod(written: &str, beside: Option<&str>) -> anyhow::Result<(String, String)> {
+    let (namespace, name) = value::place(written, beside)?;
+    let namespace = value::label(namespace.unwrap_or("default")).map_err(anyhow::Error::msg)?;
+    Ok((namespace, name.to_owned()))
 }
 
 /// Fails if something is not as it should be.
@@ -231,17 +290,20 @@ fn status(lab: &Layout, output: Option<Output>) -> anyhow::Result<ExitCode> {
     let status = plexus_lab::status(lab)?;
     match output {
         Some(Output::Json) => show::json(&status)?,
-        None => show::print(&show::status(&status))?,
+        None => show::print(&show::status(&status, Screen::stdout()))?,
     }
     Ok(exit(status.problems().is_empty()))
 }
 
 /// Fails if a cell is not as expected, a pod is not seen, or nothing was judged.
 fn ping(lab: &Layout, output: Option<Output>) -> anyhow::Result<ExitCode> {
-    let matrix = plexus_lab::ping_all(lab)?;
+    let waiting = Waiting::for_what("every pod pings every other".to_owned());
+    let matrix = plexus_lab::ping_all(lab);
+    drop(waiting);
+    let matrix = matrix?;
     match output {
         Some(Output::Json) => show::json(&matrix)?,
-        None => show::print(&matrix.text())?,
+        None => show::print(&matrix.text(Screen::stdout().width))?,
     }
     Ok(exit(matrix.is_well()))
 }
@@ -272,7 +334,7 @@ mod tests {
 
     fn place_of(line: &str) -> Place {
         match parse(line).unwrap().verb {
-            Verb::Exec(flags) => place(&flags),
+            Verb::Exec(flags) => place(&flags).unwrap(),
             other => panic!("{other:?}"),
         }
     }
@@ -291,6 +353,8 @@ mod tests {
             name: "web".to_owned(),
         };
         assert_eq!(place_of("exec web -n a -- ip addr"), pod);
+        assert_eq!(place_of("exec a/web -- ip addr"), pod);
+        assert_eq!(place_of("exec a/web -n a -- ip addr"), pod);
         assert_eq!(
             place_of("exec --node n2 -- ip route"),
             Place::Node("n2".parse().unwrap())

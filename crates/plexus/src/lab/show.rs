@@ -2,6 +2,7 @@
 
 pub(super) use crate::out::print;
 
+use plexus_cli::text::{Cell, Paint, Screen, Table};
 use plexus_lab::{PartReport, Status};
 use serde::Serialize;
 
@@ -18,67 +19,63 @@ pub(super) fn killed(pid: Option<i32>) -> String {
 }
 
 /// The lab as a text.
-pub(super) fn status(status: &Status) -> String {
+pub(super) fn status(status: &Status, screen: Screen) -> String {
     let mut text = format!("lab {} in {}\n", status.lab, status.directory.display());
-    let keeper = status.keeper.map_or("-".to_owned(), |pid| pid.to_string());
-    let part = |name: &str, part: &PartReport| {
-        let pid = part.pid.map_or("-".to_owned(), |pid| pid.to_string());
-        let ready = if part.ready { "ready" } else { "not ready" };
-        vec![name.to_owned(), pid, ready.to_owned()]
-    };
-    let mut rows = vec![
-        vec!["process".to_owned(), "pid".to_owned(), "state".to_owned()],
-        vec!["keeper".to_owned(), keeper, String::new()],
-        part("server", &status.server),
-        part("controller", &status.controller),
-    ];
-    for node in &status.nodes {
-        rows.push(part(&format!("{}-agent", node.name), &node.agent));
-    }
-    text.push_str(&table(&rows));
-    let mut rows = vec![
-        ["pod", "node", "network namespace", "addresses"]
-            .map(str::to_owned)
-            .into(),
-    ];
-    for pod in &status.pods {
-        let addresses: Vec<String> = pod.addresses.iter().map(ToString::to_string).collect();
-        rows.push(vec![
-            format!("{}/{}", pod.namespace, pod.name),
-            pod.node.to_string(),
-            pod.netns.clone(),
-            if pod.attached {
-                addresses.join(", ")
-            } else {
-                "not attached".to_owned()
-            },
-        ]);
-    }
-    if rows.len() > 1 {
+    text.push_str(&processes(status).render(screen));
+    let pods = pods(status);
+    if !pods.is_empty() {
         text.push('\n');
-        text.push_str(&table(&rows));
+        text.push_str(&pods.render(screen));
     }
-    for problem in status.problems() {
-        text.push_str(&format!("\n! {problem}"));
-    }
-    if !text.ends_with('\n') {
+    let problems = status.problems();
+    if !problems.is_empty() {
         text.push('\n');
+    }
+    for problem in problems {
+        text.push_str(&screen.wrapped("! ", 2, &problem));
     }
     text
 }
 
-fn table(rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+fn processes(status: &Status) -> Table {
+    let number = |pid: Option<i32>| pid.map_or("-".to_owned(), |pid| pid.to_string());
+    let mut table = Table::new(["PROCESS", "PID", "STATE"]);
+    let keeper = match status.keeper {
+        Some(_) => Cell::painted(Paint::Good, "runs"),
+        None => Cell::painted(Paint::Bad, "does not run"),
     };
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().enumerate();
-        let padded = cells.map(|(column, cell)| format!("{cell:<0$}", width(column)));
-        let padded: Vec<String> = padded.collect();
-        format!("  {}\n", padded.join("  ").trim_end())
+    table.row(vec!["keeper".into(), number(status.keeper).into(), keeper]);
+    let mut part = |name: String, part: &PartReport| {
+        let state = match part.ready {
+            true => Cell::painted(Paint::Good, "ready"),
+            false => Cell::painted(Paint::Bad, "not ready"),
+        };
+        table.row(vec![name.into(), number(part.pid).into(), state]);
     };
-    rows.iter().map(line).collect()
+    part("server".to_owned(), &status.server);
+    part("controller".to_owned(), &status.controller);
+    for node in &status.nodes {
+        part(format!("{}-agent", node.name), &node.agent);
+    }
+    table
+}
+
+fn pods(status: &Status) -> Table {
+    let mut table = Table::new(["POD", "NODE", "ADDRESSES", "NETWORK NAMESPACE"]);
+    for pod in &status.pods {
+        let addresses: Vec<String> = pod.addresses.iter().map(ToString::to_string).collect();
+        let addresses = match pod.attached {
+            true => Cell::from(addresses.join(", ")),
+            false => Cell::painted(Paint::Bad, "not attached"),
+        };
+        table.row(vec![
+            format!("{}/{}", pod.namespace, pod.name).into(),
+            pod.node.to_string().into(),
+            addresses,
+            pod.netns.as_str().into(),
+        ]);
+    }
+    table
 }
 
 #[cfg(test)]
@@ -119,19 +116,25 @@ mod tests {
         };
         let expected = "\
 lab x in /d
-  process     pid  state
-  keeper      1
-  server      7    ready
-  controller  7    ready
-  n1-agent    7    ready
+PROCESS      PID   STATE
+keeper       1     runs
+server       7     ready
+controller   7     ready
+n1-agent     7     ready
 
-  pod    node  network namespace  addresses
-  a/web  n1    px-x-s1            10.0.0.1
+POD     NODE   ADDRESSES   NETWORK NAMESPACE
+a/web   n1     10.0.0.1    px-x-s1
 ";
-        assert_eq!(status(&lab), expected);
+        assert_eq!(status(&lab, Screen::PIPE), expected);
+        let narrow = Screen {
+            colour: true,
+            width: Some(40),
+        };
+        let text = status(&lab, narrow);
+        assert!(text.contains("\x1b["), "{text}");
         lab.nodes[0].joined = false;
         lab.keeper = None;
-        let text = status(&lab);
+        let text = status(&lab, Screen::PIPE);
         assert!(text.ends_with("lab partition n1 --heal`\n"), "{text}");
         assert!(text.contains("\n! the keeper does not run"), "{text}");
     }

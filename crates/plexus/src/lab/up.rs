@@ -1,12 +1,14 @@
-//! `plexus lab up`: its flags, and progress while it works.
+//! `plexus lab up`: its flags, and what it says when it is done or interrupted.
 
+use super::progress::Progress;
 use super::show;
 use crate::value;
 use anyhow::{Context, bail};
 use clap::Args;
 use ipnet::IpNet;
-use plexus_lab::{Layout, Programs, Step, Wish};
-use std::io::{IsTerminal, Write};
+use plexus_kernel::Signals;
+use plexus_lab::{Layout, Programs, Wish};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -38,6 +40,7 @@ pub(super) struct Flags {
 
 pub(super) fn run(lab: &Layout, flags: Flags) -> anyhow::Result<()> {
     let start = Instant::now();
+    tell_if_interrupted(lab)?;
     let programs = programs(&flags)?;
     let small = |number: u16| u8::try_from(number).unwrap_or(u8::MAX);
     let wish = Wish {
@@ -56,7 +59,7 @@ pub(super) fn run(lab: &Layout, flags: Flags) -> anyhow::Result<()> {
         }
         _ => "",
     };
-    let which = match lab.name().to_string() == super::USUAL {
+    let which = match is_usual(lab) {
         true => String::new(),
         false => format!("  export PLEXUS_LAB={}\n", lab.name()),
     };
@@ -70,6 +73,32 @@ pub(super) fn run(lab: &Layout, flags: Flags) -> anyhow::Result<()> {
         start.elapsed().as_secs_f64(),
         lab.kubeconfig().display(),
     ))
+}
+
+/// Whether it is the lab that is meant if none is named.
+fn is_usual(lab: &Layout) -> bool {
+    lab.name().as_str() == super::USUAL
+}
+
+/// Ctrl-C ends whoever waits; what has been made of the lab stays, and it is said what to do with it.
+fn tell_if_interrupted(lab: &Layout) -> anyhow::Result<()> {
+    let signals = Signals::block().context("cannot block signals")?;
+    let lab = match is_usual(lab) {
+        true => String::new(),
+        false => format!(" --lab {}", lab.name()),
+    };
+    std::thread::spawn(move || {
+        let Ok(signal) = signals.wait() else {
+            return;
+        };
+        let text = format!(
+            "\ninterrupted: what was begun of the lab stays, and may come up by itself; `plexus lab{lab} up` goes on \
+             with it, `plexus lab{lab} down` removes it\n"
+        );
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        std::process::exit(128 + signal);
+    });
+    Ok(())
 }
 
 fn programs(flags: &Flags) -> anyhow::Result<Programs> {
@@ -97,61 +126,4 @@ fn programs(flags: &Flags) -> anyhow::Result<Programs> {
         shim,
         delegates,
     })
-}
-
-/// Lines for what has been reached; on a terminal the nodes are counted in one line.
-struct Progress {
-    start: Instant,
-    nodes: usize,
-    ready: usize,
-    terminal: bool,
-}
-
-impl Progress {
-    fn new(start: Instant) -> Self {
-        Self {
-            start,
-            nodes: 0,
-            ready: 0,
-            terminal: std::io::stderr().is_terminal(),
-        }
-    }
-
-    fn tell(&mut self, step: &Step) {
-        match step {
-            Step::Underlay { nodes, nics } => {
-                self.nodes = *nodes;
-                let wires = nodes * (usize::from(*nics) + 1);
-                self.line(&format!("{nodes} nodes joined by {wires} wires"));
-            }
-            Step::Ready(name) if name.ends_with("-agent") => {
-                self.ready += 1;
-                let text = format!("{} of {} agents ready", self.ready, self.nodes);
-                if self.terminal && self.ready < self.nodes {
-                    self.write(&format!("\r  {text}"));
-                } else if self.ready == self.nodes {
-                    self.line(&text);
-                }
-            }
-            Step::Ready(name) => self.line(&format!("{name} ready")),
-        }
-    }
-
-    fn line(&self, text: &str) {
-        let took = self.start.elapsed().as_secs_f64();
-        let begin = if self.terminal { "\r" } else { "" };
-        self.write(&format!("{begin}  {text} ({took:.1} s)\n"));
-    }
-
-    fn end(&self) {
-        if self.terminal && self.ready > 0 && self.ready < self.nodes {
-            self.write("\n");
-        }
-    }
-
-    /// Who does not want to see it does not stop us.
-    fn write(&self, text: &str) {
-        let mut out = std::io::stderr();
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    }
 }

@@ -8,30 +8,31 @@
 mod alone;
 mod detach;
 mod host;
+mod kubeconfig;
 mod lock;
+mod named;
 mod parts;
 mod paths;
 mod unit;
 
 pub(crate) use alone::Alone;
+pub(crate) use kubeconfig::is_ours;
 pub(crate) use lock::Lock;
 pub(crate) use parts::{Machine, agent};
 pub(crate) use paths::{PathFlags, Paths};
 
 use crate::log::{self, LogFlags};
 use crate::out::{need_root, print};
-use crate::server::{self, LISTEN, Place, make_parent};
+use crate::server::{self, LISTEN, Place};
 use crate::value;
 use anyhow::{Context, bail};
 use clap::Args;
 use ipnet::IpNet;
+use kubeconfig::publish;
 use parts::Controller;
 use plexus_kernel::Signals;
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The flags of `plexus up`.
 #[derive(Debug, Args)]
@@ -42,7 +43,7 @@ pub(crate) struct Flags {
     /// Print a systemd unit that runs this command with these flags, and do nothing else.
     #[arg(long)]
     print_unit: bool,
-    /// Name of this host's Node; default: the host's name.
+    /// Name of this host's Node; default: that of the first start, which is the host's name then.
     #[arg(long)]
     node: Option<String>,
     /// Addresses of this host's Node, comma-separated; default: those of the default route's link.
@@ -90,9 +91,10 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     // Before there is any thread, so that all of them have it so.
     let signals = Signals::block().context("cannot block signals")?;
     log::start(&flags.log)?;
-    let machine = machine(&flags)?;
+    check_shim(&flags)?;
     let _first = Lock::take(&paths.lock())?;
     let _alone = Alone::take()?;
+    let machine = machine(&flags, named::find(&paths.node(), flags.node.as_deref())?);
     // Once there was an agent they are ours, and in use.
     if !agent(&paths, &machine, None).journal().exists() {
         host::check_free(&machine.subnets)?;
@@ -108,6 +110,8 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     })
     .map_err(|error| at_another_place(error, flags.listen))?;
     publish(server.kubeconfig(), &paths.kubeconfig)?;
+    // Before anything is the Node's.
+    named::keep(&paths.node(), &machine.node)?;
     let controller = Controller::start(&machine, server.kubeconfig())?;
     let options = agent(&paths, &machine, Some(server.kubeconfig()));
     let served = plexus_agent::run_until(options, || match signals.wait() {
@@ -119,28 +123,29 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     served.context("the agent does not start")
 }
 
-fn machine(flags: &Flags) -> anyhow::Result<Machine> {
-    let shim = flags
-        .shim_source
-        .clone()
-        .or_else(plexus_agent::shim_beside_us);
-    if shim.is_none() {
+fn shim(flags: &Flags) -> Option<PathBuf> {
+    let given = flags.shim_source.clone();
+    given.or_else(plexus_agent::shim_beside_us)
+}
+
+fn check_shim(flags: &Flags) -> anyhow::Result<()> {
+    if shim(flags).is_none() {
         bail!("there is no plexus-cni beside this program: name it with --shim-source");
     }
-    let subnets = match flags.own_subnets.is_empty() {
-        true => host::usual_subnets(),
-        false => flags.own_subnets.clone(),
-    };
-    Ok(Machine {
-        node: match &flags.node {
-            Some(name) => host::node_name(name)?,
-            None => host::name()?,
-        },
+    Ok(())
+}
+
+fn machine(flags: &Flags, node: String) -> Machine {
+    Machine {
+        node,
         node_ips: flags.node_ip.clone(),
-        subnets,
-        shim,
+        subnets: match flags.own_subnets.is_empty() {
+            true => host::usual_subnets(),
+            false => flags.own_subnets.clone(),
+        },
+        shim: shim(flags),
         query_address: flags.query_address,
-    })
+    }
 }
 
 /// What to do if the API's port is somebody else's.
@@ -155,49 +160,6 @@ fn at_another_place(error: anyhow::Error, listen: SocketAddr) -> anyhow::Error {
         )),
         false => error,
     }
-}
-
-/// Puts the kubeconfig where people and programs look for it. Never half there, and never in place
-/// of somebody else's.
-fn publish(from: &Path, to: &Path) -> anyhow::Result<()> {
-    let failed = || format!("cannot write {}", to.display());
-    let text = std::fs::read(from).with_context(failed)?;
-    if to.exists() && !is_ours(to) {
-        bail!(
-            "{} is not ours: move it away, or name another place with --kubeconfig",
-            to.display()
-        );
-    }
-    make_parent(to)?;
-    let mut beside = to.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    let _ = std::fs::remove_file(&beside);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&beside)
-        .with_context(failed)?;
-    let written = file.write_all(&text).and_then(|()| file.sync_all());
-    written
-        .and_then(|()| std::fs::rename(&beside, to))
-        .with_context(failed)
-}
-
-/// Whether a kubeconfig is one of an embedded API, and nothing else is in it.
-pub(crate) fn is_ours(path: &Path) -> bool {
-    let text = std::fs::read(path).unwrap_or_default();
-    let config: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
-    let only = |list: &str| match config.get(list).and_then(|list| list.as_array()) {
-        Some(all) if all.len() == 1 => all.first().and_then(|one| one.get("name")),
-        _ => None,
-    };
-    let is_plexus = |name: Option<&serde_json::Value>| name.is_some_and(|name| name == "plexus");
-    is_plexus(config.get("current-context"))
-        && is_plexus(only("clusters"))
-        && is_plexus(only("contexts"))
-        && only("users").is_some()
 }
 
 fn print_unit() -> anyhow::Result<()> {
@@ -242,38 +204,5 @@ mod tests {
             assert!(flags.iter().any(|known| known == flag), "{flags:?}");
         }
         assert!(!flags.iter().any(|known| known == "--node"), "{flags:?}");
-    }
-
-    #[test]
-    fn a_kubeconfig_of_somebody_else_is_left() {
-        let dir = std::env::temp_dir().join(format!("px-up-publish-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let (from, to) = (dir.join("from"), dir.join("etc/kubeconfig"));
-        let named = |names: &[&str]| -> Vec<serde_json::Value> {
-            let one = |name: &&str| serde_json::json!({"name": name});
-            names.iter().map(one).collect()
-        };
-        let config = |clusters: &[&str]| {
-            let text = serde_json::json!({
-                "clusters": named(clusters), "contexts": named(&["plexus"]),
-                "users": named(&["admin"]), "current-context": "plexus"});
-            text.to_string()
-        };
-        std::fs::write(&from, config(&["plexus"])).unwrap();
-        publish(&from, &to).unwrap();
-        publish(&from, &to).unwrap();
-        assert!(is_ours(&to));
-        for theirs in [
-            "current-context: production\n".to_owned(),
-            "current-context: plexus-prod\n".to_owned(),
-            config(&["plexus", "production"]),
-            String::new(),
-        ] {
-            std::fs::write(&to, &theirs).unwrap();
-            let error = publish(&from, &to).unwrap_err().to_string();
-            assert!(error.contains("is not ours"), "{error}");
-            assert_eq!(std::fs::read_to_string(&to).unwrap(), theirs);
-        }
-        std::fs::remove_dir_all(dir).unwrap();
     }
 }

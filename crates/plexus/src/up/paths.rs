@@ -79,15 +79,22 @@ impl Paths {
         self.state_dir.join("up.lock")
     }
 
+    /// What this machine's Node is called.
+    pub(crate) fn node(&self) -> PathBuf {
+        self.state_dir.join("node")
+    }
+
     /// What it said, if it runs in the background.
     pub(crate) fn log(&self) -> PathBuf {
         self.state_dir.join("up.log")
     }
 
-    /// Directories that are nobody else's, deepest first: removed when they are empty.
+    /// Directories that are nobody else's, deepest first: removed when they are empty. One that merely has
+    /// a socket or the kubeconfig in it, at a place that was given, may be anybody's.
     pub(crate) fn own_directories(&self) -> Vec<&Path> {
         let parents = [&self.socket, &self.api_socket, &self.kubeconfig];
         let parents = parents.iter().filter_map(|path| path.parent());
+        let parents = parents.filter(|parent| parent.ends_with("plexus"));
         let mut all: Vec<&Path> = parents.chain([self.state_dir.as_path()]).collect();
         all.sort();
         all.dedup();
@@ -139,5 +146,11 @@ mod tests {
         let own = paths.own_directories();
         let own: Vec<_> = own.iter().map(|path| path.to_str().unwrap()).collect();
         assert_eq!(own, ["/x/var/lib/plexus", "/x/run/plexus", "/x/etc/plexus"]);
+    }
+
+    #[test]
+    fn a_directory_that_only_has_a_socket_of_ours_is_not_ours() {
+        let paths = paths("--root /x --socket /mnt/agent.sock --kubeconfig /mnt/kubeconfig");
+        assert!(!paths.own_directories().contains(&Path::new("/mnt")));
     }
 }

@@ -5,10 +5,13 @@ use super::server::ServerFlags;
 use super::{code, print};
 use anyhow::bail;
 use clap::Args;
-use plexus_api::manifest::Level;
-use plexus_cli::client::{in_order, shown, shown_in};
+use plexus_api::later::{self, Classes};
+use plexus_api::manifest::{Level, describe_kind};
+use plexus_cli::client::{Session, in_order, shown, shown_in};
+use plexus_cli::kinds;
 use plexus_cli::text::Screen;
 use plexus_cli::validate::validate;
+use plexus_cli::world::name;
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -32,7 +35,13 @@ pub(crate) struct Flags {
 
 pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let sources = flags.files.sources()?;
-    let report = validate(&sources);
+    let session = flags.server.session();
+    let namespace = match &session {
+        Ok(session) => flags.server.namespace(session),
+        // What is wrong with the files is said first.
+        Err(_) => flags.server.written_namespace(),
+    };
+    let report = validate(&sources, &namespace);
     if !report.is_valid() && !flags.skip_validation {
         let problems = report.only(&[Level::Problem]);
         eprint!("{}", problems.render(Screen::stderr()));
@@ -49,8 +58,9 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
             Err(text) => bail!("{}: spec.networks: {text}", shown(object)),
         }
     }
-    let session = flags.server.session()?;
-    let namespace = flags.server.namespace(&session);
+    named(&objects)?;
+    let session = session?;
+    let classes = classes(&session, &objects);
     let mut well = true;
     let mut defined = false;
     for number in in_order(&objects) {
@@ -64,7 +74,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
                 let suffix = if dry_run { " (dry run)" } else { "" };
                 let what = shown_in(object, &namespace);
                 print(&format!("{what} {}{suffix}\n", applied.word()))?;
-                if let Some(text) = plexus_api::later::waits(object) {
+                if let Some(text) = later::waits(object, &classes) {
                     eprintln!("{}: {text}", shown(object));
                 }
                 defined |= object.get("kind") == Some(&Value::from("CustomResourceDefinition"));
@@ -76,4 +86,45 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(code(well))
+}
+
+/// What is applied is known by its name: a server makes up none for it.
+fn named(objects: &[Value]) -> anyhow::Result<()> {
+    let nameless = objects.iter().filter(|object| name(object).is_empty());
+    let nameless: Vec<String> = nameless.map(describe_kind).collect();
+    if nameless.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "nothing was applied: apply needs metadata.name, and there is none (generateName does not count) in {}: write \
+         one, or use kubectl create",
+        nameless.join(", ")
+    )
+}
+
+/// The device classes by which a claim among the objects is ours: those of the server, as far as it shows them, and
+/// those of the files, which replace them.
+fn classes(session: &Session, objects: &[Value]) -> Classes {
+    let mut kinds_of = objects.iter().filter_map(later::kind_of);
+    let has_claim = kinds_of.any(|later| later.kind.starts_with("ResourceClaim"));
+    let kind = kinds::find("deviceclasses").ok().filter(|_| has_claim);
+    let listed = kind.and_then(|kind| session.list(&kind, None, None).ok());
+    Classes::of(listed.unwrap_or_default().iter().chain(objects))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+    use serde_json::json;
+
+    #[test]
+    fn what_has_no_name_is_refused_before_anything_is_applied() {
+        let web = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}});
+        let job = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "job-"}});
+        assert!(named(std::slice::from_ref(&web)).is_ok());
+        let said = named(&[web, job]).unwrap_err().to_string();
+        for words in ["nothing was applied", "Pod job-", "kubectl create"] {
+            assert!(said.contains(words), "{said}");
+        }
+    }
 }

@@ -20,7 +20,7 @@ pub(crate) enum What {
 /// The flags of `plexus create network`.
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
-    /// Its name.
+    /// Its name, as [NAMESPACE/]NAME.
     name: String,
     /// A subnet: [KEY=]CIDR[,gateway=ADDRESS][,exclude=PREFIX]…; may be repeated.
     #[arg(long, value_name = "SUBNET")]
@@ -71,13 +71,16 @@ pub(super) fn run(what: &What) -> anyhow::Result<ExitCode> {
         true => None,
         false => Some(flags.server.session()?),
     };
-    let namespace = match &session {
-        Some(session) => flags.server.namespace(session),
-        None => flags.server.written_namespace(),
+    let (namespace, name) = match &session {
+        Some(session) => flags.server.place(session, &flags.name)?,
+        None => {
+            let (namespace, name) = flags.server.written_place(&flags.name)?;
+            (namespace.unwrap_or("default").to_owned(), name.to_owned())
+        }
     };
     let size = |length: Option<u16>| length.and_then(|length| u8::try_from(length).ok());
     let object = network(&NetworkFlags {
-        name: flags.name.clone(),
+        name,
         namespace: namespace.clone(),
         provider: flags.provider.clone(),
         subnets: flags.subnet.clone(),

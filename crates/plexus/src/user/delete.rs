@@ -3,6 +3,7 @@
 use super::files::objects;
 use super::server::ServerFlags;
 use super::{code, print};
+use crate::value::{KindWords, every_kind};
 use anyhow::bail;
 use clap::Args;
 use plexus_cli::client::{Deleted, in_order, named, shown_in};
@@ -18,7 +19,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// The kind: network, pod, nad, …
-    #[arg(required_unless_present = "filename", requires = "name")]
+    #[arg(required_unless_present = "filename", requires = "name", value_parser = KindWords(every_kind), hide_possible_values = true)]
     kind: Option<String>,
     /// The names, each as [NAMESPACE/]NAME.
     name: Vec<String>,
@@ -32,7 +33,7 @@ pub(crate) struct Flags {
     #[arg(long)]
     ignore_not_found: bool,
     /// Seconds to wait until an object is gone.
-    #[arg(long, default_value_t = 10, value_parser = crate::value::number::<0, 3600>)]
+    #[arg(long, default_value_t = 30, value_parser = crate::value::number::<0, 3600>)]
     wait: u16,
     #[command(flatten)]
     server: ServerFlags,

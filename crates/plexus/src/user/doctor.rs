@@ -4,7 +4,7 @@ use super::server::{ServerFlags, now};
 use super::{Structured, code, print, structured};
 use crate::paths;
 use clap::Args;
-use plexus_cli::client::{Need, Session};
+use plexus_cli::client::{ClientError, Need, Session};
 use plexus_cli::doctor::{ApiFacts, Machine, Verdict, examine};
 use plexus_cli::text::Screen;
 use plexus_cli::world::{World, text};
@@ -79,16 +79,25 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
 
 /// What can be learnt of an API server; none if nobody says where one is.
 fn learn(flags: &Flags) -> Option<ApiFacts> {
-    let chosen = flags.server.chosen().ok()?;
     let mut facts = ApiFacts {
         node: flags.node.clone(),
-        server: chosen.to_string(),
+        server: String::new(),
         version: Ok(String::new()),
         world: World::default(),
     };
-    match flags.server.session().map_err(|error| crate::chain(&error)) {
+    let session = match flags.server.chosen() {
+        Ok(chosen) => {
+            facts.server = chosen.to_string();
+            flags.server.session()
+        }
+        Err(error) => match error.downcast_ref() {
+            Some(ClientError::Nowhere) => return None,
+            _ => Err(error),
+        },
+    };
+    match session {
         Ok(session) => ask(&session, &mut facts),
-        Err(why) => facts.version = Err(why),
+        Err(error) => facts.version = Err(crate::chain(&error)),
     }
     Some(facts)
 }

@@ -1,11 +1,15 @@
 //! `plexus explain`.
 
-use super::server::{ServerFlags, mention_unknown, world};
+use super::server::{ClusterFlags, ServerFlags, mention_unknown, world};
 use super::{Structured, print, structured};
+use crate::value::KindWords;
 use anyhow::{anyhow, bail};
 use clap::Args;
 use plexus_cli::client::Need;
-use plexus_cli::explain::{Explanation, explain_later, explain_nad, explain_network, explain_pod};
+use plexus_cli::explain::{
+    Explanation, explain_holder, explain_later, explain_nad, explain_network, explain_pod,
+};
+use plexus_cli::holder::Holder;
 use plexus_cli::kinds::{self, Kind};
 use plexus_cli::text::Screen;
 use plexus_cli::world::{World, find, name as name_of, namespace as namespace_of, text};
@@ -15,12 +19,15 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// pod, network, nad, or a kind of later versions.
+    #[arg(value_parser = KindWords(|| vec!["pod", "network", "nad"]), hide_possible_values = true)]
     kind: String,
-    /// Its name, as [NAMESPACE/]NAME.
+    /// Its name, as [NAMESPACE/]NAME; of a container on `plexus up` also 4 characters of its id, or more.
     name: String,
     /// In another form.
     #[arg(short, long, value_enum)]
     output: Option<Structured>,
+    #[command(flatten)]
+    cluster: ClusterFlags,
     #[command(flatten)]
     server: ServerFlags,
 }
@@ -29,8 +36,9 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let kind = kinds::find(&flags.kind).map_err(anyhow::Error::msg)?;
     let session = flags.server.session()?;
     let (namespace, name) = flags.server.place(&session, &flags.name)?;
-    let world = world(&session, &Need::ALL, Some(&namespace))?;
-    mention_unknown(&world);
+    let mut world = world(&session, &Need::ALL, Some(&namespace))?;
+    world.cluster_name = Some(flags.cluster.cluster_name.clone());
+    mention_unknown([&world]);
     let explained = explained(&kind, &world, &namespace, &name)?;
     let said = || explained.render(Screen::stdout());
     print(&structured(flags.output, || explained.to_json(), said))?;
@@ -43,8 +51,13 @@ fn explained(
     namespace: &str,
     name: &str,
 ) -> anyhow::Result<Explanation> {
-    let missing = |hidden: &str| match world.unknown.get(hidden) {
-        Some(why) => anyhow!("{why}"),
+    let within = kind.namespaced.then_some(namespace);
+    let hidden = |lists: &[&str]| lists.iter().find_map(|list| world.hidden(list, within));
+    let missing = |lists: &[&str]| match hidden(lists) {
+        Some(why) => anyhow!(
+            "whether there is a {} {namespace}/{name} is not known: {why}",
+            kind.kind
+        ),
         None if kind.namespaced => anyhow!(
             "there is no {} {namespace}/{name}: plexus get {} -A lists all",
             kind.kind,
@@ -64,21 +77,28 @@ fn explained(
         })
     };
     match kind.kind {
-        "Pod" => find(&world.pods, namespace, name)
-            .map(|pod| explain_pod(world, pod))
-            .ok_or_else(|| missing("pods")),
+        "Pod" => match find(&world.pods, namespace, name) {
+            Some(pod) => Ok(explain_pod(world, pod)),
+            None => Holder::find(world, namespace, name)
+                .map_err(anyhow::Error::msg)?
+                .map(|holder| explain_holder(world, holder))
+                .ok_or_else(|| missing(&["pods", "attachments"])),
+        },
         // People say network of whatever a pod names.
         "Network" => find(&world.networks, namespace, name)
             .map(|network| explain_network(world, network))
             .or_else(|| find(&world.nads, namespace, name).map(|nad| explain_nad(world, nad)))
-            .or_else(|| later(&kinds::find("MultiNicNetwork").ok()?).map(explain_later))
-            .ok_or_else(|| missing("networks")),
+            .or_else(|| {
+                let found = later(&kinds::find("MultiNicNetwork").ok()?);
+                found.map(|object| explain_later(world, object))
+            })
+            .ok_or_else(|| missing(&["networks", "nads"])),
         "NetworkAttachmentDefinition" => find(&world.nads, namespace, name)
             .map(|nad| explain_nad(world, nad))
-            .ok_or_else(|| missing("nads")),
+            .ok_or_else(|| missing(&["nads"])),
         _ if kind.is_later() => later(kind)
-            .map(explain_later)
-            .ok_or_else(|| missing("waiting")),
+            .map(|object| explain_later(world, object))
+            .ok_or_else(|| missing(&["waiting"])),
         _ => bail!(
             "there is nothing to explain about {}: plexus get {} shows all of it",
             kind.plural,

@@ -33,5 +33,8 @@ pub(crate) fn objects(sources: Vec<Source>) -> anyhow::Result<Vec<Value>> {
         }
         objects.extend(source.objects.into_iter().map(|written| written.object));
     }
+    if objects.is_empty() {
+        bail!("there is no object in what was given with -f");
+    }
     Ok(objects)
 }

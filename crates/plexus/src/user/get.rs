@@ -2,6 +2,7 @@
 
 use super::server::{ScopedFlags, mention_unknown, world};
 use super::{Output, print};
+use crate::value::{KindWords, every_kind};
 use clap::Args;
 use plexus_cli::client::Need;
 use plexus_cli::get::{Look, chosen, none, render, table};
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// The kinds, comma-separated: networks, pods, blocks, nodes, attachments, nads, …
+    #[arg(value_parser = KindWords(every_kind), hide_possible_values = true)]
     kinds: String,
     /// Only these.
     name: Vec<String>,
@@ -32,6 +34,10 @@ pub(crate) struct Flags {
 pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let found: Result<Vec<Kind>, String> = flags.kinds.split(',').map(kinds::find).collect();
     let found = found.map_err(anyhow::Error::msg)?;
+    for name in &flags.name {
+        // The namespace beside it must not be another.
+        let _ = flags.scope.server.written_place(name)?;
+    }
     let session = flags.scope.server.session()?;
     let namespace = flags.scope.server.namespace(&session);
     let elsewhere = flags.name.iter().any(|name| name.contains('/'));
@@ -60,7 +66,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
             continue;
         }
         let world = world(&session, beside(kind), within)?;
-        mention_unknown(&world);
+        mention_unknown([&world]);
         let look = Look {
             wide: form == Form::Wide,
             namespaces: all || elsewhere,
@@ -84,6 +90,7 @@ fn beside(kind: &Kind) -> &'static [Need] {
         "Network" => &[Need::Blocks, Need::Records],
         "Block" => &[Need::Networks, Need::Records],
         "Node" => &[Need::Blocks, Need::Records],
+        "ResourceClaim" | "ResourceClaimTemplate" => &[Need::Classes],
         _ => &[],
     }
 }

@@ -32,7 +32,7 @@ pub(crate) enum Verb {
     Delete(delete::Flags),
     /// List objects: networks, pods, blocks, nodes, attachments, nads, …
     Get(get::Flags),
-    /// Everything about a pod or a network: interfaces, addresses, routes, and where they came from.
+    /// Everything about a pod or a network: interfaces, addresses, routes and rules as recorded, and where they came from.
     Describe(describe::Flags),
     /// Why a pod or a network is as it is, or what is missing and what to do next.
     Explain(explain::Flags),
@@ -156,7 +156,7 @@ mod tests {
             "delete -f a.yaml --ignore-not-found",
             "get networks -A -o wide",
             "get pods,networks web -n a -l app=web -o name",
-            "describe pod team-a/web",
+            "describe pod team-a/web --cluster-name east",
             "explain network blue --kubeconfig x --context y -o yaml",
             "ipam show blue",
             "validate -R -f examples",

@@ -1,6 +1,7 @@
 //! `plexus plan`.
 
 use super::files::{FileFlags, objects};
+use super::server::ClusterFlags;
 use super::{code, print};
 use crate::value::{self, Cidrs};
 use anyhow::bail;
@@ -34,6 +35,8 @@ pub(crate) struct Flags {
     /// The cluster's pod and service CIDRs, comma-separated.
     #[arg(long, default_value = "10.244.0.0/16,10.96.0.0/12", value_parser = value::cidrs)]
     cluster_cidrs: Cidrs,
+    #[command(flatten)]
+    cluster: ClusterFlags,
 }
 
 pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
@@ -45,6 +48,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
         mtu: flags.mtu.into(),
         pod_cidrs: flags.pod_cidrs.0.clone(),
         cluster_cidrs: flags.cluster_cidrs.0.clone(),
+        cluster_name: flags.cluster.cluster_name.clone(),
     };
     let planned = plan(objects, &described, Screen::stdout());
     if planned.pods == 0 {

@@ -1,10 +1,10 @@
 //! The flags about the API server and the namespace, and the session that they choose.
 
-use crate::paths;
-use anyhow::bail;
+use crate::{paths, value};
 use clap::Args;
-use plexus_cli::client::{Chosen, Need, Places, Session, choose, is_answering};
-use plexus_cli::world::World;
+use plexus_cli::client::{Chosen, Need, Places, Session, choose};
+use plexus_cli::world::{CLUSTER_NAME, World};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "API server")]
 pub(crate) struct ServerFlags {
-    /// The kubeconfig; default: KUBECONFIG, what `plexus up` or a lab runs here, ~/.kube/config.
+    /// The kubeconfig; default: KUBECONFIG, the lab that PLEXUS_LAB names, that of `plexus up` or of the only lab here, ~/.kube/config.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Unix socket of an embedded API instead; root needs no credentials there.
@@ -24,6 +24,14 @@ pub(crate) struct ServerFlags {
     /// The namespace; default: the context's, else default.
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
+}
+
+/// What agents were told of their cluster.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ClusterFlags {
+    /// The agents' --cluster-name, the first part of Contrail's names.
+    #[arg(long, env = "PLEXUS_CLUSTER_NAME", value_name = "NAME", default_value = CLUSTER_NAME, value_parser = value::label)]
+    pub(crate) cluster_name: String,
 }
 
 /// The same, with `-A`.
@@ -51,7 +59,7 @@ impl ServerFlags {
             home: home.map(|home| home.join(".kube/config")),
             in_pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
         };
-        Ok(choose(&places, &is_answering)?)
+        Ok(choose(&places)?)
     }
 
     /// A session with it.
@@ -86,17 +94,7 @@ impl ServerFlags {
         &'n self,
         name: &'n str,
     ) -> anyhow::Result<(Option<&'n str>, &'n str)> {
-        match (name.split_once('/'), self.namespace.as_deref()) {
-            (None, beside) => Ok((beside, name)),
-            (Some((_, name)), _) if name.contains('/') => {
-                bail!("{name:?} is no name: write [NAMESPACE/]NAME")
-            }
-            (Some((within, name)), None) => Ok((Some(within), name)),
-            (Some((within, name)), Some(beside)) if within == beside => Ok((Some(within), name)),
-            (Some((within, _)), Some(beside)) => {
-                bail!("the namespace is {within} in the name and {beside} beside it: keep one")
-            }
-        }
+        value::place(name, self.namespace.as_deref())
     }
 }
 
@@ -109,9 +107,11 @@ pub(crate) fn world(
     Ok(session.world(needs, namespace, now())?)
 }
 
-/// What could not be seen is said beside what was.
-pub(crate) fn mention_unknown(world: &World) {
-    for why in world.unknown.values() {
+/// What could not be seen is said beside what was, once.
+pub(crate) fn mention_unknown<'w>(worlds: impl IntoIterator<Item = &'w World>) {
+    let worlds = worlds.into_iter();
+    let said: BTreeSet<&String> = worlds.flat_map(|world| world.unknown.values()).collect();
+    for why in said {
         eprintln!("note: {why}");
     }
 }

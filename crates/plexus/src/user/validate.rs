@@ -12,13 +12,16 @@ use std::process::ExitCode;
 pub(crate) struct Flags {
     #[command(flatten)]
     files: FileFlags,
+    /// Where objects go that name no namespace.
+    #[arg(short, long, value_name = "NAME", default_value = "default")]
+    namespace: String,
     /// In another form.
     #[arg(short, long, value_enum)]
     output: Option<Structured>,
 }
 
 pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
-    let report = validate(&flags.files.sources()?);
+    let report = validate(&flags.files.sources()?, &flags.namespace);
     let text = || report.render(Screen::stdout());
     print(&structured(flags.output, || report.to_json(), text))?;
     Ok(code(report.is_valid()))

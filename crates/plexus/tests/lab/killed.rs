@@ -23,22 +23,48 @@ fn the_keeper_starts_again_what_dies() {
         });
     }
     lab.ok(&["run", "two", "--node", "n2"]);
-    lab.ok(&["ping", "--all"]);
+    lab.all_reach();
 
     // An agent that is held stays dead, until it is released.
     lab.ok(&["kill-agent", "n2", "--hold"]);
     // Held already, and no failure: that it does not run is what was asked for.
     let again = lab.ok(&["kill-agent", "n2", "--hold"]);
     assert_eq!(again, "agent of n2 is held: it did not run\n");
-    let error = lab.fails(&["kill-agent", "n2"]);
+    let nobody = lab.run(&["kill-agent", "n2"]);
+    let error = String::from_utf8_lossy(&nobody.stderr).into_owned();
     assert!(error.contains("n2-agent does not run"), "{error}");
+    assert_eq!(nobody.status.code(), Some(3), "a code of its own");
     lab.eventually("it is seen dead", || {
         lab.pid("/nodes/1/agent/pid").is_none()
     });
     let error = lab.fails(&["kill-agent", "n2"]);
     assert!(error.contains("does not run"), "{error}");
+    lab.eventually("it is said how it is started", || {
+        let status = String::from_utf8_lossy(&lab.run(&["status"]).stdout).into_owned();
+        status.contains("start-agent n2`")
+    });
     lab.ok(&["start-agent", "n2"]);
     lab.ok(&["status"]);
+
+    // The controller too; and `up` releases it as well.
+    let pid = lab.pid("/controller/pid");
+    let killed = lab.ok(&["kill-controller", "--hold"]);
+    assert_eq!(
+        killed,
+        format!("controller killed (process {})\n", pid.unwrap())
+    );
+    lab.eventually("it is seen dead", || lab.pid("/controller/pid").is_none());
+    lab.ok(&["start-controller"]);
+    lab.ok(&["status"]);
+    lab.ok(&["kill-controller", "--hold"]);
+    lab.ok(&["up"]);
+    lab.ok(&["status"]);
+    let pid = lab.pid("/controller/pid");
+    lab.ok(&["kill-controller"]);
+    lab.eventually("it is another one", || {
+        let now = lab.pid("/controller/pid");
+        now.is_some_and(|now| Some(now) != pid) && lab.run(&["status"]).status.success()
+    });
 }
 
 #[test]
@@ -65,5 +91,5 @@ fn another_keeper_goes_on_where_the_last_one_was_killed() {
     lab.eventually("what has to go goes", || attached(&lab) == ["stays"]);
     lab.eventually("and the API says so", || phase("goes") == Value::Null);
     lab.ok(&["run", "new", "--node", "n2"]);
-    lab.ok(&["ping", "--all"]);
+    lab.all_reach();
 }

@@ -3,9 +3,10 @@
 use crate::machine::{Lab, host, links};
 use crate::nodes::{lan, pod_on_lan};
 use crate::pods::NETWORKS;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 #[test]
@@ -34,6 +35,10 @@ fn down_leaves_nothing_though_everything_was_killed() {
         .command(&["exec", "one", "--", "sleep", "60"])
         .spawn()
         .unwrap();
+    let program = format!("/proc/{}/comm", inside.id());
+    lab.eventually("the program runs", || {
+        std::fs::read_to_string(&program).is_ok_and(|name| name == "sleep\n")
+    });
     for pointer in [
         "/keeper",
         "/server/pid",
@@ -50,8 +55,10 @@ fn down_leaves_nothing_though_everything_was_killed() {
     assert_eq!(links(), before);
     assert_eq!(host(), machine);
     assert!(lab.ok(&["down"]).contains("was not there"));
-    let error = lab.fails(&["status"]);
-    assert!(error.contains("there is no lab"), "{error}");
+    for verb in ["status", "kubeconfig"] {
+        let error = lab.fails(&[verb]);
+        assert!(error.contains("there is no lab"), "{verb}: {error}");
+    }
 }
 
 /// A plugin that keeps a file of its own for each container.
@@ -133,6 +140,31 @@ fn up_goes_on_from_wherever_it_was_stopped() {
 }
 
 #[test]
+fn whoever_is_interrupted_is_told_what_becomes_of_the_lab() {
+    let lab = Lab::named('t');
+    let mut up = lab.command(&["up", "--nodes", "3", "--nics", "1"]);
+    let mut child = up
+        .process_group(0)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = said.next().unwrap().unwrap();
+    assert!(first.contains("3 nodes joined"), "{first}");
+    interrupt(&mut child, 0);
+    let rest: Vec<String> = said.map(Result::unwrap).collect();
+    let (up, down) = ("lab --lab", "down` removes it");
+    let told = |line: &String| {
+        line.starts_with("interrupted: ") && line.contains(up) && line.ends_with(down)
+    };
+    assert!(rest.iter().any(told), "{rest:#?}");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    lab.ok(&["down"]);
+    assert_eq!(lab.traces(), Vec::<String>::new());
+}
+
+#[test]
 fn down_goes_on_from_wherever_it_was_stopped() {
     let lab = Lab::named('i');
     lab.ok(&["up", "--nodes", "3", "--nics", "1"]);
@@ -146,7 +178,7 @@ fn down_goes_on_from_wherever_it_was_stopped() {
             lab.ok(&["up", "--nodes", "3", "--nics", "1"]);
             lab.ok(&["run", "two", "--node", "n1"]);
             lab.ok(&["run", "three", "--node", "n2"]);
-            lab.ok(&["ping", "--all"]);
+            lab.all_reach();
         }
     }
     lab.ok(&["down"]);
@@ -157,27 +189,65 @@ fn down_goes_on_from_wherever_it_was_stopped() {
 fn up_says_how_far_it_is_and_a_second_one_changes_nothing() {
     let lab = Lab::named('q');
     let words = ["up", "--nodes", "2", "--nics", "2"];
-    let output = lab.run(&words);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let mut rest = said.as_str();
-    // In this order, each with the time that it took.
-    for step in [
+    // Each with the time that it took.
+    let steps = [
         "2 nodes joined by 6 wires (",
         "server ready (",
         "2 of 2 agents ready (",
-    ] {
-        let at = rest
-            .find(step)
-            .unwrap_or_else(|| panic!("{step:?} is not next in {said}"));
-        rest = &rest[at..];
-    }
-    assert!(!said.contains('\r'), "nobody counts on a pipe: {said:?}");
+    ];
+    says_in_order(&lab.run(&words), &steps);
     lab.ok(&["run", "one", "--node", "n2"]);
     let (before, there) = (lab.status(), lab.traces());
     lab.ok(&words);
     lab.ok(&["up"]);
     assert_eq!(lab.status(), before, "the same processes, the same pods");
     assert_eq!(lab.traces(), there);
+}
+
+#[test]
+fn what_comes_and_goes_is_said_step_by_step_and_only_the_end_on_stdout() {
+    let lab = Lab::named('y');
+    lab.ok(&["up", "--nodes", "1", "--nics", "1"]);
+    let added = lab.run(&["add-node"]);
+    let steps = ["2 nodes joined by 4 wires (", "2 of 2 agents ready ("];
+    says_in_order(&added, &steps);
+    assert_eq!(String::from_utf8_lossy(&added.stdout), "n2 ready\n");
+    let removed = lab.run(&["remove-node", "n2"]);
+    says_in_order(&removed, &["removing n2\n", "n2 is switched off ("]);
+    assert_eq!(String::from_utf8_lossy(&removed.stdout), "n2 is gone\n");
+    let error = lab.fails(&["remove-node", "n2"]);
+    assert!(!error.contains("removing"), "it is not there: {error}");
+
+    lab.ok(&["run", "one", "--node", "n1"]);
+    let down = lab.run(&["down"]);
+    let begun = format!("removing lab {}\n", lab.name());
+    // Keeper, server, controller, an agent; the fabric, a node, a pod.
+    let steps = [
+        begun.as_str(),
+        "pods whose plugins were told: 1 of 1 (",
+        "processes ended: 4 (",
+        "namespaces removed: 3 (",
+    ];
+    says_in_order(&down, &steps);
+    let gone = format!("lab {} is gone\n", lab.name());
+    assert_eq!(String::from_utf8_lossy(&down.stdout), gone);
+    let again = lab.run(&["down"]);
+    assert_eq!(String::from_utf8_lossy(&again.stderr), "", "nothing to do");
+}
+
+/// That a command succeeded and told its steps on stderr, in this order, as it does to a pipe.
+#[track_caller]
+fn says_in_order(output: &Output, steps: &[&str]) {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let mut rest = said.as_str();
+    for step in steps {
+        let at = rest
+            .find(*step)
+            .unwrap_or_else(|| panic!("{step:?} is not next in {said}"));
+        rest = &rest[at..];
+    }
+    assert!(!said.contains('\r'), "nobody counts on a pipe: {said:?}");
 }
 
 /// As Ctrl-C does, after some milliseconds: to the whole process group. What the lab has started is not in

@@ -82,6 +82,14 @@ impl Lab {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
+    /// `plexus lab ping --all` until all is as expected: routes to other nodes come a moment after the pods.
+    #[track_caller]
+    pub(crate) fn all_reach(&self) {
+        self.eventually("all are reached who must be, and no others", || {
+            self.run(&["ping", "--all"]).status.success()
+        });
+    }
+
     /// `plexus apply`.
     #[track_caller]
     pub(crate) fn apply(&self, yaml: &str) {
@@ -109,6 +117,20 @@ impl Lab {
     pub(crate) fn delete_pod(&self, name: &str, grace: u32) {
         let path = format!("/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds={grace}");
         let request = format!("DELETE {path} HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n");
+        let answer = exchange(Path::new(&self.file("server.sock")), request.as_bytes());
+        let answer = answer.expect("the server answers");
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+
+    /// Changes an object by a merge patch, as `kubectl label`, `cordon` and `taint` change a Node.
+    #[track_caller]
+    pub(crate) fn patch(&self, path: &str, patch: &Value) {
+        let body = patch.to_string();
+        let request = format!(
+            "PATCH {path} HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\
+             Content-Type: application/merge-patch+json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
         let answer = exchange(Path::new(&self.file("server.sock")), request.as_bytes());
         let answer = answer.expect("the server answers");
         assert_eq!(answer.status, 200, "{}", answer.body);

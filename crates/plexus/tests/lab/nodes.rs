@@ -1,7 +1,9 @@
 //! Nodes come and go.
 
 use crate::machine::Lab;
-use serde_json::Value;
+use plexus_testkit::get;
+use serde_json::{Value, json};
+use std::path::Path;
 
 fn names(list: &Value) -> Vec<&str> {
     let items = list["items"].as_array().into_iter().flatten();
@@ -128,7 +130,7 @@ fn a_node_is_added_and_another_one_is_switched_off() {
         Vec::<String>::new(),
         "each node has its own"
     );
-    lab.ok(&["ping", "--all"]);
+    lab.all_reach();
     assert_eq!(names(&lab.get(&["nodes"])), ["n1", "n2"]);
 
     lab.ok(&["remove-node", "n2"]);
@@ -155,5 +157,79 @@ fn a_node_is_added_and_another_one_is_switched_off() {
     // `up` with as many nodes as it had brings another one under that number.
     lab.ok(&["up", "--nodes", "2"]);
     lab.ok(&["run", "again", "--node", "n2"]);
-    lab.ok(&["ping", "--all"]);
+    lab.all_reach();
+}
+
+/// A pod of one container with this spec; it may name a node, or none.
+fn make_pod(lab: &Lab, name: &str, mut spec: Value) {
+    spec["containers"] = json!([{"name": "main", "image": "none"}]);
+    let metadata = json!({"name": name, "namespace": "default"});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
+    lab.apply(&pod.to_string());
+}
+
+#[track_caller]
+fn runs_on(lab: &Lab, name: &str, node: &str) {
+    let mut seen = Value::Null;
+    lab.eventually(&format!("{name} runs"), || {
+        seen = lab.get(&["pod", name]);
+        seen["status"]["phase"] == "Running"
+    });
+    assert_eq!(seen["spec"]["nodeName"], node, "{name}");
+}
+
+/// Waits until an Event says that a pod has no node, with these words.
+#[track_caller]
+fn has_no_node(lab: &Lab, name: &str, words: &str) {
+    lab.eventually(&format!("{name} waits: {words}"), || {
+        let socket = lab.file("server.sock");
+        let events = get(Path::new(&socket), "/api/v1/namespaces/default/events");
+        let events = events.map_or(Value::Null, |answer| answer.json());
+        let mut events = events["items"].as_array().into_iter().flatten();
+        events.any(|event| {
+            let message = event["message"].as_str().unwrap_or_default();
+            event["reason"] == "FailedScheduling"
+                && event["involvedObject"]["name"] == name
+                && message.contains(words)
+        })
+    });
+    assert_eq!(lab.get(&["pod", name])["spec"]["nodeName"], Value::Null);
+}
+
+#[test]
+fn pods_go_where_labels_cordons_and_taints_of_nodes_let_them() {
+    const N1: &str = "/api/v1/nodes/n1";
+    let lab = Lab::up('s', 2);
+    // From now on n1 has fewer pods than n2: a pod that minds nothing goes there.
+    for name in ["one", "two", "three", "four"] {
+        lab.ok(&["run", name, "--node", "n2"]);
+    }
+    let on_ssd = json!({"nodeSelector": {"disk": "ssd"}});
+    make_pod(&lab, "ssd", on_ssd.clone());
+    has_no_node(&lab, "ssd", "0/2 nodes are available: none has the labels");
+    lab.patch(N1, &json!({"metadata": {"labels": {"disk": "ssd"}}}));
+    runs_on(&lab, "ssd", "n1");
+
+    lab.patch(N1, &json!({"spec": {"unschedulable": true}}));
+    make_pod(&lab, "free", json!({}));
+    runs_on(&lab, "free", "n2");
+    let taint = json!({"key": "only", "value": "db", "effect": "NoSchedule"});
+    let mut tolerant = on_ssd;
+    tolerant["tolerations"] = json!([{"key": "only", "operator": "Equal", "value": "db"}]);
+    make_pod(&lab, "db", tolerant);
+    has_no_node(&lab, "db", "nodeSelector, 1 cordoned");
+    // Who names its node asks nobody.
+    make_pod(&lab, "named", json!({"nodeName": "n1"}));
+    runs_on(&lab, "named", "n1");
+
+    lab.patch(
+        N1,
+        &json!({"spec": {"unschedulable": null, "taints": [taint]}}),
+    );
+    runs_on(&lab, "db", "n1");
+    make_pod(&lab, "plain", json!({}));
+    runs_on(&lab, "plain", "n2");
+    lab.patch(N1, &json!({"spec": {"taints": null}}));
+    make_pod(&lab, "last", json!({}));
+    runs_on(&lab, "last", "n1");
 }

@@ -35,6 +35,7 @@ fn members_reach_each_other_and_nobody_else_does() {
     let error = lab.fails(&["run", "b1", "--node", "n2", "--network", "blue"]);
     assert!(error.contains("is another one"), "{error}");
 
+    lab.all_reach();
     let matrix: Value = serde_json::from_str(&lab.ok(&["ping", "--all", "-o", "json"])).unwrap();
     let cells = matrix["cells"].as_array().unwrap();
     // Four pods with 4 + 4 + 3 + 3 addresses, each pinged by the three others.
@@ -65,6 +66,7 @@ fn members_reach_each_other_and_nobody_else_does() {
         "10.200.0.1",
     ]);
     assert!(route.contains("dev eth0 src 10.200.0.2"), "{route}");
+    assert!(reaches_api(&lab, "n2"));
     // A wire that is cut is a cell that differs, and a failure.
     lab.ok(&["partition", "n2"]);
     let cut = lab.run(&["ping", "--all"]);
@@ -76,17 +78,51 @@ fn members_reach_each_other_and_nobody_else_does() {
     );
     let error = lab.fails(&["status"]);
     assert_eq!(error, "", "the table says it");
+    pods_come_and_go_on_a_node_that_is_cut_off(&lab);
     lab.ok(&["partition", "n2", "--heal"]);
-    lab.eventually("all reach each other again", || {
-        lab.run(&["ping", "--all"]).status.success()
+    lab.eventually("the records are true again", || {
+        (recorded(&lab, "late"), recorded(&lab, "b2")) == (2, 0)
     });
+    lab.all_reach();
     lab.ok(&["status"]);
+}
+
+/// Whether a program on the node gets a connection to the API.
+fn reaches_api(lab: &Lab, node: &str) -> bool {
+    let connect = "exec 3<>/dev/tcp/10.200.0.254/6443";
+    let bash = ["timeout", "5", "bash", "-c", connect];
+    let words = [&["exec", "--node", node, "--"][..], &bash].concat();
+    lab.run(&words).status.success()
+}
+
+/// n2 is cut off; b2 is on it.
+fn pods_come_and_go_on_a_node_that_is_cut_off(lab: &Lab) {
+    assert!(!reaches_api(lab, "n2") && reaches_api(lab, "n1"));
+    let said = lab.ok(&["run", "late", "--node", "n2", "--network", "blue"]);
+    assert!(said.contains("ready on n2"), "{said}");
+    let shown = lab.ok(&["exec", "late", "--", "ip", "-br", "addr", "show", "net1"]);
+    assert!(shown.contains("10.1."), "{shown}");
+    lab.delete_pod("b2", 0);
+    lab.eventually("b2 is gone", || {
+        lab.get(&["pod", "b2"]).is_null()
+            && !lab.run(&["exec", "b2", "--", "true"]).status.success()
+    });
+    // Its agent could tell nobody.
+    assert_eq!((recorded(lab, "late"), recorded(lab, "b2")), (0, 2));
+}
+
+/// How many interfaces the API knows of a pod.
+fn recorded(lab: &Lab, pod: &str) -> usize {
+    let rows = lab.plexus(&["get", "attachments"]).output().unwrap();
+    let rows = String::from_utf8_lossy(&rows.stdout).into_owned();
+    let of_pod = |row: &&str| row.split_whitespace().next() == Some(pod);
+    rows.lines().filter(of_pod).count()
 }
 
 #[test]
 fn a_pod_without_a_network_that_it_asks_for_does_not_start() {
     let lab = Lab::up('w', 1);
-    let error = lab.fails(&["run", "web", "--network", "nosuch", "--timeout", "7"]);
+    let error = lab.fails(&["run", "web", "--network", "nosuch", "--timeout", "15"]);
     assert!(
         error.contains("there is no Network default/nosuch"),
         "{error}"
@@ -112,4 +148,39 @@ fn a_pod_without_a_network_that_it_asks_for_does_not_start() {
     lab.ok(&["run", "free", "-n", "elsewhere"]);
     let error = lab.fails(&["run", "lost", "--node", "n9"]);
     assert!(error.contains("has no node n9: it has n1"), "{error}");
+}
+
+#[test]
+fn rules_that_somebody_flushed_come_back() {
+    let lab = Lab::up('h', 1);
+    lab.apply(
+        r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "ported", "namespace": "default"},
+            "spec": {"nodeName": "n1", "containers": [{"name": "main", "image": "none",
+                "ports": [{"containerPort": 80, "hostPort": 30080}]}]}}"#,
+    );
+    lab.eventually("the pod runs", || {
+        lab.get(&["pod", "ported"])["status"]["phase"] == "Running"
+    });
+    let on_node = |words: &[&str]| lab.ok(&[&["exec", "--node", "n1", "--"][..], words].concat());
+    let rules = || {
+        let shown = on_node(&["nft", "list", "ruleset"]);
+        let mut lines: Vec<String> = shown.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let before = rules();
+    for text in [
+        "tcp . 30080 : ",
+        "masquerade",
+        "fib saddr . iif oif missing drop",
+        "127.0.0.0/8 drop",
+    ] {
+        assert!(
+            before.iter().any(|line| line.contains(text)),
+            "{text} in {before:#?}"
+        );
+    }
+    // As a reload of Debian's nftables.service does.
+    on_node(&["nft", "flush", "ruleset"]);
+    lab.eventually("all of it is back, without a call", || rules() == before);
 }

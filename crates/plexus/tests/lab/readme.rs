@@ -45,6 +45,7 @@ fn the_commands_work_as_written() {
             for part in [
                 "agent of n1 killed",
                 "server killed",
+                "controller killed",
                 "n2 cut off",
                 "n2-agent",
             ] {

@@ -1,7 +1,8 @@
 //! Pods that ask for devices on a lab, which has no driver for any.
 
 use crate::machine::Lab;
-use crate::said::{example, json, ok};
+use crate::said::{example, json, ok, plexus};
+use serde_json::Value;
 
 /// A pod never starts without what it asked for: neither of our driver, nor of another, nor on a node that it
 /// names.
@@ -15,6 +16,11 @@ apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata: {name: gpu, namespace: default}
 spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu.example.com}
+spec: {selectors: [{cel: {expression: device.driver == "gpu.example.com"}}]}
 ---
 apiVersion: v1
 kind: Pod
@@ -64,7 +70,7 @@ spec: {nodeName: n1, containers: [{name: c, image: none}]}
             lab.get(&["pod", name, "-n", namespace])["status"]["phase"],
             "Pending"
         );
-        let is_it = |pod: &&serde_json::Value| pod["namespace"] == namespace && pod["name"] == name;
+        let is_it = |pod: &&Value| pod["namespace"] == namespace && pod["name"] == name;
         assert_eq!(sandboxes.iter().find(is_it), None, "{namespace}/{name}");
     }
     assert!(
@@ -88,21 +94,11 @@ spec: {nodeName: n1, containers: [{name: c, image: none}]}
     let (kinds, text) = answers("pinned");
     assert_eq!(kinds, ["claim-missing", "sandbox-failed"], "{text}");
     // Said once, by the keeper that is there now.
-    let events = lab.get(&["pod", "pinned"]);
-    let uid = events["metadata"]["uid"].as_str().unwrap().to_owned();
-    let path = "/api/v1/namespaces/default/events";
-    let request = format!("GET {path} HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n");
-    let socket = lab.file("server.sock");
-    let answer =
-        plexus_testkit::exchange(std::path::Path::new(&socket), request.as_bytes()).unwrap();
-    let list: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
-    let items = list["items"].as_array().unwrap().iter();
-    let about: Vec<_> = items
-        .filter(|event| event["involvedObject"]["uid"] == uid.as_str())
-        .collect();
+    let about = events_about(lab, &lab.get(&["pod", "pinned"]));
     assert_eq!(about.len(), 1, "{about:#?}");
     assert_eq!(about[0]["reason"], "FailedPrepareDynamicResources");
     assert_eq!(about[0]["count"], 1, "{about:#?}");
+    claims_by_class(lab);
     // They can go.
     let gone = ok(
         lab,
@@ -115,4 +111,87 @@ spec: {nodeName: n1, containers: [{name: c, image: none}]}
         ],
     );
     assert_eq!(gone.matches(" deleted\n").count(), 3, "{gone}");
+}
+
+/// A claim is ours by an administrator's class as soon as that leads to our driver, whichever came first.
+fn claims_by_class(lab: &Lab) {
+    let claim = |name: &str| {
+        let request = "{name: nic, exactly: {deviceClassName: fast-nic}}";
+        format!(
+            "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\n\
+             metadata: {{name: {name}, namespace: default}}\nspec: {{devices: {{requests: [{request}]}}}}\n"
+        )
+    };
+    lab.apply(&claim("before"));
+    let shown = ok(lab, &["get", "resourceclaims", "before"]);
+    assert!(shown.contains(" not known "), "{shown}");
+    assert!(
+        shown.contains("DeviceClass fast-nic is not there"),
+        "{shown}"
+    );
+    lab.apply(
+        r#"
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: fast-nic}
+spec: {selectors: [{cel: {expression: device.driver == "cni.dra.networking.x-k8s.io"}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: wired, namespace: default}
+spec:
+  resourceClaims: [{name: nic, resourceClaimName: before}]
+  containers: [{name: c, image: none}]
+"#,
+    );
+    // The class is on the server only.
+    let file = std::env::temp_dir().join(format!("plexus-claim-{}.yaml", std::process::id()));
+    std::fs::write(&file, claim("late")).unwrap();
+    let applied = plexus(lab, &["apply", "-f", &file.display().to_string()]);
+    std::fs::remove_file(&file).unwrap();
+    assert!(
+        applied.error.contains("it is kept, and waits"),
+        "{applied:#?}"
+    );
+    for name in ["before", "late"] {
+        let object = lab.get(&["resourceclaims", name]);
+        lab.eventually(&format!("an Event on {name}"), || {
+            !events_about(lab, &object).is_empty()
+        });
+        let about = events_about(lab, &object);
+        assert_eq!(about.len(), 1, "{about:#?}");
+        assert_eq!(about[0]["reason"], "Waiting");
+    }
+    let shown = ok(lab, &["get", "resourceclaims"]);
+    let state = |name: &str| {
+        let mut lines = shown.lines().map(str::split_whitespace);
+        lines.find_map(|mut words| (words.next()? == name).then(|| words.next())?)
+    };
+    for (name, wanted) in [("before", "waits"), ("late", "waits"), ("gpu", "not")] {
+        assert_eq!(state(name), Some(wanted), "{name}:\n{shown}");
+    }
+    assert!(
+        shown.contains("it is for another driver than ours, if there is one"),
+        "{shown}"
+    );
+    let explained = json(lab, &["explain", "pod", "wired", "-o", "json"]).to_string();
+    assert!(
+        explained.contains("ResourceClaim default/before")
+            && explained.contains("it is kept, and waits"),
+        "{explained}"
+    );
+}
+
+/// The Events about an object of namespace `default`.
+fn events_about(lab: &Lab, object: &Value) -> Vec<Value> {
+    let uid = object["metadata"]["uid"].as_str().unwrap();
+    let path = "/api/v1/namespaces/default/events";
+    let request = format!("GET {path} HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n");
+    let socket = lab.file("server.sock");
+    let answer =
+        plexus_testkit::exchange(std::path::Path::new(&socket), request.as_bytes()).unwrap();
+    let list: Value = serde_json::from_str(&answer.body).unwrap();
+    let items = list["items"].as_array().unwrap().iter();
+    let about = items.filter(|event| event["involvedObject"]["uid"] == uid);
+    about.cloned().collect()
 }

@@ -5,7 +5,7 @@ use plexus_testkit::{PLEXUS, bin};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// `plexus doctor` of node n1, in its network namespace, with further flags.
 fn doctor(lab: &Lab, further: &[&str]) -> Value {
@@ -48,6 +48,12 @@ fn check(report: &Value, name: &str) -> Option<(String, String)> {
         word("verdict"),
         format!("{} next: {}", word("found"), word("next")),
     ))
+}
+
+/// Whether a check says that.
+fn says(report: &Value, name: &str, verdict: &str, words: &str) -> bool {
+    let found = check(report, name);
+    found.is_some_and(|found| found.0 == verdict && found.1.contains(words))
 }
 
 #[track_caller]
@@ -131,6 +137,7 @@ fn faults_of_a_node_are_found_and_are_gone_when_they_are() {
     rights(&lab);
     disks(&lab);
     leftovers(&lab);
+    router_and_port_of_nobody(&lab);
     sockets(&lab);
 }
 
@@ -208,7 +215,7 @@ fn disks(lab: &Lab) {
     finds(&report, "cni.configuration", "warn", "cannot read");
 }
 
-/// A link with our mark that nobody knows, a router without a network, and what a lab left that is gone.
+/// A link with our mark that nobody knows, and what a lab left that is gone.
 fn leftovers(lab: &Lab) {
     let on_node = |script: &str| lab.ok(&["exec", "--node", "n1", "--", "sh", "-ec", script]);
     let aliases = on_node("ip -d link | sed -n 's/^ *alias //p'");
@@ -248,6 +255,108 @@ fn leftovers(lab: &Lab) {
         found.0 == "warn" && found.1.contains(&name[22..]),
         "{found:?}"
     );
+}
+
+/// A router without a network, and a port that leads to an address which no pod has; an agent that is started
+/// again takes both away, as is said.
+fn router_and_port_of_nobody(lab: &Lab) {
+    // With the first port of a pod come the maps.
+    lab.apply(
+        r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "ported", "namespace": "default"},
+            "spec": {"nodeName": "n1", "containers": [{"name": "main", "image": "none",
+                "ports": [{"containerPort": 80, "hostPort": 30080}]}]}}"#,
+    );
+    lab.eventually("the pod that has a port runs", || {
+        lab.get(&["pod", "ported"])["status"]["phase"] == "Running"
+    });
+    let report = doctor(lab, &[]);
+    finds(&report, "leaks.routers", "pass", "each with a Network");
+    finds(
+        &report,
+        "leaks.ports",
+        "pass",
+        "ports of the node lead to pods",
+    );
+
+    let lost = Lost::of(lab);
+    lost.add_port();
+    // The agent looks now and then, and may remove the router before anybody sees it.
+    lab.eventually("both are found", || {
+        lost.pin_router();
+        let report = doctor(lab, &[]);
+        says(&report, "leaks.routers", "warn", ROUTER)
+            && says(&report, "leaks.ports", "warn", "30999 to 10.99.99.99:80")
+    });
+    lab.ok(&["kill-agent", "n1"]);
+    lab.eventually("the next agent takes both away", || {
+        let report = doctor(lab, &[]);
+        says(&report, "leaks.routers", "pass", "each with a Network")
+            && says(&report, "leaks.ports", "pass", "lead to pods")
+    });
+    assert!(!lost.router.exists());
+}
+
+/// The router of a network that never was.
+const ROUTER: &str = "px-0000000000000bad";
+
+/// A router and a port of node n1 that no agent has made, removed when dropped.
+struct Lost<'a> {
+    lab: &'a Lab,
+    router: PathBuf,
+}
+
+impl<'a> Lost<'a> {
+    fn of(lab: &'a Lab) -> Self {
+        let router = PathBuf::from(lab.file(&format!("n1/routers/{ROUTER}")));
+        Self { lab, router }
+    }
+
+    /// As the agent does it: the port, and the way back for a pod that calls itself.
+    fn add_port(&self) {
+        let added = self.element("add", "ports4", "tcp . 30999 : 10.99.99.99 . 80");
+        assert!(added.status.success(), "{added:?}");
+        let added = self.element("add", "ports4-self", "10.99.99.99 . 10.99.99.99");
+        assert!(added.status.success(), "{added:?}");
+    }
+
+    fn element(&self, verb: &str, map: &str, element: &str) -> Output {
+        let braced = format!("{{ {element} }}");
+        let exec = ["exec", "--node", "n1", "--"];
+        let nft = [
+            "nft",
+            verb,
+            "element",
+            "inet",
+            "plexus",
+            map,
+            braced.as_str(),
+        ];
+        self.lab.run(&[&exec[..], &nft[..]].concat())
+    }
+
+    /// Pins a new network namespace where the agent pins routers, unless it is there.
+    fn pin_router(&self) {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        if mounts.contains(&self.router.display().to_string()) {
+            return;
+        }
+        fs::create_dir_all(self.router.parent().unwrap()).unwrap();
+        fs::write(&self.router, "").unwrap();
+        let net = format!("--net={}", self.router.display());
+        let pinned = Command::new("unshare").arg(net).arg("true").status();
+        assert!(pinned.unwrap().success());
+    }
+}
+
+impl Drop for Lost<'_> {
+    fn drop(&mut self) {
+        if self.router.exists() {
+            let _ = Command::new("umount").arg(&self.router).output();
+            let _ = fs::remove_file(&self.router);
+        }
+        self.element("delete", "ports4", "tcp . 30999 : 10.99.99.99 . 80");
+        self.element("delete", "ports4-self", "10.99.99.99 . 10.99.99.99");
+    }
 }
 
 /// A socket that others may use, an agent that is dead, DELs that wait for it.

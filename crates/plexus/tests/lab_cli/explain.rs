@@ -120,6 +120,23 @@ fn agents_nodes_and_servers_that_are_away() {
     comes_to(&lab, &["pod", "waits"], "agent-away", "waits");
     lab.ok(&["start-agent", "n2"]);
     comes_to(&lab, &["pod", "waits"], "attached", "ok");
+
+    // One that the API no longer has, and its node has not seen go.
+    apply(&lab, &pod("left", "n2", ANNOTATION, ""));
+    comes_to(&lab, &["pod", "left"], "attached", "ok");
+    lab.ok(&["kill-agent", "n2", "--hold"]);
+    lab.delete_pod("left", 0);
+    comes_to(&lab, &["pod", "left"], "going", "waits");
+    let described = ok(&lab, &["describe", "pod", "left"]);
+    assert!(
+        described.starts_with("Pod default/left\n") && described.contains("eth0: Attached"),
+        "{described}"
+    );
+    lab.ok(&["start-agent", "n2"]);
+    lab.eventually("its record goes", || {
+        let said = plexus(&lab, &["describe", "pod", "left"]);
+        said.error.contains("there is no Pod default/left")
+    });
     lab.ok(&["remove-node", "n2"]);
     lab.eventually(
         "the pod of the node that is gone says so, or is gone too",

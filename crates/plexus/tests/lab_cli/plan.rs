@@ -114,6 +114,13 @@ fn keep_facts(line: &str) -> String {
     )
 }
 
+/// Where a chain is, as `nft list chain` says.
+fn hook(listed: &str) -> String {
+    let mut lines = listed.lines().map(str::trim);
+    let hook = lines.find(|line| line.starts_with("type "));
+    hook.expect("a chain with a hook").to_owned()
+}
+
 #[test]
 fn its_commands_make_what_a_real_add_makes() {
     let lab = Lab::named('k');
@@ -121,7 +128,8 @@ fn its_commands_make_what_a_real_add_makes() {
     let networks = example("lab/10-networks.yaml");
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: team-a, \
                annotations: {plexus.dev/networks: 'blue,default/storage'}}\n\
-               spec: {nodeName: n1, containers: [{name: a, image: b}]}\n";
+               spec: {nodeName: n1, containers: [{name: a, image: b, ports: [{containerPort: 80, hostPort: 8080}, \
+               {containerPort: 81, hostPort: 8081, hostIP: 10.200.0.1}]}]}\n";
     let file = std::env::temp_dir().join(format!("plexus-plan-pod-{}.yaml", std::process::id()));
     fs::write(&file, pod).unwrap();
     let written = file.display().to_string();
@@ -172,7 +180,7 @@ fn its_commands_make_what_a_real_add_makes() {
     let mut commands = String::new();
     for line in planned.lines() {
         let made_above = line.starts_with("ip netns add");
-        if line.is_empty() || line.starts_with('#') || line.starts_with("nft ") || made_above {
+        if line.is_empty() || line.starts_with('#') || made_above {
             continue;
         }
         let line = line
@@ -190,6 +198,34 @@ fn its_commands_make_what_a_real_add_makes() {
         "ip netns exec {inside} sh -ec '{}'",
         LOOK.replace('\'', "'\\''")
     ));
+    let rules = sh(&format!("ip netns exec {node} nft list table inet plexus"));
+    for rule in [
+        "masquerade comment",
+        "fib daddr type local tcp dport 8080 dnat ip to 10.244.",
+        "ip daddr 10.200.0.1 fib daddr type local tcp dport 8081 dnat ip to 10.244.",
+        "ip daddr 127.0.0.1 tcp dport 8080 dnat ip to 10.244.",
+    ] {
+        assert!(rules.contains(rule), "no {rule:?} in {rules}\n{planned}");
+    }
+    // They are in chains that a node has.
+    for chain in [
+        "postrouting",
+        "ports-guard",
+        "ports-in",
+        "ports-out",
+        "ports-back",
+    ] {
+        let list = ["nft", "list", "chain", "inet", "plexus", chain];
+        let words = [&["exec", "--node", "n1", "--"][..], &list].concat();
+        let theirs = hook(&lab.ok(&words));
+        let planned = hook(&sh(&format!("ip netns exec {node} {}", list.join(" "))));
+        assert_eq!(planned, theirs, "{chain}");
+    }
+    // By one link of the node its loopback leads to the pod.
+    let opened = "cat /proc/sys/net/ipv4/conf/px*/route_localnet | grep -c 1";
+    let theirs = lab.ok(&["exec", "--node", "n1", "--", "sh", "-ec", opened]);
+    let planned_too = sh(&format!("ip netns exec {node} sh -ec '{opened}'"));
+    assert_eq!((theirs.trim(), planned_too.trim()), ("1", "1"));
     let (real, made) = (normal(&real), normal(&made));
     assert!(real.len() > 20, "{real:#?}");
     assert_eq!(made, real, "planned:\n{planned}");

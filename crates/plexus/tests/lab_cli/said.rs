@@ -1,6 +1,7 @@
 //! What a command said, with what differs between runs taken out.
 
-use crate::machine::Lab;
+use crate::machine::{Lab, PATIENCE};
+use plexus_testkit::within;
 use serde_json::Value;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -58,12 +59,30 @@ pub(crate) fn example(name: &str) -> String {
     path.display().to_string()
 }
 
+/// What a command says, compared with a file of `golden/` as soon as it says that: what agents and the controller
+/// write about pods comes a moment after the pods.
+#[track_caller]
+pub(crate) fn golden_soon(lab: &Lab, name: &str, words: &[&str]) {
+    let wanted = std::fs::read_to_string(golden_path(name)).unwrap_or_default();
+    let blessing = std::env::var_os("PLEXUS_BLESS").is_some();
+    let mut text = String::new();
+    within(PATIENCE, || {
+        text = ok(lab, words);
+        blessing || plain(&text) == wanted
+    });
+    golden(name, &text);
+}
+
+fn golden_path(name: &str) -> PathBuf {
+    let here: PathBuf = std::env::var_os("CARGO_MANIFEST_DIR").unwrap().into();
+    here.join("tests/lab_cli/golden").join(name)
+}
+
 /// Compares with a file of `golden/`, whose lines have neither addresses nor ages nor columns. With
 /// `PLEXUS_BLESS` set the file is written instead.
 #[track_caller]
 pub(crate) fn golden(name: &str, text: &str) {
-    let here: PathBuf = std::env::var_os("CARGO_MANIFEST_DIR").unwrap().into();
-    let path = here.join("tests/lab_cli/golden").join(name);
+    let path = golden_path(name);
     let text = plain(text);
     if std::env::var_os("PLEXUS_BLESS").is_some() {
         std::fs::write(&path, &text).unwrap();
@@ -108,7 +127,11 @@ fn kind_of(token: &str) -> String {
     let length = token.split_once('/').map(|(_, length)| length);
     let is_uuid = token.len() == 36 && token.split('-').count() == 5;
     let is_mac = token.len() == 17 && token.split(':').count() == 6;
-    let age = token.strip_suffix('s').unwrap_or("x");
+    let is_age = token.starts_with(|c: char| c.is_ascii_digit())
+        && token.ends_with(['s', 'm'])
+        && token
+            .bytes()
+            .all(|b| b.is_ascii_digit() || b"smh".contains(&b));
     // Subnets, gateways and link-local addresses are the same each time.
     let fixed = [
         "0.0/16",
@@ -125,7 +148,7 @@ fn kind_of(token: &str) -> String {
         () if is_uuid => "UUID".to_owned(),
         () if is_mac => "MAC".to_owned(),
         () if token.len() == 64 && hex(token) => "SANDBOX".to_owned(),
-        () if !age.is_empty() && age.bytes().all(|byte| byte.is_ascii_digit()) => "AGE".to_owned(),
+        () if is_age => "AGE".to_owned(),
         () if address.parse::<IpAddr>().is_ok() => match length {
             Some(length) => format!("IP/{length}"),
             None => "IP".to_owned(),
@@ -138,7 +161,7 @@ fn kind_of(token: &str) -> String {
 #[test]
 fn what_differs_is_taken_out() {
     assert_eq!(
-        plain("a   10.1.2.3/16,fd00::5  3s  12345678 (06:68:ae:64:bd:34) fd00:1::/48:"),
-        "a IP/16,IP AGE NUMBER (MAC) fd00:1::/48:\n"
+        plain("a   10.1.2.3/16,fd00::5  3s  2m10s 12345678 (06:68:ae:64:bd:34) fd00:1::/48:"),
+        "a IP/16,IP AGE AGE NUMBER (MAC) fd00:1::/48:\n"
     );
 }

@@ -19,7 +19,7 @@ spec: {subnets: {a: {cidr: 10.72.0.0/20}, b: {cidr: 'fd00:72::/64'}}}
 /// Its sandbox dies; gives whether another one is there in time.
 fn another_sandbox(lab: &Lab, node: &str, uid: &str) -> bool {
     let of_pod = || {
-        let all = lab.sandboxes(node).unwrap_or_default();
+        let all = lab.view().sandboxes(node).unwrap_or_default();
         all.into_iter().find(|(_, sandbox)| sandbox.uid == uid)
     };
     let Some((old, sandbox)) = of_pod() else {
@@ -79,7 +79,7 @@ fn pods_come_and_go_while_the_api_is_away() {
     lab.ok(&["start-server"]);
     lab.eventually("the pod that was going is gone", || lab.pod("p5").is_null());
     lab.all_is_true();
-    lab.ok(&["ping", "--all"]);
+    lab.all_reach();
     lab.pod_on("after", "n2", "blue");
     lab.all_is_true();
 }

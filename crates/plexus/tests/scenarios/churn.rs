@@ -99,7 +99,7 @@ fn pods_come_and_go_while_everybody_is_killed() {
     let stay: Vec<String> = (PODS - STAY..PODS).map(name).collect();
     gone_but(&lab, &stay);
     lab.all_is_true();
-    lab.ok(&["ping", "--all"]);
+    lab.all_reach();
     for name in &stay {
         lab.end_pod(name, 30);
     }
@@ -187,9 +187,7 @@ impl Churn<'_> {
             }
             let part = turn.swap_remove(rng.below(turn.len() as u64) as usize);
             // It may be dead already, or not there yet.
-            let hit = within(Duration::from_secs(10), || {
-                self.lab.shoot(part) || self.over.load(SeqCst)
-            });
+            let hit = within(READY, || self.lab.shoot(part) || self.over.load(SeqCst));
             assert!(hit, "{part} does not come back");
             *self.kills.lock().unwrap().entry(part).or_default() += 1;
         }

@@ -87,12 +87,12 @@ fn a_full_disk_refuses_writes_and_nothing_else() {
     assert_eq!(made.status, 507, "{}", made.body);
 
     // Reading, traffic, and sandboxes that die go on.
-    lab.ok(&["ping", "--all"]);
+    lab.all_reach();
     assert_eq!(lab.objects(PODS).len(), 3);
-    let (old, sandbox) = lab.sandboxes("n2").unwrap().pop_first().unwrap();
+    let (old, sandbox) = lab.view().sandboxes("n2").unwrap().pop_first().unwrap();
     run("ip", &["netns", "del", &sandbox.space]);
     let again = within(Duration::from_secs(30), || {
-        let now = lab.sandboxes("n2").unwrap();
+        let now = lab.view().sandboxes("n2").unwrap();
         now.len() == 1 && !now.contains_key(&old)
     });
     assert!(again, "the pod of n2 stays without a sandbox");

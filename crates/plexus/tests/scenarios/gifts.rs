@@ -98,7 +98,7 @@ fn a_part_has_one_owner_whoever_dies_at_whatever_step() {
         none_twice(&lab);
     }
     lab.all_is_true();
-    lab.ok(&["ping", "--all"]);
+    lab.all_reach();
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn when_everything_is_used_a_pod_waits_and_says_why() {
     lab.ready_pod("late");
     none_twice(&lab);
     lab.all_is_true();
-    lab.ok(&["ping", "--all"]);
+    lab.all_reach();
 
     // With the network goes everything that was given of it, on both sides.
     let path = format!("/apis/plexus.dev/v1alpha1/namespaces/default/networks/{network}");

@@ -3,10 +3,11 @@
 use crate::machine::Lab;
 use crate::objects::{BLOCKS, NETWORKS, RECORDS, REQUESTS};
 use anyhow::{Context, Result, bail};
-use plexus_kubekit::truth::{self, Sandbox, Script, Seen, Sight};
+use plexus_kubekit::truth::{self, Seen, Sight};
+use plexus_kubekit::virtual_lab::LabView;
+use plexus_testkit::{PLEXUS, bin};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::net::IpAddr;
 use std::process::Command;
 use std::time::Duration;
@@ -16,15 +17,7 @@ const SETTLED: Duration = Duration::from_secs(90);
 
 impl Sight for Lab {
     fn nodes(&self) -> Result<Vec<String>> {
-        let entries = fs::read_dir(self.file(""))?.flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let is_node = |name: &String| {
-            let number = name.strip_prefix('n');
-            number.is_some_and(|number| number.parse::<u8>().is_ok())
-        };
-        let mut nodes: Vec<String> = names.filter(is_node).collect();
-        nodes.sort();
-        Ok(nodes)
+        self.view().nodes()
     }
 
     fn list(&self, api_version: &str, kind: &str) -> Result<Vec<Value>> {
@@ -46,24 +39,7 @@ impl Sight for Lab {
     }
 
     fn look(&self, node: &str) -> Result<Seen> {
-        let socket = self.file(&format!("{node}/agent.sock"));
-        let pins = self.pins();
-        let script = Script {
-            pins: &pins,
-            routers: &self.file(&format!("{node}/routers")),
-            agent: &["--unix-socket", &socket, "http://plexus"],
-            // No scene has a network with host-local.
-            leases: None,
-            queue: &format!("{socket}.queue"),
-        };
-        let command = script.command();
-        let mut words = vec!["exec", "--node", node, "--"];
-        words.extend(command.iter().map(String::as_str));
-        let output = self.run(&words);
-        Ok(Seen {
-            sandboxes: self.sandboxes(node)?,
-            printed: String::from_utf8_lossy(&output.stdout).into_owned(),
-        })
+        self.view().look(node)
     }
 }
 
@@ -77,8 +53,9 @@ impl Lab {
         let asked = self.objects(REQUESTS);
         assert!(asked.is_empty(), "requests are left: {asked:#?}");
         let spaces: BTreeSet<String> = self.spaces().into_keys().collect();
-        let nodes = Sight::nodes(self).unwrap();
-        let known = nodes.iter().flat_map(|node| self.sandboxes(node).unwrap());
+        let view = self.view();
+        let nodes = view.nodes().unwrap();
+        let known = nodes.iter().flat_map(|node| view.sandboxes(node).unwrap());
         let known: BTreeSet<String> = known.map(|(_, sandbox)| sandbox.space).collect();
         assert_eq!(spaces, known, "namespaces of no pod, or pods without one");
     }
@@ -101,7 +78,7 @@ impl Lab {
         let script = r#"for pin in "$1"*; do [ -e "$pin" ] || continue
             echo "@ ${pin##*/}"; nsenter --net="$pin" ip -o addr show scope global 2>/dev/null; done; true"#;
         let output = Command::new("sh")
-            .args(["-c", script, "sh", &self.pins()])
+            .args(["-c", script, "sh", &self.view().pins()])
             .output()
             .unwrap();
         let mut spaces: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
@@ -119,28 +96,12 @@ impl Lab {
         spaces
     }
 
-    /// The sandboxes whose ADD is done, as the keeper has recorded them.
-    pub(crate) fn sandboxes(&self, node: &str) -> Result<BTreeMap<String, Sandbox>> {
-        let mut found = BTreeMap::new();
-        for entry in fs::read_dir(self.file(&format!("{node}/pods")))?.flatten() {
-            // One that vanishes while we look is no more.
-            let text = fs::read(entry.path()).unwrap_or_default();
-            let record: Value = serde_json::from_slice(&text).unwrap_or_default();
-            if record["result"].is_null() {
-                continue;
-            }
-            let text = |key: &str| record[key].as_str().unwrap_or_default().to_owned();
-            let sandbox = Sandbox {
-                uid: text("uid"),
-                space: text("netns"),
-            };
-            found.insert(text("container"), sandbox);
+    pub(crate) fn view(&self) -> LabView {
+        LabView {
+            program: bin(PLEXUS),
+            name: self.name().to_owned(),
+            directory: self.file("").into(),
         }
-        Ok(found)
-    }
-
-    fn pins(&self) -> String {
-        format!("/run/netns/px-{}-s", self.name())
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn agent_dies_in_add(case: Case) -> Result<usize, String> {
         let pod = container(&node, "c1");
         let mut agent = Start::on(&node).die_at(k).ready();
         let _ = pod.call("ADD", &config).patience(Duration::ZERO).run();
-        let died = !survives(&mut agent);
+        let died = !survives(&mut agent, &node, k);
         drop(agent);
         let last = Agent::effects(&node).last().cloned().unwrap_or_default();
         let place = format!("{} from bare: k={k} ({last})", case.name);

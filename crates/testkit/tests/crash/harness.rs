@@ -1,14 +1,16 @@
 //! The mechanism: run, die, start again, compare; k rising until a run survives.
 
 use crate::case::Case;
-use plexus_testkit::{Agent, CniOutput, Dump, Node, Pod, Start, within};
+use plexus_testkit::{Agent, CniOutput, Dump, Node, PATIENCE, Pod, Start, within};
 use serde_json::Value;
 use std::time::Duration;
 
 /// No scenario has as many effects.
 const MOST: usize = 400;
 /// Time for what happens after an answer, or after a caller is gone.
-const SETTLE: Duration = Duration::from_secs(3);
+const SETTLE: Duration = Duration::from_secs(15);
+/// What a start leaves to its background is waited for as long as this; nothing depends on it.
+const CALM: Duration = Duration::from_secs(3);
 
 /// What becomes of the DEL that the shim queues because its agent died.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,7 +79,7 @@ impl Harness {
             let pod = container(&self.node, "c1");
             let mut agent = self.doomed(k).ready();
             let answer = self.add(&pod);
-            let died = !survives(&mut agent);
+            let died = !survives(&mut agent, &self.node, k);
             drop(agent);
             let place = format!("{}: ADD, k={k} ({})", self.case.name, self.last_effect());
             self.recover(&pod, &place, answer.success().then_some(&self.completed))?;
@@ -113,7 +115,7 @@ impl Harness {
             agent.kill();
             let mut agent = self.doomed(k).ready();
             let answer = self.del(&pod);
-            let died = !survives(&mut agent);
+            let died = !survives(&mut agent, &self.node, k);
             drop(agent);
             let place = format!("{}: DEL, k={k} ({})", self.case.name, self.last_effect());
             if queue == Queue::Lost {
@@ -241,7 +243,7 @@ impl Harness {
             let pod = container(&self.node, "c1");
             before(&pod);
             let mut agent = self.doomed(j).spawn();
-            let started = agent.wait_ready().is_ok() && self.settled(&mut agent);
+            let started = agent.wait_ready().is_ok() && self.settled(&mut agent, j);
             drop(agent);
             let place = format!(
                 "{}: start, {what}, then j={j} ({})",
@@ -260,15 +262,15 @@ impl Harness {
     }
 
     /// Whether the agent outlives what a start leaves to its background.
-    fn settled(&self, agent: &mut Agent<'_>) -> bool {
+    fn settled(&self, agent: &mut Agent<'_>, k: usize) -> bool {
         let queue_is_empty = || {
             let files = std::fs::read_dir(self.node.queue());
             files.map_or(true, |mut files| files.next().is_none())
         };
-        within(SETTLE, || {
+        within(CALM, || {
             !agent.alive() || queue_is_empty() && self.node.journal().open_intents().is_empty()
         });
-        survives(agent)
+        survives(agent, &self.node, k)
     }
 
     /// Starts an agent that does not die: all must be well.
@@ -356,9 +358,15 @@ pub(crate) fn container<'n>(node: &'n Node, id: &str) -> Pod<'n> {
     pod
 }
 
-/// Whether the agent outlives what it does after its answer.
-pub(crate) fn survives(agent: &mut Agent<'_>) -> bool {
-    agent.wait_exit(Duration::from_millis(60)).is_none()
+/// Whether the agent outlives what it does after its answer. One that has come to effect `k` dies, however long
+/// the kernel takes.
+pub(crate) fn survives(agent: &mut Agent<'_>, node: &Node, k: usize) -> bool {
+    if agent.wait_exit(Duration::from_millis(60)).is_some() {
+        return false;
+    }
+    let (effects, last) = (Agent::effects(node), format!("{k} "));
+    let dies = effects.iter().any(|effect| effect.starts_with(&last));
+    !dies || agent.wait_exit(PATIENCE).is_none()
 }
 
 /// Waits a little for one of the wanted states: the kernel itself adds some routes later. Says what differs from

@@ -157,7 +157,7 @@ pub(crate) fn connect(
 ) -> Option<IpAddr> {
     let listener = to.enter(|| TcpListener::bind(listen)).unwrap();
     listener.set_nonblocking(true).unwrap();
-    let (patience, over) = (Duration::from_millis(1500), AtomicBool::new(false));
+    let (patience, over) = (Duration::from_secs(4), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let answering = scope.spawn(|| {
             let mut accepted = None;
@@ -203,7 +203,7 @@ pub(crate) fn links(ns: &NetNs) -> Vec<String> {
 /// interrupted now and then even where nobody sends signals.
 pub(crate) fn attachments(agent: &Agent<'_>) -> Vec<Value> {
     let mut list = None;
-    within(Duration::from_secs(5), || {
+    within(LIMIT, || {
         list = agent.get("/attachments").map(|answer| answer.json());
         list.is_some()
     });

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// More than any call takes.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) const IMAGE: &str = "localhost/busybox";
 
 /// Podman on a node, with everything of its own below the node's directory. Leaves no container
@@ -71,8 +71,18 @@ impl<'n> Podman<'n> {
     }
 
     /// Whether a container reaches an address.
+    /// Whether `address` answers a ping from inside within some seconds: a neighbour may have to be found first.
     pub(crate) fn pings(&self, name: &str, address: &str) -> bool {
-        let script = format!("ping -c 1 -W 1 {address} || ping -c 1 -W 2 {address}");
+        let script = format!(
+            "for i in 1 2 3 4 5 6 7 8; do ping -c 1 -W 1 {address} && exit; sleep 0.2; done; exit 1"
+        );
+        let ping = ["exec", name, "/bin/sh", "-c", &script];
+        self.start(&ping).wait(LIMIT).status.success()
+    }
+
+    /// Whether `address` answers none of two pings from inside.
+    pub(crate) fn silent(&self, name: &str, address: &str) -> bool {
+        let script = format!("! ping -c 1 -W 1 {address} && ! ping -c 1 -W 1 {address}");
         let ping = ["exec", name, "/bin/sh", "-c", &script];
         self.start(&ping).wait(LIMIT).status.success()
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// Longer than duplicate address detection on a bridge, which only the reference does.
-const SETTLE: Duration = Duration::from_secs(6);
+const SETTLE: Duration = Duration::from_secs(15);
 
 /// Who makes the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

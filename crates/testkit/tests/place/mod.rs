@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 /// More than anything takes that is not waited for by somebody else.
-const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 #[track_caller]
 pub(crate) fn soon(what: &str, question: impl FnMut() -> bool) {

@@ -93,6 +93,11 @@ fn report(pod: &PodName, sandbox: &str, networks: &[(&str, &str)]) -> Attached {
         ips: vec!["10.1.0.65/32".to_owned()],
         gateways: Vec::new(),
         default_route: Vec::new(),
+        routes: Vec::new(),
+        routes_left_out: 0,
+        rules: Vec::new(),
+        rules_left_out: 0,
+        delegated: false,
         state: AttachmentState::Attached,
         message: String::new(),
     };

@@ -1,11 +1,11 @@
 //! `metadata`, which every object has.
 
+use super::typed;
 use crate::manifest::finding::Findings;
-use crate::manifest::kinds::Scope;
+use crate::manifest::kinds::{Scope, round_trip};
 use crate::pod::{check_namespace, check_object};
 use crate::text::shown;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// What the API allows of all annotations together.
@@ -30,7 +30,7 @@ pub(super) fn check(map: &Map<String, Value>, scope: Option<Scope>, findings: &m
     }
     texts(metadata, "annotations", findings);
     texts(metadata, "labels", findings);
-    unknown(metadata, findings);
+    others(metadata, findings);
 }
 
 fn name(metadata: &Map<String, Value>, findings: &mut Findings<'_>) {
@@ -112,22 +112,16 @@ fn as_written(value: &Value) -> String {
     }
 }
 
-/// Keys that metadata has not.
-fn unknown(metadata: &Map<String, Value>, findings: &mut Findings<'_>) {
-    let mut known = metadata.clone();
+/// All others, by their type.
+fn others(metadata: &Map<String, Value>, findings: &mut Findings<'_>) {
+    let mut others = metadata.clone();
     for key in ["name", "generateName", "namespace", "annotations", "labels"] {
-        known.remove(key);
+        others.remove(key);
     }
-    let object = Value::Object(known);
-    match ObjectMeta::deserialize(&object).map(serde_json::to_value) {
-        Ok(Ok(back)) => {
-            for (key, value) in object.as_object().into_iter().flatten() {
-                if back.get(key).is_none() && !value.is_null() {
-                    let text = "is not a field of metadata: remove it, or correct its name";
-                    findings.problem(&format!("metadata.{key}"), text);
-                }
-            }
-        }
-        Ok(Err(error)) | Err(error) => findings.problem("metadata", error.to_string()),
-    }
+    typed::check_at(
+        "metadata",
+        &Value::Object(others),
+        round_trip::<ObjectMeta>,
+        findings,
+    );
 }

@@ -4,6 +4,7 @@
 mod metadata;
 mod nad;
 mod network;
+mod own;
 mod pod;
 mod typed;
 
@@ -13,14 +14,15 @@ pub(super) use network::read as read_network;
 use super::finding::Findings;
 use super::kinds::{self, Kind, Known, Reading, Scope};
 use super::{Finding, Level, Written};
+use crate::later::{self, Classes};
 use crate::text::shown;
-use crate::{later, translate};
+use crate::translate;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// All that there is to say about an object, in the order of the text. Without a
-/// [`Level::Problem`] an API server with Plexus takes it.
-pub fn check(written: &Written) -> Vec<Finding> {
+/// [`Level::Problem`] an API server with Plexus takes it. `classes`: those of the same files.
+pub fn check(written: &Written, classes: &Classes) -> Vec<Finding> {
     let mut findings = Findings::about(written);
     let mut object = written.object.clone();
     if !object.is_object() {
@@ -46,39 +48,40 @@ pub fn check(written: &Written) -> Vec<Finding> {
         }
     }
     if let Value::Object(map) = &object {
-        check_map(map, &object, &mut findings);
+        check_map(map, &object, classes, &mut findings);
     }
     findings.finish()
 }
 
-fn check_map(map: &Map<String, Value>, object: &Value, findings: &mut Findings<'_>) {
+fn check_map(
+    map: &Map<String, Value>,
+    object: &Value,
+    classes: &Classes,
+    findings: &mut Findings<'_>,
+) {
     let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let waits = later::waits(object, classes);
     if api_version.is_empty() || kind.is_empty() {
         metadata::check(map, None, findings);
         return;
     }
     match kinds::find(api_version, kind) {
         Known::Kind(known) => check_kind(known, map, object, findings),
-        Known::Version(text, meant) => {
+        Known::Version(text, known) => {
             findings.problem("apiVersion", format!("{} {text}", shown(api_version)));
-            match meant {
-                // The rest is looked at as what was meant: all problems are said at once.
-                Some(known) => {
-                    let mut object = object.clone();
-                    if let Some(version) = object.get_mut("apiVersion") {
-                        *version = known.api_version().into();
-                    }
-                    check_kind(known, map, &object, findings);
-                }
-                None => metadata::check(map, kinds::scope_of(api_version, kind), findings),
+            // The rest is looked at as what was meant: all problems are said at once.
+            let mut object = object.clone();
+            if let Some(version) = object.get_mut("apiVersion") {
+                *version = known.api_version().into();
             }
+            check_kind(known, map, &object, findings);
         }
         Known::No => {
             metadata::check(map, kinds::scope_of(api_version, kind), findings);
             if let Some(text) = kinds::misspelt(api_version, kind) {
                 findings.problem("kind", text);
-            } else if later::waits(object).is_none() {
+            } else if waits.is_none() {
                 let text = format!(
                     "{api_version} {kind} is unknown here: only its metadata was looked at, the \
                      rest is for the API server"
@@ -87,7 +90,7 @@ fn check_map(map: &Map<String, Value>, object: &Value, findings: &mut Findings<'
             }
         }
     }
-    if let Some(text) = later::waits(object) {
+    if let Some(text) = waits {
         findings.add(Level::Waiting, "kind", text);
     }
 }
@@ -96,6 +99,7 @@ fn check_kind(known: &Kind, map: &Map<String, Value>, object: &Value, findings: 
     metadata::check(map, Some(known.scope), findings);
     match known.reading {
         Reading::Network => network::check(map, findings),
+        Reading::Own(round_trip) => own::check(known.kind, object, round_trip, findings),
         Reading::Nad => nad::check(map, findings),
         Reading::Pod(round_trip) => {
             pod::check(map, "", findings);
@@ -149,8 +153,8 @@ fn check_identity(object: &mut Value, findings: &mut Findings<'_>) {
     }
 }
 
-/// Objects that occur more than once, by their place in the list.
-pub fn check_together(all: &[&Written]) -> Vec<(usize, Finding)> {
+/// Objects that occur more than once, by their place in the list. `namespace` is where those go that name none.
+pub fn check_together(all: &[&Written], namespace: &str) -> Vec<(usize, Finding)> {
     let mut seen: BTreeMap<(String, String, String), usize> = BTreeMap::new();
     let mut found = Vec::new();
     for (number, written) in all.iter().enumerate() {
@@ -170,8 +174,8 @@ pub fn check_together(all: &[&Written]) -> Vec<(usize, Finding)> {
         let cluster = kinds::scope_of(&text("/apiVersion"), &kind) == Some(Scope::Cluster);
         let namespace = match text("/metadata/namespace") {
             _ if cluster => String::new(),
-            empty if empty.is_empty() => "default".to_owned(),
-            namespace => namespace,
+            empty if empty.is_empty() => namespace.to_owned(),
+            written => written,
         };
         if name.is_empty() || kind.is_empty() {
             continue;

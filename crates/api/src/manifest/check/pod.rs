@@ -81,6 +81,12 @@ fn wishes(pod: &Map<String, Value>, within: &str, findings: &mut Findings<'_>) {
             text,
         );
     }
+    for key in annotations.keys() {
+        if let Some(meant) = pod::misspelt(key) {
+            let text = format!("is an annotation that nobody reads: did you mean {meant:?}?");
+            findings.add(Level::Warning, &format!("{within}.{key}"), text);
+        }
+    }
     let host = pod.get("spec").and_then(|spec| spec.get("hostNetwork"));
     let asks = [NETWORKS, CONTRAIL_NETWORK, PLEXUS_NETWORKS]
         .into_iter()

@@ -1,13 +1,13 @@
-//! Whether an object has the fields and the types that Kubernetes gives its kind.
+//! Whether an object has the fields and the types that Kubernetes gives its kind: it goes through the
+//! type of `k8s-openapi` and back. What does not come back is unknown. Where the whole is refused, ever
+//! smaller parts of it are tried, each alone at its place, so that one wrong value hides no other.
 
 use crate::manifest::finding::Findings;
 use crate::manifest::kinds::RoundTrip;
 use serde_json::{Map, Value, json};
 
-/// Attempts that the search for a wrong value may make.
-const MOST: usize = 4096;
-/// Unknown fields that are named; who writes another kind's object has many.
-const SHOWN: usize = 20;
+/// Fields that are named; who writes another kind's object has many, and finding the line of each takes time.
+const SHOWN: usize = 100;
 
 /// Metadata is somebody else's to check.
 pub(super) fn check(object: &Value, round_trip: RoundTrip, findings: &mut Findings<'_>) {
@@ -15,105 +15,129 @@ pub(super) fn check(object: &Value, round_trip: RoundTrip, findings: &mut Findin
     if let Some(map) = object.as_object_mut() {
         map.insert("metadata".to_owned(), json!({}));
     }
-    match round_trip(&object) {
-        Ok(back) => {
-            let mut unknown = Vec::new();
-            compare(&object, &back, "", &mut unknown);
-            for path in unknown.into_iter().take(SHOWN) {
-                let text = "is not a field of this kind: remove it, or correct its name";
-                findings.problem(&path, text);
-            }
-        }
-        Err(error) => {
-            let (path, text) = culprit(&object, round_trip).unwrap_or_default();
-            let text = if text.is_empty() {
-                error.to_string()
-            } else {
-                text
-            };
-            findings.problem(&path, format!("has the wrong type: {text}"));
-        }
-    }
+    check_at("", &object, round_trip, findings);
 }
 
-/// What was there and did not come back.
-fn compare(before: &Value, after: &Value, path: &str, unknown: &mut Vec<String>) {
-    match (before, after) {
-        (Value::Object(before), Value::Object(after)) => {
-            for (key, value) in before {
-                let path = below(path, key);
-                match after.get(key) {
-                    Some(after) => compare(value, after, &path, unknown),
-                    None if is_nothing(value) => {}
-                    None => unknown.push(path),
-                }
-            }
-        }
-        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
-            for (i, (before, after)) in before.iter().zip(after).enumerate() {
-                compare(before, after, &format!("{path}[{i}]"), unknown);
-            }
-        }
-        _ => {}
-    }
+/// `within` is where the value is; empty for an object.
+pub(super) fn check_at(
+    within: &str,
+    value: &Value,
+    round_trip: RoundTrip,
+    findings: &mut Findings<'_>,
+) {
+    let mut search = Search {
+        round_trip,
+        found: Vec::new(),
+    };
+    search.look(value, &mut Vec::new());
+    tell(within, search.found, findings);
 }
 
-/// What a type may leave out when it is written again.
-fn is_nothing(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        _ => false,
-    }
-}
-
-fn below(path: &str, key: &str) -> String {
-    match path {
-        "" => key.to_owned(),
-        path => format!("{path}.{key}"),
-    }
-}
-
-/// The smallest part of the object that is refused by itself, and why: ever smaller parts are
-/// tried, each alone at its place.
-fn culprit(object: &Value, round_trip: RoundTrip) -> Option<(String, String)> {
-    let mut path: Vec<Step<'_>> = Vec::new();
-    let (mut here, mut found, mut left) = (object, None, MOST);
-    loop {
-        let children: Vec<(Step<'_>, &Value)> = match here {
-            Value::Object(map) => map.iter().map(|(k, v)| (Step::Key(k), v)).collect(),
-            Value::Array(items) => items
-                .iter()
-                .enumerate()
-                .map(|(i, v)| (Step::Item(i), v))
-                .collect(),
-            _ => break,
+/// Paths below `within`, and what is wrong there.
+pub(super) fn tell(within: &str, found: Vec<(String, String)>, findings: &mut Findings<'_>) {
+    let more = found.len().saturating_sub(SHOWN);
+    for (path, text) in found.into_iter().take(SHOWN) {
+        let path = match (within, path.as_str()) {
+            ("", _) => path,
+            (within, "") => within.to_owned(),
+            (within, path) => format!("{within}.{path}"),
         };
-        let wrong = children.into_iter().find_map(|(step, child)| {
-            left = left.checked_sub(1)?;
-            let mut longer = path.clone();
-            longer.push(step);
-            let error = round_trip(&alone(&longer, child)).err()?;
-            Some((longer, child, error))
-        });
-        let Some((longer, child, error)) = wrong else {
-            break;
-        };
-        (path, here) = (longer, child);
-        found = Some(error.to_string());
+        findings.problem(&path, text);
     }
-    let text = path.iter().fold(String::new(), |text, step| match step {
-        Step::Key(key) => below(&text, key),
-        Step::Item(i) => format!("{text}[{i}]"),
-    });
-    Some((text, found?))
+    if more > 0 {
+        let text = format!(
+            "{more} more fields are unknown or wrong: correct those that are named, and look again"
+        );
+        findings.problem(within, text);
+    }
 }
 
 #[derive(Clone, Copy)]
 enum Step<'v> {
     Key(&'v str),
     Item(usize),
+}
+
+/// What was found so far: paths, and what is wrong there.
+struct Search {
+    round_trip: RoundTrip,
+    found: Vec<(String, String)>,
+}
+
+impl Search {
+    fn look<'v>(&mut self, here: &'v Value, path: &mut Vec<Step<'v>>) {
+        let error = match (self.round_trip)(&alone(path, here)) {
+            Ok(back) => return self.compare(here, at(&back, path), path),
+            Err(error) => error,
+        };
+        let before = self.found.len();
+        for (step, child) in children(here) {
+            path.push(step);
+            self.look(child, path);
+            path.pop();
+        }
+        if self.found.len() == before {
+            self.add(path, format!("has the wrong type: {error}"));
+        }
+    }
+
+    /// What was there and did not come back.
+    fn compare<'v>(&mut self, before: &'v Value, after: Option<&Value>, path: &mut Vec<Step<'v>>) {
+        let same_length = |after: &Value| {
+            let lengths = (
+                before.as_array().map(Vec::len),
+                after.as_array().map(Vec::len),
+            );
+            lengths.0 == lengths.1
+        };
+        match after {
+            None if !before.is_null() || self.is_unknown(path) => {
+                let text = "is not a field of this kind: remove it, or correct its name";
+                self.add(path, text.to_owned());
+            }
+            Some(after) if same_length(after) => {
+                for (step, child) in children(before) {
+                    let after = match step {
+                        Step::Key(key) if after.is_object() => after.get(key),
+                        Step::Item(number) => after.get(number),
+                        Step::Key(_) => continue,
+                    };
+                    path.push(step);
+                    self.compare(child, after, path);
+                    path.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Null comes back for no field. A type that takes a map takes no text, and one that takes any value gives it
+    /// back.
+    fn is_unknown(&self, path: &[Step<'_>]) -> bool {
+        [json!({}), json!("")].iter().all(|value| {
+            let back = (self.round_trip)(&alone(path, value));
+            back.is_ok_and(|back| at(&back, path).is_none())
+        })
+    }
+
+    fn add(&mut self, path: &[Step<'_>], text: String) {
+        let path = path
+            .iter()
+            .fold(String::new(), |path, step| match (path.as_str(), step) {
+                ("", Step::Key(key)) => (*key).to_owned(),
+                (path, Step::Key(key)) => format!("{path}.{key}"),
+                (path, Step::Item(i)) => format!("{path}[{i}]"),
+            });
+        self.found.push((path, text));
+    }
+}
+
+fn children(value: &Value) -> Vec<(Step<'_>, &Value)> {
+    match value {
+        Value::Object(map) => map.iter().map(|(k, v)| (Step::Key(k), v)).collect(),
+        Value::Array(items) => (0..).map(Step::Item).zip(items).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// A value at a path, with nothing beside it.
@@ -124,4 +148,12 @@ fn alone(path: &[Step<'_>], value: &Value) -> Value {
             Step::Key(key) => Value::Object(Map::from_iter([((*key).to_owned(), inner)])),
             Step::Item(_) => Value::Array(vec![inner]),
         })
+}
+
+/// What is at that path again.
+fn at<'v>(alone: &'v Value, path: &[Step<'_>]) -> Option<&'v Value> {
+    path.iter().try_fold(alone, |here, step| match step {
+        Step::Key(key) => here.get(key),
+        Step::Item(_) => here.get(0),
+    })
 }

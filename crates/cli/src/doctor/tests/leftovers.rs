@@ -37,6 +37,50 @@ pub(super) fn links_that_nobody_knows() {
     );
 }
 
+/// A pod that is attached while namespaces are gone through, and one that is detached.
+#[test]
+fn who_comes_or_goes_meanwhile_is_not_accused() {
+    use std::io::{Read, Write};
+    let (node, pod) = (namespace(), namespace());
+    let cookie = node.enter(|| plexus_kernel::Netns::current().unwrap().cookie().unwrap());
+    let number: String = cookie.to_string();
+    let number: String = number.chars().filter(char::is_ascii_digit).collect();
+    for (link, container) in [("eth7", "coming"), ("eth8", "going"), ("eth9", "lost")] {
+        let alias = format!("plexus {number} {container} eth0 blue {link} -");
+        pod.ip(&format!(
+            "link add {link} type bridge\nlink set {link} alias \"{alias}\""
+        ));
+    }
+    let dir = Dir::new("meanwhile");
+    let machine = dir.machine();
+    let listener = UnixListener::bind(&machine.socket).unwrap();
+    let answering = std::thread::spawn(move || {
+        // Ready, what there was, what there is.
+        for body in [
+            "ready\n",
+            r#"[{"container":"going"}]"#,
+            r#"[{"container":"coming"}]"#,
+        ] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 1024]);
+            let length = body.len();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 X\r\nContent-Length: {length}\r\n\r\n{body}"
+            );
+        }
+    });
+    let agent = agent::look(&machine.socket);
+    let checks = node.enter(|| leaks::check(&machine, &agent, None));
+    answering.join().unwrap();
+    finds(
+        &checks,
+        Subject::LeakedLinks,
+        Verdict::Warn,
+        "1 marked links have no record: eth9",
+    );
+}
+
 #[test]
 pub(super) fn files_of_host_local_that_nobody_knows() {
     let dir = Dir::new("pools");

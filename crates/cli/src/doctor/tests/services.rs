@@ -33,7 +33,18 @@ pub(super) fn the_socket_and_who_is_behind_it() {
         "an agent has died",
     );
     fs::create_dir_all(dir.0.join("agent.sock.queue")).unwrap();
-    fs::write(dir.0.join("agent.sock.queue/1"), "x").unwrap();
+    let queued = |name: &str| fs::write(dir.0.join("agent.sock.queue").join(name), "x").unwrap();
+    queued(".00000000000000000001-7");
+    queued("00000000000000000001-c-eth0.json.bad");
+    finds(
+        &checks(),
+        Subject::AgentQueue,
+        Verdict::Pass,
+        "no DEL waits",
+    );
+    let refused = "1 DELs could not be read";
+    finds(&checks(), Subject::AgentQueue, Verdict::Warn, refused);
+    queued("00000000000000000002-c-eth0.json");
     finds(
         &checks(),
         Subject::AgentQueue,
@@ -239,6 +250,17 @@ pub(super) fn the_api_server() {
         Subject::ApiServer,
         Verdict::Fail,
         "connection refused",
+    );
+    let unsaid = ApiFacts {
+        server: String::new(),
+        version: Err("several labs run".to_owned()),
+        ..facts(world(vec![]))
+    };
+    finds(
+        &api::judge(Some(&unsaid)),
+        Subject::ApiServer,
+        Verdict::Fail,
+        "several labs run",
     );
     finds(
         &api::judge(Some(&facts(world(vec![])))),

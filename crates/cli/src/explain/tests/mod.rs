@@ -66,6 +66,14 @@ fn nad(name: &str, config: &str) -> Value {
     })
 }
 
+fn device_class(name: &str, driver: &str) -> Value {
+    let expression = format!("device.driver == \"{driver}\"");
+    json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name},
+        "spec": {"selectors": [{"cel": {"expression": expression}}]},
+    })
+}
+
 fn block(network: &str, cidr: &str, node: &str, allocated: u64) -> Value {
     json!({
         "metadata": {"name": format!("uid-{network}-{cidr}")},
@@ -166,6 +174,7 @@ fn test_of(because: Because) -> fn() {
         Because::NadDiffers => objects::networks_with_conditions,
         Because::NoSubnets => objects::networks_by_themselves,
         Because::Later => references::what_later_versions_serve,
+        Because::ClassUnknown => references::what_later_versions_serve,
         Because::ClaimMissing => references::what_later_versions_serve,
         Because::NobodyRunsPods => pods::on_a_machine_of_its_own,
         Because::AttachFailed => pods::what_became_of_it,

@@ -10,15 +10,36 @@ pub(super) fn objects_of_later_kinds() {
         json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
             "metadata": {"name": "c", "namespace": "team-a"}, "spec": {"devices": devices}})
     };
-    let explained = explain_later(&claim(&devices));
+    let mut world = world();
+    let explained = explain_later(&world, &claim(&devices));
     assert_eq!(explained.subject, "ResourceClaim team-a/c");
     says(explained, Because::Later, State::Waits, &["DRA driver"]);
     says(
-        explain_later(&claim(&json!({}))),
+        explain_later(&world, &claim(&json!({}))),
         Because::Later,
         State::Good,
         &["another driver"],
     );
+    // By an administrator's class, once that leads to our driver.
+    let by_class = claim(&json!({"requests": [{"exactly": {"deviceClassName": "fast-nic"}}]}));
+    let missing = &["DeviceClass fast-nic is not there"];
+    let explained = explain_later(&world, &by_class);
+    says(explained, Because::ClassUnknown, State::Waits, missing);
+    world
+        .waiting
+        .push(device_class("fast-nic", "gpu.example.com"));
+    let explained = explain_later(&world, &by_class);
+    says(explained, Because::Later, State::Good, &["another driver"]);
+    world.waiting.clear();
+    world.unknown.insert("waiting", "forbidden".to_owned());
+    let explained = explain_later(&world, &by_class);
+    let hidden = &["cannot be seen"];
+    says(explained, Because::ClassUnknown, State::Waits, hidden);
+    world
+        .waiting
+        .push(device_class("fast-nic", "cni.dra.networking.x-k8s.io"));
+    let explained = explain_later(&world, &by_class);
+    says(explained, Because::Later, State::Waits, &["DRA driver"]);
 }
 
 #[test]
@@ -69,7 +90,7 @@ pub(super) fn networks_by_themselves() {
             "SubnetConflict",
             Because::NetworkPending,
             State::Waits,
-            "other subnets",
+            "under another name",
         ),
         (
             "Pending",
@@ -173,8 +194,18 @@ pub(super) fn networks_that_are_full() {
         explain_network(&full, &small),
         Because::NoAddresses,
         State::Wrong,
-        &["all 5 are in use"],
+        &["IPv4 addresses", "all 5 are in use"],
     );
+    // The other family has plenty: a pod gets an address of each.
+    let mut both = small.clone();
+    both["spec"]["subnets"]["b"] = json!({"cidr": "fd00:1::/64"});
+    let explained = says(
+        explain_network(&full, &both),
+        Because::NoAddresses,
+        State::Wrong,
+        &["IPv4 addresses", "all 5 are in use"],
+    );
+    assert_eq!(explained.state(), State::Wrong);
     let mut asking = world();
     asking.blocks = vec![
         block("blue", "10.1.0.0/30", "n1", 3),
@@ -236,7 +267,7 @@ pub(super) fn definitions_by_themselves() {
         of(r#"{"type":"plexus-cni"}"#),
         Because::NadWithoutNetwork,
         State::Wrong,
-        &["create the Network"],
+        &["leaves everything to the Network team-a/x"],
     );
     let mut making = nad("x", r#"{"type":"plexus-cni"}"#);
     making["metadata"]["annotations"] = json!({"opencontrail.org/cidr": "10.1.0.0/24"});
@@ -256,6 +287,23 @@ pub(super) fn definitions_by_themselves() {
     );
     let mut made = world();
     made.networks.push(active("x"));
+    says(
+        explain_nad(&made, &making),
+        Because::NadWithoutNetwork,
+        State::Wrong,
+        &["was not made from it"],
+    );
+    made.networks[0]["metadata"]["ownerReferences"] =
+        json!([{"kind": "NetworkAttachmentDefinition", "name": "x", "uid": "uid-nad-x"}]);
+    let mut blind = made.clone();
+    blind.networks.clear();
+    blind.unknown.insert("networks", "forbidden".to_owned());
+    says(
+        explain_nad(&blind, &making),
+        Because::NotSeen,
+        State::Waits,
+        &["forbidden"],
+    );
     says(
         explain_nad(&made, &making),
         Because::NetworkActive,

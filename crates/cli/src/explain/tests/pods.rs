@@ -64,6 +64,56 @@ pub(super) fn pods_about_which_there_is_nothing_to_say() {
 }
 
 #[test]
+pub(super) fn who_has_interfaces_and_is_no_pod() {
+    let mut world = world();
+    let mut left = record(json!([attachment(0, "eth0", "Attached", "")]));
+    left["metadata"]["ownerReferences"] = json!([{"kind": "Pod", "name": "web", "uid": "pod-1"}]);
+    world.records.push(left);
+    let explained = |world: &World| {
+        let holder = crate::holder::Holder::find(world, "team-a", "web").unwrap();
+        explain_holder(world, holder.unwrap())
+    };
+    // It was a pod.
+    let gone = says(
+        explained(&world),
+        Because::Going,
+        State::Waits,
+        &["the API no longer has this pod", "goes by itself"],
+    );
+    assert_eq!(gone.answers.len(), 2);
+    let mut away = world.clone();
+    away.nodes[0]["status"]["conditions"][0]["status"] = json!("Unknown");
+    says(
+        explained(&away),
+        Because::Going,
+        State::Waits,
+        &["node n1: it is not Ready", "delete its Node"],
+    );
+    away.nodes.clear();
+    let released = says(
+        explained(&away),
+        Because::Going,
+        State::Waits,
+        &["the Node is gone as well", "releases what it had"],
+    );
+    assert_eq!(released.answers.len(), 2);
+    // It never was one.
+    world.records[0]["metadata"]["ownerReferences"] = json!([]);
+    let container = says(
+        explained(&world),
+        Because::Attached,
+        State::Good,
+        &["eth0 on team-a/blue", "10.1.0.5/24"],
+    );
+    assert_eq!(container.answers.len(), 1);
+    let text = container.render(Screen::PIPE);
+    assert!(
+        text.starts_with("Container team-a/web on node n1: as it should be\n"),
+        "{text}"
+    );
+}
+
+#[test]
 pub(super) fn nodes_and_agents() {
     let mut nowhere = on("blue");
     nowhere["spec"]["nodeName"] = Value::Null;
@@ -260,6 +310,13 @@ pub(super) fn addresses_run_out() {
         State::Wrong,
         &["no IPv4 address is free", "5 of 5", "another subnet"],
     );
+    full.networks[0]["spec"]["subnets"]["b"] = json!({"cidr": "fd00:1::/64"});
+    says(
+        explain_pod(&full, &on("blue")),
+        Because::NoAddresses,
+        State::Wrong,
+        &["no IPv4 address is free", "5 of 5"],
+    );
     let mut elsewhere = small();
     elsewhere.blocks = vec![
         block("blue", "10.1.0.0/30", "n1", 3),
@@ -306,6 +363,42 @@ pub(super) fn what_could_not_be_seen_is_not_concluded_from() {
         &["its interfaces", "forbidden"],
     );
     assert_eq!(explained.answers.len(), 1, "{explained:?}");
+    // In the pod's own namespace it is known.
+    blind.known_in.insert("attachments", "team-a".to_owned());
+    let explained = explain_pod(&blind, &on("blue"));
+    says(explained, Because::Starting, State::Waits, &[]);
+    // Who uses a network is known there alone, or not at all.
+    let blue = &blind.networks[0];
+    let used = explain_network(&blind, blue);
+    says(
+        used,
+        Because::NetworkActive,
+        State::Good,
+        &["which do is not known", "forbidden"],
+    );
+    let mut partly = blind.clone();
+    partly
+        .records
+        .push(record(json!([attachment(1, "net1", "Attached", "")])));
+    let used = explain_network(&partly, blue);
+    says(
+        used,
+        Because::NetworkActive,
+        State::Good,
+        &["1 do that are known: team-a/web", "forbidden"],
+    );
+    // Nor whether it has what it asks for, if what its annotations mean cannot be seen.
+    let name = json!({"domain": "default-domain", "project": "k8s-team-a", "name": "blue"});
+    let named = pod(json!({"opencontrail.org/network": name.to_string()}));
+    partly.networks.clear();
+    let changed = |world: &World| {
+        let answers = explain_pod(world, &named).answers;
+        answers.iter().any(|one| one.because == Because::Changed)
+    };
+    assert!(changed(&partly));
+    partly.unknown.insert("networks", "forbidden".to_owned());
+    assert!(!changed(&partly));
+    blind.known_in.clear();
     blind.unknown.remove("attachments");
     blind.unknown.insert("networks", "forbidden".to_owned());
     let explained = explain_pod(&blind, &on("gone"));

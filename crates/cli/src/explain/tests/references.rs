@@ -10,6 +10,16 @@ pub(super) fn annotations_that_cannot_be_had() {
         State::Wrong,
         &["plexus.dev/networks[1]"],
     );
+    let misspelt = pod(json!({"plexus.dev/network": "blue"}));
+    says(
+        explain_pod(&world(), &misspelt),
+        Because::BadAnnotation,
+        State::Wrong,
+        &[
+            "annotation plexus.dev/network",
+            "did you mean plexus.dev/networks?",
+        ],
+    );
     let mut world = world();
     world.networks = vec![active("blue"), active("green")];
     let clash = pod(
@@ -153,6 +163,7 @@ pub(super) fn networks_that_cannot_be_used() {
         State::Wrong,
         &["its own namespace", "spec.allowedNamespaces"],
     );
+    labels_that_are_hidden(&with(ready("Active", "Active", "")));
     let mut odd = with(ready("Active", "Active", ""));
     odd.networks[0]["spec"]["mtu"] = json!("large");
     says(
@@ -258,6 +269,7 @@ pub(super) fn what_later_versions_serve() {
             &["DRA driver"],
         );
     }
+    claims_by_class(&mut world);
     let mut claiming = pod(json!({}));
     claiming["spec"]["resourceClaims"] =
         json!([{"name": "x", "resourceClaimTemplateName": "nosuch"}]);
@@ -279,7 +291,150 @@ pub(super) fn what_later_versions_serve() {
     let mut blind = world.clone();
     blind.unknown.insert("waiting", "forbidden".to_owned());
     assert!(!says_missing(&blind, &claiming), "nobody knows");
+    says(
+        explain_pod(&blind, &claiming),
+        Because::NotSeen,
+        State::Waits,
+        &["ResourceClaimTemplate team-a/nosuch", "forbidden"],
+    );
     claiming["status"]["resourceClaimStatuses"] =
         json!([{"name": "x", "resourceClaimName": "x-1"}]);
     assert!(!says_missing(&world, &claiming), "it was needed once");
+}
+
+/// Whether a network is for a namespace cannot be told without its labels.
+fn labels_that_are_hidden(world: &World) {
+    let mut world = world.clone();
+    world.networks[0]["spec"]["allowedNamespaces"] =
+        json!({"from": "Selector", "selector": {"matchLabels": {"team": "a"}}});
+    let explained = |world: &World| explain_pod(world, &on("blue"));
+    let refused = &["namespaces labelled team=a"];
+    says(
+        explained(&world),
+        Because::NotAllowed,
+        State::Wrong,
+        refused,
+    );
+    world.unknown.insert("namespaces", "forbidden".to_owned());
+    says(
+        explained(&world),
+        Because::NotSeen,
+        State::Waits,
+        &["blue", "forbidden"],
+    );
+    world.known_in.insert("namespaces", "team-a".to_owned());
+    let mut own = json!({"metadata": {"name": "team-a", "labels": {}}});
+    world.namespaces = vec![own.clone()];
+    says(
+        explained(&world),
+        Because::NotAllowed,
+        State::Wrong,
+        refused,
+    );
+    own["metadata"]["labels"]["team"] = json!("a");
+    world.namespaces = vec![own];
+    let answers = explained(&world).answers;
+    assert!(
+        answers.iter().all(|one| one.state != State::Wrong),
+        "{answers:?}"
+    );
+}
+
+/// Contrail's names: the project is a namespace, or the cluster's name and one; also as a definition's own
+/// configuration writes it.
+#[test]
+fn names_of_projects() {
+    let full = |name: &str| {
+        network(
+            name,
+            json!({"provider": "mycorp/fancy", "subnets": {"a": {"cidr": "10.1.0.0/24"}}}),
+            ready("Pending", "WaitingForProvider", "waits"),
+        )
+    };
+    let mut world = world();
+    world.networks.push(full("blue"));
+    let named = |project: &str| {
+        let name = json!({"domain": "default-domain", "project": project, "name": "blue"});
+        pod(json!({"opencontrail.org/network": name.to_string()}))
+    };
+    let waits = |world: &World, pod: &Value| {
+        let words = &["start the provider mycorp/fancy"];
+        says(
+            explain_pod(world, pod),
+            Because::ProviderMissing,
+            State::Waits,
+            words,
+        );
+    };
+    waits(&world, &named("team-a"));
+    waits(&world, &named("k8s-team-a"));
+    says(
+        explain_pod(&world, &named("east-team-a")),
+        Because::NetworkMissing,
+        State::Wrong,
+        &["in namespace east-team-a"],
+    );
+    world.cluster_name = Some("east".to_owned());
+    waits(&world, &named("east-team-a"));
+
+    let mut by_annotation = nad("x", r#"{"type":"plexus-cni"}"#);
+    let name = json!({"domain": "default-domain", "project": "east-team-a", "name": "blue"});
+    by_annotation["metadata"]["annotations"] =
+        json!({"opencontrail.org/network": name.to_string()});
+    let by_config = json!({"type": "plexus-cni", "network": name}).to_string();
+    for definition in [by_annotation, nad("x", &by_config)] {
+        world.nads = vec![definition.clone()];
+        says(
+            explain_nad(&world, &definition),
+            Because::ProviderMissing,
+            State::Waits,
+            &["Network team-a/blue"],
+        );
+        waits(&world, &by_nad("x"));
+    }
+}
+
+/// A pod waits for a claim by an administrator's class as soon as that leads to our driver.
+fn claims_by_class(world: &mut World) {
+    let devices = json!({"requests": [{"name": "a", "exactly": {"deviceClassName": "fast-nic"}}]});
+    world.waiting.push(
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+        "metadata": {"name": "by-class", "namespace": "team-a"}, "spec": {"devices": devices}}),
+    );
+    let mut claiming = pod(json!({}));
+    claiming["spec"]["resourceClaims"] = json!([{"name": "x", "resourceClaimName": "by-class"}]);
+    let says_it = |world: &World| {
+        let answers = explain_pod(world, &claiming).answers;
+        let about = "ResourceClaim team-a/by-class";
+        let mut later = answers.iter().filter(|one| one.because == Because::Later);
+        later.any(|one| one.about == about && one.why.contains("DRA driver"))
+    };
+    world
+        .waiting
+        .push(device_class("fast-nic", "gpu.example.com"));
+    assert!(!says_it(world));
+    world.waiting.pop();
+    // Nobody serves it as long as the class is not there; nobody knows whose it is if that is hidden.
+    for (hidden, words) in [
+        (false, "fast-nic is not there"),
+        (true, "fast-nic cannot be seen"),
+    ] {
+        let mut blind = world.clone();
+        if hidden {
+            blind.unknown.insert("waiting", "forbidden".to_owned());
+            blind.known_in.insert("waiting", "team-a".to_owned());
+        }
+        let about = "ResourceClaim team-a/by-class";
+        let explained = explain_pod(&blind, &claiming);
+        says(
+            explained,
+            Because::ClassUnknown,
+            State::Waits,
+            &[about, words],
+        );
+    }
+    world
+        .waiting
+        .push(device_class("fast-nic", "cni.dra.networking.x-k8s.io"));
+    assert!(says_it(world));
 }

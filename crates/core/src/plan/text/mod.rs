@@ -8,7 +8,9 @@ use super::{
     Bridge, HostEnd, Link, LinkKind, Masquerade, Neighbour, NodePlan, PROTOCOL, PodPlan, Route,
     Rule, Setting,
 };
+use ipnet::IpNet;
 use plexus_types::{Family, IfName};
+use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 
 /// A pod's plan, both its ends.
@@ -17,9 +19,14 @@ pub fn pod_text(plan: &PodPlan) -> String {
     for link in &plan.links {
         lines.link(link, plan.group);
     }
-    for port in &plan.host_ports {
-        lines.host_port(port);
-    }
+    lines.host_ports(plan);
+    lines.0
+}
+
+/// Of that plan only the ports of the node that lead to the pod.
+pub fn ports_text(plan: &PodPlan) -> String {
+    let mut lines = Lines::default();
+    lines.host_ports(plan);
     lines.0
 }
 
@@ -31,6 +38,10 @@ pub fn node_text(plan: &NodePlan) -> String {
     }
     for bridge in &plan.bridges {
         lines.bridge(bridge);
+    }
+    if !plan.masquerades.is_empty() {
+        lines.table();
+        lines.chain("postrouting", "nat", "postrouting priority srcnat");
     }
     for masquerade in &plan.masquerades {
         lines.masquerade(masquerade);
@@ -69,6 +80,20 @@ impl Display for Rule {
             "from {} lookup {} priority {}",
             self.from, self.table, self.priority
         )
+    }
+}
+
+impl Link {
+    /// Every route that it has: those that the kernel makes with its addresses, and its own.
+    pub fn routes_text(&self) -> Vec<String> {
+        let whole = |net: &IpNet| net.prefix_len() == net.max_prefix_len();
+        let addresses = self.addresses.iter().map(|address| address.net);
+        let on_link = addresses.filter(|net| !whole(net)).map(|net| net.trunc());
+        let on_link: BTreeSet<IpNet> = on_link.collect();
+        let on_link = on_link.iter().map(IpNet::to_string);
+        on_link
+            .chain(self.routes.iter().map(Route::to_string))
+            .collect()
     }
 }
 
@@ -197,6 +222,17 @@ impl Lines {
         for address in &bridge.addresses {
             self.line(format_args!("ip address {add} {address} dev {name}"));
         }
+    }
+
+    fn table(&mut self) {
+        self.line("nft add table inet plexus");
+    }
+
+    /// Where rules go; one that is there stays as it is.
+    fn chain(&mut self, name: &str, kind: &str, hook: &str) {
+        self.line(format_args!(
+            "nft add chain inet plexus {name} '{{ type {kind} hook {hook}; }}'"
+        ));
     }
 
     fn masquerade(&mut self, masquerade: &Masquerade) {

@@ -16,9 +16,9 @@ use plexus_types::{IfName, NetworkName};
 pub const HOME: &str = "default";
 /// The interface that has the default route and the ports of the node.
 const FIRST: &str = "eth0";
-/// What runtimes take for something else than a network's name; `plexus` is the configuration for
-/// pods.
-const TAKEN: [&str; 10] = [
+/// What runtimes take for something else than a network's name, or for that of the network which containers
+/// get without naming one (Podman's is `podman`, nerdctl's `bridge`); `plexus` is the configuration for pods.
+const TAKEN: [&str; 12] = [
     "bridge",
     "container",
     "default",
@@ -27,6 +27,8 @@ const TAKEN: [&str; 10] = [
     "ns",
     "pasta",
     "plexus",
+    "pod",
+    "podman",
     "private",
     "slirp4netns",
 ];

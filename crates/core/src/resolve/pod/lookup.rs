@@ -47,31 +47,9 @@ impl Lookup<'_> {
         }
     }
 
-    /// The `Network` of a fully qualified name: the project is a namespace; if there is none of
-    /// that name, it is `<cluster>-<namespace>`.
+    /// The `Network` of a fully qualified name.
     pub(super) fn by_fq_name(&self, fq: &FqName) -> Result<Arc<NetworkObject>, Error> {
-        let FqName { project, name } = fq;
-        if let Some(object) = self.objects.network(project, name) {
-            return Ok(object);
-        }
-        let stripped = project
-            .strip_prefix(&*self.settings.cluster_name)
-            .and_then(|rest| rest.strip_prefix('-'))
-            .filter(|_| self.objects.namespace(project).is_none());
-        if let Some(object) = stripped.and_then(|namespace| self.objects.network(namespace, name)) {
-            return Ok(object);
-        }
-        let place = match stripped {
-            Some(namespace) => format!("neither in namespace {project} nor in {namespace}"),
-            None => format!("in namespace {project}"),
-        };
-        Err(missing(
-            format!("there is no Network {name} {place}, as the project {project} says"),
-            format!(
-                "create it; a project is a namespace, or {}-<namespace>",
-                self.settings.cluster_name
-            ),
-        ))
+        by_fq_name(fq, self.settings, self.objects)
     }
 
     fn no_nad(&self, namespace: &str, name: &str) -> Error {
@@ -102,6 +80,37 @@ impl Lookup<'_> {
         };
         missing(format!("there is no Network {namespace}/{name}"), next)
     }
+}
+
+/// The `Network` of a fully qualified name: the project is a namespace; if there is none of that name, it is
+/// `<cluster>-<namespace>`.
+pub fn by_fq_name(
+    fq: &FqName,
+    settings: &Settings,
+    objects: &dyn Objects,
+) -> Result<Arc<NetworkObject>, Error> {
+    let FqName { project, name } = fq;
+    if let Some(object) = objects.network(project, name) {
+        return Ok(object);
+    }
+    let stripped = project
+        .strip_prefix(&*settings.cluster_name)
+        .and_then(|rest| rest.strip_prefix('-'))
+        .filter(|_| objects.namespace(project).is_none());
+    if let Some(object) = stripped.and_then(|namespace| objects.network(namespace, name)) {
+        return Ok(object);
+    }
+    let place = match stripped {
+        Some(namespace) => format!("neither in namespace {project} nor in {namespace}"),
+        None => format!("in namespace {project}"),
+    };
+    Err(missing(
+        format!("there is no Network {name} {place}, as the project {project} says"),
+        format!(
+            "create it; a project is a namespace, or {}-<namespace>",
+            settings.cluster_name
+        ),
+    ))
 }
 
 /// The longest name that is kept as it is.

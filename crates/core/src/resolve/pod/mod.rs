@@ -16,6 +16,8 @@ mod object;
 
 pub use container::{HOME, container_network, is_first, runtime_name};
 pub use examine::{Examined, Named, examine};
+pub use lookup::by_fq_name;
+pub use nad::nad_network;
 pub use named::named_network;
 pub use object::{block_ipam, name_of};
 pub use plexus_api::pod::ANNOTATIONS;
@@ -63,6 +65,8 @@ pub struct NetworkObject {
     pub made_from: Option<String>,
     /// Why no new pod may use it, if so: Pending, Failed, Terminating.
     pub unusable: Option<String>,
+    /// It is being deleted.
+    pub going: bool,
 }
 
 /// A NetworkAttachmentDefinition.

@@ -1,12 +1,13 @@
 //! The network of a NetworkAttachmentDefinition.
 
 use super::error::{invalid, missing};
-use super::lookup::{Found, Lookup, network_name, without_default_route};
-use super::{NadObject, NetworkObject};
+use super::lookup::{Found, Lookup, by_fq_name, network_name, without_default_route};
+use super::{NadObject, NetworkObject, Objects, Settings};
 use plexus_api::cni::{Code, Error, FqName, Network};
 use plexus_api::nad::{self, Contrail};
 use plexus_api::pod::NetworkSelection;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// The device plugin's resource that a NAD is tied to.
 const RESOURCE: &str = "k8s.v1.cni.cncf.io/resourceName";
@@ -57,14 +58,7 @@ impl Lookup<'_> {
         fq_name: Option<&FqName>,
         selection: &NetworkSelection,
     ) -> Result<Found, Error> {
-        let object = match fq_name {
-            Some(fq_name) => self.by_fq_name(fq_name)?,
-            None => self
-                .objects
-                .network(&nad.namespace, &nad.name)
-                .ok_or_else(|| no_namesake(nad))
-                .and_then(|object| check_made_from(&object, nad).map(|()| object))?,
-        };
+        let object = object_of(nad, fq_name, self.settings, self.objects)?;
         let found = self.of_object(&object, selection)?;
         Ok(Found {
             namespace: nad.namespace.clone(),
@@ -97,6 +91,36 @@ impl Lookup<'_> {
             warnings,
         })
     }
+}
+
+/// The `Network` that a NAD stands for, or why there is none; nothing if it holds a configuration instead.
+pub fn nad_network(
+    nad: &NadObject,
+    settings: &Settings,
+    objects: &dyn Objects,
+) -> Result<Option<Arc<NetworkObject>>, Error> {
+    let fq_name = match means(nad)? {
+        Means::Object(fq_name, _) => fq_name,
+        Means::Nothing if objects.on_disk(&nad.name).is_none() => None,
+        Means::Nothing | Means::Config(..) => return Ok(None),
+    };
+    object_of(nad, fq_name.as_ref(), settings, objects).map(Some)
+}
+
+/// The fully qualified one, else the NAD's namesake.
+fn object_of(
+    nad: &NadObject,
+    fq_name: Option<&FqName>,
+    settings: &Settings,
+    objects: &dyn Objects,
+) -> Result<Arc<NetworkObject>, Error> {
+    if let Some(fq_name) = fq_name {
+        return by_fq_name(fq_name, settings, objects);
+    }
+    let object = objects.network(&nad.namespace, &nad.name);
+    let object = object.ok_or_else(|| no_namesake(nad))?;
+    check_made_from(&object, nad)?;
+    Ok(object)
 }
 
 /// Reads what a NAD is about.

@@ -94,8 +94,21 @@ impl Map {
         )
     }
 
-    /// Its ports.
-    pub(super) fn list(&self, socket: &mut Socket) -> Result<Vec<HostPort>, NetlinkError> {
+    /// Its ports; none of a set.
+    pub(super) fn ports(&self, socket: &mut Socket) -> Result<Vec<HostPort>, NetlinkError> {
+        self.list(socket, |element| self.port(element))
+    }
+
+    /// Its pods; none of a map.
+    pub(super) fn pods(&self, socket: &mut Socket) -> Result<Vec<IpAddr>, NetlinkError> {
+        self.list(socket, |element| self.pod(element))
+    }
+
+    fn list<T>(
+        &self,
+        socket: &mut Socket,
+        read: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<Vec<T>, NetlinkError> {
         const GETSETELEM: u16 = 13;
         let which = Attributes::default().text(1, TABLE).text(2, &self.name());
         let what = format!("list the elements of {}", self.name());
@@ -103,18 +116,29 @@ impl Map {
         socket.dump(request, Vec::new, |found, payload| {
             let elements = payload.get(4..).and_then(|p| nested(p, ELEMENTS));
             for (_, element) in attributes(elements.unwrap_or_default()) {
-                found.extend(self.read(element));
+                found.extend(read(element));
             }
         })
     }
 
-    fn read(&self, element: &[u8]) -> Option<HostPort> {
+    fn pod(&self, element: &[u8]) -> Option<IpAddr> {
         let key = nested(element, KEY).and_then(|k| nested(k, VALUE))?;
-        let data = nested(element, DATA).and_then(|d| nested(d, VALUE))?;
-        let length = match self.family {
+        let is_pair = key.len() == 2 * self.length() && !self.is_map();
+        ip(key.get(..self.length()).filter(|_| is_pair)?)
+    }
+
+    /// Of an address.
+    fn length(&self) -> usize {
+        match self.family {
             Family::V4 => 4,
             Family::V6 => 16,
-        };
+        }
+    }
+
+    fn port(&self, element: &[u8]) -> Option<HostPort> {
+        let key = nested(element, KEY).and_then(|k| nested(k, VALUE))?;
+        let data = nested(element, DATA).and_then(|d| nested(d, VALUE))?;
+        let length = self.length();
         let (host_ip, key) = match self.kind {
             Kind::Exact => (Some(ip(key.get(..length)?)?), key.get(length..)?),
             _ => (None, key),

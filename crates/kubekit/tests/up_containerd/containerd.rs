@@ -1,41 +1,26 @@
-//! `plexus up` with containerd: pod sandboxes that no Kubernetes knows, made with `crictl`, on
-//! networks that their annotations name, while everything comes and goes.
-#![cfg(feature = "e2e")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test"
-)]
+//! A containerd of the test's own.
 
+use super::{LIMIT, soon};
 use plexus_kubekit::tools::Tools;
-use plexus_testkit::{Node, Running, Up, run, within};
-use serde_json::{Value, json};
+use plexus_testkit::{Node, Running, run};
+use serde_json::json;
 use std::fs::OpenOptions;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-/// More than any call takes.
-const LIMIT: Duration = Duration::from_secs(60);
-const PAUSE: &str = "localhost/pause:1";
-
-#[track_caller]
-fn soon(what: &str, question: impl FnMut() -> bool) {
-    assert!(within(LIMIT, question), "not within {LIMIT:?}: {what}");
-}
+/// What sandboxes and containers run.
+pub(crate) const IMAGE: &str = "localhost/sleep:1";
 
 /// A containerd on a node, with everything of its own below the node's directory.
-struct Containerd<'n> {
-    node: &'n Node,
-    tools: Tools,
+pub(crate) struct Containerd<'n> {
+    pub(crate) node: &'n Node,
+    pub(crate) tools: Tools,
     child: Child,
 }
 
 impl<'n> Containerd<'n> {
-    fn start(node: &'n Node) -> Self {
+    pub(crate) fn start(node: &'n Node) -> Self {
         let tools = Tools::find().expect("the tools of a cluster: make kube-tools");
         std::fs::write(node.file("containerd.toml"), config(node, &tools)).unwrap();
         let child = spawn(node, &tools);
@@ -46,7 +31,7 @@ impl<'n> Containerd<'n> {
     }
 
     /// SIGKILL; sandboxes stay.
-    fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.child = spawn(self.node, &self.tools);
@@ -62,12 +47,14 @@ impl<'n> Containerd<'n> {
         });
     }
 
-    /// An image that sleeps: for sandboxes, whose process does nothing else.
+    /// An image that sleeps, and has little else.
     fn import(&self) {
-        let root = self.node.file("pause");
+        let root = self.node.file("image");
         std::fs::create_dir_all(root.join("bin")).unwrap();
         std::fs::copy("/bin/busybox", root.join("bin/busybox")).unwrap();
-        symlink("busybox", root.join("bin/sleep")).unwrap();
+        for name in ["sleep", "sh", "ping", "nc"] {
+            symlink("busybox", root.join("bin").join(name)).unwrap();
+        }
         let text = |path: PathBuf| path.display().to_string();
         let layer = text(self.node.file("layer.tar"));
         run("tar", &["-C", &text(root), "-cf", &layer, "."]);
@@ -83,9 +70,9 @@ impl<'n> Containerd<'n> {
             "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", sum(&layer))]}});
         std::fs::write(self.node.file("config.json"), config.to_string()).unwrap();
         let manifest =
-            json!([{"Config": "config.json", "RepoTags": [PAUSE], "Layers": ["layer.tar"]}]);
+            json!([{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}]);
         std::fs::write(self.node.file("manifest.json"), manifest.to_string()).unwrap();
-        let archive = text(self.node.file("pause-image.tar"));
+        let archive = text(self.node.file("image.tar"));
         let dir = text(self.node.file(""));
         let parts = ["manifest.json", "config.json", "layer.tar"];
         run(
@@ -106,7 +93,7 @@ impl<'n> Containerd<'n> {
         Running::start(self.node.ns(), &what, command, Vec::new())
     }
 
-    fn crictl(&self, arguments: &[&str]) -> Running {
+    pub(crate) fn crictl(&self, arguments: &[&str]) -> Running {
         let endpoint = format!("unix://{}", socket(self.node).display());
         let mut command = Command::new(self.tools.crictl.join("crictl"));
         command
@@ -123,25 +110,11 @@ impl<'n> Containerd<'n> {
     }
 
     #[track_caller]
-    fn ok(&self, running: Running, what: &str) -> String {
+    pub(crate) fn ok(&self, running: Running, what: &str) -> String {
         let output = running.wait(LIMIT);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{what}: {error}");
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
-    }
-
-    /// A sandbox on two networks; its id.
-    #[track_caller]
-    fn sandbox(&self, name: &str) -> String {
-        let config = json!({
-            "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}"), "attempt": 1},
-            "log_directory": self.node.file("logs"),
-            "annotations": {"plexus.dev/networks": "fabric,blue"},
-            "linux": {"cgroup_parent": format!("/{}", self.node.name())},
-        });
-        let file = self.node.file(&format!("sandbox-{name}.json"));
-        std::fs::write(&file, config.to_string()).unwrap();
-        self.ok(self.crictl(&["runp", &file.display().to_string()]), name)
     }
 }
 
@@ -190,7 +163,7 @@ fn spawn(node: &Node, tools: &Tools) -> Child {
     node.ns().enter(|| command.spawn()).unwrap()
 }
 
-fn socket(node: &Node) -> PathBuf {
+pub(crate) fn socket(node: &Node) -> PathBuf {
     node.file("containerd/c.sock")
 }
 
@@ -209,7 +182,7 @@ state = '{dir}/state'
 [plugins.'io.containerd.cri.v1.images']
   snapshotter = 'native'
   [plugins.'io.containerd.cri.v1.images'.pinned_images]
-    sandbox = '{PAUSE}'
+    sandbox = '{IMAGE}'
 [plugins.'io.containerd.cri.v1.runtime']
   enable_unprivileged_ports = false
   enable_unprivileged_icmp = false
@@ -234,84 +207,4 @@ state = '{dir}/state'
         conf = conf.display(),
         runc = tools.runc.display(),
     )
-}
-
-/// Address and namespace of a sandbox's interface, as the agent has it.
-#[track_caller]
-fn address(up: &Up<'_>, sandbox: &str, interface: &str) -> (String, String) {
-    let all = up.attachments();
-    let is_it = |one: &&Value| one["container"] == sandbox && one["interface"] == interface;
-    let found = all
-        .iter()
-        .find(is_it)
-        .unwrap_or_else(|| panic!("no {interface}: {all:?}"));
-    let ip = found["ips"][0].as_str().unwrap().split('/').next().unwrap();
-    (ip.to_owned(), found["netns"].as_str().unwrap().to_owned())
-}
-
-#[track_caller]
-fn assert_connected(node: &Node, up: &Up<'_>, one: &str, two: &str) {
-    for interface in ["eth0", "net1", "net2"] {
-        let (_, netns) = address(up, one, interface);
-        let (there, _) = address(up, two, interface);
-        let ping = format!("nsenter --net={netns} ping -c 1 -W 2 {there}");
-        assert!(
-            node.ns().try_sh(&format!("{ping} || {ping}")),
-            "{one} to {two} on {interface}: {there}"
-        );
-    }
-}
-
-fn record(name: &str) -> String {
-    format!("default/{name}: 0/3 eth0 cluster-default, 1/3 net1 fabric, 2/3 net2 blue")
-}
-
-#[test]
-fn sandboxes_on_two_networks_while_everything_comes_and_goes() {
-    let node = Node::new();
-    let up = Up::start(&node);
-    let routed = json!({"provider": "routed", "subnets": {"a": {"cidr": "10.62.0.0/24"}}});
-    up.network("default/fabric", &routed, "fabric");
-    up.network(
-        "default/blue",
-        &json!({"subnets": {"a": {"cidr": "10.61.0.0/24"}}}),
-        "blue",
-    );
-    let mut containerd = Containerd::start(&node);
-    let (one, two) = (containerd.sandbox("one"), containerd.sandbox("two"));
-    assert_connected(&node, &up, &one, &two);
-    soon("each sandbox has its record", || {
-        up.records() == [record("one"), record("two")]
-    });
-
-    // Everything killed; one sandbox goes while nobody serves it.
-    up.kill();
-    containerd.restart();
-    containerd.ok(
-        containerd.crictl(&["stopp", &two]),
-        "stopped without an agent",
-    );
-    let up = Up::start(&node);
-    soon("what went meanwhile is released", || {
-        up.records() == [record("one")]
-    });
-    containerd.ok(containerd.crictl(&["rmp", &two]), "removed");
-    let two = containerd.sandbox("two");
-    assert_connected(&node, &up, &one, &two);
-    assert_connected(&node, &up, &two, &one);
-
-    // Stopped in order, and the sandboxes with it.
-    assert!(up.stop().success());
-    let up = Up::start(&node);
-    assert_connected(&node, &up, &one, &two);
-    soon("records are as before", || {
-        up.records() == [record("one"), record("two")]
-    });
-    containerd.ok(
-        containerd.crictl(&["rmp", "--force", "--all"]),
-        "all removed",
-    );
-    soon("nothing is left", || {
-        up.records().is_empty() && up.attachments().is_empty()
-    });
 }

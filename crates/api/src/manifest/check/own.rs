@@ -1,0 +1,147 @@
+//! Objects of our own kinds that nobody writes by hand, looked at by their definition's schema: all of their
+//! problems at once, as an API server finds them.
+
+use super::typed;
+use crate::manifest::finding::Findings;
+use crate::manifest::kinds::RoundTrip;
+use crate::objects::crds;
+use serde_json::{Map, Value};
+
+/// `kind` names the definition. Metadata is somebody else's to check.
+pub(super) fn check(
+    kind: &str,
+    object: &Value,
+    round_trip: RoundTrip,
+    findings: &mut Findings<'_>,
+) {
+    let Some(schema) = schema(kind) else {
+        return;
+    };
+    let mut found = Vec::new();
+    for (key, value) in object.as_object().into_iter().flatten() {
+        match (key.as_str(), property(&schema, key)) {
+            ("apiVersion" | "kind" | "metadata", _) => {}
+            (_, Some(schema)) => look(value, schema, key, &mut found),
+            (_, None) => found.push((key.clone(), UNKNOWN.to_owned())),
+        }
+    }
+    missing(object, &schema, "", &mut found);
+    // What only the type knows: addresses, for example.
+    if found.is_empty()
+        && let Err(error) = round_trip(object)
+    {
+        found.push(("spec".to_owned(), error.to_string()));
+    }
+    typed::tell("", found, findings);
+}
+
+const UNKNOWN: &str = "is not a field of this kind: remove it, or correct its name";
+
+type Found = Vec<(String, String)>;
+
+fn schema(kind: &str) -> Option<Value> {
+    let crd = crds().into_iter().find(|crd| crd.spec.names.kind == kind)?;
+    let version = crd.spec.versions.into_iter().next()?;
+    serde_json::to_value(version.schema?.open_api_v3_schema?).ok()
+}
+
+fn property<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
+    schema
+        .get("properties")
+        .and_then(|properties| properties.get(key))
+        .or_else(|| schema.get("additionalProperties"))
+}
+
+fn look(value: &Value, schema: &Value, path: &str, found: &mut Found) {
+    let wanted = schema.get("type").and_then(Value::as_str).unwrap_or("");
+    let fits = match (wanted, value) {
+        // An API server takes null for nothing.
+        (_, Value::Null) => return,
+        ("object", value) => value.is_object(),
+        ("array", value) => value.is_array(),
+        ("string", value) => value.is_string(),
+        ("boolean", value) => value.is_boolean(),
+        ("integer", value) => value.is_i64() || value.is_u64(),
+        ("number", value) => value.is_number(),
+        _ => true,
+    };
+    if !fits {
+        let text = format!(
+            "has the wrong type: must be of type {wanted}, not {}",
+            short(value)
+        );
+        return found.push((path.to_owned(), text));
+    }
+    match value {
+        Value::Object(map) => fields(map, schema, path, found),
+        Value::Array(items) => {
+            for (i, item) in items.iter().enumerate() {
+                look(
+                    item,
+                    schema.get("items").unwrap_or(&Value::Null),
+                    &format!("{path}[{i}]"),
+                    found,
+                );
+            }
+        }
+        value => bounds(value, schema, path, found),
+    }
+    missing(value, schema, path, found);
+}
+
+fn fields(map: &Map<String, Value>, schema: &Value, path: &str, found: &mut Found) {
+    for (key, value) in map {
+        let path = format!("{path}.{key}");
+        match property(schema, key) {
+            Some(schema) => look(value, schema, &path, found),
+            None if schema.get("properties").is_none() => {}
+            None => found.push((path, UNKNOWN.to_owned())),
+        }
+    }
+}
+
+fn missing(value: &Value, schema: &Value, path: &str, found: &mut Found) {
+    let required = schema.get("required").and_then(Value::as_array);
+    for key in required.into_iter().flatten().filter_map(Value::as_str) {
+        if value.is_object() && value.get(key).is_none_or(Value::is_null) {
+            let dot = if path.is_empty() { "" } else { "." };
+            found.push((format!("{path}{dot}{key}"), "is missing".to_owned()));
+        }
+    }
+}
+
+fn bounds(value: &Value, schema: &Value, path: &str, found: &mut Found) {
+    let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
+    let choices = schema.get("enum").and_then(Value::as_array);
+    let number = value.as_f64();
+    let text = match (choices, number) {
+        (Some(choices), _) if !choices.contains(value) => {
+            let choices: Vec<String> = choices.iter().map(Value::to_string).collect();
+            format!("is {}: must be one of {}", short(value), choices.join(", "))
+        }
+        (_, Some(number)) if bound("minimum").is_some_and(|least| number < least) => {
+            format!(
+                "is {value}: must be at least {}",
+                bound("minimum").unwrap_or_default()
+            )
+        }
+        (_, Some(number)) if bound("maximum").is_some_and(|most| number > most) => {
+            format!(
+                "is {value}: must be at most {}",
+                bound("maximum").unwrap_or_default()
+            )
+        }
+        _ => return,
+    };
+    found.push((path.to_owned(), text));
+}
+
+/// A value as far as a line has room for it.
+fn short(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "a map".to_owned(),
+        Value::String(text) => crate::text::shown(text),
+        other => other.to_string(),
+    }
+}

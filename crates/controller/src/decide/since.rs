@@ -1,0 +1,37 @@
+//! Since when something has been so, on our own clock. A controller that starts begins to count anew.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Since when it has been so of each object, by its UID.
+#[derive(Debug, Default)]
+pub(crate) struct Since(BTreeMap<String, Instant>);
+
+impl Since {
+    /// It is so; gives how long we have known that.
+    pub(crate) fn known_for(&mut self, uid: &str, now: Instant) -> Duration {
+        let since = self.0.entry(uid.to_owned()).or_insert(now);
+        now.saturating_duration_since(*since)
+    }
+
+    /// It is not so, or nothing of it is left.
+    pub(crate) fn forget(&mut self, uid: &str) {
+        self.0.remove(uid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_from_when_it_is_first_seen() {
+        let (mut clock, now) = (Since::default(), Instant::now());
+        let later = now + Duration::from_secs(60);
+        assert_eq!(clock.known_for("u", now), Duration::ZERO);
+        assert_eq!(clock.known_for("u", later), Duration::from_secs(60));
+        clock.forget("u");
+        assert_eq!(clock.known_for("u", later), Duration::ZERO);
+    }
+}

@@ -1,0 +1,204 @@
+//! What the table should have, and putting it back: at start, and when somebody has removed it (`nft flush
+//! ruleset`, which a reload of Debian's nftables.service does). Without the guard of ports, pods reach what
+//! listens on the node's loopback: if it cannot be put back, the ways there are closed.
+
+use super::chain::{self, Found};
+use super::host_ports::{self, HostPortError, Ports, loopback};
+use super::{NftError, guard, masquerade};
+use crate::{NodeSide, Socket};
+use ipnet::IpNet;
+use plexus_core::plan::{LinkKind, Masquerade, PodPlan};
+use plexus_types::NetworkName;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
+
+/// Looks at the table that fail in a row until it counts as gone: one may be torn by others' changes.
+const LOOKS: u8 = 5;
+
+/// The table is not what it should be.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// Nobody knows.
+    #[error("cannot look whether table inet plexus is as it should be")]
+    Unseen(#[source] NftError),
+    /// Nobody is in danger.
+    #[error(
+        "table inet plexus is not as it should be, so that ports of the node do not answer on 127.0.0.1 for now"
+    )]
+    Closed(#[source] HostPortError),
+    /// Somebody may be.
+    #[error(
+        "table inet plexus is not as it should be, so that pods may reach what listens on the node's loopback: route_localnet of their links on the node cannot be set to 0 either ({close})"
+    )]
+    Open {
+        /// Why it cannot be closed.
+        close: HostPortError,
+        /// Why it cannot be put back.
+        #[source]
+        source: HostPortError,
+    },
+}
+
+/// What this process has put into the table, or found there.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Table {
+    sources: bool,
+    tunnels: bool,
+    masquerades: BTreeMap<(NetworkName, IpNet), Masquerade>,
+    /// None: nobody has asked yet.
+    pub(super) ports: Option<Ports>,
+    /// Stay when the last port is gone: bridges stay open.
+    pub(super) port_chains: bool,
+    /// The node's loopback leads to no pod, because the table could not be put back.
+    closed: bool,
+    /// Looks that have failed in a row.
+    unseen: u8,
+}
+
+/// Puts into the table what these pods, which are all that there are, need: ports, and the check of sources.
+/// Says what was changed.
+pub fn restore(node: &NodeSide, plans: &[PodPlan]) -> Result<Vec<String>, RestoreError> {
+    let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
+    let ports: Ports = plans.iter().flat_map(host_ports::of_plan).collect();
+    let wanted = {
+        let mut known = node.table();
+        known.sources |= plans.iter().any(is_checked);
+        known.port_chains |= !ports.is_empty();
+        known.ports = Some(ports);
+        known.clone()
+    };
+    or_close(node, put_back(node, &wanted))
+}
+
+/// Looks whether every rule is there that this process knows of, with one question, and puts all of it back if
+/// not. Says what was changed.
+pub fn tend(node: &NodeSide) -> Result<Vec<String>, RestoreError> {
+    let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
+    if !node.table().needs_rules() {
+        return Ok(Vec::new());
+    }
+    let looked = missing(node);
+    let unseen = node.table().saw(looked.is_ok());
+    match looked {
+        Ok(None) => Ok(Vec::new()),
+        Ok(Some(wanted)) => or_close(node, put_back(node, &wanted)),
+        Err(error) if unseen < LOOKS => Err(RestoreError::Unseen(error)),
+        Err(error) => or_close(node, Err(error.into())),
+    }
+}
+
+/// What should be there, if not all of it is.
+fn missing(node: &NodeSide) -> Result<Option<Table>, NftError> {
+    let found =
+        node.inside(|| Socket::netfilter().and_then(|mut socket| chain::rules(&mut socket)));
+    let found = found?.map_err(NftError::List)?;
+    let known = node.table();
+    Ok((known.closed || !known.is_whole(&found)).then(|| known.clone()))
+}
+
+/// What guards the node's loopback first, and what leads to it last.
+fn put_back(node: &NodeSide, wanted: &Table) -> Result<Vec<String>, HostPortError> {
+    let changes = node.inside(|| -> Result<_, HostPortError> {
+        let mut socket = Socket::netfilter().map_err(NftError::List)?;
+        let mut changes = host_ports::put_back(&mut socket, wanted)?;
+        if wanted.sources {
+            changes.extend(guard::write(node, &mut socket, wanted.tunnels)?);
+        }
+        changes.extend(guard::write_peers(node, &mut socket)?);
+        let masquerades: Vec<_> = wanted.masquerades.values().cloned().collect();
+        changes.extend(masquerade::write(&mut socket, &masquerades)?);
+        Ok(changes)
+    });
+    let changes = changes.map_err(NftError::from)??;
+    host_ports::open_exactly(node, wanted)?;
+    node.table().closed = false;
+    Ok(changes)
+}
+
+fn or_close<T>(node: &NodeSide, done: Result<T, HostPortError>) -> Result<T, RestoreError> {
+    done.map_err(|source| {
+        node.table().closed = true;
+        match loopback::close(node, &BTreeSet::new()) {
+            Ok(_) => RestoreError::Closed(source),
+            Err(close) => RestoreError::Open { close, source },
+        }
+    })
+}
+
+/// Whether the node's own rules check who sends.
+fn is_checked(plan: &PodPlan) -> bool {
+    plan.links.iter().any(|link| match &link.kind {
+        LinkKind::Veth(end) => end.source_check && end.router.is_none(),
+        LinkKind::Macvlan { .. } => false,
+    })
+}
+
+impl Table {
+    pub(super) fn is_guarded(&self, routers: bool) -> bool {
+        self.sources && (self.tunnels || !routers)
+    }
+
+    pub(super) fn guard(&mut self, routers: bool) {
+        self.sources = true;
+        self.tunnels |= routers;
+    }
+
+    /// Whether all of these are known.
+    pub(super) fn masquerades(&self, wanted: &[Masquerade]) -> bool {
+        let mut wanted = wanted.iter();
+        wanted.all(|one| self.masquerades.get(&key(one)) == Some(one))
+    }
+
+    pub(super) fn masquerade(&mut self, wanted: &[Masquerade]) {
+        let wanted = wanted.iter().map(|one| (key(one), one.clone()));
+        self.masquerades.extend(wanted);
+    }
+
+    pub(super) fn masquerade_no_more(&mut self, network: &NetworkName) {
+        self.masquerades.retain(|(name, _), _| name != network);
+    }
+
+    /// Counts the looks that failed in a row.
+    fn saw(&mut self, well: bool) -> u8 {
+        self.unseen = match well {
+            true => 0,
+            false => self.unseen.saturating_add(1),
+        };
+        self.unseen
+    }
+
+    fn needs_rules(&self) -> bool {
+        self.sources || self.port_chains || !self.masquerades.is_empty()
+    }
+
+    fn is_whole(&self, found: &[Found]) -> bool {
+        let mut chains = Vec::new();
+        if self.sources {
+            chains.extend(guard::wanted(self.tunnels));
+        }
+        if self.port_chains {
+            chains.extend(host_ports::chains());
+        }
+        let masquerades = self.masquerades.values();
+        let mut missing = masquerades.filter(|one| !masquerade::is_there(found, one));
+        chain::differ(found, &chains).is_empty() && missing.next().is_none()
+    }
+}
+
+/// A network has one rule per source.
+fn key(masquerade: &Masquerade) -> (NetworkName, IpNet) {
+    (masquerade.network.clone(), masquerade.source.trunc())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_looks_that_fail_in_a_row_count() {
+        let mut table = Table::default();
+        let looks = [false, false, true, false, false, false, false, false];
+        let counted = looks.map(|well| table.saw(well));
+        assert_eq!(counted, [1, 2, 0, 1, 2, 3, 4, LOOKS]);
+    }
+}

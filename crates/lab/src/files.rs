@@ -50,6 +50,21 @@ pub(crate) fn make_dir(path: &Path) -> Result<(), LabError> {
     fs::create_dir_all(path).map_err(LabError::file("make", path))
 }
 
+/// As [`make_dir`], while others may remove it: whether it was there when we looked last. A directory that is
+/// there when it is made and gone when it is looked at is neither ours nor an error.
+pub(crate) fn make_fleeting_dir(path: &Path) -> Result<bool, LabError> {
+    match fs::create_dir_all(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        // In the way is only what is still there and no directory.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::metadata(path) {
+            Ok(found) if !found.is_dir() => Err(LabError::file("make", path)(error)),
+            _ => Ok(false),
+        },
+        Err(error) => Err(LabError::file("make", path)(error)),
+    }
+}
+
 /// Removes a file; none is fine.
 pub(crate) fn remove(path: &Path) -> Result<(), LabError> {
     match fs::remove_file(path) {
@@ -103,5 +118,17 @@ pub(crate) mod tests {
         assert!(error.contains("a.json"), "{error}");
         let nowhere = scratch.0.join("absent/a.json");
         assert!(put_json(&nowhere, &1).is_err());
+    }
+
+    #[test]
+    fn a_directory_that_others_remove_is_made_or_not_and_a_file_in_its_place_is_an_error() {
+        let scratch = Scratch::new();
+        let path = scratch.0.join("above/labs");
+        assert!(make_fleeting_dir(&path).unwrap());
+        assert!(make_fleeting_dir(&path).unwrap());
+        fs::remove_dir(&path).unwrap();
+        fs::write(&path, "").unwrap();
+        let error = make_fleeting_dir(&path).unwrap_err().to_string();
+        assert!(error.contains("labs"), "{error}");
     }
 }

@@ -28,8 +28,9 @@ impl Lock {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             // Again and again: the last lab that goes takes the directory with it.
-            files::make_dir(layout.root())?;
-            if let Some(file) = try_lock(&path)? {
+            if files::make_fleeting_dir(layout.root())?
+                && let Some(file) = try_lock(&path)?
+            {
                 return Ok(Self { path, _file: file });
             }
             std::thread::sleep(Duration::from_millis(20));

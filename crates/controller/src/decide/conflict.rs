@@ -11,8 +11,17 @@ use std::fmt;
 pub(crate) struct Standing {
     /// Not (active and used): who is comes first, whatever its age.
     pub(crate) unsettled: bool,
-    /// When it was created, RFC 3339.
+    /// Its age.
+    pub(crate) age: Age,
+}
+
+/// Who was there first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Age {
+    /// When it was created, RFC 3339: to the second.
     pub(crate) created: String,
+    /// Of the same second, who has been told that pods can use it comes before who has not.
+    pub(crate) inactive: bool,
     /// Decides among equals.
     pub(crate) uid: String,
 }
@@ -88,8 +97,11 @@ mod tests {
     fn standing(settled: bool, created: &str, uid: &str) -> Standing {
         Standing {
             unsettled: !settled,
-            created: created.to_owned(),
-            uid: uid.to_owned(),
+            age: Age {
+                created: created.to_owned(),
+                inactive: true,
+                uid: uid.to_owned(),
+            },
         }
     }
 
@@ -131,6 +143,10 @@ mod tests {
         let (a, b) = (standing(false, "t", "a"), standing(false, "t", "b"));
         let waits = |rival, me| precedes(Some((rival, false)), (me, false));
         assert!(waits(&a, &b) != waits(&b, &a));
+        // One that is active already is not overtaken.
+        let mut active = b.clone();
+        active.age.inactive = false;
+        assert!(waits(&active, &a) && !waits(&a, &active));
     }
 
     #[test]

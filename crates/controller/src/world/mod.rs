@@ -15,7 +15,7 @@ pub(crate) use views::{
     name_of,
 };
 
-use crate::decide::conflict::{Rival, Standing, Whose, precedes};
+use crate::decide::conflict::{Age, Rival, Standing, Whose, precedes};
 use crate::decide::network::is_settled;
 use crate::decide::prefixes::Prefixes;
 use crate::decide::usage::{Held, Users};
@@ -23,7 +23,7 @@ use crate::queue::Key;
 use ipnet::IpNet;
 use kube::runtime::watcher::Event;
 use plexus_api::later::LaterKind;
-use plexus_api::objects::{BlockSpec, Gift};
+use plexus_api::objects::{BlockSpec, Gift, Phase};
 use plexus_core::ipam::is_granted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -251,9 +251,9 @@ impl World {
     /// The oldest other network with the same identity, if it is older than this one.
     pub(crate) fn older_namesake(&self, net: &Net) -> Option<&Name> {
         let same = self.by_uuid.get(net.uuid()).into_iter().flatten();
-        let age = |net: &Net| (net.id.created.clone(), net.id.uid.clone());
+        let own = age(net);
         let same = same.filter_map(|name| Some((name, age(self.networks.get(name)?))));
-        let older = same.filter(|(_, other)| *other < age(net));
+        let older = same.filter(|(_, other)| *other < own);
         let oldest = older.min_by(|(_, one), (_, other)| one.cmp(other));
         oldest.map(|(name, _)| name)
     }
@@ -269,8 +269,7 @@ impl World {
         let blocks = self.blocks_of.get(&net.id.uid).map_or(0, BTreeSet::len);
         Standing {
             unsettled: !is_settled(&net.status, users, blocks),
-            created: net.id.created.clone(),
-            uid: net.id.uid.clone(),
+            age: age(net),
         }
     }
 
@@ -343,6 +342,14 @@ impl World {
         let there = |node: &str| self.nodes.get(&Name::new("", node)).is_some();
         let blocks = self.blocks_of(uid).filter(|(_, block)| there(&block.node));
         Held::of(blocks.map(|(_, block)| (block.node.as_str(), block.allocated, block.closed)))
+    }
+}
+
+fn age(net: &Net) -> Age {
+    Age {
+        created: net.id.created.clone(),
+        inactive: net.status.phase != Some(Phase::Active),
+        uid: net.id.uid.clone(),
     }
 }
 

@@ -284,6 +284,15 @@ fn numbers_and_identities_that_two_have_are_noticed() {
     let oldest = world.older_namesake(younger);
     assert_eq!(oldest, Some(&Name::new("t", "c")), "not the first by name");
     world.feed(News::Network(Event::Delete(with("c", "t0", 5000))));
+    // Of the same second, and not looked at yet: whoever is active is not overtaken.
+    let (same, mut unseen) = with("0", "t1", 5000);
+    unseen.status = NetworkStatus::default();
+    world.feed(News::Network(Event::Apply((same.clone(), unseen.clone()))));
+    let active = world.networks.get(&Name::new("t", "b")).unwrap();
+    assert!(unseen.id.uid < active.id.uid);
+    assert_eq!(world.older_namesake(active), None);
+    assert_eq!(world.older_namesake(&unseen), Some(&Name::new("t", "b")));
+    world.feed(News::Network(Event::Delete((same, unseen))));
     world.feed(News::Network(Event::Delete(with("b", "t1", 5000))));
     assert_eq!(world.claims(5000).unwrap().len(), 1);
 }

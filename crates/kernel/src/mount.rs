@@ -2,6 +2,7 @@
 //! letting go of what is mounted there; decides nothing. A path goes in; what comes out is how mounts below it travel.
 
 use crate::sys;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use std::fs;
 use std::io;
@@ -35,15 +36,14 @@ impl Propagation {
 
 /// How mounts below `path` travel. The path must exist.
 pub fn propagation(path: &Path) -> io::Result<Propagation> {
-    let path = path.canonicalize()?;
+    // Asked for, not concluded from the paths of mounts: others may be hidden below one that came later.
+    let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?;
+    let id = found.stx_mnt_id.to_string();
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-    let of_path = mounts
-        .lines()
-        .filter_map(parse)
-        .filter(|mount| path.starts_with(&mount.mount));
-    // Of several at the same place the last one is on top.
-    of_path
-        .max_by_key(|mount| mount.mount.components().count())
+    let mut lines = mounts.lines();
+    lines
+        .find(|line| line.split(' ').next() == Some(&id))
+        .and_then(parse)
         .ok_or_else(|| io::Error::other("no mount of this process has the path"))
 }
 

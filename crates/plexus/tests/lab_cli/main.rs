@@ -15,6 +15,7 @@ mod explain;
 #[path = "../lab/machine.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod machine;
+mod mounts;
 mod plan;
 mod said;
 mod verbs;

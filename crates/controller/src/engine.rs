@@ -9,7 +9,7 @@ use crate::health::Readiness;
 use crate::later;
 use crate::metrics::Metrics;
 use crate::queue::{Key, Queue};
-use crate::watch::{Need, watch};
+use crate::watch::{Need, Shared, watch};
 use crate::world::{Name, Net, News, Work, World};
 use crate::{ClusterNetwork, Error, Options};
 use futures::StreamExt;
@@ -183,6 +183,7 @@ impl Engine {
 
     fn watches(&self, news: &Sender<News>) -> FuturesUnordered<Watch> {
         let client = || self.cluster.client.clone();
+        let shared = Shared::new(news.clone());
         let watches = FuturesUnordered::new();
         let add = |kind: &'static str, watch: Pin<Box<dyn Future<Output = ()> + Send>>| {
             let named: Watch = Box::pin(async move {
@@ -200,7 +201,7 @@ impl Engine {
                         Api::all(client()),
                         Need::$need,
                         $news,
-                        news.clone(),
+                        shared.clone(),
                     )),
                 )
             };

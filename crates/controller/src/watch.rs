@@ -10,6 +10,7 @@ use kube::runtime::watcher::{self, Error, Event, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
@@ -26,8 +27,21 @@ pub(crate) enum Need {
 /// Between two looks at a kind that is not there.
 const ABSENT: Duration = Duration::from_secs(60);
 
-/// A watch that was well has lost the server, which all of them share.
-static LOST: Notify = Notify::const_new();
+/// What all watches of a server have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    /// Whoever hears their news.
+    news: Sender<News>,
+    /// Said by one that was well and has lost the server.
+    lost: Arc<Notify>,
+}
+
+impl Shared {
+    pub(crate) fn new(news: Sender<News>) -> Self {
+        let lost = Arc::default();
+        Self { news, lost }
+    }
+}
 
 /// Watches one kind until nobody listens.
 pub(crate) async fn watch<V>(
@@ -35,7 +49,7 @@ pub(crate) async fn watch<V>(
     api: Api<V::Object>,
     need: Need,
     wrap: fn(Event<(crate::world::Name, V)>) -> News,
-    news: Sender<News>,
+    Shared { news, lost }: Shared,
 ) where
     V: View,
     V::Object: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -47,7 +61,7 @@ pub(crate) async fn watch<V>(
     loop {
         let item = tokio::select! {
             item = stream.next() => item,
-            () = LOST.notified(), if begun => {
+            () = lost.notified(), if begun => {
                 tokio::time::sleep(pauses.next()).await;
                 stream.set(new());
                 continue;
@@ -75,7 +89,7 @@ pub(crate) async fn watch<V>(
             Err(error) => {
                 tracing::warn!(kind, %error, "cannot watch: trying again");
                 if begun && pauses.is_reset() && is_lost(&error) {
-                    LOST.notify_waiters();
+                    lost.notify_waiters();
                 }
                 tokio::time::sleep(pauses.next()).await;
                 stream.set(new());
@@ -139,4 +153,89 @@ fn is_absent(error: &Error) -> bool {
         _ => return false,
     };
     matches!(inner, kube::Error::Api(status) if status.code == 403 || status.code == 404)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{Request, Response};
+    use kube::Client;
+    use kube::client::Body;
+    use std::io;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use tower::service_fn;
+
+    /// A server that goes and comes back from a backup: the watch of Networks just ends, and the next one is at a
+    /// version that the server has not reached; the watch of Nodes breaks.
+    #[derive(Default)]
+    struct Restored {
+        lists: AtomicU32,
+        watches: AtomicU32,
+        waits: Notify,
+    }
+
+    impl Restored {
+        async fn answer(&self, request: Request<Body>) -> io::Result<Response<Body>> {
+            let query = request.uri().query().unwrap_or_default();
+            let watches = query.contains("watch=true");
+            let networks = request.uri().path().ends_with("/networks");
+            match (networks, watches) {
+                (true, true) if self.watches.fetch_add(1, Ordering::Relaxed) == 0 => {
+                    return Ok(Response::new(Body::empty()));
+                }
+                (true, true) => {
+                    self.waits.notify_one();
+                    return std::future::pending().await;
+                }
+                (false, true) => {
+                    self.waits.notified().await;
+                    return Err(io::ErrorKind::ConnectionReset.into());
+                }
+                (true, false) => drop(self.lists.fetch_add(1, Ordering::Relaxed)),
+                (false, false) => {}
+            }
+            let empty = r#"{"metadata": {"resourceVersion": "7"}, "items": []}"#;
+            Ok(Response::new(Body::from(empty.as_bytes().to_vec())))
+        }
+    }
+
+    #[tokio::test]
+    async fn where_one_loses_the_server_all_list_again() {
+        let server = Arc::new(Restored::default());
+        let asked = Arc::clone(&server);
+        let client = Client::new(
+            service_fn(move |request| {
+                let asked = Arc::clone(&asked);
+                async move { asked.answer(request).await }
+            }),
+            "default",
+        );
+        let (news, mut heard) = tokio::sync::mpsc::channel(64);
+        let shared = Shared::new(news);
+        let (networks, nodes) = (Api::all(client.clone()), Api::all(client));
+        let both = async {
+            tokio::join!(
+                watch(
+                    "Networks",
+                    networks,
+                    Need::Must,
+                    News::Network,
+                    shared.clone()
+                ),
+                watch("Nodes", nodes, Need::Must, News::Node, shared.clone()),
+                async { while heard.recv().await.is_some() {} },
+            )
+        };
+        let again = async {
+            while server.lists.load(Ordering::Relaxed) < 2 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::select! {
+            _ = both => panic!("a watch has ended"),
+            listed = tokio::time::timeout(Duration::from_secs(60), again) => {
+                listed.expect("Networks are listed again");
+            }
+        }
+    }
 }

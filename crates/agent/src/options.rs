@@ -1,6 +1,7 @@
 //! What an agent is told when it starts.
 
 use ipnet::IpNet;
+use plexus_client::Server;
 use plexus_types::PluginType;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -43,8 +44,8 @@ pub struct Options {
 /// How the agent takes part in a cluster.
 #[derive(Debug, Clone)]
 pub struct Kubernetes {
-    /// How to reach the API; none: as a pod does.
-    pub kubeconfig: Option<PathBuf>,
+    /// How to reach the API.
+    pub server: Server,
     /// The namespace that Plexus itself is in.
     pub namespace: String,
     /// `k8s`: the first part of Contrail's names.

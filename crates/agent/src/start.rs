@@ -188,7 +188,7 @@ fn join_cluster(agent: &Arc<Agent>) -> Result<(), StartError> {
     let hooks: Arc<dyn Hooks> = Arc::clone(agent) as Arc<dyn Hooks>;
     let cluster = Cluster::start(
         ClusterOptions {
-            kubeconfig: kubernetes.kubeconfig.clone(),
+            server: kubernetes.server.clone(),
             node: options.node.clone(),
             state_dir: options.state_dir.clone(),
             cni_conf_dir: options.cni_conf_dir.clone(),

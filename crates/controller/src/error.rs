@@ -1,7 +1,6 @@
 //! Why the controller ends.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 /// A reason to end. Everything else is tried again.
 #[derive(Debug, thiserror::Error)]
@@ -13,23 +12,9 @@ pub enum Error {
     /// No signal handler.
     #[error("cannot listen for SIGTERM")]
     Signal(#[source] std::io::Error),
-    /// The file does not say how to reach an API server.
-    #[error(
-        "cannot use the kubeconfig {file}: does it exist, and is its current context complete?"
-    )]
-    Kubeconfig {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong.
-        #[source]
-        source: Box<kube::config::KubeconfigError>,
-    },
-    /// Neither a service account nor a kubeconfig.
-    #[error("cannot find an API server: give --kubeconfig outside of a cluster")]
-    NoCluster(#[source] Box<kube::config::InferConfigError>),
-    /// The configuration cannot be used.
-    #[error("cannot set up the client of the API server: are certificate and key readable?")]
-    Client(#[source] Box<kube::Error>),
+    /// Nobody says how to reach an API server.
+    #[error(transparent)]
+    Client(#[from] plexus_client::ClientError),
     /// The health address is taken or not ours.
     #[error("cannot listen on {address} for /healthz, /readyz and /metrics: is it in use?")]
     Listen {

@@ -1,15 +1,15 @@
 //! What the command line says to the controller.
 
 use ipnet::IpNet;
+use plexus_client::Server;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// How the controller runs.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How to reach the API server; none: as the pod that we are, else `$KUBECONFIG` or the user's.
-    pub kubeconfig: Option<PathBuf>,
+    /// How to reach the API server.
+    pub server: Server,
     /// Plexus's own namespace: the lease, the status and the cluster's default network are there.
     pub namespace: String,
     /// Who we are among the replicas: the pod's name. Unique; the same again after a restart of
@@ -29,7 +29,7 @@ impl Options {
     /// The defaults, for a replica of this name.
     pub fn new(identity: impl Into<String>) -> Self {
         Options {
-            kubeconfig: None,
+            server: Server::Inferred,
             namespace: "plexus-system".to_owned(),
             identity: identity.into(),
             health: None,

@@ -7,13 +7,18 @@ use crate::health::{self, Readiness};
 use crate::lease::Election;
 use crate::metrics::Metrics;
 use crate::{Error, Options};
+use plexus_client::Patience;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long one request to the API server may take to begin to answer; a watch goes on for longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the API server may take.
+const PATIENCE: Patience = Patience {
+    connect: Duration::from_secs(30),
+    send: None,
+    answer: Duration::from_secs(60),
+};
 
 /// Runs the controller until SIGTERM or SIGINT.
 ///
@@ -48,7 +53,7 @@ fn event_loop() -> Result<tokio::runtime::Runtime, Error> {
 }
 
 async fn until(options: Options, stop: impl Future<Output = ()>) -> Result<(), Error> {
-    let client = client(&options).await?;
+    let client = options.server.client(PATIENCE).await?;
     let readiness = Readiness::default();
     let metrics = Arc::new(Metrics::default());
     let mut election = Election::new(client.clone(), &options.namespace, &options.identity);
@@ -92,27 +97,6 @@ async fn lead(
         metrics.leading.store(false, Relaxed);
         tracing::warn!(why, "no longer leading: standing for election again");
     }
-}
-
-async fn client(options: &Options) -> Result<kube::Client, Error> {
-    let mut config = match &options.kubeconfig {
-        Some(file) => {
-            let failed = |source| Error::Kubeconfig {
-                file: file.clone(),
-                source: Box::new(source),
-            };
-            let read = kube::config::Kubeconfig::read_from(file).map_err(failed)?;
-            let how = kube::config::KubeConfigOptions::default();
-            kube::Config::from_custom_kubeconfig(read, &how)
-                .await
-                .map_err(failed)?
-        }
-        None => kube::Config::infer()
-            .await
-            .map_err(|source| Error::NoCluster(Box::new(source)))?,
-    };
-    config.connect_timeout = Some(PATIENCE);
-    kube::Client::try_from(config).map_err(|source| Error::Client(Box::new(source)))
 }
 
 fn check(options: &Options) -> Result<(), Error> {

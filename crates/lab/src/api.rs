@@ -4,8 +4,8 @@
 use crate::address;
 use crate::error::LabError;
 use crate::layout::Layout;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::Client;
+use plexus_client::{Patience, Server};
 use serde_json::Value;
 use std::future::Future;
 use std::io;
@@ -15,23 +15,17 @@ use std::time::Duration;
 /// Who writes, for the objects' managed fields.
 pub(crate) const MANAGER: &str = "plexus-lab";
 
-const CONNECT: Duration = Duration::from_secs(2);
+/// How long the server may take.
+const PATIENCE: Patience = Patience {
+    connect: Duration::from_secs(2),
+    send: None,
+    answer: Duration::from_secs(60),
+};
 
 /// A client by a kubeconfig.
 pub(crate) async fn client(kubeconfig: &Path) -> Result<Client, LabError> {
-    let failed = |source: kube::config::KubeconfigError| LabError::Kubeconfig {
-        path: kubeconfig.to_owned(),
-        source: Box::new(source),
-    };
-    let read = Kubeconfig::read_from(kubeconfig).map_err(failed)?;
-    let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
-        .await
-        .map_err(failed)?;
-    config.connect_timeout = Some(CONNECT);
-    Client::try_from(config).map_err(|source| LabError::Kubeconfig {
-        path: kubeconfig.to_owned(),
-        source: Box::new(source),
-    })
+    let server = Server::Kubeconfig(kubeconfig.to_owned());
+    Ok(server.client(PATIENCE).await?)
 }
 
 /// The kubeconfig of a lab that is there.

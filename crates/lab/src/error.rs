@@ -102,14 +102,8 @@ pub enum LabError {
     #[error(transparent)]
     Setting(#[from] SysctlError),
     /// The API's kubeconfig.
-    #[error("cannot use the kubeconfig {}: does the lab's server run? see `plexus lab status`", path.display())]
-    Kubeconfig {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    #[error("cannot reach the lab's API: does its server run? see `plexus lab status`")]
+    Client(#[from] plexus_client::ClientError),
     /// The API says no.
     #[error("cannot {what}: {message}")]
     Said {

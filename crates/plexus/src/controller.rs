@@ -1,10 +1,11 @@
 //! `plexus controller`: flags, each also as `PLEXUS_…` and as a key of the configuration file.
 
-use crate::kubernetes::{First, NAMESPACE, OwnCidrs};
+use crate::kubernetes::{First, NAMESPACE, OwnCidrs, ServerFlags};
 use crate::log::{self, LogFlags};
 use crate::value;
 use clap::Args;
 use ipnet::IpNet;
+use plexus_client::Server;
 use plexus_controller as controller;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,9 +14,8 @@ use std::time::Duration;
 /// The flags of `plexus controller`.
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
-    /// How to reach the API from outside of a pod.
-    #[arg(long, env = "PLEXUS_KUBECONFIG")]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerFlags,
     /// The namespace that Plexus itself is in.
     #[arg(long, env = "PLEXUS_NAMESPACE", default_value = NAMESPACE, value_parser = value::label)]
     namespace: String,
@@ -59,7 +59,7 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
 
 fn options(flags: Flags) -> controller::Options {
     controller::Options {
-        kubeconfig: flags.kubeconfig,
+        server: flags.server.server(Server::Inferred),
         namespace: flags.namespace,
         identity: flags.identity,
         health: flags.health_address,

@@ -22,6 +22,7 @@
 )]
 
 mod agent;
+pub mod answers;
 pub mod bench;
 mod bin;
 pub mod config;

@@ -47,6 +47,26 @@ fn a_port_that_is_anothers_is_said_with_the_way_out() {
     assert!(up.stop().success());
 }
 
+/// Controller and agent of `up` are root on this machine: no port, no certificate, nobody in between.
+#[test]
+fn its_own_parts_come_by_the_socket() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    let spec = json!({"subnets": {"a": {"cidr": "10.61.0.0/24"}}});
+    // The controller has looked at it, and the agent has been told.
+    up.network("default/blue", &spec, "blue");
+    let connected = node.ns().enter(|| {
+        let tables = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
+        let tables = tables.map(|table| std::fs::read_to_string(table).unwrap());
+        let rows = tables.iter().flat_map(|table| table.lines().skip(1));
+        // The fourth word is the state: 0A listens.
+        let states = rows.filter_map(|row| Some(row.split_whitespace().nth(3)?.to_owned()));
+        states.collect::<Vec<String>>()
+    });
+    assert_eq!(connected, ["0A"], "the port of the API, and nobody there");
+    assert!(up.stop().success());
+}
+
 /// `up` failed early on a machine on which nobody ever made the directories of runtimes.
 #[test]
 fn down_needs_none_of_the_directories() {
@@ -580,6 +600,13 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
             "{words:?}: {all}{}",
             text(&shown.stderr)
         );
+    }
+    let explained = plexus(&node, &["explain", "pod", "multi-nic-pod", "-o", "json"]);
+    let explained: Value = serde_json::from_slice(&explained.stdout).unwrap();
+    for kind in plexus_testkit::answers::ON_UP {
+        let answers = explained["answers"].as_array().unwrap();
+        let said = answers.iter().any(|answer| answer["kind"] == *kind);
+        assert!(said, "{kind}: {explained:#}");
     }
     assert!(up.stop().success());
     assert_nothing_is_said_twice(&node, waiting.len());

@@ -10,17 +10,24 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("types", &[]),
     ("faults", &[]),
     ("api", &["types"]),
+    ("client", &[]),
     ("core", &["api", "types"]),
     ("kernel", &["core", "api", "types", "faults"]),
     ("cni", &["core", "api", "types", "faults"]),
     (
         "agent",
-        &["cni", "kernel", "core", "api", "types", "faults"],
+        &["cni", "kernel", "core", "client", "api", "types", "faults"],
     ),
-    ("controller", &["core", "api", "types"]),
+    ("controller", &["core", "client", "api", "types"]),
     ("embedded", &["types"]),
-    ("cli", &["kernel", "core", "api", "types", "faults"]),
-    ("lab", &["kernel", "core", "api", "types", "faults"]),
+    (
+        "cli",
+        &["kernel", "core", "client", "api", "types", "faults"],
+    ),
+    (
+        "lab",
+        &["kernel", "core", "client", "api", "types", "faults"],
+    ),
     (
         "plexus",
         &[
@@ -32,6 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "cni",
             "kernel",
             "core",
+            "client",
             "api",
             "types",
         ],

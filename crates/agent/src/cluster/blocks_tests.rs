@@ -88,7 +88,7 @@ fn shared(runtime: &tokio::runtime::Runtime, directory: &Path, hooks: &Arc<FakeH
     let _inside = runtime.enter();
     let nobody = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
     let options = ClusterOptions {
-        kubeconfig: None,
+        server: plexus_client::Server::Account,
         node: "n1".to_owned(),
         state_dir: directory.to_owned(),
         cni_conf_dir: directory.to_owned(),

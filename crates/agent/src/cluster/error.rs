@@ -2,26 +2,13 @@
 
 use ipnet::IpNet;
 use plexus_api::cni::{Code, Error};
-use std::path::PathBuf;
 
 /// Why the API side does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// The credentials cannot be read.
-    #[error("cannot use the kubeconfig {path}")]
-    Kubeconfig {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: kube::config::KubeconfigError,
-    },
-    /// Not in a pod, or without a service account.
-    #[error("no --kubeconfig is given, and this is no pod with a service account")]
-    InCluster(#[source] kube::config::InClusterError),
-    /// The client cannot be made of them.
-    #[error("cannot make a client of the API's credentials")]
-    Client(#[source] kube::Error),
+    /// Nobody says how to reach it.
+    #[error(transparent)]
+    Client(#[from] plexus_client::ClientError),
     /// No thread for it.
     #[error("cannot start the thread of the API side")]
     Thread(#[source] std::io::Error),

@@ -230,7 +230,7 @@ fn shared(
     let server = format!("http://{}", api.address);
     let client = kube::Client::try_from(kube::Config::new(server.parse().unwrap())).unwrap();
     let options = ClusterOptions {
-        kubeconfig: None,
+        server: plexus_client::Server::Account,
         node: "n1".to_owned(),
         state_dir: directory.to_owned(),
         cni_conf_dir: directory.to_owned(),

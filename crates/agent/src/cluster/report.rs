@@ -4,6 +4,7 @@
 use ipnet::IpNet;
 use plexus_api::cni::BlockIpam;
 use plexus_api::objects::AttachmentStatus;
+use plexus_client::Server;
 use plexus_core::fabric::{FabricNode, OwnedBlock};
 use plexus_core::ipam::Given;
 use plexus_core::resolve::{NadObject, NetworkObject, PodFacts};
@@ -18,8 +19,8 @@ pub(crate) const CLUSTER_NETWORK: &str = "cluster-default";
 /// How the API side is set up.
 #[derive(Debug, Clone)]
 pub(crate) struct ClusterOptions {
-    /// How to reach the API; none: as pods do.
-    pub(crate) kubeconfig: Option<PathBuf>,
+    /// How to reach the API.
+    pub(crate) server: Server,
     /// This node's name.
     pub(crate) node: String,
     /// Where the cache is kept.

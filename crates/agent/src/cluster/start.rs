@@ -6,20 +6,20 @@ use super::report::{ClusterOptions, Hooks};
 use super::shared::Shared;
 use super::watch::follow;
 use super::{events, gifts, restore, resync, write};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use plexus_client::Patience;
 use std::future::Future;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
-/// How long a connection to the API may take.
-const CONNECT: Duration = Duration::from_secs(3);
-/// How long a request may take to be sent.
-const SEND: Duration = Duration::from_secs(10);
+/// How long the API may take.
+const PATIENCE: Patience = Patience {
+    connect: Duration::from_secs(3),
+    send: Some(Duration::from_secs(10)),
+    answer: Duration::from_secs(60),
+};
 /// The longest label that the API takes.
 const LONGEST_LABEL: usize = 63;
 
@@ -62,7 +62,7 @@ pub(super) fn start(
         .enable_all()
         .build()
         .map_err(ClusterError::Thread)?;
-    let client = runtime.block_on(connect(options.kubeconfig.as_deref()))?;
+    let client = runtime.block_on(options.server.client(PATIENCE))?;
     let shared = Arc::new(Shared::new(options, client, hooks));
     let handle = runtime.handle().clone();
     let (stop, stopped) = oneshot::channel();
@@ -100,23 +100,4 @@ fn serve(runtime: &Runtime, shared: &Arc<Shared>, stopped: oneshot::Receiver<()>
     // Ends when the other side is dropped, with or without a word.
     let _ = runtime.block_on(stopped);
     shared.disk.flush();
-}
-
-async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ClusterError> {
-    let mut config = match kubeconfig {
-        Some(path) => {
-            let failed = |source| ClusterError::Kubeconfig {
-                path: path.to_owned(),
-                source,
-            };
-            let read = Kubeconfig::read_from(path).map_err(failed)?;
-            Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
-                .await
-                .map_err(failed)?
-        }
-        None => Config::incluster().map_err(ClusterError::InCluster)?,
-    };
-    config.connect_timeout = Some(CONNECT);
-    config.write_timeout = Some(SEND);
-    Client::try_from(config).map_err(ClusterError::Client)
 }

@@ -13,6 +13,7 @@
 mod table;
 
 use crate::options::Options;
+use plexus_client::Server;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -80,7 +81,7 @@ pub(crate) fn check(options: &Options) -> Result<(), MountError> {
         && options
             .kubernetes
             .as_ref()
-            .is_some_and(|kubernetes| kubernetes.kubeconfig.is_none());
+            .is_some_and(|kubernetes| kubernetes.server == Server::Account);
     if options.host_root.is_none() && !in_pod {
         return Ok(());
     }

@@ -5,7 +5,6 @@ mod error;
 mod fetch;
 mod find;
 mod session;
-mod socket;
 mod write;
 
 pub use error::ClientError;

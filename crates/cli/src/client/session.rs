@@ -1,6 +1,6 @@
 //! A connection to an API server, for a command that does one thing and ends.
 
-use super::{Chosen, ClientError, socket};
+use super::{Chosen, ClientError};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
@@ -36,7 +36,7 @@ impl Session {
         if let Some(path) = chosen.socket() {
             let client = {
                 let _inside = runtime.enter();
-                socket::client(path, ANSWER)
+                plexus_client::over_socket(path, ANSWER)
             };
             return Ok(Self {
                 runtime,

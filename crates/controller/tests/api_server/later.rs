@@ -12,6 +12,7 @@ use kube::api::{
 };
 use kube::{Client, ResourceExt};
 use plexus_api::later::{DEVICE_CLASS, DRA_DRIVER, KINDS};
+use plexus_client::Server;
 use plexus_controller::Options;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -231,7 +232,7 @@ async fn controller(setting: &Setting) -> Running {
     let path = kubeconfig(&setting.namespace);
     setting.kubeconfig_of(&given.unwrap().status.unwrap().token, &path);
     setting.start(Options {
-        kubeconfig: Some(path),
+        server: Server::Kubeconfig(path),
         ..setting.options("one")
     })
 }

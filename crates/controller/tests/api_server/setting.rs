@@ -9,6 +9,7 @@ use plexus_api::objects::{
     Block, BlockRequest, BlockRequestSpec, BlockSpec, Network, NetworkStatus, Phase,
     PodAttachments, crds,
 };
+use plexus_client::Server;
 use plexus_controller::{ClusterNetwork, Error, Options, run_until};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -111,7 +112,7 @@ impl Setting {
     /// As the controller of this namespace.
     pub(crate) fn options(&self, identity: &str) -> Options {
         Options {
-            kubeconfig: Some(self.kubeconfig.clone()),
+            server: Server::Kubeconfig(self.kubeconfig.clone()),
             namespace: self.namespace.clone(),
             cluster_network: ClusterNetwork::Own,
             node_grace: Duration::from_secs(2),

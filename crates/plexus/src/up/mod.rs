@@ -112,8 +112,8 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     publish(server.kubeconfig(), &paths.kubeconfig)?;
     // Before anything is the Node's.
     named::keep(&paths.node(), &machine.node)?;
-    let controller = Controller::start(&machine, server.kubeconfig())?;
-    let options = agent(&paths, &machine, Some(server.kubeconfig()));
+    let controller = Controller::start(&machine, &paths.api_socket)?;
+    let options = agent(&paths, &machine, Some(&paths.api_socket));
     let served = plexus_agent::run_until(options, || match signals.wait() {
         Ok(signal) => tracing::info!(signal, "asked to stop"),
         Err(error) => tracing::error!(%error, "cannot wait for signals"),

@@ -6,6 +6,7 @@ use crate::kubernetes::NAMESPACE;
 use anyhow::Context;
 use ipnet::IpNet;
 use plexus_agent::{ClusterNetwork, Kubernetes};
+use plexus_client::Server;
 use plexus_controller as controller;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -42,8 +43,8 @@ pub(crate) fn agent(paths: &Paths, machine: &Machine, api: Option<&Path>) -> ple
         host_root: None,
         query_address: machine.query_address,
         shim_source: machine.shim.clone(),
-        kubernetes: api.map(|kubeconfig| Kubernetes {
-            kubeconfig: Some(kubeconfig.to_owned()),
+        kubernetes: api.map(|socket| Kubernetes {
+            server: Server::Socket(socket.to_owned()),
             namespace: NAMESPACE.to_owned(),
             cluster_name: "k8s".to_owned(),
             cluster_cidrs: machine.subnets.clone(),
@@ -64,7 +65,7 @@ pub(crate) struct Controller {
 impl Controller {
     pub(crate) fn start(machine: &Machine, api: &Path) -> anyhow::Result<Self> {
         let mut options = controller::Options::new(machine.node.clone());
-        options.kubeconfig = Some(api.to_owned());
+        options.server = Server::Socket(api.to_owned());
         options.namespace = NAMESPACE.to_owned();
         options.cluster_network = controller::ClusterNetwork::Own;
         options.own_cidrs = controller::OwnCidrs::Blocks(machine.subnets.clone());

@@ -39,7 +39,7 @@ impl TestNode {
     /// With a directory that an earlier one had.
     fn again(kubeconfig: &Path, name: &str, directory: PathBuf, hooks: Arc<FakeHooks>) -> Self {
         let options = ClusterOptions {
-            kubeconfig: Some(kubeconfig.to_owned()),
+            server: plexus_client::Server::Kubeconfig(kubeconfig.to_owned()),
             node: name.to_owned(),
             state_dir: directory.clone(),
             cni_conf_dir: directory.clone(),

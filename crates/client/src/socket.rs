@@ -1,5 +1,5 @@
 //! A client that speaks over a unix socket: that of an embedded API, which lets root in without
-//! credentials.
+//! credentials. The server is found anew for every connection: it may end and be there again.
 
 use http::Uri;
 use http::uri::PathAndQuery;
@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tower::{BoxError, service_fn};
 
-/// Asks nobody yet.
-pub(super) fn client(path: &Path, limit: Duration) -> Client {
+/// A client whose answers begin within a limit. Asks nobody yet; must be called inside of a runtime.
+pub fn over_socket(path: &Path, limit: Duration) -> Client {
     let path: Arc<PathBuf> = Arc::new(path.to_owned());
     let connect = service_fn(move |_: Uri| {
         let path = Arc::clone(&path);
@@ -50,7 +50,7 @@ mod tests {
     async fn one_that_never_answers_is_not_waited_for() {
         let path = std::env::temp_dir().join(format!("px-silent-{}", std::process::id()));
         let _silent = tokio::net::UnixListener::bind(&path).unwrap();
-        let client = client(&path, Duration::from_millis(100));
+        let client = over_socket(&path, Duration::from_millis(100));
         let asked = tokio::time::timeout(Duration::from_secs(60), client.apiserver_version()).await;
         let _ = std::fs::remove_file(&path);
         let error = asked.expect("it ends by itself").unwrap_err();

@@ -77,7 +77,7 @@ fn pods_and_attachments() {
             {"interface": "eth0", "network": {"name": "cluster-default"}, "ips": ["10.244.0.2/24"], "state": "Attached"},
             {"interface": "net1", "network": {"namespace": "a", "name": "blue"}, "mac": "02:00:00:00:00:01",
              "ips": ["10.1.0.5/16", "fd00::5/64"], "gateways": ["10.1.0.1"], "defaultRoute": ["ipv6"],
-             "id": "x", "state": "Failed"}]}});
+             "id": "x", "state": "Attached"}]}});
     let mut world = world();
     world.records.push(record.clone());
     let pods = [
@@ -99,7 +99,7 @@ fn pods_and_attachments() {
     );
     assert_eq!(
         lines[2],
-        "a web net1 a/blue 10.1.0.5/16,fd00::5/64 n1 Failed 02:00:00:00:00:01 10.1.0.1 ipv6 x"
+        "a web net1 a/blue 10.1.0.5/16,fd00::5/64 n1 Attached 02:00:00:00:00:01 10.1.0.1 ipv6 x"
     );
 }
 

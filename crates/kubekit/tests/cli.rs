@@ -12,8 +12,9 @@ mod disturb;
 
 use plexus_kubekit::cluster::PATIENCE;
 use plexus_kubekit::{Cluster, Kube, Namespace, Object};
-use plexus_testkit::{PLEXUS, bin};
+use plexus_testkit::{PLEXUS, answers, bin};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -464,6 +465,39 @@ fn deleted(cli: &Cli<'_>, pods: &[&Object]) {
         &["delete", "network", "blue"],
         "network.plexus.dev/blue is not there",
     );
+}
+
+/// What of `explain` only a cluster leads to: containers that run, end or cannot be started, and what a user may
+/// not see.
+#[test]
+fn answers_that_a_lab_cannot_lead_to() {
+    let _alone = alone();
+    let kube = Kube::shared().expect("a lab");
+    let cli = Cli::new(kube, "answers");
+    let ns = cli.namespace.name();
+    let mut ends = common::pod(ns, "ends", "n1", &[]);
+    ends["spec"]["restartPolicy"] = json!("Never");
+    ends["spec"]["containers"][0]["command"] = json!(["true"]);
+    let mut imageless = common::pod(ns, "imageless", "n1", &[]);
+    imageless["spec"]["containers"][0]["image"] = json!("localhost/nosuch:none");
+    imageless["spec"]["containers"][0]["imagePullPolicy"] = json!("Never");
+    let file = cli.file("answers.yaml", &[ends, imageless]);
+    cli.ok(&["apply", "-f", &file]);
+    let mut said = BTreeSet::new();
+    for (about, kind, state) in [
+        (&["pod", "ends"][..], "finished", "ok"),
+        (&["pod", "imageless"], "containers-wait", "waits"),
+        (
+            &["pod", "imageless", "--context", "reader"],
+            "not-seen",
+            "waits",
+        ),
+    ] {
+        cli.comes_to(about, kind, state);
+        said.insert(kind);
+    }
+    let wanted: BTreeSet<&str> = answers::ON_A_CLUSTER.iter().copied().collect();
+    assert_eq!(said, wanted);
 }
 
 /// Who may not see something is told so; nothing is concluded from what was not seen.

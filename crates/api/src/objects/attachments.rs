@@ -123,7 +123,7 @@ pub struct AttachmentStatus {
     pub delegated: bool,
     /// What became of it.
     pub state: AttachmentState,
-    /// Why, if it is not attached.
+    /// More about that; empty of one that is attached.
     #[serde(default)]
     pub message: String,
 }
@@ -132,12 +132,11 @@ fn is_none(count: &u32) -> bool {
     *count == 0
 }
 
-/// What became of an attachment.
+/// What became of an attachment. All of a pod's interfaces are there or none is: what could not be made is said
+/// by Events on the pod, and never recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
 pub enum AttachmentState {
     /// It is there.
     Attached,
-    /// It could not be made.
-    Failed,
 }

@@ -101,8 +101,6 @@ crate::listed! {
         ClaimMissing,
         /// Its node is a machine of `plexus up`, where nobody runs Pods.
         NobodyRunsPods,
-        /// An interface could not be made, by the word of its record.
-        AttachFailed,
         /// The runtime could not make the pod's sandbox.
         SandboxFailed,
         /// Its containers wait for something else than networks.

@@ -204,10 +204,6 @@ fn claims(world: &World, pod: &Value) -> Vec<Answer> {
 fn interfaces(record: &Value) -> Vec<Answer> {
     let each = list(record, "/status/attachments").iter().map(|one| {
         let about = format!("{} on {}", text(one, "/interface"), network_of(one));
-        if text(one, "/state") == "Failed" {
-            let next = "plexus explain network; the pod is tried again by itself";
-            return Answer::wrong(Because::AttachFailed, about, text(one, "/message"), next);
-        }
         let ips: Vec<&str> = list(one, "/ips").iter().filter_map(Value::as_str).collect();
         let routes: Vec<&str> = list(one, "/defaultRoute")
             .iter()

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use kube::core::DeserializeGuard;
 use kube::{Client, ResourceExt};
-use plexus_api::objects::{AttachmentState, Network, NetworkSpec, PodAttachments};
+use plexus_api::objects::{Network, NetworkSpec, PodAttachments};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -110,16 +110,9 @@ fn join(
         (_, None) => miss("its node's agent has not recorded what it is attached to".into()),
         (_, Some(Err(error))) => miss(format!("its record cannot be read: {error}")),
         (Some((node, sandbox)), Some(Ok(record))) => {
-            let all = record.status.iter().flat_map(|status| &status.attachments);
-            for one in all.filter(|one| one.state != AttachmentState::Attached) {
-                miss(format!(
-                    "{} is not attached: {}",
-                    one.interface, one.message
-                ));
-            }
             let attachments = attachments(record, known);
             if attachments.is_empty() {
-                miss("its record names no interface that is attached".into());
+                miss("its record names no interface".into());
             }
             gathered.members.push(Member {
                 pod: pod.to_owned(),
@@ -170,8 +163,7 @@ fn kind(spec: &NetworkSpec) -> Kind {
 }
 
 fn attachments(record: &PodAttachments, known: &Known) -> Vec<Attachment> {
-    let status = record.status.iter().flat_map(|status| &status.attachments);
-    let attached = status.filter(|one| one.state == AttachmentState::Attached);
+    let attached = record.status.iter().flat_map(|status| &status.attachments);
     attached
         .map(|one| {
             // The cluster's own default network may have no object.
@@ -248,16 +240,14 @@ mod tests {
 
     #[test]
     fn records_become_attachments() {
-        let one = |interface: &str, namespace: &str, name: &str, state: &str| {
-            json!({"index": 0, "total": 1, "ordinal": 0, "id": "x", "interface": interface, "state": state,
+        let one = |interface: &str, namespace: &str, name: &str| {
+            json!({"index": 0, "total": 1, "ordinal": 0, "id": "x", "interface": interface, "state": "Attached",
                    "network": {"namespace": namespace, "name": name, "uuid": format!("uid-{name}")}, "ips": ["10.0.0.1/32", "fd00::1/128"]})
         };
         let record: PodAttachments = serde_json::from_value(json!({
             "apiVersion": "plexus.dev/v1alpha1", "kind": "PodAttachments", "metadata": {"name": "u"},
             "spec": {"pod": {"name": "web", "uid": "u"}, "node": "n1"},
-            "status": {"attachments": [
-                one("eth0", "", "plexus", "Attached"), one("net1", "a", "blue", "Attached"),
-                one("net2", "default", "x", "Failed")]}}))
+            "status": {"attachments": [one("eth0", "", "plexus"), one("net1", "a", "blue")]}}))
         .unwrap();
         let known = Known::from([("uid-blue".to_owned(), (Kind::Overlay, vec![]))]);
         let found = attachments(&record, &known);

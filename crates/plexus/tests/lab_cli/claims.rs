@@ -1,14 +1,25 @@
 //! Pods that ask for devices on a lab, which has no driver for any.
 
+use crate::explain::Scene;
 use crate::machine::Lab;
 use crate::said::{example, json, ok, plexus};
+use plexus_cli::explain::Because;
 use serde_json::Value;
+
+pub(crate) const LEADS_TO: &[Because] = &[
+    Because::ClaimMissing,
+    Because::ClassUnknown,
+    Because::Later,
+    Because::NotScheduled,
+    Because::SandboxFailed,
+];
 
 /// A pod never starts without what it asked for: neither of our driver, nor of another, nor on a node that it
 /// names.
 #[test]
 fn pods_wait_for_their_claims() {
-    let lab = &Lab::up('m', 1);
+    let scene = Scene::up('m', 1, LEADS_TO);
+    let lab = &scene.lab;
     ok(lab, &["apply", "-f", &example("seed-001")]);
     lab.apply(
         r#"
@@ -85,12 +96,15 @@ spec: {nodeName: n1, containers: [{name: c, image: none}]}
             .map(|answer| answer["kind"].as_str().unwrap().to_owned());
         (kinds.collect::<Vec<_>>(), explained.to_string())
     };
+    scene.comes_to(&["pod", "trains"], Because::NotScheduled, "waits");
     let (kinds, text) = answers("trains");
     assert_eq!(kinds, ["not-scheduled"], "{text}");
     assert!(
         text.contains("it waits for ResourceClaim gpu: a lab has no DRA driver"),
         "{text}"
     );
+    scene.comes_to(&["pod", "pinned"], Because::ClaimMissing, "wrong");
+    scene.comes_to(&["pod", "pinned"], Because::SandboxFailed, "waits");
     let (kinds, text) = answers("pinned");
     assert_eq!(kinds, ["claim-missing", "sandbox-failed"], "{text}");
     // Said once, by the keeper that is there now.
@@ -98,7 +112,7 @@ spec: {nodeName: n1, containers: [{name: c, image: none}]}
     assert_eq!(about.len(), 1, "{about:#?}");
     assert_eq!(about[0]["reason"], "FailedPrepareDynamicResources");
     assert_eq!(about[0]["count"], 1, "{about:#?}");
-    claims_by_class(lab);
+    claims_by_class(&scene);
     // They can go.
     let gone = ok(
         lab,
@@ -111,10 +125,12 @@ spec: {nodeName: n1, containers: [{name: c, image: none}]}
         ],
     );
     assert_eq!(gone.matches(" deleted\n").count(), 3, "{gone}");
+    scene.end();
 }
 
 /// A claim is ours by an administrator's class as soon as that leads to our driver, whichever came first.
-fn claims_by_class(lab: &Lab) {
+fn claims_by_class(scene: &Scene) {
+    let lab = &scene.lab;
     let claim = |name: &str| {
         let request = "{name: nic, exactly: {deviceClassName: fast-nic}}";
         format!(
@@ -123,6 +139,8 @@ fn claims_by_class(lab: &Lab) {
         )
     };
     lab.apply(&claim("before"));
+    let unknown = Because::ClassUnknown;
+    scene.comes_to(&["resourceclaim", "before"], unknown, "waits");
     let shown = ok(lab, &["get", "resourceclaims", "before"]);
     assert!(shown.contains(" not known "), "{shown}");
     assert!(
@@ -174,6 +192,7 @@ spec:
         shown.contains("it is for another driver than ours, if there is one"),
         "{shown}"
     );
+    scene.comes_to(&["resourceclaim", "before"], Because::Later, "waits");
     let explained = json(lab, &["explain", "pod", "wired", "-o", "json"]).to_string();
     assert!(
         explained.contains("ResourceClaim default/before")

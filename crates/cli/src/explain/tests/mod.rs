@@ -177,7 +177,6 @@ fn test_of(because: Because) -> fn() {
         Because::ClassUnknown => references::what_later_versions_serve,
         Because::ClaimMissing => references::what_later_versions_serve,
         Because::NobodyRunsPods => pods::on_a_machine_of_its_own,
-        Because::AttachFailed => pods::what_became_of_it,
         Because::SandboxFailed => pods::what_became_of_it,
         Because::ContainersWait => pods::what_became_of_it,
         Because::Changed => pods::what_became_of_it,

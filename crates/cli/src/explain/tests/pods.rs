@@ -184,20 +184,6 @@ pub(super) fn nodes_and_agents() {
 
 #[test]
 pub(super) fn what_became_of_it() {
-    let mut failed = world();
-    failed.networks.push(active("blue"));
-    failed.records.push(record(json!([attachment(
-        1,
-        "net1",
-        "Failed",
-        "no such device"
-    )])));
-    says(
-        explain_pod(&failed, &on("blue")),
-        Because::AttachFailed,
-        State::Wrong,
-        &["no such device"],
-    );
     let mut sandbox = world();
     sandbox.events.push(event("something odd"));
     says(

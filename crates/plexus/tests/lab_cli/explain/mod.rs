@@ -1,0 +1,126 @@
+//! Why things are as they are, each reason made to happen on a lab, and asked for by `plexus explain`. What a
+//! lab cannot have is made to happen elsewhere, and listed here; nothing is left out.
+
+mod away;
+mod networks;
+mod pods;
+
+use crate::claims;
+use crate::machine::Lab;
+use crate::said::json;
+use plexus_cli::explain::Because;
+use plexus_testkit::answers;
+use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::Stdio;
+
+/// The kinds of answers that the scenes on labs lead to: each scene sees to its own.
+const ON_LABS: [&[Because]; 4] = [
+    pods::LEADS_TO,
+    networks::LEADS_TO,
+    away::LEADS_TO,
+    claims::LEADS_TO,
+];
+
+#[test]
+fn every_kind_of_answer_is_made_to_happen() {
+    let on_labs = ON_LABS.iter().flat_map(|some| some.iter());
+    let on_labs = on_labs.map(|because| because.word());
+    let elsewhere = [answers::ON_A_CLUSTER, answers::ON_UP].concat();
+    let produced: BTreeSet<String> = on_labs
+        .chain(elsewhere.into_iter().map(str::to_owned))
+        .collect();
+    let all: BTreeSet<String> = Because::ALL.iter().map(|because| because.word()).collect();
+    assert_eq!(produced, all);
+}
+
+/// A lab on which faults are made, and what `explain` must have said of them in the end.
+pub(crate) struct Scene {
+    pub(crate) lab: Lab,
+    leads_to: &'static [Because],
+    said: RefCell<BTreeSet<Because>>,
+}
+
+impl Scene {
+    pub(crate) fn up(letter: char, nodes: u8, leads_to: &'static [Because]) -> Self {
+        Self {
+            lab: Lab::up(letter, nodes),
+            leads_to,
+            said: RefCell::default(),
+        }
+    }
+
+    /// `plexus apply`, whatever this program thinks of it.
+    fn apply(&self, yaml: &str) {
+        let words = ["apply", "--skip-validation", "-f", "-"];
+        let mut command = self.lab.plexus(&words);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        pipe.write_all(yaml.as_bytes()).unwrap();
+        drop(pipe);
+        assert!(child.wait().unwrap().success(), "{yaml}");
+    }
+
+    /// A Network of namespace `default`.
+    fn network(&self, name: &str, spec: &str) {
+        self.apply(&format!(
+            "{{apiVersion: plexus.dev/v1alpha1, kind: Network, \
+             metadata: {{name: {name}, namespace: default}}, spec: {spec}}}\n"
+        ));
+    }
+
+    /// A NetworkAttachmentDefinition there, with annotations.
+    fn nad(&self, name: &str, annotations: &str, config: &str) {
+        self.apply(&format!(
+            "{{apiVersion: k8s.cni.cncf.io/v1, kind: NetworkAttachmentDefinition, \
+             metadata: {{name: {name}, namespace: default, annotations: {annotations}}}, \
+             spec: {{config: '{config}'}}}}\n"
+        ));
+    }
+
+    /// A Pod there, with one annotation.
+    fn pod(&self, name: &str, node: &str, annotation: &str, networks: &str) {
+        self.apply(&format!(
+            "apiVersion: v1\nkind: Pod\n\
+             metadata: {{name: {name}, namespace: default, annotations: {{{annotation}: '{networks}'}}}}\n\
+             spec: {{nodeName: {node}, containers: [{{name: a, image: busybox}}]}}\n"
+        ));
+    }
+
+    /// The answers about an object are of that kind and state, sooner or later; every one that is not ok
+    /// says what to do, or waits for somebody else. Gives all of them.
+    #[track_caller]
+    pub(crate) fn comes_to(&self, about: &[&str], because: Because, state: &str) -> Value {
+        let words = [&["explain"], about, &["-o", "json"]].concat();
+        let kind = because.word();
+        let mut last = Value::Null;
+        let fits = |answer: &Value| answer["kind"] == kind.as_str() && answer["state"] == state;
+        let what = format!("{about:?}: {kind} {state}");
+        self.lab.eventually(&what, || {
+            last = json(&self.lab, &words);
+            last["answers"].as_array().unwrap().iter().any(fits)
+        });
+        for answer in last["answers"].as_array().unwrap() {
+            let told = answer["next"] != "" || answer["state"] != "wrong";
+            assert!(told && answer["why"] != "", "{answer:#}");
+        }
+        self.said.borrow_mut().insert(because);
+        last
+    }
+
+    /// Nothing that it was to lead to is missing.
+    #[track_caller]
+    pub(crate) fn end(self) {
+        let leads_to: BTreeSet<Because> = self.leads_to.iter().copied().collect();
+        assert_eq!(*self.said.borrow(), leads_to);
+    }
+}
+
+const NETWORKS: &str = "plexus.dev/networks";
+const NADS: &str = "k8s.v1.cni.cncf.io/networks";

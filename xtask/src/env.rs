@@ -1,19 +1,21 @@
 //! The variables through which a test finds what it needs. `eval "$(cargo xtask env)"` gives a
 //! shell the same ones, for a plain `cargo test`.
 
-use crate::{go_tools, place::Place};
+use crate::{go_tools, place::Place, vm};
 use anyhow::Result;
 use std::path::PathBuf;
 
 /// Name and value, in the order in which they are printed.
 pub(crate) fn variables(place: &Place) -> Result<Vec<(&'static str, PathBuf)>> {
     let tool = |name| go_tools::installed(place, name);
-    Ok(vec![
+    let mut variables = vec![
         ("CARGO_TARGET_DIR", place.target.clone()),
         ("PLEXUS_REF_PLUGINS", tool("cni-plugins")?),
         ("PLEXUS_CNITOOL", tool("cnitool")?.join("cnitool")),
         ("PLEXUS_STATIC_SHIM", place.shim()),
-    ])
+    ];
+    variables.extend(vm::variables(place)?);
+    Ok(variables)
 }
 
 pub(crate) fn run(place: &Place) -> Result<()> {

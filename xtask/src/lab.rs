@@ -1,7 +1,7 @@
 //! The lab's tier: what goes wrong on three nodes without Kubernetes. Builds the programs with their places to die, then runs
 //! one suite after the other; all run, whichever fails. At most a quarter of an hour on two cores.
 
-use crate::{build, demo, kube, lab_cases, lock, place::Place, run};
+use crate::{build, demo, kube, lab_cases, lock, place::Place, run, vm};
 use anyhow::{Result, bail};
 use std::time::Instant;
 
@@ -41,6 +41,7 @@ pub(crate) fn test(place: &Place) -> Result<()> {
 /// Once for all: what one suite starts must not be replaced by what the next one is built with.
 fn built(place: &Place) -> Result<()> {
     kube::tools(place)?;
+    vm::install_missing(place)?;
     build::with(place, SCENARIOS)?;
     build::static_shim(place)
 }

@@ -22,6 +22,7 @@ mod setup;
 mod shim;
 mod test;
 mod tidy;
+mod vm;
 
 use anyhow::{Result, bail};
 use place::Place;
@@ -46,7 +47,8 @@ const USAGE: &str = "usage: cargo xtask <verb>
   lab-cases  the end-to-end cases that need no kubelet, on a lab
   test-kube  the end-to-end tests on a cluster of their own
   bench-kube the benchmark on a cluster, against Multus
-  soak       churn on a cluster for an hour";
+  soak       churn on a cluster for an hour
+  vm [--without-modules] [--limit SECONDS] COMMAND…  run it on Debian's kernel, in a virtual machine";
 
 fn main() -> ExitCode {
     match run_verb() {
@@ -60,6 +62,11 @@ fn main() -> ExitCode {
 
 fn run_verb() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [verb, rest @ ..] = arguments.as_slice()
+        && verb == "vm"
+    {
+        return vm::run(&Place::find()?, rest);
+    }
     let [verb] = arguments.as_slice() else {
         bail!("one verb expected, {} given\n{USAGE}", arguments.len());
     };

@@ -40,8 +40,13 @@ pub(crate) fn suite(place: &Place, features: &[&str], names: &[&str]) -> Result<
 
 /// Prints the command line, runs it in the tree and fails when it does.
 pub(crate) fn shout(place: &Place, command: &mut Command) -> Result<()> {
+    println!("+ {}", line_of(command));
+    quietly(place, command)
+}
+
+/// The same without a word, for what has usually nothing to do.
+pub(crate) fn quietly(place: &Place, command: &mut Command) -> Result<()> {
     let line = line_of(command);
-    println!("+ {line}");
     let status = command
         .current_dir(&place.root)
         .status()

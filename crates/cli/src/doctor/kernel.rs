@@ -24,7 +24,7 @@ pub(super) fn judge<'a>(features: impl Iterator<Item = (Feature, Option<&'a str>
             Feature::RouterNetns => {
                 "run on the host, or in a privileged container with /run shared".to_owned()
             }
-            Feature::Masquerade => "modprobe nf_tables nft_chain_nat nft_masq".to_owned(),
+            Feature::Masquerade => "modprobe -a nf_tables nft_chain_nat nft_masq".to_owned(),
             Feature::Vlan => "modprobe 8021q; else use a kernel that has it".to_owned(),
             link => format!("modprobe {}; else use a kernel that has it", link.name()),
         };

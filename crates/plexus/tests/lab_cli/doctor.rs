@@ -35,7 +35,7 @@ fn doctor(lab: &Lab, further: &[&str]) -> Value {
 }
 
 /// The verdict and the text of a check.
-fn check(report: &Value, name: &str) -> Option<(String, String)> {
+pub(crate) fn check(report: &Value, name: &str) -> Option<(String, String)> {
     let checks = report["checks"].as_array().unwrap();
     let found = checks.iter().filter(|check| check["name"] == name);
     let worst = found.max_by_key(|check| match check["verdict"].as_str() {
@@ -57,7 +57,7 @@ fn says(report: &Value, name: &str, verdict: &str, words: &str) -> bool {
 }
 
 #[track_caller]
-fn finds(report: &Value, name: &str, verdict: &str, words: &str) {
+pub(crate) fn finds(report: &Value, name: &str, verdict: &str, words: &str) {
     let found = check(report, name).unwrap_or_else(|| panic!("no {name}: {report:#}"));
     assert!(
         found.0 == verdict && found.1.contains(words),

@@ -12,6 +12,7 @@
 mod claims;
 mod doctor;
 mod explain;
+mod kernel;
 #[path = "../lab/machine.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod machine;

@@ -27,6 +27,7 @@ mod hint;
 mod link;
 mod managed;
 pub mod mount;
+pub mod mountinfo;
 pub mod named;
 mod neighbour;
 pub mod netlink;

@@ -2,7 +2,8 @@
 //! Owns the search; opens nothing but namespaces. For finding marked links when the journal is
 //! lost.
 
-use crate::mount::{sees_all_processes, unescape};
+use crate::mount::sees_all_processes;
+use crate::mountinfo::unescape;
 use crate::{Netns, NetnsError};
 use plexus_types::NetnsCookie;
 use std::collections::BTreeSet;
@@ -100,7 +101,7 @@ fn nsfs_mount(line: &str) -> Option<PathBuf> {
     let (before, after) = line.split_once(" - ")?;
     let mut fields = before.split(' ').skip(3);
     let (root, path) = (fields.next()?, fields.next()?);
-    (after.starts_with("nsfs ") && root.starts_with("net:")).then(|| unescape(path))
+    (after.starts_with("nsfs ") && root.starts_with("net:")).then(|| unescape(path.as_bytes()))
 }
 
 fn named() -> Vec<PathBuf> {

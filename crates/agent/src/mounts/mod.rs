@@ -10,15 +10,13 @@
 //! Reads the kernel's mount table and nothing else; mounts nothing. An agent that is not in a
 //! container needs none of this.
 
-mod table;
-
 use crate::options::Options;
 use plexus_client::Server;
+use plexus_kernel::mountinfo::{Mount, Table};
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use table::{Mount, Table};
 
 /// Where runtimes pin pods' namespaces: the directory, and the name that they use for it.
 const NETNS: [&str; 2] = ["/run/netns", "/var/run/netns"];
@@ -27,8 +25,8 @@ const NETNS: [&str; 2] = ["/run/netns", "/var/run/netns"];
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
     /// The kernel does not show its table.
-    #[error("cannot read this container's mounts from {0:?}")]
-    Table(PathBuf, #[source] io::Error),
+    #[error("cannot read this container's mounts: is /proc mounted?")]
+    Table(#[source] io::Error),
     /// One or more mounts are not as they must be.
     #[error("the agent's container is not mounted as it must be: {}", joined(.0))]
     Wrong(Vec<Problem>),
@@ -86,8 +84,7 @@ pub(crate) fn check(options: &Options) -> Result<(), MountError> {
         return Ok(());
     }
     let socket_dir = options.socket.parent().unwrap_or(Path::new("/"));
-    let table = Path::new(table::OWN);
-    let table = Table::read(table).map_err(|e| MountError::Table(table.to_owned(), e))?;
+    let table = Table::own().map_err(MountError::Table)?;
     let place = |path: &Path| (path.to_owned(), fs::canonicalize(path).ok());
     let problems = Needs {
         from_host: NETNS.iter().map(|path| place(Path::new(path))).collect(),
@@ -118,8 +115,7 @@ pub(crate) fn pin_gone(path: &Path) -> bool {
     };
     // The table is read only if there is something to find out.
     gone()
-        && Table::read(Path::new(table::OWN))
-            .is_ok_and(|table| table.covering(&directory).is_some_and(Mount::receives))
+        && Table::own().is_ok_and(|table| table.covering(&directory).is_some_and(Mount::receives))
 }
 
 /// A path as it was given, and where it leads, if it is there.

@@ -194,7 +194,7 @@ fn the_error_has_the_line_for_the_manifest() {
 #[test]
 fn a_pin_is_gone_only_where_it_would_be_seen() {
     let scratch = Scratch::new("pins");
-    let receives = Table::read(Path::new(table::OWN))
+    let receives = Table::own()
         .unwrap()
         .covering(&fs::canonicalize(&scratch.0).unwrap())
         .is_some_and(Mount::receives);

@@ -1,7 +1,7 @@
 //! Mounts: sysctls that can be written, and directories whose mounts are seen outside.
 
 use super::{Check, Machine, Subject};
-use plexus_kernel::mount::{in_container, propagation};
+use plexus_kernel::mount::{in_container, mount_of};
 use std::fs::OpenOptions;
 use std::path::Path;
 
@@ -13,7 +13,7 @@ const NETNS: &str = "/run/netns";
 pub(super) fn check(machine: &Machine) -> Vec<Check> {
     let socket_dir = machine.socket.parent().unwrap_or(Path::new("/run"));
     let seen = |path: &Path| {
-        propagation(path)
+        mount_of(path)
             .ok()
             .map(|found| (found.is_shared(), found.receives()))
     };

@@ -21,20 +21,11 @@ pub enum Server {
     Kubeconfig(PathBuf),
     /// That of the pod that we are, by its service account.
     Account,
-    /// That of the pod that we are, else as kubectl would find it.
+    /// As kubectl would find it, else that of the pod that we are.
     Inferred,
 }
 
 impl Server {
-    /// What two flags say, of which one at most is given; or what counts without them.
-    pub fn given(socket: Option<PathBuf>, kubeconfig: Option<PathBuf>, otherwise: Self) -> Self {
-        match (socket, kubeconfig) {
-            (Some(socket), _) => Self::Socket(socket),
-            (None, Some(kubeconfig)) => Self::Kubeconfig(kubeconfig),
-            (None, None) => otherwise,
-        }
-    }
-
     /// A client of it. Reads credentials; asks nobody yet. Must be called inside of a runtime, which is the
     /// client's as well.
     pub async fn client(&self, patience: Patience) -> Result<Client, ClientError> {
@@ -49,7 +40,9 @@ impl Server {
                 .map_err(|error| ClientError::Nowhere(error.into()))?,
         };
         config.connect_timeout = Some(patience.connect);
-        config.write_timeout = patience.send;
+        if let Some(send) = patience.send {
+            config.write_timeout = Some(send);
+        }
         Client::try_from(config).map_err(|error| ClientError::Unusable(error.into()))
     }
 }
@@ -57,9 +50,9 @@ impl Server {
 /// How long a client waits.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// For a connection.
+    /// For a connection over the network.
     pub connect: Duration,
-    /// For a request to be sent; none: as long as it takes.
+    /// For a request to be sent there; none: as long as kube's clients wait.
     pub send: Option<Duration>,
     /// For an answer to begin, over a socket. A watch goes on for longer.
     pub answer: Duration,
@@ -104,15 +97,6 @@ pub enum ClientError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_given_counts() {
-        let path = |name: &str| Some(PathBuf::from(name));
-        let given = |socket, kubeconfig| Server::given(socket, kubeconfig, Server::Account);
-        assert_eq!(given(None, None), Server::Account);
-        assert_eq!(given(path("s"), None), Server::Socket("s".into()));
-        assert_eq!(given(None, path("k")), Server::Kubeconfig("k".into()));
-    }
 
     #[tokio::test]
     async fn a_kubeconfig_that_is_not_there_is_named() {

@@ -7,6 +7,7 @@ use hyper_util::client::legacy::Client as Http;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::Client;
 use kube::client::Body;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,14 @@ pub fn over_socket(path: &Path, limit: Duration) -> Client {
     let path: Arc<PathBuf> = Arc::new(path.to_owned());
     let connect = service_fn(move |_: Uri| {
         let path = Arc::clone(&path);
-        Box::pin(async move { UnixStream::connect(path.as_ref()).await.map(TokioIo::new) })
+        Box::pin(async move {
+            let connected = connect(&path).await;
+            let named = |error: io::Error| {
+                let text = format!("{}: {error}", path.display());
+                io::Error::new(error.kind(), text)
+            };
+            connected.map(TokioIo::new).map_err(named)
+        })
     });
     let http: Http<_, Body> = Http::builder(TokioExecutor::new()).build(connect);
     let ask = service_fn(move |mut request: http::Request<Body>| {
@@ -33,6 +41,17 @@ pub fn over_socket(path: &Path, limit: Duration) -> Client {
         }
     });
     Client::new(ask, "default")
+}
+
+/// Whoever listens is root or we: nobody else is believed.
+async fn connect(path: &Path) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect(path).await?;
+    let uid = stream.peer_cred()?.uid();
+    if uid != 0 && uid != rustix::process::geteuid().as_raw() {
+        let text = format!("user {uid} listens there: it is not asked");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    }
+    Ok(stream)
 }
 
 /// HTTP wants to name a host; who it is does not matter on a socket.
@@ -56,5 +75,13 @@ mod tests {
         let error = asked.expect("it ends by itself").unwrap_err();
         let said = format!("{error} {error:?}");
         assert!(said.contains("no answer within 0.1 s"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn one_that_is_not_there_is_named() {
+        let client = over_socket(Path::new("/nonexistent/api.sock"), Duration::from_secs(1));
+        let error = client.apiserver_version().await.unwrap_err();
+        let said = format!("{error:?}");
+        assert!(said.contains("/nonexistent/api.sock"), "{said}");
     }
 }

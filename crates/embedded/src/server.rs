@@ -2,11 +2,12 @@
 
 use crate::http::{Front, Listening, listen};
 use crate::options::Options;
+use crate::socket::Socket;
 use crate::stop::{Stop, Stopper};
 use crate::store::{Store, StoreError};
 use crate::tls::{self, Authority, Kubeconfig, TlsError};
 use crate::verbs::Api;
-use crate::{clock, collect, descriptors, directory, private, seed, socket};
+use crate::{clock, collect, descriptors, directory, private, seed};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -215,16 +216,16 @@ impl Serving {
             .await
             .map_err(StartError::Seed)?;
         let tcp: Result<Vec<_>, _> = options.listeners.into_iter().map(adopt).collect();
-        let (unix, name) = match &options.unix {
+        let unix = match &options.unix {
             Some(path) => {
-                let bound = socket::bind(path).await;
+                let bound = Socket::bind(path).await;
                 let bound = bound.map_err(|source| StartError::Listen {
                     place: path.display().to_string(),
                     source,
                 });
-                Some(bound?).unzip()
+                Some(bound?)
             }
-            None => (None, None),
+            None => None,
         };
         let listening = Listening {
             tcp: tcp?,
@@ -238,10 +239,10 @@ impl Serving {
         });
         let _ = tell.send(Ok(()));
         let collector = tokio::spawn(collect::run(Arc::clone(&api)));
-        listen(listening, front, self.stopped).await;
+        let unix = listen(listening, front, self.stopped).await;
         let _ = collector.await;
         api.store.close();
-        drop(name);
+        drop(unix);
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use super::patient::Patient;
 use super::rarely::Rarely;
 use super::serve::{Front, handle};
 use crate::reviews::User;
+use crate::socket::Socket;
 use crate::stop::Stop;
 use crate::tls;
 use hyper::server::conn::http1;
@@ -14,7 +15,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -25,33 +26,39 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// A connection that cannot be accepted (no descriptors left) is tried again after this.
 const AGAIN: Duration = Duration::from_millis(100);
 
+/// Between two tries to get the name of the socket back.
+const LOST: Duration = Duration::from_secs(1);
+
 /// The two doors: TLS for clients with a certificate, a socket for root.
 pub(crate) struct Listening {
     pub(crate) tcp: Vec<TcpListener>,
     pub(crate) tls: TlsAcceptor,
-    pub(crate) unix: Option<UnixListener>,
+    pub(crate) unix: Option<Socket>,
 }
 
-/// Serves until told to stop, and then until all connections are gone.
-pub(crate) async fn listen(listening: Listening, front: Arc<Front>, stop: Stop) {
+/// Serves until told to stop, and then until all connections are gone. Gives the socket back, with its name.
+pub(crate) async fn listen(listening: Listening, front: Arc<Front>, stop: Stop) -> Option<Socket> {
     let door = Door::new(&front, &stop);
     // Whoever may use the socket is not kept out by a crowd at the other door.
     let unix_door = Door::new(&front, &stop);
     let Listening { tcp, tls, unix } = listening;
+    let unix = unix.map(|unix| tokio::spawn(Arc::clone(&unix_door).accept_unix(unix)));
     let mut all = JoinSet::new();
-    if let Some(unix) = unix {
-        let _ = all.spawn(Arc::clone(&unix_door).accept_unix(unix));
-    }
     for listener in tcp {
         let _ = all.spawn(Arc::clone(&door).accept_tcp(listener, tls.clone()));
     }
     door.stop.said().await;
     while all.join_next().await.is_some() {}
+    let unix = match unix {
+        Some(unix) => unix.await.ok(),
+        None => None,
+    };
     let gone = async {
         door.empty().await;
         unix_door.empty().await;
     };
     let _ = timeout(2 * FAREWELL, gone).await;
+    unix
 }
 
 /// What every connection needs.
@@ -77,10 +84,36 @@ impl Door {
     }
 
     /// Takes connections until told to stop; each is a task of its own, if there is a place for it.
-    async fn accept_unix(self: Arc<Self>, listener: UnixListener) {
-        while let Some((stream, _)) = self.next(|| listener.accept()).await {
+    async fn accept_unix(self: Arc<Self>, mut socket: Socket) -> Socket {
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.next(|| socket.accept()) => accepted,
+                () = socket.lost() => {
+                    self.find_again(&mut socket).await;
+                    continue;
+                }
+            };
+            let Some(stream) = accepted else {
+                return socket;
+            };
             if let Some(slot) = self.slot() {
                 drop(tokio::spawn(Arc::clone(&self).unix(stream, slot)));
+            }
+        }
+    }
+
+    /// Somebody removed the name of the socket, or took it: whoever comes would not find us.
+    async fn find_again(&self, socket: &mut Socket) {
+        match socket.bind_again().await {
+            Ok(()) => tracing::warn!("the socket's file was gone: it is there again"),
+            Err(error) => {
+                if let Some(unsaid) = self.failing.now() {
+                    tracing::warn!(%error, unsaid, "the socket's file is gone, and cannot be made");
+                }
+                tokio::select! {
+                    () = sleep(LOST) => {}
+                    () = self.stop.said() => {}
+                }
             }
         }
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
 use std::time::Duration;
 
@@ -28,11 +29,42 @@ fn a_socket_that_somebody_answers_on_is_left_alone() {
     let after = contend().unwrap();
     first.client().get("/api/v1/namespaces").ok();
     // Somebody has put another one there meanwhile: it is not ours to remove.
-    std::fs::remove_file(&socket).unwrap();
-    let other = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let beside = first.path().join("other.sock");
+    let other = UnixListener::bind(&beside).unwrap();
+    std::fs::rename(&beside, &socket).unwrap();
     after.stop();
     assert!(socket.exists());
     drop(other);
+}
+
+/// Its own parts come that way too: whoever removes the file does not cut them off.
+#[test]
+fn a_socket_that_is_removed_is_there_again() {
+    let place = Place::new("socket-removed");
+    let server = place.start();
+    let socket = place.path().join("api.sock");
+    let mut connected = place.client();
+    connected.get(MAPS).ok();
+    for replaced in [false, true] {
+        if replaced {
+            let beside = place.path().join("beside");
+            std::fs::write(&beside, "dear").unwrap();
+            std::fs::rename(&beside, &socket).unwrap();
+            std::thread::sleep(Duration::from_secs(3));
+            let left = std::fs::read_to_string(&socket).unwrap();
+            assert_eq!(left, "dear", "what is no socket is not ours to remove");
+        }
+        std::fs::remove_file(&socket).unwrap();
+        until("it is there again", || {
+            UnixStream::connect(&socket).ok().map(drop)
+        });
+        place.client().get(MAPS).ok();
+        let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    connected.get(MAPS).ok();
+    server.stop();
+    assert!(!socket.exists());
 }
 
 #[test]

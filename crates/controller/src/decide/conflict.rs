@@ -20,8 +20,8 @@ pub(crate) struct Standing {
 pub(crate) struct Age {
     /// When it was created, RFC 3339: to the second.
     pub(crate) created: String,
-    /// Of the same second, who has been told that pods can use it comes before who has not.
-    pub(crate) inactive: bool,
+    /// Of the same second, who was told that pods can use it, or has blocks, comes before who was not.
+    pub(crate) newcomer: bool,
     /// Decides among equals.
     pub(crate) uid: String,
 }
@@ -99,7 +99,7 @@ mod tests {
             unsettled: !settled,
             age: Age {
                 created: created.to_owned(),
-                inactive: true,
+                newcomer: true,
                 uid: uid.to_owned(),
             },
         }
@@ -145,7 +145,7 @@ mod tests {
         assert!(waits(&a, &b) != waits(&b, &a));
         // One that is active already is not overtaken.
         let mut active = b.clone();
-        active.age.inactive = false;
+        active.age.newcomer = false;
         assert!(waits(&active, &a) && !waits(&a, &active));
     }
 

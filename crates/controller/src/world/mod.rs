@@ -251,11 +251,20 @@ impl World {
     /// The oldest other network with the same identity, if it is older than this one.
     pub(crate) fn older_namesake(&self, net: &Net) -> Option<&Name> {
         let same = self.by_uuid.get(net.uuid()).into_iter().flatten();
-        let own = age(net);
-        let same = same.filter_map(|name| Some((name, age(self.networks.get(name)?))));
+        let own = self.age(net);
+        let same = same.filter_map(|name| Some((name, self.age(self.networks.get(name)?))));
         let older = same.filter(|(_, other)| *other < own);
         let oldest = older.min_by(|(_, one), (_, other)| one.cmp(other));
         oldest.map(|(name, _)| name)
+    }
+
+    fn age(&self, net: &Net) -> Age {
+        let told = matches!(net.status.phase, Some(Phase::Active | Phase::Terminating));
+        Age {
+            created: net.id.created.clone(),
+            newcomer: !told && self.blocks_of(&net.id.uid).next().is_none(),
+            uid: net.id.uid.clone(),
+        }
     }
 
     /// Who says that a number is theirs.
@@ -269,7 +278,7 @@ impl World {
         let blocks = self.blocks_of.get(&net.id.uid).map_or(0, BTreeSet::len);
         Standing {
             unsettled: !is_settled(&net.status, users, blocks),
-            age: age(net),
+            age: self.age(net),
         }
     }
 
@@ -342,14 +351,6 @@ impl World {
         let there = |node: &str| self.nodes.get(&Name::new("", node)).is_some();
         let blocks = self.blocks_of(uid).filter(|(_, block)| there(&block.node));
         Held::of(blocks.map(|(_, block)| (block.node.as_str(), block.allocated, block.closed)))
-    }
-}
-
-fn age(net: &Net) -> Age {
-    Age {
-        created: net.id.created.clone(),
-        inactive: net.status.phase != Some(Phase::Active),
-        uid: net.id.uid.clone(),
     }
 }
 

@@ -292,6 +292,11 @@ fn numbers_and_identities_that_two_have_are_noticed() {
     assert!(unseen.id.uid < active.id.uid);
     assert_eq!(world.older_namesake(active), None);
     assert_eq!(world.older_namesake(&unseen), Some(&Name::new("t", "b")));
+    // Nor is it while it goes.
+    let (name, mut going) = with("b", "t1", 5000);
+    going.status.phase = Some(Phase::Terminating);
+    world.feed(News::Network(Event::Apply((name, going.clone()))));
+    assert_eq!(world.older_namesake(&going), None);
     world.feed(News::Network(Event::Delete((same, unseen))));
     world.feed(News::Network(Event::Delete(with("b", "t1", 5000))));
     assert_eq!(world.claims(5000).unwrap().len(), 1);

@@ -102,7 +102,7 @@ pub enum LabError {
     #[error(transparent)]
     Setting(#[from] SysctlError),
     /// The API's kubeconfig.
-    #[error("cannot reach the lab's API: does its server run? see `plexus lab status`")]
+    #[error("cannot use the lab's API: does its server run? see `plexus lab status`")]
     Client(#[from] plexus_client::ClientError),
     /// The API says no.
     #[error("cannot {what}: {message}")]

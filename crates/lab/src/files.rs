@@ -57,10 +57,12 @@ pub(crate) fn make_fleeting_dir(path: &Path) -> Result<bool, LabError> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         // In the way is only what is still there and no directory.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::metadata(path) {
-            Ok(found) if !found.is_dir() => Err(LabError::file("make", path)(error)),
-            _ => Ok(false),
-        },
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            match fs::symlink_metadata(path) {
+                Ok(found) if !found.is_dir() => Err(LabError::file("make", path)(error)),
+                _ => Ok(false),
+            }
+        }
         Err(error) => Err(LabError::file("make", path)(error)),
     }
 }

@@ -1,6 +1,6 @@
 //! `plexus controller`: flags, each also as `PLEXUS_…` and as a key of the configuration file.
 
-use crate::kubernetes::{First, NAMESPACE, OwnCidrs, ServerFlags};
+use crate::kubernetes::{First, NAMESPACE, OwnCidrs};
 use crate::log::{self, LogFlags};
 use crate::value;
 use clap::Args;
@@ -14,8 +14,9 @@ use std::time::Duration;
 /// The flags of `plexus controller`.
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
-    #[command(flatten)]
-    server: ServerFlags,
+    /// How to reach the API from outside of a pod.
+    #[arg(long, env = "PLEXUS_KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
     /// The namespace that Plexus itself is in.
     #[arg(long, env = "PLEXUS_NAMESPACE", default_value = NAMESPACE, value_parser = value::label)]
     namespace: String,
@@ -59,7 +60,9 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
 
 fn options(flags: Flags) -> controller::Options {
     controller::Options {
-        server: flags.server.server(Server::Inferred),
+        server: flags
+            .kubeconfig
+            .map_or(Server::Inferred, Server::Kubeconfig),
         namespace: flags.namespace,
         identity: flags.identity,
         health: flags.health_address,

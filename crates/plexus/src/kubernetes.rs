@@ -33,39 +33,17 @@ pub(crate) enum OwnCidrs {
 /// Plexus's own namespace, if nothing else is said.
 pub(crate) const NAMESPACE: &str = "plexus-system";
 
-/// The flags about the way to an API server from outside of a pod.
-#[derive(Debug, Args)]
-#[group(multiple = false)]
-pub(crate) struct ServerFlags {
-    /// How to reach the API from outside of a pod.
-    #[arg(long, env = "PLEXUS_KUBECONFIG")]
-    kubeconfig: Option<PathBuf>,
-    /// Socket of an embedded API on this machine (plexus server, plexus up), for root.
-    #[arg(long, env = "PLEXUS_API_SOCKET")]
-    api_socket: Option<PathBuf>,
-}
-
-impl ServerFlags {
-    /// The server that they name, or what counts without them.
-    pub(crate) fn server(self, otherwise: Server) -> Server {
-        Server::given(self.api_socket, self.kubeconfig, otherwise)
-    }
-
-    fn is_given(&self) -> bool {
-        self.kubeconfig.is_some() || self.api_socket.is_some()
-    }
-}
-
 /// The flags about the cluster.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Kubernetes")]
 pub(crate) struct ClusterFlags {
     /// Use the API of the cluster that this is a pod of; implied by --cluster-network=own and
-    /// delegate, by --kubeconfig and by --api-socket.
+    /// delegate, and by --kubeconfig.
     #[arg(long, env = "PLEXUS_KUBERNETES")]
     kubernetes: bool,
-    #[command(flatten)]
-    server: ServerFlags,
+    /// How to reach the API from outside of a pod.
+    #[arg(long, env = "PLEXUS_KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
     /// Who gives pods their first interface; without Kubernetes, and unless given: none.
     #[arg(long, env = "PLEXUS_CLUSTER_NETWORK", value_enum)]
     cluster_network: Option<First>,
@@ -99,12 +77,12 @@ impl ClusterFlags {
     /// The cluster, if there is one.
     pub(crate) fn cluster(self) -> anyhow::Result<Option<Kubernetes>> {
         let takes_part = matches!(self.cluster_network, Some(First::Own | First::Delegate));
-        if !takes_part && !self.kubernetes && !self.server.is_given() {
+        if !takes_part && !self.kubernetes && self.kubeconfig.is_none() {
             return self.nothing_for_nobody().map(|()| None);
         }
         Ok(Some(Kubernetes {
             cluster_network: self.cluster_network()?,
-            server: self.server.server(Server::Account),
+            server: self.kubeconfig.map_or(Server::Account, Server::Kubeconfig),
             namespace: self.namespace.unwrap_or_else(|| NAMESPACE.to_owned()),
             cluster_name: self.cluster_name.unwrap_or_else(|| "k8s".to_owned()),
             cluster_cidrs: self.cluster_cidrs.unwrap_or_default(),
@@ -144,7 +122,7 @@ impl ClusterFlags {
         };
         bail!(
             "--{name} is about a cluster, and none is given: add --cluster-network=own, \
-             --cluster-network=delegate, --kubernetes, --kubeconfig or --api-socket"
+             --cluster-network=delegate, --kubernetes or --kubeconfig"
         )
     }
 }
@@ -173,7 +151,6 @@ mod tests {
         for (line, network) in [
             ("--kubernetes", ClusterNetwork::None),
             ("--kubeconfig=/x", ClusterNetwork::None),
-            ("--api-socket=/x", ClusterNetwork::None),
             (
                 "--kubernetes --cluster-network=none --own-cidrs=node",
                 ClusterNetwork::None,
@@ -222,7 +199,6 @@ mod tests {
             ("--kubernetes --cluster-cidrs=10.0.0.1/8", "10.0.0.0/8"),
             ("--kubernetes --node-ip=eth0", "eth0"),
             ("--kubernetes --namespace=A/b", "lower-case"),
-            ("--kubeconfig=/x --api-socket=/y", "cannot be used with"),
         ] {
             let error = cluster(line).unwrap_err().to_string();
             assert!(error.contains(said), "{line}: {error}");

@@ -57,7 +57,7 @@ fn its_own_parts_come_by_the_socket() {
     up.network("default/blue", &spec, "blue");
     let connected = node.ns().enter(|| {
         let tables = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
-        let tables = tables.map(|table| std::fs::read_to_string(table).unwrap());
+        let tables = tables.map(|table| std::fs::read_to_string(table).unwrap_or_default());
         let rows = tables.iter().flat_map(|table| table.lines().skip(1));
         // The fourth word is the state: 0A listens.
         let states = rows.filter_map(|row| Some(row.split_whitespace().nth(3)?.to_owned()));

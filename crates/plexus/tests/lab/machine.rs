@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Longer than anything healthy takes on a busy machine.
@@ -18,11 +19,16 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// A name that no other run has; makes nothing.
+    /// A name that no other run and no other test has; makes nothing.
     pub(crate) fn named(letter: char) -> Self {
-        Self {
-            name: format!("{letter}{}", std::process::id()),
-        }
+        static TAKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+        let process = std::process::id();
+        let own = |more: char| format!("{letter}{process}{more}");
+        let names = std::iter::once(format!("{letter}{process}")).chain(('a'..='z').map(own));
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = names.into_iter().find(|name| taken.insert(name.clone()));
+        let name = name.expect("a name is left");
+        Self { name }
     }
 
     /// A lab that is up.

@@ -73,6 +73,11 @@ fn definitions(scene: &Scene) {
     scene.comes_to(&["network", "made"], Because::NetworkActive, "ok");
     scene.pod("stays", "n1", NADS, "made");
     scene.comes_to(&["pod", "stays"], Because::Attached, "ok");
+    scene
+        .lab
+        .eventually("the controller knows that it is used", || {
+            scene.lab.get(&["network", "made"])["status"]["usage"]["allocated"] == 1
+        });
     made("10.65.0.0/24");
     scene.comes_to(&["network", "made"], Because::NadDiffers, "wrong");
 }

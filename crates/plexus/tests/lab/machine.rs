@@ -99,8 +99,15 @@ impl Lab {
     /// `plexus apply`.
     #[track_caller]
     pub(crate) fn apply(&self, yaml: &str) {
+        self.apply_by(&[], yaml);
+    }
+
+    /// The same with further flags.
+    #[track_caller]
+    pub(crate) fn apply_by(&self, flags: &[&str], yaml: &str) {
         let mut apply = self.plexus(&["apply", "-f", "-"]);
         let mut child = apply
+            .args(flags)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()

@@ -13,8 +13,6 @@ use plexus_testkit::answers;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::io::Write;
-use std::process::Stdio;
 
 /// The kinds of answers that the scenes on labs lead to: each scene sees to its own.
 const ON_LABS: [&[Because]; 4] = [
@@ -53,18 +51,9 @@ impl Scene {
     }
 
     /// `plexus apply`, whatever this program thinks of it.
+    #[track_caller]
     fn apply(&self, yaml: &str) {
-        let words = ["apply", "--skip-validation", "-f", "-"];
-        let mut command = self.lab.plexus(&words);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut pipe = child.stdin.take().unwrap();
-        pipe.write_all(yaml.as_bytes()).unwrap();
-        drop(pipe);
-        assert!(child.wait().unwrap().success(), "{yaml}");
+        self.lab.apply_by(&["--skip-validation"], yaml);
     }
 
     /// A Network of namespace `default`.

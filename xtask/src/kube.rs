@@ -80,7 +80,10 @@ fn on_bare_api_server(place: &Place) -> Result<()> {
     stop(place, BARE)?;
     let kubeconfig = place.cache.join("kube").join(BARE).join("kubeconfig");
     let mut up = kubelab(place);
-    up.args(["up", "--prefix", BARE, "--nodes", "1", "--cni", "none"]);
+    up.args(["up", "--prefix", BARE, "--nodes", "1", "--cni", "none"])
+        .arg("--api-flag=--runtime-config=resource.k8s.io/v1beta1=true");
+    let mut bare = run::suite(place, &[E2E], &["bare_api"])?;
+    bare.env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
     let mut controller = run::suite(place, &["plexus-controller/e2e"], &["api_server"])?;
     controller.env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
     // Tests of what only the agent itself sees.
@@ -95,6 +98,7 @@ fn on_bare_api_server(place: &Place) -> Result<()> {
         .arg(place.root.join("deploy/crds"));
     // The controller makes the definitions that it needs; the agent finds them.
     let done = run::shout(place, &mut up)
+        .and_then(|()| run::shout(place, &mut bare))
         .and_then(|()| run::shout(place, &mut controller))
         .and_then(|()| run::shout(place, &mut definitions))
         .and_then(|()| run::shout(place, &mut agent))

@@ -2,12 +2,26 @@
 //! without. `ip` and `nft`, which nobody here wrote, are asked the same each time. Cookies of namespaces are missing only
 //! before 5.14, and Debian 12 has 6.1: that fault is invented, in the unit test.
 
-use crate::doctor::{check, finds};
+use crate::doctor::{check, finds, found};
 use plexus_testkit::{PLEXUS, bin};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+
+/// The checks that are made to fail here: the first on this machine, the others in a virtual one.
+pub(crate) const CHECKS: &[&str] = &[
+    "kernel.pinned-netns",
+    "kernel.veth",
+    "kernel.bridge",
+    "kernel.macvlan",
+    "kernel.ipvlan",
+    "kernel.vlan",
+    "kernel.vxlan",
+    "kernel.vrf",
+    "kernel.dummy",
+    "kernel.masquerade",
+];
 
 /// What a kernel may lack: its name in a check, how bad that is, who must do without, and the next step.
 const FEATURES: [(&str, &str, &str, &str); 9] = [
@@ -177,6 +191,7 @@ fn a_machine_that_can_pin_no_namespace() {
     says("overlay networks are refused");
     says(" next: run on the host, or in a privileged container");
     seen[0].agrees();
+    found(&CHECKS[..1]);
 }
 
 /// Debian's kernel has all of it in modules.
@@ -188,6 +203,7 @@ fn a_kernel_without_modules_lacks_everything() {
     for (name, ..) in FEATURES {
         seen[0].lacks(name);
     }
+    found(&CHECKS[1..]);
     let rest = "has network namespace cookies, pinned network namespaces";
     finds(&seen[0].report, "kernel", "pass", rest);
 }

@@ -1,13 +1,18 @@
 //! What `doctor` says of mounts that a container's author got wrong, each mistake made for real in a mount
 //! namespace of its own. Nothing of it is seen outside.
 
+use crate::doctor;
 use plexus_testkit::{PLEXUS, bin};
 use serde_json::Value;
 use std::process::Command;
 
-/// Verdict and text of a check, after a script has set the mounts up. It has a `/run` of its own, which nobody
-/// shares, and runs the examination as `"$@"`.
-fn examined(script: &str, check: &str) -> (String, String) {
+/// The checks that are made to fail here.
+pub(crate) const CHECKS: &[&str] = &["mounts.netns", "mounts.routers", "mounts.sysctl"];
+
+/// What is found after a script has set the mounts up. It has a `/run` of its own, which nobody shares, and runs the
+/// examination as `"$@"`.
+#[track_caller]
+fn finds(script: &str, check: &str, verdict: &str, words: &str) {
     let alone = "mount -t tmpfs tmpfs /run && mkdir /run/netns /run/plexus";
     let script = format!("{alone} && {script}");
     let mut command = Command::new("unshare");
@@ -19,23 +24,16 @@ fn examined(script: &str, check: &str) -> (String, String) {
     let output = command.arg("/run/plexus/agent.sock").output().unwrap();
     let report = serde_json::from_slice::<Value>(&output.stdout);
     let report = report.unwrap_or_else(|error| panic!("{script}: {error}: {output:?}"));
-    let checks = report["checks"].as_array().unwrap();
-    let found = checks.iter().find(|found| found["name"] == check).unwrap();
-    let word = |key: &str| found[key].as_str().unwrap().to_owned();
-    let said = format!("{} next: {}", word("found"), word("next"));
-    (word("verdict"), said)
-}
-
-#[track_caller]
-fn finds(script: &str, check: &str, verdict: &str, words: &str) {
-    let (found, said) = examined(script, check);
-    assert!(
-        found == verdict && said.contains(words),
-        "{script}: {check}: {found}: {said}"
-    );
+    doctor::finds(&report, check, verdict, words);
 }
 
 #[test]
+fn mounts_that_are_wrong() {
+    mounts_that_do_not_propagate();
+    sysctls_that_cannot_be_written();
+    doctor::found(CHECKS);
+}
+
 fn mounts_that_do_not_propagate() {
     let (netns, routers) = ("mounts.netns", "mounts.routers");
     let private = r#""$@""#;
@@ -52,7 +50,6 @@ fn mounts_that_do_not_propagate() {
     finds(without, netns, "fail", "/run/netns is not there");
 }
 
-#[test]
 fn sysctls_that_cannot_be_written() {
     let read_only = r#"mount --bind /proc/sys /proc/sys; mount -o remount,bind,ro /proc/sys; "$@""#;
     finds(read_only, "mounts.sysctl", "fail", "privileged: true");

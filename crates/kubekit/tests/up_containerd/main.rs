@@ -10,6 +10,7 @@
     reason = "a test"
 )]
 
+mod calls;
 mod containerd;
 mod nerdctl;
 mod sandboxes;

@@ -73,7 +73,7 @@ impl List {
         previous: Option<&Value>,
     ) -> Value {
         let mut configuration = self.plugins.get(plugin).cloned().unwrap_or_default();
-        let asked = configuration.remove("capabilities");
+        let asked = configuration.get("capabilities").cloned();
         configuration.insert("name".to_owned(), self.name.clone().into());
         configuration.insert("cniVersion".to_owned(), self.version.clone().into());
         let asks = |name: &str| {
@@ -146,7 +146,8 @@ mod tests {
         let given = list.configuration(0, told, Some(&json!({"ips": []})));
         let expected = json!({
             "cniVersion": "1.1.0", "name": "plexus", "type": "plexus-cni", "networks": "pod",
-            "runtimeConfig": {ANNOTATIONS: {"a": "b"}}, "prevResult": {"ips": []}});
+            "capabilities": {ANNOTATIONS: true}, "runtimeConfig": {ANNOTATIONS: {"a": "b"}},
+            "prevResult": {"ips": []}});
         assert_eq!(given, expected);
     }
 

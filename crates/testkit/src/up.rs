@@ -173,9 +173,18 @@ impl<'n> Up<'n> {
     }
 
     /// SIGTERM, and waits for it to be gone.
-    pub fn stop(mut self) -> ExitStatus {
-        let _ = kill_process(pid_of(&self.child), Signal::TERM);
-        self.wait_exit().expect("it ends on SIGTERM")
+    pub fn stop(self) -> ExitStatus {
+        self.stop_by(Signal::TERM)
+    }
+
+    /// Ctrl-C, and waits for it to be gone.
+    pub fn interrupt(self) -> ExitStatus {
+        self.stop_by(Signal::INT)
+    }
+
+    fn stop_by(mut self, signal: Signal) -> ExitStatus {
+        let _ = kill_process(pid_of(&self.child), signal);
+        self.wait_exit().expect("it ends when it is asked to")
     }
 
     /// How it ended, if it does in time.

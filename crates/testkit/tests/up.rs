@@ -64,7 +64,8 @@ fn its_own_parts_come_by_the_socket() {
         states.collect::<Vec<String>>()
     });
     assert_eq!(connected, ["0A"], "the port of the API, and nobody there");
-    assert!(up.stop().success());
+    assert!(up.interrupt().success(), "Ctrl-C is no failure");
+    assert!(!Up::api_socket(&node).exists());
 }
 
 /// `up` failed early on a machine on which nobody ever made the directories of runtimes.

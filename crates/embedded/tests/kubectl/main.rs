@@ -246,6 +246,24 @@ fn watching_waiting_and_deleting() {
         "wait --for=jsonpath={.spec.mtu}=1400 networks.plexus.dev/blue --timeout=10s",
         "condition met",
     );
+    // What comes true while it is waited for.
+    let waits = |words: &str, change: &str| {
+        let waiting = k.start(words);
+        std::thread::sleep(Duration::from_millis(500));
+        k.run(change);
+        let output = waiting.wait_with_output().unwrap();
+        assert!(output.status.success(), "{words}: {output:?}");
+        assert!(text(&output.stdout).contains("condition met"), "{output:?}");
+    };
+    waits(
+        "wait --for=jsonpath={.spec.mtu}=1450 networks.plexus.dev/blue --timeout=20s",
+        "patch networks.plexus.dev blue --type=merge -p {\"spec\":{\"mtu\":1450}}",
+    );
+    waits(
+        "wait --for=condition=Initialized pod/web --timeout=20s",
+        "patch pod web --subresource=status --type=merge -p \
+         {\"status\":{\"conditions\":[{\"type\":\"Initialized\",\"status\":\"True\"}]}}",
+    );
     k.fails(
         "wait --for=condition=Ready pod/web --timeout=1s",
         "",

@@ -144,7 +144,7 @@ impl Matrix {
             None => numbered.len(),
         };
         let tables: Vec<String> = numbered.chunks(room.max(1)).map(table).collect();
-        let legend = "does the pod of a column reach the address of a row? \
+        let legend = "does the pod of a column reach the address of a row?\n\
                       (! not as expected, in parentheses: not judged)\n";
         format!("{legend}{}", tables.join("\n"))
     }

@@ -13,6 +13,7 @@
 //! | `privilege`, `privileges` | RBAC and admission, which the embedded API does not have | nothing |
 //! | `up_kubectl`, `up_containerd` | one machine, without a cluster of either kind | – |
 //! | `conformance`, `apply_differential` | any API server, by its kubeconfig | the same, on the embedded one |
+//! | `bare_api` | a real API server without Plexus | nothing: a lab has it |
 
 use crate::cluster::Cluster;
 use crate::kubernetes::{Kube, STATE};

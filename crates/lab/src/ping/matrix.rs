@@ -40,6 +40,10 @@ pub struct Cell {
     pub seen: bool,
 }
 
+/// What a table means: in lines that fit.
+const LEGEND: &str = "does the pod of a column reach the address of a row?\n\
+                      (! not as expected, in parentheses: not judged)\n";
+
 /// More columns than this do not fit anywhere.
 const COLUMNS: usize = 20;
 /// `(yes)`, and the space before it.
@@ -144,9 +148,7 @@ impl Matrix {
             None => numbered.len(),
         };
         let tables: Vec<String> = numbered.chunks(room.max(1)).map(table).collect();
-        let legend = "does the pod of a column reach the address of a row?\n\
-                      (! not as expected, in parentheses: not judged)\n";
-        format!("{legend}{}", tables.join("\n"))
+        format!("{LEGEND}{}", tables.join("\n"))
     }
 
     fn list(&self) -> String {
@@ -251,9 +253,7 @@ mod tests {
 4 pings, 2 answered, 3 judged: 1 is not as expected (!)
 ";
         let text = matrix.text(None);
-        let (legend, table) = text.split_once('\n').unwrap();
-        assert!(legend.contains("not as expected"), "{legend}");
-        assert_eq!(table, expected);
+        assert_eq!(text.strip_prefix(LEGEND), Some(expected));
         assert_eq!(matrix.wrong().len(), 1);
     }
 
@@ -276,7 +276,7 @@ mod tests {
 3 pings, 3 answered, 3 judged: all as expected
 ";
         let text = matrix.text(Some(39));
-        assert_eq!(text.split_once('\n').unwrap().1, expected);
+        assert_eq!(text.strip_prefix(LEGEND), Some(expected));
         assert_eq!(matrix.text(Some(46)), matrix.text(None));
         assert_eq!(matrix.text(Some(1)).matches("address ").count(), 3 + 1);
     }

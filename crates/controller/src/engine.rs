@@ -9,7 +9,7 @@ use crate::health::Readiness;
 use crate::later;
 use crate::metrics::Metrics;
 use crate::queue::{Key, Queue};
-use crate::watch::{Need, Shared, watch};
+use crate::watch::{Need, Shared, mind_the_server, watch};
 use crate::world::{Name, Net, News, Work, World};
 use crate::{ClusterNetwork, Error, Options};
 use futures::StreamExt;
@@ -206,6 +206,10 @@ impl Engine {
                 )
             };
         }
+        add(
+            "the server",
+            Box::pin(mind_the_server(client(), shared.clone())),
+        );
         kind!("NetworkAttachmentDefinitions", Must, News::Nad);
         kind!("Networks", Must, News::Network);
         kind!("Blocks", Must, News::Block);

@@ -1,19 +1,19 @@
 //! The watches: what the API server says of each kind, as [`News`]. Each goes on until it is
 //! dropped; failures are logged and waited out, and never lose what was known. After any failure the
 //! kind is listed again: a server that was restored from a backup counts its versions anew, and to go
-//! on from an old one would miss changes. Not every watch fails when a server goes, some just end and go on: so
-//! where one cannot reach the server, all that were well list again.
+//! on from an old one would miss changes. Not every watch fails when a server goes: some just end and go on, and of
+//! those whose way to it was cut, nobody hears that they are over. So where one cannot reach the server, and when one
+//! that did not answer does again ([`mind_the_server`]), all list again.
 
 use crate::world::{News, View, name_of};
 use futures::StreamExt;
 use kube::runtime::watcher::{self, Error, Event, watcher};
-use kube::{Api, Resource};
+use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
+use tokio::sync::watch;
 
 /// How a kind is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,20 +26,42 @@ pub(crate) enum Need {
 
 /// Between two looks at a kind that is not there.
 const ABSENT: Duration = Duration::from_secs(60);
+/// Between two looks at the server, and how long its answer may take.
+const LOOK: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What all watches of a server have in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
     /// Whoever hears their news.
     news: Sender<News>,
-    /// Said by one that was well and has lost the server.
-    lost: Arc<Notify>,
+    /// Counts how often the server was lost.
+    lost: watch::Sender<u64>,
 }
 
 impl Shared {
     pub(crate) fn new(news: Sender<News>) -> Self {
-        let lost = Arc::default();
+        let (lost, _) = watch::channel(0);
         Self { news, lost }
+    }
+
+    fn list_again(&self) {
+        self.lost.send_modify(|times| *times += 1);
+    }
+}
+
+/// Asks the server now and then whether it is there; when it is again, all watches list again. Never ends.
+pub(crate) async fn mind_the_server(client: Client, shared: Shared) {
+    let mut away = false;
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let asked = tokio::time::timeout(PATIENCE, client.apiserver_version()).await;
+        let answers = matches!(asked, Ok(Ok(_)));
+        if answers && away {
+            tracing::info!("the API server answers again: everything is listed again");
+            shared.list_again();
+        }
+        away = !answers;
     }
 }
 
@@ -49,7 +71,7 @@ pub(crate) async fn watch<V>(
     api: Api<V::Object>,
     need: Need,
     wrap: fn(Event<(crate::world::Name, V)>) -> News,
-    Shared { news, lost }: Shared,
+    shared: Shared,
 ) where
     V: View,
     V::Object: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -58,10 +80,11 @@ pub(crate) async fn watch<V>(
     let mut stream = std::pin::pin!(new());
     let mut pauses = Pauses::default();
     let (mut begun, mut absent) = (false, false);
+    let mut lost = shared.lost.subscribe();
     loop {
         let item = tokio::select! {
             item = stream.next() => item,
-            () = lost.notified(), if begun => {
+            _ = lost.changed(), if begun => {
                 tokio::time::sleep(pauses.next()).await;
                 stream.set(new());
                 continue;
@@ -89,7 +112,9 @@ pub(crate) async fn watch<V>(
             Err(error) => {
                 tracing::warn!(kind, %error, "cannot watch: trying again");
                 if begun && pauses.is_reset() && is_lost(&error) {
-                    lost.notify_waiters();
+                    shared.list_again();
+                    // This one does anyway.
+                    lost.mark_unchanged();
                 }
                 tokio::time::sleep(pauses.next()).await;
                 stream.set(new());
@@ -97,7 +122,7 @@ pub(crate) async fn watch<V>(
             }
         };
         for event in events {
-            if news.send(wrap(event)).await.is_err() {
+            if shared.news.send(wrap(event)).await.is_err() {
                 return;
             }
         }
@@ -159,10 +184,11 @@ fn is_absent(error: &Error) -> bool {
 mod tests {
     use super::*;
     use http::{Request, Response};
-    use kube::Client;
     use kube::client::Body;
     use std::io;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use tokio::sync::Notify;
     use tower::service_fn;
 
     /// A server that goes and comes back from a backup: the watch of Networks just ends, and the next one is at a
@@ -233,6 +259,70 @@ mod tests {
         };
         tokio::select! {
             _ = both => panic!("a watch has ended"),
+            listed = tokio::time::timeout(Duration::from_secs(60), again) => {
+                listed.expect("Networks are listed again");
+            }
+        }
+    }
+
+    /// One whose watches are silent for ever, and which does not answer for a while.
+    #[derive(Default)]
+    struct CutOff {
+        lists: AtomicU32,
+        asked: AtomicU32,
+    }
+
+    impl CutOff {
+        async fn answer(&self, request: Request<Body>) -> io::Result<Response<Body>> {
+            let query = request.uri().query().unwrap_or_default();
+            if query.contains("watch=true") {
+                return std::future::pending().await;
+            }
+            if request.uri().path() == "/version" {
+                if self.asked.fetch_add(1, Ordering::Relaxed) == 1 {
+                    return Err(io::ErrorKind::HostUnreachable.into());
+                }
+                let text = r#"{"major": "1", "minor": "1", "gitVersion": "v1.1.0", "gitCommit": "",
+                    "gitTreeState": "", "buildDate": "", "goVersion": "", "compiler": "", "platform": ""}"#;
+                return Ok(Response::new(Body::from(text.as_bytes().to_vec())));
+            }
+            self.lists.fetch_add(1, Ordering::Relaxed);
+            let empty = r#"{"metadata": {"resourceVersion": "7"}, "items": []}"#;
+            Ok(Response::new(Body::from(empty.as_bytes().to_vec())))
+        }
+    }
+
+    #[tokio::test]
+    async fn when_the_server_answers_again_all_list_again() {
+        let server = Arc::new(CutOff::default());
+        let asked = Arc::clone(&server);
+        let ask = service_fn(move |request| {
+            let asked = Arc::clone(&asked);
+            async move { asked.answer(request).await }
+        });
+        let client = Client::new(ask, "default");
+        let (news, mut heard) = tokio::sync::mpsc::channel(64);
+        let shared = Shared::new(news);
+        let all = async {
+            tokio::join!(
+                watch(
+                    "Networks",
+                    Api::all(client.clone()),
+                    Need::Must,
+                    News::Network,
+                    shared.clone()
+                ),
+                mind_the_server(client.clone(), shared.clone()),
+                async { while heard.recv().await.is_some() {} },
+            )
+        };
+        let again = async {
+            while server.lists.load(Ordering::Relaxed) < 2 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::select! {
+            _ = all => panic!("a watch has ended"),
             listed = tokio::time::timeout(Duration::from_secs(60), again) => {
                 listed.expect("Networks are listed again");
             }

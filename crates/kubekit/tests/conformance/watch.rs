@@ -112,15 +112,8 @@ fn what_exists_comes_first_and_its_end_is_marked() {
         );
         assert!(mark.metadata.resource_version.parse::<u64>().unwrap() > 0);
         place.map("c").await;
-        match timeout(PATIENCE, stream.try_next())
-            .await
-            .unwrap()
-            .unwrap()
-            .unwrap()
-        {
-            WatchEvent::Added(map) => assert_eq!(map.name_any(), "c"),
-            other => panic!("{other:?}"),
-        }
+        let (kind, name, _) = next(&mut stream).await;
+        assert_eq!((kind, name.as_str()), ("added", "c"));
     });
 }
 

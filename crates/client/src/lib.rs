@@ -1,9 +1,12 @@
-//! How our programs reach an API server: over the unix socket of an embedded API, by a kubeconfig, or as the
-//! pod that they are. Owns how a client is made and how long it waits; never asks anything by itself.
+//! How our programs reach an API server (over the unix socket of an embedded API, by a kubeconfig, or as the
+//! pod that they are), and how they follow objects there. Owns how a client is made, how long it waits, and how
+//! watches are made; never decides what is asked for.
 
 mod socket;
+mod watch;
 
 pub use socket::over_socket;
+pub use watch::{WatchError, Watchable, Watches};
 
 use kube::config::{
     InClusterError, InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError,

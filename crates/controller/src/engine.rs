@@ -9,13 +9,14 @@ use crate::health::Readiness;
 use crate::later;
 use crate::metrics::Metrics;
 use crate::queue::{Key, Queue};
-use crate::watch::{Need, Shared, mind_the_server, watch};
+use crate::watch::{Need, watch};
 use crate::world::{Name, Net, News, Work, World};
 use crate::{ClusterNetwork, Error, Options};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use kube::Api;
 use kube::runtime::watcher::Event;
+use plexus_client::Watches;
 use plexus_types::chain;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -183,7 +184,7 @@ impl Engine {
 
     fn watches(&self, news: &Sender<News>) -> FuturesUnordered<Watch> {
         let client = || self.cluster.client.clone();
-        let shared = Shared::new(news.clone());
+        let followed = Watches::default();
         let watches = FuturesUnordered::new();
         let add = |kind: &'static str, watch: Pin<Box<dyn Future<Output = ()> + Send>>| {
             let named: Watch = Box::pin(async move {
@@ -201,14 +202,16 @@ impl Engine {
                         Api::all(client()),
                         Need::$need,
                         $news,
-                        shared.clone(),
+                        followed.clone(),
+                        news.clone(),
                     )),
                 )
             };
         }
+        let (probed, server) = (followed.clone(), client());
         add(
             "the server",
-            Box::pin(mind_the_server(client(), shared.clone())),
+            Box::pin(async move { probed.probe(server).await }),
         );
         kind!("NetworkAttachmentDefinitions", Must, News::Nad);
         kind!("Networks", Must, News::Network);
@@ -223,7 +226,12 @@ impl Engine {
         for kind in later::kinds() {
             add(
                 kind.kind,
-                Box::pin(later::follow(client(), kind, news.clone())),
+                Box::pin(later::follow(
+                    client(),
+                    kind,
+                    followed.clone(),
+                    news.clone(),
+                )),
             );
         }
         watches

@@ -12,10 +12,12 @@
 
 use crate::world::{Identity, Name, News, Waiting, name_of};
 use futures::StreamExt;
-use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource};
 use plexus_api::later::{KINDS, LaterKind, Served};
+use plexus_client::{WatchError, Watches};
+use plexus_types::chain;
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use tokio::time::{sleep, timeout};
@@ -43,10 +45,15 @@ pub(crate) fn kinds() -> impl Iterator<Item = &'static LaterKind> {
 }
 
 /// Watches one kind until nobody listens.
-pub(crate) async fn follow(client: Client, kind: &'static LaterKind, news: Sender<News>) {
+pub(crate) async fn follow(
+    client: Client,
+    kind: &'static LaterKind,
+    watches: Watches,
+    news: Sender<News>,
+) {
     while !news.is_closed() {
         let pause = match is_served(&client, kind).await {
-            Ok(true) => watch(&client, kind, &news).await,
+            Ok(true) => watch(&client, kind, &watches, &news).await,
             Ok(false) => LOOK_AGAIN,
             Err(error) => {
                 tracing::debug!(kind = kind.kind, %error, "cannot be looked for");
@@ -70,7 +77,12 @@ async fn is_served(client: &Client, kind: &LaterKind) -> kube::Result<bool> {
 }
 
 /// Until it fails; how long to wait then.
-async fn watch(client: &Client, kind: &'static LaterKind, news: &Sender<News>) -> Duration {
+async fn watch(
+    client: &Client,
+    kind: &'static LaterKind,
+    watches: &Watches,
+    news: &Sender<News>,
+) -> Duration {
     let resource = ApiResource {
         group: kind.group.to_owned(),
         version: kind.version.to_owned(),
@@ -79,18 +91,24 @@ async fn watch(client: &Client, kind: &'static LaterKind, news: &Sender<News>) -
         plural: kind.plural.to_owned(),
     };
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let mut stream = watcher(api, watcher::Config::default()).boxed();
+    let mut stream = watches.watch(api, ListParams::default()).boxed();
     let mut begun = false;
     while let Some(item) = stream.next().await {
         let event = match item {
             Ok(event) => event,
             Err(error) if !begun => {
                 let refused = is_refused(&error);
-                tracing::info!(kind = kind.kind, %error, "cannot be watched: its objects are not told that they wait");
+                let error = chain(&error);
+                tracing::info!(
+                    kind = kind.kind,
+                    error,
+                    "cannot be watched: its objects are not told that they wait"
+                );
                 return if refused { NOT_ALLOWED } else { PAUSE };
             }
             Err(error) => {
-                tracing::debug!(kind = kind.kind, %error, "cannot watch: trying again");
+                let error = chain(&error);
+                tracing::debug!(kind = kind.kind, error, "cannot watch: trying again");
                 // It may be gone for good: looked for anew.
                 return PAUSE;
             }
@@ -138,12 +156,8 @@ fn place(kind: &LaterKind, object: &DynamicObject) -> Name {
     }
 }
 
-fn is_refused(error: &watcher::Error) -> bool {
-    use watcher::Error::{InitialListFailed, WatchStartFailed};
-    let (InitialListFailed(inner) | WatchStartFailed(inner)) = error else {
-        return false;
-    };
-    matches!(inner, kube::Error::Api(status) if status.code == 403)
+fn is_refused(error: &WatchError) -> bool {
+    error.refusal() == Some(403)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod common;
 mod disturb;
 
 use disturb::churn::Churn;
+use disturb::follower::Follower;
 use disturb::{
     Scene, kill_agent, kill_controller, play, pod_of_three, record_of, three_networks, uid_of,
     wait_agent,
@@ -224,6 +225,15 @@ fn etcd_is_restored(kube: &Kube) {
         (block_of(kube, &address).expect("a block"), address)
     });
 
+    // It hears nothing of the outage: only the versions of the server that it finds afterwards tell it.
+    let names = [&kept, &lost].map(|(block, _)| {
+        let name = block["metadata"]["name"].as_str();
+        name.expect("a name").to_owned()
+    });
+    let mut follower = Follower::new(&lab.layout().kubeconfig());
+    follower.listen_until(PATIENCE, |known| {
+        names.iter().all(|name| known.contains(name))
+    });
     // n1 hears nothing until somebody else has its block.
     let cut = |verb: &str| {
         kube.on_node(
@@ -236,6 +246,9 @@ fn etcd_is_restored(kube: &Kube) {
     let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         lab.restore_etcd(&copy).expect("restored");
         assert!(block_of(kube, &kept.1).is_none() && block_of(kube, &lost.1).is_none());
+        follower.listen_until(PATIENCE, |known| {
+            !names.iter().any(|name| known.contains(name))
+        });
         let n2 = kube
             .get(&Object::new("v1", "Node", "", "n2"))
             .expect("asked")

@@ -47,7 +47,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("testkit", &["cni", "kernel", "core", "api", "types"]),
     (
         "kubekit",
-        &["testkit", "cni", "kernel", "core", "api", "types"],
+        &["testkit", "cni", "kernel", "core", "client", "api", "types"],
     ),
 ];
 

@@ -6,12 +6,9 @@ use super::report::Change;
 use super::shared::Shared;
 use super::state::{State, Store, key};
 use super::wire::{BlockWire, NadWire, NetworkWire, NodeWire, PodWire, RecordWire, RequestWire};
-use futures::StreamExt;
-use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::PartialObjectMeta;
-use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client, Resource};
+use kube::Resource;
+use kube::api::{ListParams, PartialObjectMeta};
 use plexus_api::objects::NODE_LABEL;
 use plexus_core::resolve::{NadObject, NetworkObject};
 use serde::Serialize;
@@ -19,13 +16,6 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
-
-/// The server ends a watch after so many seconds; one that is silent for longer is dead.
-const WATCH_SECONDS: u32 = 120;
-/// Objects per page of a list: more are never in memory as they came.
-const PAGE: u32 = 200;
-
-pub(super) type Stream<W> = BoxStream<'static, watcher::Result<Event<W>>>;
 
 /// A kind.
 pub(super) trait Kind: Send + Sync + 'static {
@@ -49,8 +39,11 @@ pub(super) trait Kind: Send + Sync + 'static {
     /// What is kept.
     type Kept: PartialEq + Send + Sync + 'static;
 
-    /// Lists and watches the objects that concern this node.
-    fn stream(client: &Client, node: &str) -> Stream<Self::Wire>;
+    /// Selects the objects that concern this node.
+    fn select(node: &str) -> ListParams {
+        let _ = node;
+        ListParams::default()
+    }
     /// None if it cannot be read.
     fn keep(wire: &Self::Wire) -> Option<Self::Kept>;
     /// What is kept of one that cannot be read, given what was; none: nothing.
@@ -107,9 +100,8 @@ impl Kind for Pods {
     type Wire = PodWire;
     type Kept = PodSeen;
 
-    fn stream(client: &Client, node: &str) -> Stream<PodWire> {
-        let mine = config().fields(&format!("spec.nodeName={node}"));
-        watcher::watcher(Api::all(client.clone()), mine).boxed()
+    fn select(node: &str) -> ListParams {
+        ListParams::default().fields(&format!("spec.nodeName={node}"))
     }
     fn keep(wire: &PodWire) -> Option<PodSeen> {
         Some(kept::pod(wire))
@@ -143,9 +135,6 @@ impl Kind for Networks {
     type Wire = NetworkWire;
     type Kept = NetworkObject;
 
-    fn stream(client: &Client, _: &str) -> Stream<NetworkWire> {
-        watcher::watcher(Api::all(client.clone()), config()).boxed()
-    }
     fn keep(wire: &NetworkWire) -> Option<NetworkObject> {
         kept::network(wire)
     }
@@ -188,9 +177,6 @@ impl Kind for Nads {
     type Wire = NadWire;
     type Kept = NadObject;
 
-    fn stream(client: &Client, _: &str) -> Stream<NadWire> {
-        watcher::watcher(Api::all(client.clone()), config()).boxed()
-    }
     fn keep(wire: &NadWire) -> Option<NadObject> {
         Some(kept::nad(wire))
     }
@@ -221,9 +207,6 @@ impl Kind for Blocks {
     type Wire = BlockWire;
     type Kept = BlockSeen;
 
-    fn stream(client: &Client, _: &str) -> Stream<BlockWire> {
-        watcher::watcher(Api::all(client.clone()), config()).boxed()
-    }
     fn keep(wire: &BlockWire) -> Option<BlockSeen> {
         kept::block(wire)
     }
@@ -275,9 +258,6 @@ impl Kind for Requests {
     type Wire = RequestWire;
     type Kept = RequestSeen;
 
-    fn stream(client: &Client, _: &str) -> Stream<RequestWire> {
-        watcher::watcher(Api::all(client.clone()), config()).boxed()
-    }
     fn keep(wire: &RequestWire) -> Option<RequestSeen> {
         kept::request(wire)
     }
@@ -303,9 +283,6 @@ impl Kind for Nodes {
     type Wire = NodeWire;
     type Kept = NodeSeen;
 
-    fn stream(client: &Client, _: &str) -> Stream<NodeWire> {
-        watcher::watcher(Api::all(client.clone()), config()).boxed()
-    }
     fn keep(wire: &NodeWire) -> Option<NodeSeen> {
         Some(kept::node(wire))
     }
@@ -340,9 +317,6 @@ impl Kind for Namespaces {
     type Wire = PartialObjectMeta<Namespace>;
     type Kept = BTreeMap<String, String>;
 
-    fn stream(client: &Client, _: &str) -> Stream<Self::Wire> {
-        watcher::watcher(Api::<Self::Wire>::all(client.clone()), config()).boxed()
-    }
     fn keep(wire: &Self::Wire) -> Option<Self::Kept> {
         Some(wire.metadata.labels.clone().unwrap_or_default())
     }
@@ -363,9 +337,8 @@ impl Kind for Records {
     type Wire = RecordWire;
     type Kept = RecordSeen;
 
-    fn stream(client: &Client, node: &str) -> Stream<RecordWire> {
-        let mine = config().labels(&format!("{NODE_LABEL}={node}"));
-        watcher::watcher(Api::all(client.clone()), mine).boxed()
+    fn select(node: &str) -> ListParams {
+        ListParams::default().labels(&format!("{NODE_LABEL}={node}"))
     }
     fn keep(wire: &RecordWire) -> Option<RecordSeen> {
         Some(kept::record(wire))
@@ -380,10 +353,4 @@ impl Kind for Records {
         shared.records.hurry();
         shared.resync.notify_one();
     }
-}
-
-fn config() -> watcher::Config {
-    watcher::Config::default()
-        .timeout(WATCH_SECONDS)
-        .page_size(PAGE)
 }

@@ -1,18 +1,19 @@
-//! Follows one kind: lists, watches, and after any trouble lists again from scratch. A server that
-//! was restored from a backup counts its versions anew: to go on from an old one would miss changes.
+//! Follows one kind: what the watch brings goes into the cache. When a kind is listed again is `plexus_client`'s
+//! business.
 
 use super::kinds::{Kind, key_of};
 use super::shared::{Shared, said};
 use super::state::Origin;
-use kube::Resource;
-use kube::runtime::watcher::{Error, Event};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use kube::runtime::watcher::Event;
+use kube::{Api, Resource};
+use plexus_client::{WatchError, Watches};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
-/// A list that takes longer has failed.
-const LIST: Duration = Duration::from_secs(30);
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
 /// How often a kind that is not defined is looked for, and how often trouble is logged.
@@ -20,13 +21,13 @@ const NOT_DEFINED: Duration = Duration::from_secs(5);
 const LOG: Duration = Duration::from_secs(60);
 
 /// Never ends.
-pub(super) async fn follow<K: Kind>(shared: Arc<Shared>) {
+pub(super) async fn follow<K: Kind>(shared: Arc<Shared>, watches: Watches) {
+    let api: Api<K::Wire> = Api::all(shared.client.clone());
+    let mut events = watches.watch(api, K::select(&shared.options.node)).boxed();
     let mut pause = SHORTEST;
     let mut logged: Option<Instant> = None;
-    loop {
-        let trouble = once::<K>(&shared, &mut pause).await;
-        let absent = is_not_defined(&trouble);
-        if absent && K::OPTIONAL {
+    while let Some(error) = until_error::<K>(&shared, &mut events, &mut pause).await {
+        if error.refusal() == Some(404) && K::OPTIONAL {
             replace::<K>(&shared, BTreeMap::new());
             sleep(NOT_DEFINED).await;
             continue;
@@ -34,7 +35,7 @@ pub(super) async fn follow<K: Kind>(shared: Arc<Shared>) {
         K::store_mut(&mut shared.state_mut()).live = false;
         if logged.is_none_or(|at| at.elapsed() >= LOG) {
             logged = Some(Instant::now());
-            let error = trouble_text(&trouble);
+            let error = text_of(&error);
             tracing::warn!(kind = K::NAME, error, "cannot watch; trying again");
         }
         sleep(pause).await;
@@ -100,17 +101,17 @@ type Read<K> = (<K as Kind>::Kept, Option<String>);
 /// What was listed; none: as it was.
 type Fresh<K> = BTreeMap<String, (Origin, Option<Read<K>>)>;
 
-/// Until there is trouble; none: the list took too long.
-async fn once<K: Kind>(shared: &Shared, pause: &mut Duration) -> Option<Error> {
-    let mut stream = K::stream(&shared.client, &shared.options.node);
-    let mut fresh: Option<Fresh<K>> = Some(BTreeMap::new());
+type Events<K> = BoxStream<'static, Result<Event<<K as Kind>::Wire>, WatchError>>;
+
+/// Takes events until there is an error; none: the watch has ended, which it never does.
+async fn until_error<K: Kind>(
+    shared: &Shared,
+    events: &mut Events<K>,
+    pause: &mut Duration,
+) -> Option<WatchError> {
+    let mut fresh: Option<Fresh<K>> = None;
     loop {
-        let next = futures::StreamExt::next(&mut stream);
-        let event = match fresh {
-            Some(_) => timeout(LIST, next).await.ok()?,
-            None => next.await,
-        };
-        match event? {
+        match events.next().await? {
             Ok(Event::Init) => fresh = Some(BTreeMap::new()),
             Ok(Event::InitApply(wire)) => {
                 let (key, origin) = (key_of::<K>(&wire), Origin::of(wire.meta()));
@@ -214,22 +215,9 @@ fn replace<K: Kind>(shared: &Shared, fresh: Fresh<K>) {
     }
 }
 
-fn is_not_defined(trouble: &Option<Error>) -> bool {
-    let Some(Error::InitialListFailed(kube::Error::Api(status))) = trouble else {
-        return false;
-    };
-    status.code == 404
-}
-
-fn trouble_text(trouble: &Option<Error>) -> String {
-    match trouble {
-        None => format!("no answer within {} s", LIST.as_secs()),
-        Some(
-            Error::InitialListFailed(error)
-            | Error::WatchStartFailed(error)
-            | Error::WatchFailed(error),
-        ) => said(error),
-        Some(Error::WatchError(status)) => status.message.clone(),
-        Some(error) => error.to_string(),
+fn text_of(error: &WatchError) -> String {
+    match error {
+        WatchError::List(error) | WatchError::Watch(error) => said(error),
+        error => error.to_string(),
     }
 }

@@ -155,6 +155,10 @@ fn a_watch_ends_when_its_time_is_up() {
 }
 
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is what other people's programs use"
+)]
 fn the_watcher_of_kube_works_in_both_ways() {
     test("watcher", |place| async move {
         let ways = [

@@ -8,6 +8,7 @@
 )]
 
 pub(crate) mod churn;
+pub(crate) mod follower;
 
 use crate::common;
 use plexus_kubekit::cluster::{PATIENCE, is_ready};

@@ -10,9 +10,9 @@ use crate::sandbox;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::ListParams;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::Event;
 use kube::{Api, Client};
+use plexus_client::Watches;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,9 @@ use tokio::task::JoinHandle;
 
 /// How often pods that found no node are looked at again.
 const AGAIN: Duration = Duration::from_millis(500);
+/// Pauses after the API has failed: short enough that a server that is back is noticed at once.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1600);
 
 /// A pod's worker, and where the pod is.
 struct Worker {
@@ -45,8 +48,8 @@ struct Pods {
 pub(super) async fn keep(shared: Arc<Shared>) {
     let client = shared.client().await;
     let api: Api<Pod> = Api::all(client.clone());
-    let stream = watcher(api, watcher::Config::default()).backoff(super::shared::Pauses::default());
-    let mut stream = std::pin::pin!(stream);
+    let mut stream = Watches::default().watch(api, ListParams::default()).boxed();
+    let mut pause = FIRST_PAUSE;
     let mut pods = Pods {
         shared,
         client,
@@ -59,8 +62,17 @@ pub(super) async fn keep(shared: Arc<Shared>) {
         let mut is_time = false;
         tokio::select! {
             item = stream.next() => match item {
-                Some(Ok(event)) => pods.take(event),
-                Some(Err(error)) => tracing::debug!(error = chain(&error), "pods are not seen now"),
+                Some(Ok(event)) => {
+                    if matches!(event, Event::InitDone) {
+                        pause = FIRST_PAUSE;
+                    }
+                    pods.take(event);
+                }
+                Some(Err(error)) => {
+                    tracing::debug!(error = chain(&error), "pods are not seen now");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
                 None => return,
             },
             _ = again.tick() => is_time = true,

@@ -7,7 +7,6 @@ use crate::part::Part;
 use crate::report::{PartReport, Report};
 use crate::spec::Spec;
 use kube::Client;
-use kube::runtime::utils::Backoff;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -160,25 +159,5 @@ pub(super) async fn write_report(shared: Arc<Shared>) {
         shared.reported.notified().await;
         // Several changes come together.
         tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// Pauses after the API has failed: short enough that a server that is back is noticed at once.
-#[derive(Default)]
-pub(super) struct Pauses(u32);
-
-impl Iterator for Pauses {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let pause = Duration::from_millis(50).saturating_mul(1 << self.0.min(5));
-        self.0 = self.0.saturating_add(1);
-        Some(pause)
-    }
-}
-
-impl Backoff for Pauses {
-    fn reset(&mut self) {
-        self.0 = 0;
     }
 }

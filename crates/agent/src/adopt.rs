@@ -3,13 +3,16 @@
 
 use crate::failure;
 use crate::ipam::Addresses;
-use crate::journal::{Body, NativeRecord, Record};
+use crate::journal::{
+    AttachmentRecord, BackendRecord, Details, JournalError, NativeRecord, Record,
+};
 use crate::verbs::Agent;
 use plexus_api::cni::Error;
+use plexus_core::attach::Lease;
 use plexus_core::attachment::{Alias, Assigned, AssignedIp, derived_mac};
 use plexus_core::ipam::PoolKey;
 use plexus_core::plan::{
-    self, HostEnd, Link, LinkKind, MacvlanMode, ObservedLink, ObservedRule, Parent, PodPlan,
+    self, HostEnd, Link, LinkKind, MacvlanMode, NodePlan, ObservedLink, ObservedRule, Parent,
     RULE_PRIORITY, Rule,
 };
 use plexus_kernel::observe::{self, What};
@@ -38,12 +41,13 @@ impl Agent {
         }
         let journal = self.journal()?;
         for ((container, ifname), links) in found {
-            let known = journal
-                .find(&container, &ifname)
-                .map_err(|e| failure::journal(&e))?;
-            if known.is_none()
-                && let Err(error) = self.adopt_one(container, ifname, &links)
-            {
+            let is_known = match journal.find(&container, &ifname) {
+                Ok(stored) => stored.is_some(),
+                // Its addresses are reserved all the same, and its DEL needs no record.
+                Err(JournalError::Unreadable { .. }) => true,
+                Err(error) => return Err(failure::journal(&error)),
+            };
+            if !is_known && let Err(error) = self.adopt_one(container, ifname, &links) {
                 tracing::error!(%error, "cannot adopt interfaces that carry our mark");
             }
         }
@@ -60,38 +64,29 @@ impl Agent {
             return Ok(());
         };
         tracing::warn!(%container, %ifname, links = links.len(), "adopting interfaces that carry our mark but have no record");
-        let natives = links
-            .iter()
-            .enumerate()
-            .map(|(index, link)| link.native(index, &self.addresses))
-            .collect();
+        let attachments = links.iter().enumerate();
+        let attachments = attachments.map(|(index, link)| AttachmentRecord {
+            reference: index,
+            ordinal: 0,
+            network: link.network.clone(),
+            ifname: link.ifname.clone(),
+            origin: None,
+            backend: BackendRecord::Native(Box::new(
+                link.native(link.planned(&container, &self.node), &self.addresses),
+            )),
+        });
         let record = Record {
             network: first.network.clone(),
             pod_uid: None,
             boot: self.boot.clone(),
             cookie: first.cookie,
             netns: first.netns.clone(),
-            body: Body {
-                pod: None,
-                args: String::new(),
-                config: String::new(),
+            details: Details {
                 adopted: true,
-                total: links.len(),
-                natives,
-                plan: PodPlan {
-                    group: first.link.group,
-                    links: links
-                        .iter()
-                        .filter_map(|link| link.planned(&container, &self.node))
-                        .collect(),
-                    host_ports: Vec::new(),
-                },
-                node: Vec::new(),
-                delegates: Vec::new(),
-                references: Vec::new(),
-                standalone: false,
-                api_uid: None,
+                group: first.link.group,
+                ..Details::default()
             },
+            attachments: attachments.collect(),
             container,
             ifname,
         };
@@ -190,7 +185,7 @@ impl Found {
         }
     }
 
-    fn native(&self, index: usize, addresses: &Addresses) -> NativeRecord {
+    fn native(&self, link: Option<Link>, addresses: &Addresses) -> NativeRecord {
         let pool = PoolKey::from_word(&self.alias.pool, &self.network);
         let ips = self.alias.addresses.iter();
         let assigned = Assigned {
@@ -202,23 +197,21 @@ impl Found {
                 .collect(),
             ..Assigned::default()
         };
-        let host_local = pool
-            .as_ref()
-            .filter(|key| key.ipam == "host-local")
-            .map(|key| crate::journal::HostLocalLease {
+        let lease = pool.map(|key| match key.ipam.as_str() {
+            "host-local" => Some(Lease::HostLocal {
                 directory: addresses.directory(key.data_dir.as_ref(), &key.network),
                 ifname: self.ifname.clone(),
-            });
-        let pool = pool
-            .filter(|key| ["plexus", "blocks"].contains(&key.ipam.as_str()))
-            .map(|key| key.to_string());
+            }),
+            "plexus" | "blocks" => Some(Lease::Pool(key.to_string())),
+            _ => None,
+        });
         NativeRecord {
-            index,
-            network: self.network.clone(),
-            ifname: self.ifname.clone(),
-            assigned,
-            pool,
-            host_local,
+            provider: link.as_ref().map_or("none", provider_of).to_owned(),
+            addresses: assigned,
+            lease: lease.flatten(),
+            link,
+            node: NodePlan::default(),
+            outcome: None,
         }
     }
 
@@ -280,6 +273,16 @@ impl Found {
             routes: Vec::new(),
             rules: self.rules.clone(),
         })
+    }
+}
+
+/// By which name metrics count a link that was adopted.
+fn provider_of(link: &Link) -> &'static str {
+    match &link.kind {
+        LinkKind::Macvlan { .. } => "macvlan",
+        LinkKind::Veth(end) if end.router.is_some() => "overlay",
+        LinkKind::Veth(end) if end.bridge.is_some() => "bridge",
+        LinkKind::Veth(_) => "routed",
     }
 }
 

@@ -1,8 +1,9 @@
-//! ADD: all interfaces of a call, or none.
+//! ADD: all interfaces of a request, or none. Owns the execution of steps; what they are is decided in
+//! [`core`](plexus_core::attach).
 //!
 //! ```text
-//!   resolve ─► choose addresses ─► journal intent ─► files, node, links, plugins ─► read back
-//!      ─► journal done ─► answer          any failure: undo in reverse, forget, one error
+//!   request ─► facts, addresses ─► begin_step ─► journal ─► execute ─► journal ─► … ─► journal done ─► answer
+//!                                       any failure: undo in reverse, forget, one error
 //! ```
 //! Everything that can be refused is refused before the intent is written.
 
@@ -11,16 +12,17 @@ use crate::facts::Links;
 use crate::failure;
 use crate::front::Front;
 use crate::ipam::{NotChosen, Reservation};
-use crate::journal::{Body, Record, State, Stored};
+use crate::journal::{AttachmentRecord, Details, Record, State, Stored};
 use crate::provider;
-use crate::segment::{Made, Segment};
 use crate::verbs::Agent;
-use plexus_api::cni::{Body as ConfBody, Code, Error, NetConf, Outcome};
-use plexus_core::attachment::{Assigned, Wanted};
-use plexus_core::plan::{self, Facts, NodePlan};
-use plexus_core::resolve::{Resolved, resolve};
-use plexus_kernel::{NetlinkError, Netns, NetnsError, observe};
-use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName};
+use plexus_api::cni::{Body, Code, Error, NetConf, Outcome};
+use plexus_cni::delegate as runner;
+use plexus_core::attach::{Attach, AttachError, AttachRequest, Backend, Sandbox, Step};
+use plexus_core::attachment::Wanted;
+use plexus_core::plan::{self, Link, LinkKind};
+use plexus_kernel::{NetlinkError, Netns, NetnsError, observe, pod};
+use plexus_types::{ContainerId, IfName, NetnsCookie};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -29,23 +31,12 @@ const MOST_CLAIMS: usize = 32;
 /// All blocks that an ADD needs are claimed or asked for within that time: who called it waits for 120 s.
 const CLAIMING: Duration = Duration::from_secs(60);
 
-/// One attachment on its way: what was resolved, and what was found out about it.
-#[derive(Debug)]
-pub(crate) struct Item {
-    pub(crate) resolved: Resolved,
-    pub(crate) facts: Facts,
-    /// From IPAM; empty for a delegate.
-    pub(crate) assigned: Assigned,
-}
-
 /// An ADD on its way.
-pub(crate) struct Adding<'a> {
-    pub(crate) agent: &'a Agent,
-    pub(crate) conf: &'a NetConf,
-    pub(crate) netns: Netns,
-    pub(crate) items: Vec<Item>,
-    pub(crate) record: Record,
-    pub(crate) made: Vec<Made>,
+struct Adding<'a> {
+    agent: &'a Agent,
+    attach: Attach,
+    netns: Netns,
+    record: Record,
 }
 
 impl Agent {
@@ -73,9 +64,9 @@ impl Agent {
             .map_err(at)?;
         let started = Instant::now();
         let ran = adding.run();
-        let provider = provider::of_call(adding.items.iter().map(|item| &item.resolved));
+        let provider = provider::of_record(&adding.record).to_owned();
         self.metrics
-            .attached(provider, ran.is_ok(), started.elapsed());
+            .attached(&provider, ran.is_ok(), started.elapsed());
         match ran {
             Ok(outcome) => Ok((outcome, true, networks(&adding.record))),
             Err(error) => Err(at(self.undone(&adding.record, error))),
@@ -98,13 +89,7 @@ impl Agent {
         let mut socket = self.node.socket_in(netns).map_err(unseen)?;
         let links = observe::links(&mut socket).map_err(unseen)?;
         let has = |name: &str| links.iter().any(|link| link.name == name);
-        if !record
-            .body
-            .plan
-            .links
-            .iter()
-            .all(|link| has(link.name.as_str()))
-        {
+        if !record.links().all(|link| has(link.name.as_str())) {
             return Ok(None);
         }
         let answered = stored
@@ -113,8 +98,8 @@ impl Agent {
             .and_then(|text| serde_json::from_str(text).ok());
         match answered {
             Some(outcome)
-                if record.body.config == call.config_to_keep()
-                    && record.body.args == call.request.args =>
+                if record.details.config == call.config_to_keep()
+                    && record.details.args == call.request.args =>
             {
                 Ok(Some(outcome))
             }
@@ -150,54 +135,42 @@ impl Agent {
         Ok(())
     }
 
-    fn prepare<'a>(
-        &'a self,
-        call: &'a Call<'_>,
-        conf: &'a NetConf,
-        front: Option<&'a Front>,
+    fn prepare(
+        &self,
+        call: &Call<'_>,
+        conf: &NetConf,
+        front: Option<&Front>,
         netns: Netns,
         cookie: NetnsCookie,
-    ) -> Result<Adding<'a>, Error> {
+    ) -> Result<Adding<'_>, Error> {
         let (container, ifname) = call.key()?;
         let written = conf;
         let conf = front.map_or(conf, |front| &front.conf);
         conf.body.check_names(&ifname)?;
-        let resolved = resolve(conf, &ifname)?;
-        let mut links = Links::of(self);
-        let mut items = Vec::with_capacity(resolved.len());
-        for resolved in resolved {
-            let facts = match &resolved {
-                Resolved::Native(wanted) => links.facts(wanted)?,
-                Resolved::Delegate(delegate) => {
-                    let can_run = self.runner.can_run(&delegate.network, &delegate.chain);
-                    can_run.map_err(|error| error.to_cni())?;
-                    Facts::default()
-                }
-            };
-            items.push(Item {
-                resolved,
-                facts,
-                assigned: Assigned::default(),
-            });
-        }
-        let place = plan::Place {
+        let sandbox = Sandbox {
+            container: container.clone(),
+            ifname: ifname.clone(),
+            path: call.request.netns.clone(),
+            cookie,
             node: self.here,
-            netns: cookie,
-            container: &container,
-            cni_ifname: &ifname,
         };
-        let body = Body {
+        let origins = front.map_or(&[][..], |front| &front.references);
+        let mut request = AttachRequest::of(conf, origins, sandbox);
+        if front.is_none() {
+            // For the plugins of the chain, not for us.
+            request.port_mappings.clear();
+        }
+        let mut attach = Attach::new(request).map_err(refused)?;
+        self.look_up_facts(&mut attach)?;
+        let details = Details {
             pod: call.pod(),
             args: call.request.args.clone(),
             config: call.config_to_keep().into_owned(),
             adopted: false,
-            total: items.len(),
-            natives: Vec::new(),
-            plan: plan::pod_plan(&place, Vec::new()),
-            node: Vec::new(),
-            delegates: Vec::new(),
-            standalone: matches!(written.body, ConfBody::Pod),
-            references: front.map_or_else(Vec::new, |front| front.references.clone()),
+            group: attach.group(),
+            host_ports: Vec::new(),
+            all_interfaces: attach.request().is_standalone(),
+            standalone: matches!(written.body, Body::Pod),
             api_uid: front.and_then(|front| front.api_uid.clone()),
         };
         let record = Record {
@@ -208,16 +181,38 @@ impl Agent {
             boot: self.boot.clone(),
             cookie,
             netns: call.request.netns.clone(),
-            body,
+            details,
+            attachments: attach
+                .attachments()
+                .iter()
+                .map(AttachmentRecord::of)
+                .collect(),
         };
         Ok(Adding {
             agent: self,
-            conf,
+            attach,
             netns,
-            items,
             record,
-            made: Vec::new(),
         })
+    }
+
+    /// What the providers need to know of the node; plugins must be there to be executed.
+    fn look_up_facts(&self, attach: &mut Attach) -> Result<(), Error> {
+        let mut links = Links::of(self);
+        let mut found = Vec::new();
+        for (index, attachment) in attach.attachments().iter().enumerate() {
+            match &attachment.backend {
+                Backend::Native(native) => found.push((index, links.facts(&native.wanted)?)),
+                Backend::Plugins(run) => {
+                    let can_run = self.runner.can_run(&attachment.network, &run.chain);
+                    can_run.map_err(|error| error.to_cni())?;
+                }
+            }
+        }
+        for (index, facts) in found {
+            attach.set_facts(index, facts);
+        }
+        Ok(())
     }
 
     /// The container's namespace; the node's own is nobody's container.
@@ -266,36 +261,123 @@ impl Agent {
 impl Adding<'_> {
     fn run(&mut self) -> Result<Outcome, Error> {
         let (container, cni_ifname) = (self.record.container.clone(), self.record.ifname.clone());
+        let agent = self.agent;
         let mut reservation = self.choose(&container, &cni_ifname)?;
-        self.distribute(&reservation);
-        let segments = self.segments();
-        if let Some(first) = segments.first() {
-            self.plan_segment(first)?;
+        for (index, addresses, lease) in std::mem::take(&mut reservation.chosen) {
+            self.attach.set_addresses(index, addresses, lease);
         }
+        // All addresses are taken now, also those of links that are planned later.
+        self.note(0..self.record.attachments.len());
+        let mut step = self.begin_step()?;
         // Only in test builds, and only when asked: proves that the crash test would notice.
         let late = plexus_faults::mistake("journal-late");
         if !late {
             self.journal_begin()?;
         }
         reservation.write()?;
-        for (number, segment) in segments.iter().enumerate() {
-            if number > 0 {
-                self.plan_segment(segment)?;
-                self.journal_update()?;
+        while let Some(begun) = step {
+            self.execute(begun)?;
+            step = self.begin_step()?;
+            if let Some(next) = &step {
+                self.journal_update(attachments_of(next))?;
             }
-            self.run_segment(segment)?;
         }
         if late {
             self.journal_begin()?;
         }
-        self.check_default_choice()?;
-        let outcome = self.outcome();
+        let outcome = self.attach.answer().map_err(refused)?;
         let text = serde_json::to_string(&outcome).unwrap_or_default();
-        let journal = self.agent.journal()?;
-        journal
+        agent
+            .journal()?
             .done(&self.record, &text)
             .map_err(|error| failure::journal(&error))?;
         Ok(outcome)
+    }
+
+    /// Decides on the next step, and brings the record up to date with it.
+    fn begin_step(&mut self) -> Result<Option<Step>, Error> {
+        let step = self.attach.begin_step().map_err(refused)?;
+        if let Some(step) = &step {
+            self.note(attachments_of(step));
+        }
+        Ok(step)
+    }
+
+    fn execute(&mut self, step: Step) -> Result<(), Error> {
+        match step {
+            Step::Links(range) => self.make_links(range),
+            Step::Plugin { attachment, plugin } => self.run_plugin(attachment, plugin),
+        }
+    }
+
+    fn make_links(&mut self, range: Range<usize>) -> Result<(), Error> {
+        let agent = self.agent;
+        let made = self.record.attachments.get(range.clone());
+        let needed = made.into_iter().flatten().filter_map(|one| {
+            let plan = &one.native()?.node;
+            (!plan.is_empty()).then(|| (one.network.clone(), plan.clone()))
+        });
+        agent.ensure_node(&needed.collect::<Vec<_>>())?;
+        let part = self.attach.pod_plan(range.clone());
+        let applied = pod::apply(&part, &self.netns, &agent.node).map_err(|error| {
+            failure::failed(
+                &error,
+                "correct the cause and repeat the ADD; nothing was left behind",
+            )
+        })?;
+        agent.verify(&part, &applied)?;
+        self.attach
+            .links_made(range, |link| observed_macs(link, &applied));
+        Ok(())
+    }
+
+    fn run_plugin(&mut self, attachment: usize, plugin: usize) -> Result<(), Error> {
+        let outcome = self.add_plugin(attachment, plugin)?;
+        self.attach.plugin_done(attachment, outcome);
+        self.note(attachment..attachment + 1);
+        self.journal_update(attachment..attachment + 1)
+    }
+
+    fn add_plugin(&self, attachment: usize, plugin: usize) -> Result<Outcome, Error> {
+        let missing = || {
+            let text = format!("there is no plugin {plugin} of attachment {attachment}");
+            Error::new(Code::Failed, text, "report this as a bug")
+        };
+        let one = self.attach.attachments().get(attachment);
+        let one = one.ok_or_else(missing)?;
+        let Backend::Plugins(run) = &one.backend else {
+            return Err(missing());
+        };
+        if let (0, Some(because)) = (plugin, &run.chain.because) {
+            tracing::warn!(network = %one.network, key = because, "a key is not understood: the plugin is executed, and handed its keys as they are");
+        }
+        let call = runner::Call {
+            container: &self.record.container,
+            netns: &self.record.netns,
+            ifname: &one.ifname,
+            args: &self.record.details.args,
+        };
+        let steps = self
+            .agent
+            .runner
+            .steps(&one.network, &run.chain, call, &run.runtime);
+        steps
+            .add_step(plugin, run.results.last())
+            .map_err(|error| error.to_cni())
+    }
+
+    /// Brings the record of some attachments up to date.
+    fn note(&mut self, range: Range<usize>) {
+        let attachments = self.attach.attachments().get(range.clone());
+        let records = self.record.attachments.get_mut(range);
+        for (record, attachment) in records
+            .into_iter()
+            .flatten()
+            .zip(attachments.into_iter().flatten())
+        {
+            *record = AttachmentRecord::of(attachment);
+        }
+        self.record.details.host_ports = self.attach.host_ports().to_vec();
     }
 
     /// Addresses for all native attachments; blocks are claimed as they are needed.
@@ -307,17 +389,19 @@ impl Adding<'_> {
     where
         Self: 'a,
     {
-        let natives = self.items.iter().filter_map(|item| match &item.resolved {
-            Resolved::Native(wanted) => Some(wanted.clone()),
-            Resolved::Delegate(_) => None,
-        });
-        let mut wanted: Vec<Wanted> = natives.collect();
+        let natives = self.attach.natives();
+        let (indices, mut wanted): (Vec<usize>, Vec<Wanted>) = natives
+            .map(|(index, native)| (index, native.wanted.clone()))
+            .unzip();
         let agent = self.agent;
         let until = Instant::now() + CLAIMING;
         for _ in 0..MOST_CLAIMS {
             match agent.addresses.choose(&wanted, container, cni_ifname) {
-                Ok(reservation) => {
+                Ok(mut reservation) => {
                     agent.check_open(&wanted)?;
+                    for (chosen, index) in reservation.chosen.iter_mut().zip(indices) {
+                        chosen.0 = index;
+                    }
                     return Ok(reservation);
                 }
                 Err(NotChosen::Refused(error)) => return Err(error),
@@ -338,66 +422,40 @@ impl Adding<'_> {
             .map_err(|error| failure::journal(&error))
     }
 
-    pub(crate) fn journal_update(&self) -> Result<(), Error> {
+    fn journal_update(&self, attachments: Range<usize>) -> Result<(), Error> {
         self.agent
             .journal()?
-            .update(&self.record)
+            .update(&self.record, attachments)
             .map_err(|error| failure::journal(&error))
     }
+}
 
-    fn distribute(&mut self, reservation: &Reservation<'_>) {
-        let mut natives = reservation.natives.clone();
-        let items = self
-            .items
-            .iter_mut()
-            .filter_map(|item| match &item.resolved {
-                Resolved::Native(wanted) => Some((wanted, &mut item.assigned)),
-                Resolved::Delegate(_) => None,
-            });
-        for ((wanted, assigned), native) in items.zip(&mut natives) {
-            assigned.clone_from(&native.assigned);
-            // What the record tells others is what the answer says.
-            native.assigned.dns = plan::dns(&wanted.native, &assigned.dns).clone();
-        }
-        self.record.body.natives = natives;
+/// What only the kernel knows of a link.
+pub(crate) fn observed_macs(link: &Link, applied: &pod::Applied) -> plan::Seen {
+    let bridge = match &link.kind {
+        LinkKind::Veth(end) => end.bridge.as_ref(),
+        _ => None,
+    };
+    let bridge = bridge.and_then(|bridge| applied.node.link(bridge));
+    plan::Seen {
+        bridge_mac: bridge.and_then(|bridge| bridge.mac),
+        pod_mac: applied.pod.link(&link.name).and_then(|link| link.mac),
     }
+}
 
-    /// Runs of native attachments, which are made together, and delegates, each by itself.
-    pub(crate) fn segments(&self) -> Vec<Segment> {
-        let mut segments: Vec<Segment> = Vec::new();
-        for (index, item) in self.items.iter().enumerate() {
-            match (&item.resolved, segments.last_mut()) {
-                (Resolved::Native(_), Some(Segment::Native(range))) => range.end = index + 1,
-                (Resolved::Native(_), _) => segments.push(Segment::Native(index..index + 1)),
-                (Resolved::Delegate(_), _) => segments.push(Segment::Delegate(index)),
-            }
-        }
-        segments
+fn attachments_of(step: &Step) -> Range<usize> {
+    match step {
+        Step::Links(range) => range.clone(),
+        Step::Plugin { attachment, .. } => *attachment..attachment + 1,
     }
+}
 
-    /// The answer: the attachment (plugin mode) or the first one (standalone), after what the
-    /// plugins before us in the chain did.
-    pub(crate) fn outcome(&self) -> Outcome {
-        let first = self
-            .made
-            .first()
-            .map(|made| made.outcome.clone())
-            .unwrap_or_default();
-        match &self.conf.prev_result {
-            Some(previous) => previous.clone().followed_by(first),
-            None => first,
+fn refused(error: AttachError) -> Error {
+    match error {
+        AttachError::Plan { ifname, source } => {
+            failure::at(format!("interface {ifname}"), source.into())
         }
-    }
-
-    pub(crate) fn standalone(&self) -> bool {
-        matches!(self.conf.body, ConfBody::All { .. })
-    }
-
-    /// Adds to what the networks of this call keep on the node.
-    pub(crate) fn keep(&mut self, network: &NetworkName, node: NodePlan) {
-        if !node.is_empty() {
-            self.record.body.node.push((network.clone(), node));
-        }
+        AttachError::Refused(error) => error,
     }
 }
 
@@ -407,19 +465,13 @@ fn unseen(error: NetlinkError) -> Error {
 
 /// The networks of a record as the pod's owner knows them, in order.
 fn networks(record: &Record) -> String {
-    let body = &record.body;
-    let referred = body.references.iter().map(|reference| {
-        let parts = [reference.namespace.as_str(), reference.name.as_str()];
-        let said = parts.iter().filter(|part| !part.is_empty());
-        said.copied().collect::<Vec<_>>().join("/")
+    let names = record.attachments.iter().map(|one| match &one.origin {
+        Some(origin) => {
+            let parts = [origin.namespace.as_str(), origin.name.as_str()];
+            let said = parts.iter().filter(|part| !part.is_empty());
+            said.copied().collect::<Vec<_>>().join("/")
+        }
+        None => one.network.to_string(),
     });
-    let mut names: Vec<String> = referred.collect();
-    if names.is_empty() {
-        let natives = body.natives.iter().map(|one| (one.index, &one.network));
-        let delegates = body.delegates.iter().map(|one| (one.index, &one.network));
-        let mut all: Vec<_> = natives.chain(delegates).collect();
-        all.sort();
-        names = all.iter().map(|(_, name)| name.to_string()).collect();
-    }
-    names.join(",")
+    names.collect::<Vec<_>>().join(",")
 }

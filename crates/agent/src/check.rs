@@ -44,8 +44,8 @@ impl Agent {
                 "restart the container to get its interfaces anew",
             )));
         }
-        for delegate in &record.body.delegates {
-            delegate::check(&self.runner, delegate, record).map_err(at)?;
+        for plugins in record.begun_plugins() {
+            delegate::check(&self.runner, plugins, record).map_err(at)?;
         }
         Ok(())
     }
@@ -64,7 +64,7 @@ impl Agent {
             ));
             return Ok(());
         };
-        let plan = &mut record.body.plan.clone();
+        let plan = &mut record.plan();
         if let Some(previous) = &call.conf()?.prev_result {
             follow(plan, previous);
         }
@@ -73,7 +73,7 @@ impl Agent {
         let mut differences = plan::diff_pod(plan, &seen.pod);
         differences.extend(plan::diff_host_ends(plan, &seen.node));
         problems.extend(differences.iter().map(ToString::to_string));
-        for (network, node) in &record.body.node {
+        for (network, node) in record.node_plans() {
             let seen = plexus_kernel::node::observe(node, &self.node)
                 .map_err(|error| failure::failed(&error, "repeat the CHECK"))?;
             let differences = plan::diff_node(node, &seen);
@@ -104,17 +104,17 @@ fn follow(plan: &mut PodPlan, result: &Outcome) {
 }
 
 fn check_files(record: &Record, problems: &mut Vec<String>) {
-    for native in &record.body.natives {
-        let Some(lease) = &native.host_local else {
+    for (attachment, native) in record.natives() {
+        let Some((directory, ifname)) = native.host_local() else {
             continue;
         };
-        for address in native.addresses() {
-            let held = host_local::has(&lease.directory, address, &record.container, &lease.ifname);
+        for address in native.ips() {
+            let held = host_local::has(directory, address, &record.container, ifname);
             if !held {
                 problems.push(format!(
                     "interface {}: host-local's {} no longer says that {} is its address",
-                    native.ifname,
-                    lease.directory.display(),
+                    attachment.ifname,
+                    directory.display(),
                     address
                 ));
             }
@@ -124,7 +124,9 @@ fn check_files(record: &Record, problems: &mut Vec<String>) {
 
 /// The runtime's memory of the ADD must agree with ours.
 fn check_result(record: &Record, previous: &Outcome, problems: &mut Vec<String>) {
-    let Some(first) = record.body.natives.iter().find(|native| native.index == 0) else {
+    let mut natives = record.natives();
+    let Some((first, native)) = natives.find(|(one, _)| (one.reference, one.ordinal) == (0, 0))
+    else {
         return;
     };
     let known = previous
@@ -137,7 +139,7 @@ fn check_result(record: &Record, previous: &Outcome, problems: &mut Vec<String>)
             first.ifname
         ));
     }
-    for address in first.addresses() {
+    for address in native.ips() {
         if !previous.ips.iter().any(|ip| ip.address.addr() == address) {
             problems.push(format!(
                 "prevResult lacks address {address} of interface {}",

@@ -1,63 +1,45 @@
-//! Attachments that plugins make: each step is journaled before it runs and after it has run, so
-//! that whoever comes next knows which plugins may have begun and with what.
+//! Attachments that plugins make: their DEL and CHECK, with what the journal says of their ADD, or with what the
+//! request says.
 
-use crate::attach::Adding;
 use crate::call::Call;
 use crate::failure;
-use crate::journal::{DelegateRecord, Record};
-use crate::segment::Made;
+use crate::journal::{AttachmentRecord, PluginsRecord, Record};
 use plexus_api::cni::{Chain, Code, Error, How, Outcome, RemainsNetwork, Version};
 use plexus_cni::delegate::{self as runner, Cause, Runner};
-use plexus_core::resolve::{Delegate, Resolved};
-use serde_json::{Map, Value};
-
-/// What the journal keeps of a delegate before it begins.
-pub(crate) fn record_of(delegate: &Delegate, runtime: &Map<String, Value>) -> DelegateRecord {
-    DelegateRecord {
-        index: delegate.index,
-        network: delegate.network.clone(),
-        ifname: delegate.ifname.clone(),
-        version: delegate.chain.version.to_string(),
-        plugins: delegate.chain.plugins.clone(),
-        runtime: runtime.clone(),
-        begun: 1,
-        results: Vec::new(),
-    }
-}
 
 /// Runs DEL of every plugin that may have begun, in reverse order.
 pub(crate) fn del(
     runner: &Runner,
-    delegate: &DelegateRecord,
+    (attachment, plugins): (&AttachmentRecord, &PluginsRecord),
     record: &Record,
     netns: &str,
 ) -> Result<(), Error> {
-    let chain = chain_of(delegate);
+    let chain = chain_of(plugins);
     let call = runner::Call {
         container: &record.container,
         netns,
-        ifname: &delegate.ifname,
-        args: &record.body.args,
+        ifname: &attachment.ifname,
+        args: &record.details.args,
     };
-    let steps = runner.steps(&delegate.network, &chain, call, &delegate.runtime);
-    together(steps.del_chain(delegate.begun, delegate.results.last()))
+    let steps = runner.steps(&attachment.network, &chain, call, &plugins.runtime);
+    together(steps.del_chain(plugins.begun, plugins.results.last()))
 }
 
 /// Runs CHECK of a delegate's plugins with the result of its ADD.
 pub(crate) fn check(
     runner: &Runner,
-    delegate: &DelegateRecord,
+    (attachment, plugins): (&AttachmentRecord, &PluginsRecord),
     record: &Record,
 ) -> Result<(), Error> {
-    let chain = chain_of(delegate);
+    let chain = chain_of(plugins);
     let call = runner::Call {
         container: &record.container,
         netns: &record.netns,
-        ifname: &delegate.ifname,
-        args: &record.body.args,
+        ifname: &attachment.ifname,
+        args: &record.details.args,
     };
-    let steps = runner.steps(&delegate.network, &chain, call, &delegate.runtime);
-    match delegate.results.last() {
+    let steps = runner.steps(&attachment.network, &chain, call, &plugins.runtime);
+    match plugins.results.last() {
         Some(result) => steps.check(result).map_err(|error| error.to_cni()),
         None => Ok(()),
     }
@@ -117,77 +99,10 @@ fn is_left_out(error: &runner::Error) -> bool {
     never
 }
 
-impl Adding<'_> {
-    /// Runs ADD of a delegate's plugins. The first step's journal entry has been written.
-    pub(crate) fn run_delegate(&mut self, index: usize) -> Result<(), Error> {
-        let Some(Resolved::Delegate(delegate)) = self.items.get(index).map(|i| &i.resolved) else {
-            return Ok(());
-        };
-        let delegate = delegate.clone();
-        if let Some(because) = &delegate.chain.because {
-            tracing::warn!(network = %delegate.network, key = because, "a key is not understood: the plugin is executed, and handed its keys as they are");
-        }
-        let runtime = self.runtime_of(index).clone();
-        for step in 0..delegate.chain.plugins.len() {
-            if step > 0 {
-                self.journal_step(|record| record.begun = step + 1)?;
-            }
-            let outcome = self.add_step(&delegate, &runtime, step)?;
-            self.journal_step(|record| record.results.push(outcome))?;
-        }
-        let results = self
-            .record
-            .body
-            .delegates
-            .last()
-            .map(|record| record.results.as_slice());
-        let outcome = results
-            .and_then(<[Outcome]>::last)
-            .cloned()
-            .unwrap_or_default();
-        self.made.push(Made { outcome });
-        Ok(())
-    }
-
-    fn add_step(
-        &self,
-        delegate: &Delegate,
-        runtime: &Map<String, Value>,
-        step: usize,
-    ) -> Result<Outcome, Error> {
-        let call = runner::Call {
-            container: &self.record.container,
-            netns: &self.record.netns,
-            ifname: &delegate.ifname,
-            args: &self.record.body.args,
-        };
-        let steps = self
-            .agent
-            .runner
-            .steps(&delegate.network, &delegate.chain, call, runtime);
-        let previous = self
-            .record
-            .body
-            .delegates
-            .last()
-            .and_then(|record| record.results.last());
-        steps
-            .add_step(step, previous)
-            .map_err(|error| error.to_cni())
-    }
-
-    fn journal_step(&mut self, change: impl FnOnce(&mut DelegateRecord)) -> Result<(), Error> {
-        if let Some(record) = self.record.body.delegates.last_mut() {
-            change(record);
-        }
-        self.journal_update()
-    }
-}
-
-fn chain_of(delegate: &DelegateRecord) -> Chain {
+fn chain_of(record: &PluginsRecord) -> Chain {
     Chain {
-        version: Version::parse(&delegate.version).unwrap_or(Version::V1_1_0),
-        plugins: delegate.plugins.clone(),
+        version: Version::parse(&record.version).unwrap_or(Version::V1_1_0),
+        plugins: record.plugins.clone(),
         because: None,
     }
 }

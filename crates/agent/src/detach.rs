@@ -7,7 +7,7 @@ use crate::delegate;
 use crate::failure;
 use crate::ipam::Addresses;
 use crate::ipam::host_local::Locked;
-use crate::journal::{Record, Stored};
+use crate::journal::{JournalError, Record, Stored};
 use crate::provider;
 use crate::sandbox::{self, Sandbox};
 use crate::verbs::Agent;
@@ -47,7 +47,11 @@ impl Agent {
                     error = failure::chain(&error),
                     "the journal cannot be read: DEL works from the request"
                 );
-                self.detach_without_journal(call).map_err(at)
+                self.detach_without_journal(call).map_err(at)?;
+                match error {
+                    JournalError::Unreadable { .. } => self.forget_unreadable(&container, &ifname),
+                    _ => Ok(()),
+                }
             }
         }
     }
@@ -105,7 +109,7 @@ impl Agent {
             }
         };
         self.undo_delegates(record, netns.as_ref(), &mut problems);
-        if let Err(error) = pod::remove(&record.body.plan, netns.as_ref(), &self.node) {
+        if let Err(error) = pod::remove(&record.plan(), netns.as_ref(), &self.node) {
             problems.push(failure::chain(&error));
         }
         if problems.is_empty()
@@ -148,8 +152,8 @@ impl Agent {
         let netns = netns
             .map(|netns| netns.path().to_string_lossy().into_owned())
             .unwrap_or_default();
-        for delegate in record.body.delegates.iter().rev() {
-            if let Err(error) = delegate::del(&self.runner, delegate, record, &netns) {
+        for plugins in record.begun_plugins().rev() {
+            if let Err(error) = delegate::del(&self.runner, plugins, record, &netns) {
                 problems.push(error.to_string());
             }
         }
@@ -188,6 +192,19 @@ impl Agent {
         ))
     }
 
+    /// What an unreadable record had is gone: its addresses are free, and so is its row.
+    fn forget_unreadable(&self, container: &ContainerId, ifname: &IfName) -> Result<(), Error> {
+        let journal = self.journal()?;
+        let taken = journal.addresses_of(container, ifname);
+        let taken = taken.map_err(|e| failure::journal(&e))?;
+        let forgotten = journal.forget(container, ifname);
+        forgotten.map_err(|e| failure::journal(&e))?;
+        for (pool, _, owner) in taken {
+            self.addresses.release_owner(&pool, &owner);
+        }
+        Ok(())
+    }
+
     /// Whether a delegating plugin means another attachment of the container, under an interface that is
     /// this one's. Only if the container has one of that name: else the configuration was renamed, and
     /// nobody but this DEL will ever ask for what the record has.
@@ -195,7 +212,7 @@ impl Agent {
         let Ok(conf) = call.conf() else { return false };
         let differs = matches!(conf.body, Body::Named(_))
             && conf.name != record.network
-            && !record.body.adopted;
+            && !record.details.adopted;
         differs
             && self.journal().is_ok_and(|journal| {
                 let own = journal.of_container(&record.container);

@@ -174,7 +174,10 @@ impl Agent {
         }
         let stored = self.journal().ok().and_then(|journal| journal.all().ok());
         let Some(stored) = stored else { return };
-        for (used, _) in stored.iter().flat_map(|one| &one.record.body.node) {
+        if !self.is_journal_readable() {
+            return;
+        }
+        for (used, _) in stored.iter().flat_map(|one| one.record.node_plans()) {
             over.remove(used);
         }
         for network in over {
@@ -243,12 +246,17 @@ impl Agent {
     /// None if the journal cannot tell.
     fn routers_in_use(&self) -> Option<BTreeSet<RouterName>> {
         let stored = self.journal().ok()?.all().ok()?;
-        let plans = stored.into_iter().flat_map(|one| one.record.body.node);
-        Some(
-            plans
-                .flat_map(|(_, plan)| plan.routers)
-                .map(|router| router.name)
-                .collect(),
-        )
+        if !self.is_journal_readable() {
+            return None;
+        }
+        let plans = stored.iter().flat_map(|one| one.record.node_plans());
+        let routers = plans.flat_map(|(_, plan)| &plan.routers);
+        Some(routers.map(|router| router.name.clone()).collect())
+    }
+
+    /// Whether the journal tells everything: a row that cannot be read may use any network.
+    fn is_journal_readable(&self) -> bool {
+        self.journal()
+            .is_ok_and(|journal| journal.quarantined().is_empty())
     }
 }

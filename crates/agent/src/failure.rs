@@ -17,7 +17,10 @@ pub(crate) fn failed(error: &(dyn std::error::Error + 'static), next: &str) -> E
 /// The journal cannot be used: nothing is begun that could not be undone.
 pub(crate) fn journal(error: &JournalError) -> Error {
     let next = match error {
-        JournalError::Damaged { path, .. } | JournalError::Unreadable { path, .. } => format!(
+        JournalError::Unreadable { key, .. } => format!(
+            "send DEL for {key}: it works from the request, and removes what cannot be read; or start the agent version that wrote it"
+        ),
+        JournalError::Damaged { path, .. } | JournalError::Older { path, .. } => format!(
             "move {} (with its -wal and -shm) away and restart the agent: it adopts the interfaces of running pods",
             path.display()
         ),
@@ -52,7 +55,9 @@ pub(crate) fn is_of_disk(error: &JournalError) -> bool {
             source.sqlite_error_code(),
             Some(DiskFull | SystemIoFailure | ReadOnly | CannotOpen)
         ),
-        JournalError::Newer { .. } | JournalError::Unreadable { .. } => false,
+        JournalError::Older { .. }
+        | JournalError::Newer { .. }
+        | JournalError::Unreadable { .. } => false,
     }
 }
 

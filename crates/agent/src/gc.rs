@@ -101,7 +101,7 @@ impl Agent {
 fn unknown<'a>(valid: &'a [ValidAttachment], stored: &[Stored]) -> Option<&'a ContainerId> {
     let known = |container: &ContainerId| {
         let mut records = stored.iter().map(|stored| &stored.record);
-        records.any(|record| record.container == *container && !record.body.adopted)
+        records.any(|record| record.container == *container && !record.details.adopted)
     };
     let mut containers = valid.iter().map(|one| &one.container);
     containers.find(|container| !known(container))
@@ -116,11 +116,11 @@ fn still_there(
 ) -> Vec<ValidAttachment> {
     let mut all: BTreeSet<ValidAttachment> = valid.iter().cloned().collect();
     for stored in stored.iter().filter(|s| s.state != State::Deleting) {
-        let delegates = stored.record.body.delegates.iter();
-        for delegate in delegates.filter(|delegate| delegate.network == *network) {
+        let plugins = stored.record.begun_plugins();
+        for (attachment, _) in plugins.filter(|(one, _)| one.network == *network) {
             all.insert(ValidAttachment {
                 container: stored.record.container.clone(),
-                ifname: delegate.ifname.clone(),
+                ifname: attachment.ifname.clone(),
             });
         }
     }
@@ -132,51 +132,36 @@ fn still_there(
 fn is_of(record: &Record, conf: &NetConf) -> bool {
     let networks = conf.body.networks();
     let all_listed = || {
-        let mut natives = record.body.natives.iter();
-        natives.all(|native| {
+        let mut natives = record.natives();
+        natives.all(|(native, _)| {
             networks
                 .iter()
                 .any(|network| network.name == native.network)
         })
     };
-    record.network == conf.name || (record.body.adopted && all_listed())
+    record.network == conf.name || (record.details.adopted && all_listed())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::{Body, DelegateRecord, Record};
-    use plexus_core::plan::PodPlan;
+    use crate::journal::{AttachmentRecord, BackendRecord, Details, PluginsRecord, Record};
     use plexus_types::NetnsCookie;
 
     fn stored(container: &str, state: State, delegates: &[(&str, &str)]) -> Stored {
-        let delegate = |(index, (network, ifname)): (usize, &(&str, &str))| DelegateRecord {
-            index,
+        let delegate = |(reference, (network, ifname)): (usize, &(&str, &str))| AttachmentRecord {
+            reference,
+            ordinal: 0,
             network: network.parse().unwrap(),
             ifname: ifname.parse().unwrap(),
-            version: "1.1.0".to_owned(),
-            plugins: Vec::new(),
-            runtime: Default::default(),
-            begun: 1,
-            results: Vec::new(),
-        };
-        let body = Body {
-            pod: None,
-            args: String::new(),
-            config: "{}".to_owned(),
-            adopted: false,
-            total: delegates.len(),
-            natives: Vec::new(),
-            plan: PodPlan {
-                group: 7,
-                links: Vec::new(),
-                host_ports: Vec::new(),
-            },
-            node: Vec::new(),
-            delegates: delegates.iter().enumerate().map(delegate).collect(),
-            references: Vec::new(),
-            standalone: false,
-            api_uid: None,
+            origin: None,
+            backend: BackendRecord::Plugins(PluginsRecord {
+                version: "1.1.0".to_owned(),
+                plugins: Vec::new(),
+                runtime: Default::default(),
+                begun: 1,
+                results: Vec::new(),
+            }),
         };
         let record = Record {
             container: container.parse().unwrap(),
@@ -186,7 +171,8 @@ mod tests {
             boot: "boot".to_owned(),
             cookie: NetnsCookie(1),
             netns: "/run/netns/x".to_owned(),
-            body,
+            details: Details::default(),
+            attachments: delegates.iter().enumerate().map(delegate).collect(),
         };
         Stored {
             record,
@@ -220,7 +206,7 @@ mod tests {
         let list = [valid("g1", "eth0"), valid("g0", "eth0")];
         assert_eq!(unknown(&list[..1], &all), None);
         assert_eq!(unknown(&list, &all), Some(&list[1].container));
-        all[0].record.body.adopted = true;
+        all[0].record.details.adopted = true;
         assert_eq!(unknown(&list, &all), Some(&list[0].container));
     }
 }

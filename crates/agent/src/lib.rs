@@ -47,7 +47,6 @@ mod removals;
 mod replay;
 mod reports;
 mod sandbox;
-mod segment;
 mod server;
 mod start;
 mod status;

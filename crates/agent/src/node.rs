@@ -3,8 +3,7 @@
 use crate::failure;
 use crate::verbs::Agent;
 use plexus_api::cni::{Code, Error, Native, Provider};
-use plexus_core::attachment::Wanted;
-use plexus_core::plan::{self, Link, LinkKind, NodePlan, PodPlan};
+use plexus_core::plan::{self, NodePlan, PodPlan};
 use plexus_kernel::{Feature, nft, node, pod};
 use plexus_types::NetworkName;
 use std::collections::BTreeMap;
@@ -109,21 +108,6 @@ impl Agent {
             ),
             "is another program changing the container's interfaces? repeat the ADD",
         ))
-    }
-
-    /// What only the kernel knows of an attachment.
-    pub(crate) fn seen(&self, wanted: &Wanted, link: &Link, applied: &pod::Applied) -> plan::Seen {
-        let bridge_mac = match (&link.kind, &wanted.native.provider) {
-            (LinkKind::Veth(_), Provider::Bridge(bridge)) => {
-                applied.node.link(&bridge.bridge).and_then(|link| link.mac)
-            }
-            _ => None,
-        };
-        let pod_mac = applied.pod.link(&link.name).and_then(|link| link.mac);
-        plan::Seen {
-            bridge_mac,
-            pod_mac,
-        }
     }
 
     /// Refuses a network that this kernel cannot do, with the reason.

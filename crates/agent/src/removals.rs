@@ -161,14 +161,7 @@ impl Agent {
             .node
             .socket_in(&netns)
             .and_then(|mut socket| observe::links(&mut socket));
-        let planned = |name: &str| {
-            record
-                .body
-                .plan
-                .links
-                .iter()
-                .any(|l| l.name.as_str() == name)
-        };
+        let planned = |name: &str| record.links().any(|link| link.name.as_str() == name);
         links.is_ok_and(|links| !links.iter().any(|link| planned(&link.name)))
     }
 }

@@ -13,17 +13,15 @@
 //! Nobody waits for plugins here: where undoing means to execute one, the record is marked as being
 //! removed, keeps its addresses, and the background does it ([`crate::removals`]).
 
-use crate::attach::{Adding, Item};
+use crate::attach::observed_macs;
 use crate::failure;
 use crate::ipam::host_local;
-use crate::journal::{Record, State, Stored};
+use crate::journal::{AttachmentRecord, BackendRecord, Record, State, Stored};
 use crate::sandbox::{self, Sandbox, Search};
-use crate::segment::{Made, Segment};
 use crate::verbs::Agent;
-use plexus_api::cni::{Args, Error, NetConf};
-use plexus_core::attachment::Assigned;
-use plexus_core::plan::{self, Facts};
-use plexus_core::resolve::resolve;
+use plexus_api::cni::{Args, Error, NetConf, Outcome};
+use plexus_core::attach::{answer, complete_macs};
+use plexus_core::plan;
 use plexus_kernel::{Netns, nft, node, pod};
 
 impl Agent {
@@ -31,7 +29,9 @@ impl Agent {
     pub(crate) fn replay(&self) -> Result<(), Error> {
         let journal = self.journal()?;
         for (pool, address, owner) in journal.addresses().map_err(|e| failure::journal(&e))? {
-            self.addresses.replay(&pool, address, &owner)?;
+            if let Err(error) = self.addresses.replay(&pool, address, &owner) {
+                tracing::error!(%error, "an address of the journal cannot be reserved");
+            }
         }
         for given in journal.gifts().map_err(|e| failure::journal(&e))? {
             self.addresses.mark_given(&given);
@@ -50,7 +50,7 @@ impl Agent {
         let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
         let records = stored.into_iter().map(|one| one.record);
         let here = records.filter(|record| record.boot == self.boot);
-        let plans: Vec<_> = here.map(|record| record.body.plan).collect();
+        let plans: Vec<_> = here.map(|record| record.plan()).collect();
         if let Err(error) = nft::restore(&self.node, &plans) {
             tracing::error!(
                 error = failure::chain(&error),
@@ -156,7 +156,7 @@ impl Agent {
 
     /// At once, unless a plugin has to be executed: that may take a minute each.
     fn undo_or_mark(&self, record: &Record) -> Result<(), Error> {
-        if record.body.delegates.is_empty() {
+        if !record.outlives_reboot() {
             return self.undo(record);
         }
         let marked = self.journal()?.deleting(&record.container, &record.ifname);
@@ -166,7 +166,7 @@ impl Agent {
     /// Judged by the kernel: all there, or undone.
     fn settle_intent(&self, record: &Record, netns: Netns) -> Result<(), Error> {
         let journal = self.journal()?;
-        match self.complete(record, netns)? {
+        match self.complete(record, &netns)? {
             Some(result) => {
                 tracing::info!(container = %record.container, "an ADD was complete when the agent died");
                 journal
@@ -180,7 +180,7 @@ impl Agent {
     /// The node's side is ours and is put right; the pod's side is the pod's, which may have
     /// changed it: that is only said.
     fn repair(&self, record: &Record, netns: &Netns) -> Result<(), Error> {
-        let plan = &record.body.plan;
+        let plan = &record.plan();
         let failed = |error: pod::ApplyError| failure::failed(&error, "");
         let seen = pod::observe(plan, netns, &self.node).map_err(failed)?;
         for difference in plan::diff_pod(plan, &seen.pod) {
@@ -193,96 +193,50 @@ impl Agent {
     }
 
     /// The answer of an ADD that had done everything but say so; none if something is missing.
-    fn complete(&self, record: &Record, netns: Netns) -> Result<Option<String>, Error> {
-        let body = &record.body;
-        let delegates_done = body
-            .delegates
-            .iter()
-            .all(|delegate| delegate.results.len() == delegate.plugins.len());
-        let planned = body.plan.links.len() + body.delegates.len();
-        if !delegates_done || planned != body.total || !files_are_there(record) {
+    fn complete(&self, record: &Record, netns: &Netns) -> Result<Option<String>, Error> {
+        let is_done = |one: &AttachmentRecord| match &one.backend {
+            BackendRecord::Native(native) => native.link.is_some() && native.outcome.is_some(),
+            BackendRecord::Plugins(plugins) => plugins.results.len() == plugins.plugins.len(),
+        };
+        if !record.attachments.iter().all(is_done) || !files_are_there(record) {
             return Ok(None);
         }
+        let plan = &record.plan();
         let failed = |error: pod::ApplyError| failure::failed(&error, "");
-        let seen = pod::observe(&body.plan, &netns, &self.node).map_err(failed)?;
-        let whole = plan::diff_pod(&body.plan, &seen.pod).is_empty()
-            && plan::diff_host_ends(&body.plan, &seen.node).is_empty();
+        let seen = pod::observe(plan, netns, &self.node).map_err(failed)?;
+        let whole = plan::diff_pod(plan, &seen.pod).is_empty()
+            && plan::diff_host_ends(plan, &seen.node).is_empty();
         if !whole {
             return Ok(None);
         }
-        if !body.references.is_empty() {
-            // Which networks they were, the cluster said, and cannot be asked now: nobody has had
-            // an answer, so the shim repeats its ADD.
-            return Ok(None);
-        }
         // The node's sysctls come last, and cannot be seen by reading back.
-        pod::restore_node(&body.plan, &self.node).map_err(failed)?;
-        let args = Args::parse(&body.args)?;
-        let conf = NetConf::parse(body.config.as_bytes(), &args)?;
-        let outcome = self.answer_again(&conf, record, netns, &seen)?;
-        Ok(serde_json::to_string(&outcome).ok())
-    }
-
-    fn answer_again(
-        &self,
-        conf: &NetConf,
-        record: &Record,
-        netns: Netns,
-        seen: &pod::Applied,
-    ) -> Result<plexus_api::cni::Outcome, Error> {
-        let items = resolve(conf, &record.ifname)?
-            .into_iter()
-            .map(|resolved| {
-                let native = record
-                    .body
-                    .natives
-                    .iter()
-                    .find(|n| n.index == resolved.index());
-                let assigned = native
-                    .map(|n| n.assigned.clone())
-                    .unwrap_or_else(Assigned::default);
-                Item {
-                    resolved,
-                    facts: Facts::default(),
-                    assigned,
+        pod::restore_node(plan, &self.node).map_err(failed)?;
+        let details = &record.details;
+        let args = Args::parse(&details.args)?;
+        let conf = NetConf::parse(details.config.as_bytes(), &args)?;
+        let outcomes: Vec<Option<Outcome>> = record
+            .attachments
+            .iter()
+            .map(|one| {
+                let mut outcome = one.outcome()?.clone();
+                if let Some(link) = one.link() {
+                    complete_macs(&mut outcome, link, observed_macs(link, &seen));
                 }
+                Some(outcome)
             })
             .collect();
-        let mut adding = Adding {
-            agent: self,
-            conf,
-            netns,
-            items,
-            record: record.clone(),
-            made: Vec::new(),
-        };
-        for segment in adding.segments() {
-            match segment {
-                Segment::Native(range) => {
-                    let links = adding.links_of(&range);
-                    adding.note_natives(range, &links, seen)?;
-                }
-                Segment::Delegate(index) => {
-                    let done = record.body.delegates.iter().find(|d| d.index == index);
-                    let outcome = done
-                        .and_then(|d| d.results.last())
-                        .cloned()
-                        .unwrap_or_default();
-                    adding.made.push(Made { outcome });
-                }
-            }
-        }
-        Ok(adding.outcome())
+        let outcomes = outcomes.iter().map(Option::as_ref);
+        let answer = answer(details.all_interfaces, conf.prev_result, outcomes);
+        Ok(serde_json::to_string(&answer).ok())
     }
 }
 
 fn files_are_there(record: &Record) -> bool {
-    record.body.natives.iter().all(|native| {
-        let Some(lease) = &native.host_local else {
+    record.natives().all(|(_, native)| {
+        let Some((directory, ifname)) = native.host_local() else {
             return true;
         };
-        native.addresses().all(|address| {
-            host_local::has(&lease.directory, address, &record.container, &lease.ifname)
-        })
+        let has = |address| host_local::has(directory, address, &record.container, ifname);
+        native.ips().all(has)
     })
 }

@@ -186,7 +186,7 @@ fn attached(whose: Whose, stored: &[Stored]) -> Vec<Attached> {
         let key = (pod, one.record.container.to_string());
         let (all, standalone) = reports.entry(key).or_default();
         all.extend(views);
-        *standalone |= one.record.body.standalone && whose == Whose::Pods;
+        *standalone |= one.record.details.standalone && whose == Whose::Pods;
     }
     let finish = |((pod, sandbox), (mut all, standalone)): (_, (Vec<View>, bool))| {
         all.sort_by_key(|view| view.reference.index);
@@ -209,7 +209,7 @@ fn status(view: &View) -> AttachmentStatus {
     AttachmentStatus {
         index: reference.index,
         total: reference.total,
-        ordinal: 0,
+        ordinal: view.ordinal,
         id: view.id.clone(),
         network: NetworkRef {
             namespace: reference.namespace.clone(),

@@ -79,7 +79,7 @@ impl Agent {
 
     /// A veth's end on the node lives exactly as long as the end in the pod.
     fn living_end(&self, record: &Record) -> Option<String> {
-        record.body.plan.links.iter().find_map(|link| {
+        record.links().find_map(|link| {
             let LinkKind::Veth(end) = &link.kind else {
                 return None;
             };

@@ -185,7 +185,7 @@ fn containers<'s>(stored: impl Iterator<Item = &'s Stored>) -> Vec<String> {
     let each = stored.map(|one| {
         let record = &one.record;
         let id = record.container.short();
-        let pod = record.body.pod.as_ref();
+        let pod = record.details.pod.as_ref();
         pod.map_or_else(|| id.to_owned(), |pod| format!("{pod} ({id})"))
     });
     let each: BTreeSet<String> = each.collect();

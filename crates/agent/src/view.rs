@@ -1,7 +1,9 @@
 //! One attachment, as everybody outside sees it: the record in the API, `network-status`, the
 //! queries. Made from the journal alone.
 
-use crate::journal::{DelegateRecord, NativeRecord, Record, State, Stored};
+use crate::journal::{
+    AttachmentRecord, BackendRecord, NativeRecord, PluginsRecord, Record, State, Stored,
+};
 use ipnet::IpNet;
 use plexus_api::cni::{Dns, Outcome};
 use plexus_core::plan::{Link, told_route};
@@ -14,6 +16,8 @@ use std::net::IpAddr;
 pub(crate) struct View {
     /// Where it came from; for an inline configuration made of what is known.
     pub(crate) reference: Reference,
+    /// Which of the interfaces that its reference makes.
+    pub(crate) ordinal: u32,
     /// Its own identity.
     pub(crate) id: String,
     /// Its name in the pod.
@@ -74,51 +78,50 @@ pub(crate) fn views(stored: &Stored) -> Vec<View> {
         return Vec::new();
     }
     let record = &stored.record;
-    let natives = record.body.natives.iter();
-    let mut all: Vec<(usize, View)> = natives
-        .map(|one| (one.index, native(record, one)))
-        .collect();
-    let delegates = record.body.delegates.iter();
-    all.extend(delegates.map(|one| (one.index, delegate(record, one))));
-    all.sort_by_key(|(index, _)| *index);
-    all.into_iter().map(|(_, view)| view).collect()
+    let all = record.attachments.iter();
+    let all = all.map(|one| match &one.backend {
+        BackendRecord::Native(made) => native(record, one, made),
+        BackendRecord::Plugins(made) => plugins(record, one, made),
+    });
+    all.collect()
 }
 
-fn native(record: &Record, native: &NativeRecord) -> View {
-    let planned = record.body.plan.links.iter();
-    let link = planned.clone().find(|link| link.name == native.ifname);
-    let assigned = &native.assigned;
-    let reference = reference(record, native.index, native.network.as_str());
+fn native(record: &Record, attachment: &AttachmentRecord, native: &NativeRecord) -> View {
+    let link = native.link.as_ref();
+    let addresses = &native.addresses;
+    let reference = reference(record, attachment);
     View {
-        id: id(record, &reference, native.ifname.as_str()),
-        gateways: gateways(&reference, assigned.ips.iter().filter_map(|ip| ip.gateway)),
+        id: id(record, &reference, attachment.ifname.as_str()),
+        gateways: gateways(&reference, addresses.ips.iter().filter_map(|ip| ip.gateway)),
         reference,
-        ifname: native.ifname.to_string(),
+        ordinal: attachment.ordinal,
+        ifname: attachment.ifname.to_string(),
         mac: link.and_then(|link| link.mac).map(|mac| mac.to_string()),
-        ips: assigned.ips.iter().map(|ip| ip.address).collect(),
+        ips: addresses.ips.iter().map(|ip| ip.address).collect(),
         default_route: link.map(defaults).unwrap_or_default(),
         routes: link.map(Link::routes_text).unwrap_or_default(),
         rules: link.into_iter().flat_map(rules).collect(),
-        dns: assigned.dns.clone(),
+        dns: addresses.dns.clone(),
         mtu: link.and_then(|link| link.mtu),
         delegated: false,
     }
 }
 
-fn delegate(record: &Record, delegate: &DelegateRecord) -> View {
+fn plugins(record: &Record, attachment: &AttachmentRecord, plugins: &PluginsRecord) -> View {
     let nothing = Outcome::default();
-    let result = delegate.results.last().unwrap_or(&nothing);
-    let reference = reference(record, delegate.index, delegate.network.as_str());
+    let result = plugins.results.last().unwrap_or(&nothing);
+    let reference = reference(record, attachment);
     let inside = result.interfaces.iter().find(|i| i.sandbox.is_some());
     let default_route = Family::ALL.into_iter().filter(|family| {
         let mut routes = result.routes.iter();
         routes.any(|route| route.dst == family.everything())
     });
     View {
-        id: id(record, &reference, delegate.ifname.as_str()),
+        id: id(record, &reference, attachment.ifname.as_str()),
         gateways: gateways(&reference, result.ips.iter().filter_map(|ip| ip.gateway)),
         reference,
-        ifname: delegate.ifname.to_string(),
+        ordinal: attachment.ordinal,
+        ifname: attachment.ifname.to_string(),
         mac: inside.and_then(|interface| interface.mac.clone()),
         ips: result.ips.iter().map(|ip| ip.address).collect(),
         default_route: default_route.collect(),
@@ -139,13 +142,15 @@ fn gateways(reference: &Reference, assigned: impl Iterator<Item = IpAddr>) -> Ve
     of_subnets
 }
 
-fn reference(record: &Record, index: usize, network: &str) -> Reference {
-    let known = record.body.references.get(index).cloned();
+fn reference(record: &Record, attachment: &AttachmentRecord) -> Reference {
+    let last = record.attachments.iter().map(|one| one.reference).max();
+    let total = last.map_or(0, |last| last + 1);
+    let known = attachment.origin.clone();
     known.unwrap_or_else(|| Reference {
-        index: u32::try_from(index).unwrap_or(u32::MAX),
-        total: u32::try_from(record.body.total).unwrap_or(u32::MAX),
+        index: u32::try_from(attachment.reference).unwrap_or(u32::MAX),
+        total: u32::try_from(total).unwrap_or(u32::MAX),
         namespace: String::new(),
-        name: network.to_owned(),
+        name: attachment.network.to_string(),
         uuid: String::new(),
         source: String::new(),
         subnets: Vec::new(),

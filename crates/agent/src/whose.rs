@@ -26,11 +26,8 @@ impl Whose {
     /// Whose attachments a record has; none if its networks are not the cluster's, or its pod is not
     /// known.
     pub(crate) fn of(self, record: &Record) -> Option<PodName> {
-        let references = &record.body.references;
-        if references.is_empty() {
-            return None;
-        }
-        let pod = record.body.pod.as_deref();
+        record.origins().next()?;
+        let pod = record.details.pod.as_deref();
         match self {
             Whose::Pods => {
                 let (namespace, name) = pod?.split_once('/')?;
@@ -42,7 +39,7 @@ impl Whose {
                 })
             }
             Whose::Containers => {
-                let mut namespaces = references.iter().map(|one| one.namespace.as_str());
+                let mut namespaces = record.origins().map(|one| one.namespace.as_str());
                 let namespace = namespaces.find(|namespace| !namespace.is_empty());
                 Some(PodName {
                     namespace: namespace.unwrap_or(HOME).to_owned(),
@@ -94,11 +91,11 @@ impl Whose {
 /// What people call it: the runtime's name for it, if it said one.
 fn name_of(record: &Record) -> String {
     let in_pod = record
-        .body
+        .details
         .pod
         .as_deref()
         .and_then(|pod| pod.split_once('/'));
-    let said = || Args::parse(&record.body.args).ok()?.pod_name;
+    let said = || Args::parse(&record.details.args).ok()?.pod_name;
     in_pod
         .map(|(_, name)| name.to_owned())
         .or_else(said)
@@ -129,9 +126,7 @@ fn record_name(container: &ContainerId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::{Body, NativeRecord, State};
-    use plexus_core::attachment::Assigned;
-    use plexus_core::plan::PodPlan;
+    use crate::journal::{AttachmentRecord, BackendRecord, Details, PluginsRecord, State};
     use plexus_core::resolve::Reference;
     use plexus_types::NetnsCookie;
 
@@ -145,14 +140,21 @@ mod tests {
             source: String::new(),
             subnets: Vec::new(),
         };
-        let native = |index: usize| NativeRecord {
-            index,
+        let attachment = |(index, origin): (usize, Reference)| AttachmentRecord {
+            reference: index,
+            ordinal: 0,
             network: "blue".parse().unwrap(),
             ifname: format!("{ifname}x{index}").parse().unwrap(),
-            assigned: Assigned::default(),
-            pool: None,
-            host_local: None,
+            origin: Some(origin),
+            backend: BackendRecord::Plugins(PluginsRecord {
+                version: "1.1.0".to_owned(),
+                plugins: Vec::new(),
+                runtime: Default::default(),
+                begun: 1,
+                results: Vec::new(),
+            }),
         };
+        let origins = namespaces.iter().enumerate().map(reference);
         let record = Record {
             container: container.parse().unwrap(),
             ifname: ifname.parse().unwrap(),
@@ -161,24 +163,11 @@ mod tests {
             boot: "b".to_owned(),
             cookie: NetnsCookie(1),
             netns: String::new(),
-            body: Body {
-                pod: None,
+            details: Details {
                 args: "IgnoreUnknown=1;K8S_POD_NAME=web".to_owned(),
-                config: String::new(),
-                adopted: false,
-                total: namespaces.len(),
-                natives: (0..namespaces.len()).map(native).collect(),
-                plan: PodPlan {
-                    group: 1,
-                    links: Vec::new(),
-                    host_ports: Vec::new(),
-                },
-                node: Vec::new(),
-                delegates: Vec::new(),
-                references: namespaces.iter().enumerate().map(reference).collect(),
-                standalone: false,
-                api_uid: None,
+                ..Details::default()
             },
+            attachments: origins.enumerate().map(attachment).collect(),
         };
         Stored {
             record,

@@ -7,9 +7,9 @@ use crate::world::{Seen, World, list, name, namespace, pod_facts, text};
 use ipnet::IpNet;
 use plexus_api::cni::{Args, Chain, Error, How, NetConf, Network, Version};
 use plexus_api::translate;
-use plexus_core::attachment::{Assigned, Wanted};
+use plexus_core::attach::preview::{Issued, Preview, Uplink, cluster_network, preview, sandbox};
+use plexus_core::attach::{AttachError, AttachRequest, Attachment, Backend, NativeWork};
 use plexus_core::plan::{LinkFacts, PodPlan, Underlay, node_text, pod_text, ports_text};
-use plexus_core::rehearse::{Interface, Issued, Rehearsed, Stage, cluster_network, rehearse_next};
 use plexus_core::resolve::{Reference, pod_networks};
 use plexus_types::IfName;
 use serde_json::{Map, Value, json};
@@ -101,14 +101,14 @@ pub fn plan(objects: Vec<Value>, described: &Described, screen: Screen) -> Plann
             continue;
         }
         match one(pod, &world, described, &node, &mut there.issued) {
-            Ok((made, references, warnings)) => {
+            Ok((made, warnings)) => {
                 for warning in warnings {
                     let text = format!("warning: {warning}");
                     planned.text.push_str(&comment(screen, &text));
                 }
                 let new = there.new_lines(&node_text(&made.node));
                 planned.text.push_str(&kept(&new, screen));
-                planned.text.push_str(&commands(&made, &references, screen));
+                planned.text.push_str(&commands(&made, screen));
             }
             Err(error) => {
                 planned.failed += 1;
@@ -203,7 +203,7 @@ fn pod_of(object: &Value) -> Option<Value> {
     Some(pod)
 }
 
-type Made = (Rehearsed, Vec<Reference>, Vec<String>);
+type Made = (Preview, Vec<String>);
 
 fn one(
     pod: &Value,
@@ -225,7 +225,7 @@ fn one(
         body: all.body,
         ..conf
     };
-    let stage = Stage {
+    let uplink = Uplink {
         underlay: Underlay {
             node: node.to_owned(),
             address: described.node_ip,
@@ -239,8 +239,12 @@ fn one(
         },
     };
     let container = format!("{}.{}", namespace(pod), name(pod));
-    let made = rehearse_next(&conf, &container, &stage, issued)?;
-    Ok((made, all.references, all.warnings))
+    let request = AttachRequest::of(&conf, &all.references, sandbox(&container)?);
+    let made = preview(request, &uplink, issued).map_err(|error| match error {
+        AttachError::Plan { source, .. } => source.into(),
+        AttachError::Refused(error) => error,
+    })?;
+    Ok((made, all.warnings))
 }
 
 /// Index 0: ours, or another CNI's.
@@ -284,15 +288,16 @@ fn ports(pod: &Value) -> Vec<Value> {
     mapped.collect()
 }
 
-fn commands(made: &Rehearsed, references: &[Reference], screen: Screen) -> String {
+fn commands(made: &Preview, screen: Screen) -> String {
     let mut out = String::new();
     let mut routed = BTreeSet::new();
-    for (interface, reference) in made.interfaces.iter().zip(references) {
-        let origin = origin(reference);
-        match interface {
-            Interface::Native(wanted, assigned, _) => {
-                out.push_str(&comment(screen, &native(wanted, assigned, &origin)));
-                let links = made.pod.links.iter().filter(|l| l.name == wanted.ifname);
+    for attachment in made.attach.attachments() {
+        let origin = attachment.origin.as_ref().map(origin).unwrap_or_default();
+        match &attachment.backend {
+            Backend::Native(work) => {
+                out.push_str(&comment(screen, &native(attachment, work, &origin)));
+                let links = made.pod.links.iter();
+                let links = links.filter(|link| link.name == attachment.ifname);
                 let alone = PodPlan {
                     group: made.pod.group,
                     links: links.cloned().collect(),
@@ -300,12 +305,12 @@ fn commands(made: &Rehearsed, references: &[Reference], screen: Screen) -> Strin
                 };
                 out.push_str(&beside_others(&pod_text(&alone), &mut routed));
             }
-            Interface::Delegate(delegate) => {
-                let plugins = delegate.chain.plugins.iter();
+            Backend::Plugins(run) => {
+                let plugins = run.chain.plugins.iter();
                 let types: Vec<&str> = plugins.filter_map(|p| p.get("type")?.as_str()).collect();
                 let text = format!(
                     "{}: {origin}: made by executing {}; what that does is not known beforehand",
-                    delegate.ifname,
+                    attachment.ifname,
                     types.join(", then ")
                 );
                 out.push_str(&comment(screen, &text));
@@ -340,8 +345,9 @@ fn beside_others(commands: &str, routed: &mut BTreeSet<String>) -> String {
     each.collect()
 }
 
-fn native(wanted: &Wanted, assigned: &Assigned, origin: &str) -> String {
-    let addresses: Vec<String> = assigned
+fn native(attachment: &Attachment, work: &NativeWork, origin: &str) -> String {
+    let addresses: Vec<String> = work
+        .addresses
         .ips
         .iter()
         .map(|ip| ip.address.addr().to_string())
@@ -350,8 +356,8 @@ fn native(wanted: &Wanted, assigned: &Assigned, origin: &str) -> String {
         true => "no address".to_owned(),
         false => addresses.join(", "),
     };
-    let provider = wanted.native.provider.name();
-    format!("{}: {origin}: {provider}, {addresses}", wanted.ifname)
+    let provider = work.wanted.native.provider.name();
+    format!("{}: {origin}: {provider}, {addresses}", attachment.ifname)
 }
 
 fn origin(reference: &Reference) -> String {

@@ -13,7 +13,9 @@ use cluster::Case;
 use plexus_api::cni::{
     Args, Body, Code, Error, FqName, How, Ipam, Native, NetConf, Provider, Runtime,
 };
-use plexus_core::resolve::{Objects, PodNetworks, Reference, block_ipam, named_network, resolve};
+use plexus_core::attach::preview::sandbox;
+use plexus_core::attach::{Attach, AttachError, AttachRequest};
+use plexus_core::resolve::{Objects, PodNetworks, Reference, block_ipam, named_network};
 use plexus_types::IfName;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -452,17 +454,21 @@ fn what_the_runtime_sends_is_for_the_first_interface() {
     );
 }
 
+fn attach(conf: &NetConf) -> Result<Attach, AttachError> {
+    Attach::new(AttachRequest::of(conf, &[], sandbox("c1").unwrap()))
+}
+
 #[test]
 fn interface_names_that_clash_are_refused_with_both_named() {
     let conf = case(json!({"k8s.v1.cni.cncf.io/networks": "net-a@net2,net-a"}))
         .conf()
         .unwrap();
-    let error = resolve(&conf, &IfName::new("eth0").unwrap()).unwrap_err();
-    assert!(error.msg.contains("net2"), "{error}");
+    let error = attach(&conf).unwrap_err().to_string();
+    assert!(error.contains("net2"), "{error}");
     let conf = case(json!({"k8s.v1.cni.cncf.io/networks": "net-a@eth0"}))
         .conf()
         .unwrap();
-    assert!(resolve(&conf, &IfName::new("eth0").unwrap()).is_err());
+    assert!(attach(&conf).is_err());
 }
 
 #[test]

@@ -9,15 +9,19 @@
 use plexus_api::cni::{
     Args, DefaultGw, Dns, Macvlan, MacvlanMode, Native, NetConf, Outcome, Provider, RouteConf,
 };
+use plexus_core::attach::preview::sandbox;
+use plexus_core::attach::{
+    Attach, AttachRequest, Attachment, Candidate, Provided, ReferenceRequest, choose_default,
+};
 use plexus_core::attachment::{Assigned, AssignedIp, DefaultRoute, Wanted};
-use plexus_core::resolve::{Brings, Candidate, Resolved, choose_default, resolve};
 use plexus_types::{IfName, NetworkName};
 
 fn names(config: &str) -> Result<Vec<String>, String> {
     let conf = NetConf::parse(config.as_bytes(), &Args::default()).map_err(|e| e.to_string())?;
-    let resolved = resolve(&conf, &IfName::new("eth0").unwrap()).map_err(|e| e.to_string())?;
-    let name = |r: &Resolved| format!("{} {} {}", r.index(), r.network(), r.ifname());
-    Ok(resolved.iter().map(name).collect())
+    let request = AttachRequest::of(&conf, &[], sandbox("c1").unwrap());
+    let attach = Attach::new(request).map_err(|e| e.to_string())?;
+    let name = |one: &Attachment| format!("{} {} {}", one.reference, one.network, one.ifname);
+    Ok(attach.attachments().iter().map(name).collect())
 }
 
 const HEAD: &str = r#"{"cniVersion":"1.1.0","name":"all","type":"plexus-cni","networks":["#;
@@ -37,6 +41,31 @@ fn names_and_order() {
         names(&all).unwrap(),
         ["0 a eth0", "1 a net1", "2 b storage0", "3 c net3"]
     );
+}
+
+#[test]
+fn a_reference_may_make_several_interfaces() {
+    let all = format!(
+        r#"{HEAD}
+        {{"name":"a","provider":"macvlan","master":"eth1"}},
+        {{"name":"b","provider":"macvlan","master":"eth1"}},
+        {{"name":"c","provider":"macvlan","master":"eth1"}}]}}"#
+    );
+    let conf = NetConf::parse(all.as_bytes(), &Args::default()).unwrap();
+    let mut request = AttachRequest::of(&conf, &[], sandbox("c1").unwrap());
+    let networks = request.references.remove(2).networks;
+    request.references[1].networks.extend(networks);
+    request.references[1].networks[1].name = "b".parse().unwrap();
+    let names = |request: &AttachRequest| {
+        let attach = Attach::new(request.clone()).unwrap();
+        let name = |one: &Attachment| format!("{}.{} {}", one.reference, one.ordinal, one.ifname);
+        attach.attachments().iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&request), ["0.0 eth0", "1.0 net1", "1.1 net1-1"]);
+    // Plugin mode: the one reference, named by the runtime.
+    let one: ReferenceRequest = request.references.remove(1);
+    (request.references, request.default_gw) = (vec![one], None);
+    assert_eq!(names(&request), ["0.0 eth0", "0.1 eth0-1"]);
 }
 
 #[test]
@@ -152,9 +181,9 @@ fn chosen(cases: &[Case], v4: Option<&str>, v6: Option<&str>) -> Result<Vec<Stri
         .map(|case| Candidate {
             network: &case.network,
             ifname: &case.ifname,
-            brings: match &case.outcome {
-                Some(outcome) => Brings::Delegate(outcome),
-                None => Brings::Native(&case.wanted, &case.assigned),
+            provided: match &case.outcome {
+                Some(outcome) => Provided::Plugins(outcome),
+                None => Provided::Native(&case.wanted, &case.assigned),
             },
         })
         .collect();
@@ -289,7 +318,7 @@ fn plugins_that_have_not_run_have_it_only_if_they_are_named() {
         case("a", &[("10.0.0.2/24", Some("10.0.0.1"))], false, &[]),
         case("b", &[], false, &[]),
     ];
-    let candidate = |case: &'static str, index: usize, brings| {
+    let candidate = |case: &'static str, index: usize, provided| {
         let Case {
             network, ifname, ..
         } = &cases[index];
@@ -297,11 +326,14 @@ fn plugins_that_have_not_run_have_it_only_if_they_are_named() {
         Candidate {
             network,
             ifname,
-            brings,
+            provided,
         }
     };
-    let first = Brings::Native(&cases[0].wanted, &cases[0].assigned);
-    let candidates = [candidate("a", 0, first), candidate("b", 1, Brings::NotYet)];
+    let first = Provided::Native(&cases[0].wanted, &cases[0].assigned);
+    let candidates = [
+        candidate("a", 0, first),
+        candidate("b", 1, Provided::Unknown),
+    ];
     let none = DefaultRoute::Only {
         v4: false,
         v6: false,

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// One row: column → value.
 pub type Row = BTreeMap<String, Value>;
 
-/// The table of attachments.
-const RECORD: &str = "record";
+/// The table of requests.
+const RECORD: &str = "request";
 /// The table of host-local's directories: they stay, with its lock, when the last address goes, as the plugin's do.
 const DIRECTORIES: &str = "directory";
 
@@ -71,7 +71,7 @@ impl Journal {
             .collect()
     }
 
-    /// The rows of `record` that are neither done nor gone, by state.
+    /// The requests that are neither done nor gone, by state.
     pub fn open_intents(&self) -> BTreeMap<String, usize> {
         let mut open = BTreeMap::new();
         let Some(copy) = Copy::of(&self.file) else {
@@ -90,7 +90,7 @@ impl Journal {
         open
     }
 
-    /// The rows of `record`.
+    /// The requests.
     pub fn records(&self) -> Vec<Row> {
         Copy::of(&self.file)
             .map(|copy| copy.query(&format!("select * from {RECORD}")))

@@ -104,6 +104,53 @@ fn a_newer_journal() {
     refuses_add_and_serves_del(&node, &pods, "4711");
 }
 
+/// One written before attachments had rows of their own.
+#[test]
+fn an_older_journal() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let pods = attached(&node);
+    agent.kill();
+    node.journal().alter("PRAGMA user_version = 2");
+    refuses_add_and_serves_del(&node, &pods, "format 2");
+}
+
+/// One container's row cannot be read: it gets a clear error and its DEL; everybody else goes on.
+#[test]
+fn a_row_that_cannot_be_read() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let config = config::one_address(&config::bridge());
+    let (strange, fine) = (node.pod("strange"), node.pod("fine"));
+    strange.add(&config);
+    fine.add(&config::routed());
+    agent.kill();
+    node.journal()
+        .alter("UPDATE attachment SET version = 4711 WHERE container = 'strange'");
+    let agent = Agent::start(&node);
+    let ready = agent.get("/readyz").unwrap();
+    assert_eq!(ready.status, 200, "{ready:?}");
+    for word in ["strange/eth0", "4711"] {
+        assert!(ready.body.contains(word), "{ready:?}");
+    }
+    let (code, text) = strange.cni("ADD", &config).error();
+    assert!(
+        code > 0 && text.contains("strange/eth0") && text.contains("DEL"),
+        "{code} {text}"
+    );
+    // Its address is nobody else's.
+    let other = node.pod("other");
+    let (_, text) = other.cni("ADD", &config).error();
+    assert!(text.contains("10.244.1."), "{text}");
+    fine.cni("CHECK", &config::routed());
+    fine.del(&config::routed());
+    strange.del(&config);
+    assert!(!has(&strange, "eth0"));
+    other.add(&config);
+    let ready = agent.get("/readyz").unwrap();
+    assert!(!ready.body.contains("strange"), "{ready:?}");
+}
+
 #[test]
 fn a_full_disk() {
     let node = Node::new();

@@ -12,11 +12,12 @@ pub(crate) mod host_local;
 mod resolv;
 
 use crate::failure;
-use crate::journal::{HostLocalLease, NativeRecord, Record, owner_of};
+use crate::journal::{NativeRecord, Record, owner_of};
 use host_local::{DirectoryError, Locked};
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, Code, Error, HostLocal, Ipam, Static};
 use plexus_cni::delegate::seen_from_here;
+use plexus_core::attach::Lease;
 use plexus_core::attachment::{Assigned, AssignedIp, Wanted};
 use plexus_core::ipam::{AllocateError, Given, PoolKey, Pools, host_local as order};
 use plexus_types::{ContainerId, Family, IfName, NetworkName};
@@ -70,8 +71,8 @@ pub(crate) struct Reservation<'a> {
     addresses: &'a Addresses,
     container: &'a ContainerId,
     cni_ifname: &'a IfName,
-    /// What each attachment got, in order, as the journal keeps it.
-    pub(crate) natives: Vec<NativeRecord>,
+    /// What each attachment got, with its position, in order.
+    pub(crate) chosen: Vec<(usize, Assigned, Option<Lease>)>,
     taken: Vec<(PoolKey, String)>,
     locked: BTreeMap<PathBuf, Locked>,
     to_write: Vec<(PathBuf, IpAddr, usize, IfName)>,
@@ -103,7 +104,7 @@ impl Addresses {
             addresses: self,
             container,
             cni_ifname,
-            natives: Vec::with_capacity(wanted.len()),
+            chosen: Vec::with_capacity(wanted.len()),
             taken: Vec::new(),
             locked: self.lock_directories(wanted)?,
             to_write: Vec::new(),
@@ -156,10 +157,8 @@ impl Addresses {
     pub(crate) fn release(&self, record: &Record) -> Result<(), Error> {
         let mut problems = Vec::new();
         let mut code = Code::Io;
-        for native in &record.body.natives {
-            if let Some(lease) = &native.host_local
-                && let Err(error) = release_files(lease, native, &record.container)
-            {
+        for (_, native) in record.natives() {
+            if let Err(error) = release_files(native, &record.container) {
                 if matches!(error, DirectoryError::Busy { .. }) {
                     code = Code::TryAgainLater;
                 }
@@ -178,14 +177,18 @@ impl Addresses {
 
     /// Frees what a record holds in the pools in memory: after the journal has forgotten it.
     pub(crate) fn forget(&self, record: &Record) {
-        let mut pools = self.lock();
-        for native in &record.body.natives {
-            if let Some(key) = native.pool.as_deref().and_then(pool_from_text) {
-                pools.release(
-                    &key,
-                    &owner_of(&record.container, &record.ifname, &native.ifname),
-                );
+        for (attachment, native) in record.natives() {
+            if let Some(pool) = native.pool() {
+                let owner = owner_of(&record.container, &record.ifname, &attachment.ifname);
+                self.release_owner(pool, &owner);
             }
+        }
+    }
+
+    /// Frees what one owner holds in a pool in memory.
+    pub(crate) fn release_owner(&self, pool: &str, owner: &str) {
+        if let Some(key) = pool_from_text(pool) {
+            self.lock().release(&key, owner);
         }
     }
 
@@ -269,8 +272,8 @@ impl Reservation<'_> {
     }
 
     fn choose_one(&mut self, wanted: &Wanted) -> Result<(), NotChosen> {
-        let (assigned, pool, host_local) = match &wanted.native.ipam {
-            None if wanted.native.ips.is_empty() => (Assigned::default(), None, None),
+        let (assigned, lease) = match &wanted.native.ipam {
+            None if wanted.native.ips.is_empty() => (Assigned::default(), None),
             None => {
                 return Err(NotChosen::Refused(Error::new(
                     Code::InvalidConfig,
@@ -278,7 +281,7 @@ impl Reservation<'_> {
                     "add an `ipam` section, or drop the request",
                 )));
             }
-            Some(Ipam::Static(section)) => (fixed(section), None, None),
+            Some(Ipam::Static(section)) => (fixed(section), None),
             Some(ipam @ Ipam::Plexus(section)) => {
                 let key = PoolKey::of(ipam, &wanted.network).ok_or_else(no_pool)?;
                 let owner = owner_of(self.container, self.cni_ifname, &wanted.ifname);
@@ -289,7 +292,7 @@ impl Reservation<'_> {
                     .map_err(Error::from)?;
                 let text = key.to_string();
                 self.taken.push((key, owner));
-                (assigned, Some(text), None)
+                (assigned, Some(Lease::Pool(text)))
             }
             Some(ipam @ Ipam::Blocks(section)) => {
                 let key = PoolKey::of(ipam, &wanted.network).ok_or_else(no_pool)?;
@@ -301,26 +304,19 @@ impl Reservation<'_> {
                     .map_err(needs_block)?;
                 let text = key.to_string();
                 self.taken.push((key, owner));
-                (assigned, Some(text), None)
+                (assigned, Some(Lease::Pool(text)))
             }
             Some(Ipam::HostLocal(section)) => {
                 let directory = self.addresses.directory(&section.data_dir, &wanted.network);
                 let assigned = self.choose_host_local(wanted, section, &directory)?;
-                let lease = HostLocalLease {
+                let lease = Lease::HostLocal {
                     directory,
                     ifname: wanted.ifname.clone(),
                 };
-                (assigned, None, Some(lease))
+                (assigned, Some(lease))
             }
         };
-        self.natives.push(NativeRecord {
-            index: wanted.index,
-            network: wanted.network.clone(),
-            ifname: wanted.ifname.clone(),
-            assigned,
-            pool,
-            host_local,
-        });
+        self.chosen.push((self.chosen.len(), assigned, lease));
         Ok(())
     }
 
@@ -424,16 +420,16 @@ fn unusable(error: &DirectoryError) -> Error {
     failure::failed(error, DIRECTORY)
 }
 
-fn release_files(
-    lease: &HostLocalLease,
-    native: &NativeRecord,
-    container: &ContainerId,
-) -> Result<(), DirectoryError> {
-    let Some(locked) = Locked::open_existing(&lease.directory)? else {
+/// Only where the addresses are from host-local's files.
+fn release_files(native: &NativeRecord, container: &ContainerId) -> Result<(), DirectoryError> {
+    let Some((directory, ifname)) = native.host_local() else {
         return Ok(());
     };
-    let addresses: Vec<IpAddr> = native.addresses().collect();
-    locked.release(&addresses, container, &lease.ifname)
+    let Some(locked) = Locked::open_existing(directory)? else {
+        return Ok(());
+    };
+    let addresses: Vec<IpAddr> = native.ips().collect();
+    locked.release(&addresses, container, ifname)
 }
 
 fn fixed(section: &Static) -> Assigned {

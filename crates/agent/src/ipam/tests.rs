@@ -53,10 +53,10 @@ fn host_local(data_dir: &std::path::Path) -> Ipam {
 }
 
 fn addresses_of(reservation: &Reservation<'_>) -> Vec<String> {
-    let natives = reservation.natives.iter();
-    natives
-        .flat_map(NativeRecord::addresses)
-        .map(|a| a.to_string())
+    let chosen = reservation.chosen.iter();
+    chosen
+        .flat_map(|(_, assigned, _)| &assigned.ips)
+        .map(|ip| ip.address.addr().to_string())
         .collect()
 }
 

@@ -1,7 +1,7 @@
 //! The parts of this node's blocks that were given away. Flushed before it returns: other nodes use
 //! them, whatever becomes of this machine.
 
-use super::{Journal, JournalError, durable, schema};
+use super::{Journal, JournalError, durable};
 use ipnet::IpNet;
 use plexus_core::ipam::Given;
 use plexus_faults::effect;
@@ -13,7 +13,6 @@ impl Journal {
         effect("journal.give<");
         let connection = self.lock();
         let result = durable(&connection, true, |tx| {
-            tx.pragma_update(None, "user_version", schema::WITH_GIFTS)?;
             tx.prepare_cached(
                 "INSERT OR REPLACE INTO gift (network, part, block, node) VALUES (?1, ?2, ?3, ?4)",
             )?
@@ -77,7 +76,6 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rusqlite::Connection;
 
     fn given(part: &str, node: &str) -> Given {
         Given {
@@ -89,31 +87,17 @@ mod tests {
     }
 
     #[test]
-    fn gifts_outlive_the_agent_and_an_older_one_refuses_them() {
+    fn gifts_outlive_the_agent() {
         let place = std::env::temp_dir().join(format!("plexus-gifts-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&place);
         std::fs::create_dir_all(&place).unwrap();
         let path = place.join("journal.db");
-        let format = || -> i64 {
-            let connection = Connection::open(&path).unwrap();
-            let read = connection.pragma_query_value(None, "user_version", |row| row.get(0));
-            read.unwrap()
-        };
-        // One of before there were gifts.
-        drop(Journal::open(&path).unwrap());
-        let older = Connection::open(&path).unwrap();
-        older.execute_batch("DROP TABLE gift").unwrap();
-        drop(older);
-        assert_eq!(format(), 1);
-
         let journal = Journal::open(&path).unwrap();
         assert!(journal.gifts().unwrap().is_empty());
-        assert_eq!(format(), 1);
         journal.give(&given("10.0.0.8/30", "n2")).unwrap();
         journal.give(&given("10.0.0.4/32", "n2")).unwrap();
         journal.give(&given("10.0.0.8/30", "n1")).unwrap();
         drop(journal);
-        assert_eq!(format(), 2);
         let journal = Journal::open(&path).unwrap();
         let expected = [given("10.0.0.4/32", "n2"), given("10.0.0.8/30", "n1")];
         assert_eq!(journal.gifts().unwrap(), expected);

@@ -1,30 +1,36 @@
 //! The journal: what this node has promised and done, in one SQLite file. Owns the records of
-//! attachments, the addresses of `plexus` pools, what networks keep on the node and which parts of its
-//! blocks were given away.
+//! requests, a row for each attachment, the addresses of `plexus` pools, what networks keep on the node and which parts
+//! of its blocks were given away.
 //!
 //! ```text
 //!   begin ──► intent ──► done ──► deleting ──► (gone)
 //!               └───────────────────▲  undo: an ADD that failed, or an agent that died in it
 //! ```
+//! A row that cannot be read is quarantined: whoever asks for that request gets an error, everybody else goes on
+//! ([`quarantine`]).
 //! A row is written before the side effect that it describes. It survives the death of the
 //! process without a disk flush; a machine crash wipes the kernel state that it describes, so
 //! rows of an earlier boot are void, except where they stand for something that outlives a
 //! reboot: those are flushed ([`Record::outlives_reboot`], and every gift). Decides nothing.
 
 mod gift;
+mod quarantine;
 mod record;
 mod schema;
 mod trouble;
 
 pub(crate) use record::{
-    Body, DelegateRecord, HostLocalLease, NativeRecord, Record, State, Stored, owner_of,
+    AttachmentRecord, BackendRecord, Details, NativeRecord, PluginsRecord, Record, State, Stored,
+    owner_of,
 };
 
 use plexus_core::plan::NodePlan;
 use plexus_faults::effect;
 use plexus_types::{ContainerId, IfName, NetworkName};
-use rusqlite::{Connection, OptionalExtension, params};
+use record::{RawAttachment, RawRecord, VERSION};
+use rusqlite::{Connection, params};
 use std::net::IpAddr;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
@@ -47,6 +53,16 @@ pub enum JournalError {
         path: PathBuf,
         /// What SQLite says of it.
         problem: String,
+    },
+    /// An older agent wrote it.
+    #[error("the journal {path} has format {found}, this agent knows {known} and later")]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its format number.
+        found: i64,
+        /// Ours.
+        known: i64,
     },
     /// A newer agent wrote it.
     #[error("the journal {path} has format {found}, this agent knows up to {known}")]
@@ -98,6 +114,7 @@ pub(crate) struct Journal {
     path: PathBuf,
     connection: Mutex<Connection>,
     last_write_error: Mutex<Option<plexus_api::cni::Error>>,
+    unreadable: quarantine::Quarantine,
 }
 
 impl Journal {
@@ -108,6 +125,7 @@ impl Journal {
             path: path.to_owned(),
             connection: Mutex::new(connection),
             last_write_error: Mutex::default(),
+            unreadable: quarantine::Quarantine::default(),
         })
     }
 
@@ -129,10 +147,12 @@ impl Journal {
     fn insert(&self, record: &Record, state: State) -> Result<(), JournalError> {
         effect("journal.begin<");
         let connection = self.lock();
+        let details = serde_json::to_string(&record.details).unwrap_or_default();
         let result = durable(&connection, record.outlives_reboot(), |tx| {
             tx.prepare_cached(
-                "INSERT INTO record (container, ifname, network, pod_uid, state, boot, cookie, netns, body)
-                 VALUES (?1, ?2, ?3, ?4, ?9, ?5, ?6, ?7, ?8)",
+                "INSERT INTO request
+                 (container, ifname, network, pod_uid, state, boot, cookie, netns, version, details)
+                 VALUES (?1, ?2, ?3, ?4, ?9, ?5, ?6, ?7, ?10, ?8)",
             )?
             .execute(params![
                 record.container.as_str(),
@@ -142,9 +162,11 @@ impl Journal {
                 record.boot,
                 record.cookie.0.to_string(),
                 record.netns,
-                record.body_json(),
+                details,
                 state.word(),
+                VERSION,
             ])?;
+            put_attachments(tx, record, 0..record.attachments.len())?;
             insert_addresses(tx, record)
         });
         drop(connection);
@@ -152,18 +174,16 @@ impl Journal {
         self.written("the intent of an ADD", result)
     }
 
-    /// Replaces the body: a delegate's step, or the plan of links that come after a delegate.
-    pub(crate) fn update(&self, record: &Record) -> Result<(), JournalError> {
+    /// Replaces some attachments: a plugin has begun or answered, or links behind a plugin are planned.
+    pub(crate) fn update(
+        &self,
+        record: &Record,
+        attachments: Range<usize>,
+    ) -> Result<(), JournalError> {
         effect("journal.update<");
         let connection = self.lock();
         let result = durable(&connection, record.outlives_reboot(), |tx| {
-            tx.prepare_cached("UPDATE record SET body = ?3 WHERE container = ?1 AND ifname = ?2")?
-                .execute(params![
-                    record.container.as_str(),
-                    record.ifname.as_str(),
-                    record.body_json()
-                ])?;
-            insert_addresses(tx, record)
+            put_attachments(tx, record, attachments)
         });
         drop(connection);
         effect("journal.update>");
@@ -176,7 +196,7 @@ impl Journal {
         let written = self
             .lock()
             .prepare_cached(
-                "UPDATE record SET state = 'done', result = ?3 WHERE container = ?1 AND ifname = ?2",
+                "UPDATE request SET state = 'done', result = ?3 WHERE container = ?1 AND ifname = ?2",
             )
             .and_then(|mut statement| {
                 statement.execute(params![record.container.as_str(), record.ifname.as_str(), result])
@@ -195,7 +215,7 @@ impl Journal {
         let written = self
             .lock()
             .prepare_cached(
-                "UPDATE record SET state = 'deleting' WHERE container = ?1 AND ifname = ?2",
+                "UPDATE request SET state = 'deleting' WHERE container = ?1 AND ifname = ?2",
             )
             .and_then(|mut statement| {
                 statement.execute(params![container.as_str(), ifname.as_str()])
@@ -215,7 +235,8 @@ impl Journal {
         let result = durable(&connection, false, |tx| {
             for sql in [
                 "DELETE FROM address WHERE container = ?1 AND ifname = ?2",
-                "DELETE FROM record WHERE container = ?1 AND ifname = ?2",
+                "DELETE FROM attachment WHERE container = ?1 AND ifname = ?2",
+                "DELETE FROM request WHERE container = ?1 AND ifname = ?2",
             ] {
                 tx.prepare_cached(sql)?
                     .execute(params![container.as_str(), ifname.as_str()])?;
@@ -223,31 +244,31 @@ impl Journal {
             Ok(())
         });
         drop(connection);
+        if result.is_ok() {
+            self.release_from_quarantine(container, ifname);
+        }
         effect("journal.forget>");
         self.written("the end of a DEL", result)
     }
 
-    /// The record of one ADD call.
+    /// The record of one request.
     pub(crate) fn find(
         &self,
         container: &ContainerId,
         ifname: &IfName,
     ) -> Result<Option<Stored>, JournalError> {
-        let found = self
-            .lock()
-            .prepare_cached(&format!("{SELECT} WHERE container = ?1 AND ifname = ?2"))
-            .and_then(|mut statement| {
-                statement
-                    .query_row(params![container.as_str(), ifname.as_str()], row)
-                    .optional()
-            });
-        let found = found.map_err(|source| self.read_error("a record", source))?;
-        found.map(|raw| raw.parse(&self.path)).transpose()
+        let key = params![container.as_str(), ifname.as_str()];
+        let mut found = self.read_rows("WHERE container = ?1 AND ifname = ?2", key)?;
+        match found.pop() {
+            Some((raw, attachments)) => raw.parse(attachments, &self.path).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// The records of a pod, whatever the sandbox.
     pub(crate) fn of_pod(&self, pod_uid: &str) -> Result<Vec<Stored>, JournalError> {
-        self.select("WHERE pod_uid = ?1", params![pod_uid])
+        let rows = self.read_rows("WHERE pod_uid = ?1", params![pod_uid])?;
+        Ok(self.readable(rows))
     }
 
     /// The records of a container, in the order of its interfaces.
@@ -255,12 +276,14 @@ impl Journal {
         &self,
         container: &ContainerId,
     ) -> Result<Vec<Stored>, JournalError> {
-        self.select("WHERE container = ?1", params![container.as_str()])
+        let rows = self.read_rows("WHERE container = ?1", params![container.as_str()])?;
+        Ok(self.readable(rows))
     }
 
     /// All records.
     pub(crate) fn all(&self) -> Result<Vec<Stored>, JournalError> {
-        self.select("", [])
+        let rows = self.read_rows("", [])?;
+        Ok(self.readable(rows))
     }
 
     /// What is being removed.
@@ -268,7 +291,7 @@ impl Journal {
         let connection = self.lock();
         let read = || {
             let mut statement = connection
-                .prepare_cached("SELECT container, ifname FROM record WHERE state = 'deleting'")?;
+                .prepare_cached("SELECT container, ifname FROM request WHERE state = 'deleting'")?;
             let rows = statement.query_map([], |row| {
                 Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
             })?;
@@ -299,16 +322,15 @@ impl Journal {
             rows.collect::<Result<Vec<_>, _>>()
         };
         let rows = read().map_err(|source| self.read_error("the addresses", source))?;
-        rows.into_iter()
-            .map(|(pool, address, owner)| match address.parse() {
-                Ok(parsed) => Ok((pool, parsed, owner)),
-                Err(_) => Err(JournalError::Unreadable {
-                    path: self.path.clone(),
-                    key: format!("address {address} of pool {pool}"),
-                    problem: "not an IP address".to_owned(),
-                }),
-            })
-            .collect()
+        let parsed = rows.into_iter().filter_map(|(pool, address, owner)| {
+            let parsed = address.parse().ok();
+            if parsed.is_none() {
+                let key = format!("address {address} of pool {pool}");
+                self.quarantine(key, "not an IP address".to_owned());
+            }
+            Some((pool, parsed?, owner))
+        });
+        Ok(parsed.collect())
     }
 
     /// What a network keeps on the node, written before it is made.
@@ -377,20 +399,29 @@ impl Journal {
         schema::checkpoint(&self.path)
     }
 
-    fn select(
+    /// Requests with their attachments, in the order of containers and interfaces.
+    fn read_rows(
         &self,
         filter: &str,
-        parameters: impl rusqlite::Params,
-    ) -> Result<Vec<Stored>, JournalError> {
+        parameters: impl rusqlite::Params + Copy,
+    ) -> Result<Vec<Rows>, JournalError> {
         let connection = self.lock();
         let read = || {
-            let mut statement = connection
-                .prepare_cached(&format!("{SELECT} {filter} ORDER BY container, ifname"))?;
-            let rows = statement.query_map(parameters, row)?;
-            rows.collect::<Result<Vec<_>, _>>()
+            let mut requests = connection
+                .prepare_cached(&format!("{REQUESTS} {filter} ORDER BY container, ifname"))?;
+            let requests = requests.query_map(parameters, request_row)?;
+            let mut rows = Vec::new();
+            for request in requests {
+                let request = request?;
+                let mut attachments = connection.prepare_cached(ATTACHMENTS)?;
+                let key = params![request.container, request.ifname];
+                let attachments = attachments.query_map(key, attachment_row)?;
+                let attachments = attachments.collect::<Result<Vec<_>, _>>()?;
+                rows.push((request, attachments));
+            }
+            Ok(rows)
         };
-        let rows = read().map_err(|source| self.read_error("records", source))?;
-        rows.into_iter().map(|raw| raw.parse(&self.path)).collect()
+        read().map_err(|source| self.read_error("records", source))
     }
 
     /// A poisoned lock means that a thread died between two statements: SQLite rolled back.
@@ -431,10 +462,14 @@ impl Journal {
     }
 }
 
-const SELECT: &str = "SELECT container, ifname, network, pod_uid, state, boot, cookie, netns, body, result FROM record";
+/// A request and its attachments, as SQLite has them.
+type Rows = (RawRecord, Vec<RawAttachment>);
 
-fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<record::Raw> {
-    Ok(record::Raw {
+const REQUESTS: &str = "SELECT container, ifname, network, pod_uid, state, boot, cookie, netns, version, details, result FROM request";
+const ATTACHMENTS: &str = "SELECT reference, ordinal, version, body FROM attachment WHERE container = ?1 AND ifname = ?2 ORDER BY reference, ordinal";
+
+fn request_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<RawRecord> {
+    Ok(RawRecord {
         container: row.get(0)?,
         ifname: row.get(1)?,
         network: row.get(2)?,
@@ -443,9 +478,41 @@ fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<record::Raw> {
         boot: row.get(5)?,
         cookie: row.get(6)?,
         netns: row.get(7)?,
-        body: row.get(8)?,
-        result: row.get(9)?,
+        version: row.get(8)?,
+        details: row.get(9)?,
+        result: row.get(10)?,
     })
+}
+
+fn attachment_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<RawAttachment> {
+    Ok(RawAttachment {
+        reference: row.get(0)?,
+        ordinal: row.get(1)?,
+        version: row.get(2)?,
+        body: row.get(3)?,
+    })
+}
+
+fn put_attachments(
+    tx: &Connection,
+    record: &Record,
+    attachments: Range<usize>,
+) -> rusqlite::Result<()> {
+    let mut put = tx.prepare_cached(
+        "INSERT OR REPLACE INTO attachment (container, ifname, reference, ordinal, version, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    for one in record.attachments.get(attachments).unwrap_or_default() {
+        put.execute(params![
+            record.container.as_str(),
+            record.ifname.as_str(),
+            i64::try_from(one.reference).unwrap_or(i64::MAX),
+            one.ordinal,
+            VERSION,
+            serde_json::to_string(one).unwrap_or_default(),
+        ])?;
+    }
+    Ok(())
 }
 
 fn insert_addresses(tx: &Connection, record: &Record) -> rusqlite::Result<()> {
@@ -464,9 +531,11 @@ fn insert_addresses(tx: &Connection, record: &Record) -> rusqlite::Result<()> {
         ])?;
     }
     let mut insert = tx.prepare_cached("INSERT OR IGNORE INTO directory (path) VALUES (?1)")?;
-    let leases = record.body.natives.iter();
-    for lease in leases.filter_map(|native| native.host_local.as_ref()) {
-        insert.execute([lease.directory.to_string_lossy()])?;
+    for (directory, _) in record
+        .natives()
+        .filter_map(|(_, native)| native.host_local())
+    {
+        insert.execute([directory.to_string_lossy()])?;
     }
     Ok(())
 }

@@ -1,10 +1,11 @@
-//! One record: everything that an ADD call decided, so that DEL, CHECK and the next agent need
-//! nothing else.
+//! The journal's own records: a request, and each of its attachments. They have everything that DEL, CHECK and the
+//! next agent need.
 
 use super::JournalError;
 use plexus_api::cni::Outcome;
+use plexus_core::attach::{Attachment, Backend, Lease};
 use plexus_core::attachment::Assigned;
-use plexus_core::plan::{NodePlan, PodPlan};
+use plexus_core::plan::{HostPort, Link, NodePlan, PodPlan};
 use plexus_core::resolve::Reference;
 use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName};
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,10 @@ use serde_json::{Map, Value};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// Where a record is in its life.
+/// The version of the rows that this agent writes and reads.
+pub(super) const VERSION: i64 = 1;
+
+/// Where a request is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// The ADD has begun.
@@ -40,7 +44,7 @@ impl State {
     }
 }
 
-/// A record as the journal has it.
+/// A request as the journal has it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Stored {
     /// What was decided.
@@ -51,7 +55,7 @@ pub(crate) struct Stored {
     pub result: Option<String>,
 }
 
-/// What one ADD call decided.
+/// What was decided for one request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Record {
     /// CNI_CONTAINERID.
@@ -68,36 +72,34 @@ pub(crate) struct Record {
     pub cookie: NetnsCookie,
     /// CNI_NETNS.
     pub netns: String,
-    /// The rest.
-    pub body: Body,
+    /// What only code reads.
+    pub details: Details,
+    /// In order: by reference, then by ordinal.
+    pub attachments: Vec<AttachmentRecord>,
 }
 
-/// The part of a record that only code reads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Body {
+/// What only code reads of a request.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Details {
     /// `K8S_POD_NAMESPACE/K8S_POD_NAME`, if told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
-    /// CNI_ARGS, for delegates.
+    /// CNI_ARGS, for plugins.
     pub args: String,
     /// The configuration as it came: a repeated ADD must bring the same.
     pub config: String,
     /// Made from marks in the kernel after the journal was lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopted: bool,
-    /// How many attachments the call makes.
-    pub total: usize,
-    /// Attachments that we make ourselves.
-    pub natives: Vec<NativeRecord>,
-    /// Their links.
-    pub plan: PodPlan,
-    /// Which networks keep something on the node.
-    pub node: Vec<(NetworkName, NodePlan)>,
-    /// Attachments that plugins make.
-    pub delegates: Vec<DelegateRecord>,
-    /// Where each attachment came from, by its index; empty for an inline configuration.
+    /// The link group of all its links.
+    pub group: u32,
+    /// Ports of the node that lead to the pod.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub references: Vec<Reference>,
-    /// The pod's first interface is among them: we, and no delegating plugin, say what it has.
+    pub host_ports: Vec<HostPort>,
+    /// It is for all interfaces of the sandbox: the answer has the first alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_interfaces: bool,
+    /// The cluster listed the networks of the pod: we, and no delegating plugin, say what it has.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub standalone: bool,
     /// What the cluster calls the pod: the API's UID where the runtime's is another (static pods).
@@ -105,41 +107,60 @@ pub(crate) struct Body {
     pub api_uid: Option<String>,
 }
 
-/// An attachment that we make ourselves.
+/// One interface.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AttachmentRecord {
+    /// Which of the request's references it comes from.
+    #[serde(skip)]
+    pub reference: usize,
+    /// Which of that reference's interfaces it is.
+    #[serde(skip)]
+    pub ordinal: u32,
+    /// Its network.
+    pub network: NetworkName,
+    /// Its interface.
+    pub ifname: IfName,
+    /// How the cluster knows the reference; none for an inline configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Reference>,
+    /// Who makes it.
+    pub backend: BackendRecord,
+}
+
+/// Who makes an attachment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum BackendRecord {
+    /// We do.
+    Native(Box<NativeRecord>),
+    /// Plugins do.
+    Plugins(PluginsRecord),
+}
+
+/// What we make.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct NativeRecord {
-    /// Which of the container's references.
-    pub index: usize,
-    /// Its network.
-    pub network: NetworkName,
-    /// Its interface.
-    pub ifname: IfName,
+    /// The provider's name.
+    pub provider: String,
     /// Its addresses, with gateways, routes and DNS.
-    pub assigned: Assigned,
-    /// The journal's pool that they are from.
-    pub pool: Option<String>,
-    /// Or host-local's directory.
-    pub host_local: Option<HostLocalLease>,
+    pub addresses: Assigned,
+    /// Where they are taken from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
+    /// Its link, once it is planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Link>,
+    /// What its network needs on the node.
+    #[serde(default, skip_serializing_if = "NodePlan::is_empty")]
+    pub node: NodePlan,
+    /// What it answers, but for what only the kernel knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
 }
 
-/// Addresses in host-local's directory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct HostLocalLease {
-    /// The network's directory.
-    pub directory: PathBuf,
-    /// The interface that the files name.
-    pub ifname: IfName,
-}
-
-/// An attachment that plugins make.
+/// What plugins make.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct DelegateRecord {
-    /// Which of the container's references.
-    pub index: usize,
-    /// Its network.
-    pub network: NetworkName,
-    /// Its interface.
-    pub ifname: IfName,
+pub(crate) struct PluginsRecord {
     /// The version written in the configuration.
     pub version: String,
     /// The plugins' configurations, exactly as they were for ADD.
@@ -152,36 +173,160 @@ pub(crate) struct DelegateRecord {
     pub results: Vec<Outcome>,
 }
 
+impl AttachmentRecord {
+    /// What the journal keeps of an attachment on its way.
+    pub(crate) fn of(attachment: &Attachment) -> Self {
+        let backend = match &attachment.backend {
+            Backend::Native(native) => {
+                let configured = &native.wanted.native;
+                let mut addresses = native.addresses.clone();
+                // What the record tells others is what the answer says.
+                addresses.dns = plexus_core::plan::dns(configured, &addresses.dns).clone();
+                BackendRecord::Native(Box::new(NativeRecord {
+                    provider: configured.provider.name().to_owned(),
+                    addresses,
+                    lease: native.lease.clone(),
+                    link: native.link.clone(),
+                    node: native.node.clone(),
+                    outcome: attachment.outcome.clone(),
+                }))
+            }
+            Backend::Plugins(run) => BackendRecord::Plugins(PluginsRecord {
+                version: run.chain.version.to_string(),
+                plugins: run.chain.plugins.clone(),
+                runtime: run.runtime.clone(),
+                begun: run.begun,
+                results: run.results.clone(),
+            }),
+        };
+        Self {
+            reference: attachment.reference,
+            ordinal: attachment.ordinal,
+            network: attachment.network.clone(),
+            ifname: attachment.ifname.clone(),
+            origin: attachment.origin.clone(),
+            backend,
+        }
+    }
+
+    /// If we make it.
+    pub(crate) fn native(&self) -> Option<&NativeRecord> {
+        match &self.backend {
+            BackendRecord::Native(native) => Some(native),
+            BackendRecord::Plugins(_) => None,
+        }
+    }
+
+    /// If plugins make it.
+    pub(crate) fn plugins(&self) -> Option<&PluginsRecord> {
+        match &self.backend {
+            BackendRecord::Native(_) => None,
+            BackendRecord::Plugins(plugins) => Some(plugins),
+        }
+    }
+
+    /// Its link, if we make it and it is planned.
+    pub(crate) fn link(&self) -> Option<&Link> {
+        self.native()?.link.as_ref()
+    }
+
+    /// What it answers.
+    pub(crate) fn outcome(&self) -> Option<&Outcome> {
+        match &self.backend {
+            BackendRecord::Native(native) => native.outcome.as_ref(),
+            BackendRecord::Plugins(plugins) => plugins.results.last(),
+        }
+    }
+
+    /// The provider's name, `delegate` for plugins.
+    pub(crate) fn provider(&self) -> &str {
+        self.native()
+            .map_or("delegate", |native| native.provider.as_str())
+    }
+}
+
 impl NativeRecord {
     /// Its addresses alone.
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
-        self.assigned.ips.iter().map(|ip| ip.address.addr())
+    pub(crate) fn ips(&self) -> impl Iterator<Item = IpAddr> {
+        self.addresses.ips.iter().map(|ip| ip.address.addr())
+    }
+
+    /// host-local's directory that its addresses are from, and the interface that the files name.
+    pub(crate) fn host_local(&self) -> Option<(&PathBuf, &IfName)> {
+        match &self.lease {
+            Some(Lease::HostLocal { directory, ifname }) => Some((directory, ifname)),
+            _ => None,
+        }
+    }
+
+    /// The journal's pool that its addresses are from.
+    pub(crate) fn pool(&self) -> Option<&str> {
+        match &self.lease {
+            Some(Lease::Pool(pool)) => Some(pool),
+            _ => None,
+        }
     }
 }
 
 impl Record {
     /// Whether something of it is still there after a reboot, and so needs its DEL then.
     pub(crate) fn outlives_reboot(&self) -> bool {
-        !self.body.delegates.is_empty()
+        self.begun_plugins().next().is_some()
+    }
+
+    /// Attachments whose plugins may have begun, in order.
+    pub(crate) fn begun_plugins(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (&AttachmentRecord, &PluginsRecord)> {
+        let plugins = self.attachments.iter();
+        let plugins = plugins.filter_map(|one| Some((one, one.plugins()?)));
+        plugins.filter(|(_, plugins)| plugins.begun > 0)
+    }
+
+    /// Attachments that we make, in order.
+    pub(crate) fn natives(&self) -> impl Iterator<Item = (&AttachmentRecord, &NativeRecord)> {
+        let natives = self.attachments.iter();
+        natives.filter_map(|one| Some((one, one.native()?)))
+    }
+
+    /// The links that are planned.
+    pub(crate) fn links(&self) -> impl Iterator<Item = &Link> {
+        self.attachments.iter().filter_map(AttachmentRecord::link)
+    }
+
+    /// What the pod has in the kernel by our own hand.
+    pub(crate) fn plan(&self) -> PodPlan {
+        PodPlan {
+            group: self.details.group,
+            links: self.links().cloned().collect(),
+            host_ports: self.details.host_ports.clone(),
+        }
+    }
+
+    /// What its networks need on the node.
+    pub(crate) fn node_plans(&self) -> impl Iterator<Item = (&NetworkName, &NodePlan)> {
+        let plans = self
+            .natives()
+            .map(|(one, native)| (&one.network, &native.node));
+        plans.filter(|(_, plan)| !plan.is_empty())
+    }
+
+    /// How the cluster knows its references, in order.
+    pub(crate) fn origins(&self) -> impl Iterator<Item = &Reference> {
+        self.attachments
+            .iter()
+            .filter_map(|one| one.origin.as_ref())
     }
 
     /// The addresses that the journal's pools must not give to anyone else, with their owners.
     pub(crate) fn pool_addresses(&self) -> Vec<(&str, IpAddr, String)> {
         let mut all = Vec::new();
-        for native in &self.body.natives {
-            let Some(pool) = &native.pool else { continue };
-            let owner = owner_of(&self.container, &self.ifname, &native.ifname);
-            all.extend(
-                native
-                    .addresses()
-                    .map(|address| (pool.as_str(), address, owner.clone())),
-            );
+        for (attachment, native) in self.natives() {
+            let Some(pool) = native.pool() else { continue };
+            let owner = owner_of(&self.container, &self.ifname, &attachment.ifname);
+            all.extend(native.ips().map(|address| (pool, address, owner.clone())));
         }
         all
-    }
-
-    pub(super) fn body_json(&self) -> String {
-        serde_json::to_string(&self.body).unwrap_or_default()
     }
 }
 
@@ -191,8 +336,8 @@ pub(crate) fn owner_of(container: &ContainerId, cni_ifname: &IfName, ifname: &If
     format!("{container}/{cni_ifname}/{ifname}")
 }
 
-/// A row as SQLite has it.
-pub(super) struct Raw {
+/// A request's row as SQLite has it.
+pub(super) struct RawRecord {
     pub(super) container: String,
     pub(super) ifname: String,
     pub(super) network: String,
@@ -201,14 +346,27 @@ pub(super) struct Raw {
     pub(super) boot: String,
     pub(super) cookie: String,
     pub(super) netns: String,
-    pub(super) body: String,
+    pub(super) version: i64,
+    pub(super) details: String,
     pub(super) result: Option<String>,
 }
 
-impl Raw {
-    pub(super) fn parse(self, path: &Path) -> Result<Stored, JournalError> {
+/// An attachment's row as SQLite has it.
+pub(super) struct RawAttachment {
+    pub(super) reference: i64,
+    pub(super) ordinal: i64,
+    pub(super) version: i64,
+    pub(super) body: String,
+}
+
+impl RawRecord {
+    pub(super) fn parse(
+        self,
+        attachments: Vec<RawAttachment>,
+        path: &Path,
+    ) -> Result<Stored, JournalError> {
         let key = format!("{}/{}", self.container, self.ifname);
-        self.try_parse()
+        self.try_parse(attachments)
             .map_err(|problem| JournalError::Unreadable {
                 path: path.to_owned(),
                 key,
@@ -216,8 +374,9 @@ impl Raw {
             })
     }
 
-    fn try_parse(self) -> Result<Stored, String> {
+    fn try_parse(self, attachments: Vec<RawAttachment>) -> Result<Stored, String> {
         let text = |e: &dyn std::fmt::Display| e.to_string();
+        check_version(self.version)?;
         let record = Record {
             container: self.container.parse().map_err(|e| text(&e))?,
             ifname: self.ifname.parse().map_err(|e| text(&e))?,
@@ -226,7 +385,11 @@ impl Raw {
             boot: self.boot,
             cookie: NetnsCookie(self.cookie.parse().map_err(|e| text(&e))?),
             netns: self.netns,
-            body: serde_json::from_str(&self.body).map_err(|e| text(&e))?,
+            details: serde_json::from_str(&self.details).map_err(|e| text(&e))?,
+            attachments: attachments
+                .into_iter()
+                .map(RawAttachment::parse)
+                .collect::<Result<_, _>>()?,
         };
         let state = State::parse(&self.state).ok_or_else(|| {
             format!(
@@ -239,5 +402,27 @@ impl Raw {
             state,
             result: self.result,
         })
+    }
+}
+
+impl RawAttachment {
+    fn parse(self) -> Result<AttachmentRecord, String> {
+        let number = format!("attachment {}.{}", self.reference, self.ordinal);
+        let wrong = |problem: String| format!("{number}: {problem}");
+        check_version(self.version).map_err(wrong)?;
+        let mut parsed: AttachmentRecord =
+            serde_json::from_str(&self.body).map_err(|e| wrong(e.to_string()))?;
+        parsed.reference = usize::try_from(self.reference).map_err(|e| wrong(e.to_string()))?;
+        parsed.ordinal = u32::try_from(self.ordinal).map_err(|e| wrong(e.to_string()))?;
+        Ok(parsed)
+    }
+}
+
+fn check_version(version: i64) -> Result<(), String> {
+    match version {
+        VERSION => Ok(()),
+        other => Err(format!(
+            "it has version {other}, this agent reads {VERSION}"
+        )),
     }
 }

@@ -5,16 +5,11 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
 
-/// The newest format that this agent knows. An older agent refuses a newer number.
-pub(super) const FORMAT: i64 = 2;
-/// What a journal has at first: as long as no part of a block was given away, an agent that knows
-/// nothing of gifts can do no harm.
-const FIRST: i64 = 1;
-/// What it has once one was: an agent that knows nothing of gifts would issue from it.
-pub(super) const WITH_GIFTS: i64 = 2;
+/// The format that this agent writes and reads. 1 and 2 had one row for all attachments of a request.
+pub(super) const FORMAT: i64 = 3;
 
 const TABLES: &str = "
-CREATE TABLE record (
+CREATE TABLE request (
     container TEXT NOT NULL,
     ifname    TEXT NOT NULL,
     network   TEXT NOT NULL,
@@ -23,11 +18,21 @@ CREATE TABLE record (
     boot      TEXT NOT NULL,
     cookie    TEXT NOT NULL,
     netns     TEXT NOT NULL,
-    body      TEXT NOT NULL,
+    version   INTEGER NOT NULL,
+    details   TEXT NOT NULL,
     result    TEXT,
     PRIMARY KEY (container, ifname)
 );
-CREATE INDEX record_by_pod ON record (pod_uid) WHERE pod_uid IS NOT NULL;
+CREATE INDEX request_by_pod ON request (pod_uid) WHERE pod_uid IS NOT NULL;
+CREATE TABLE attachment (
+    container TEXT NOT NULL,
+    ifname    TEXT NOT NULL,
+    reference INTEGER NOT NULL,
+    ordinal   INTEGER NOT NULL,
+    version   INTEGER NOT NULL,
+    body      TEXT NOT NULL,
+    PRIMARY KEY (container, ifname, reference, ordinal)
+) WITHOUT ROWID;
 CREATE TABLE address (
     pool      TEXT NOT NULL,
     address   TEXT NOT NULL,
@@ -36,29 +41,20 @@ CREATE TABLE address (
     owner     TEXT NOT NULL,
     PRIMARY KEY (pool, address)
 ) WITHOUT ROWID;
-CREATE INDEX address_by_record ON address (container, ifname);
+CREATE INDEX address_by_request ON address (container, ifname);
 CREATE TABLE network (
     name TEXT PRIMARY KEY,
     boot TEXT NOT NULL,
     plan TEXT NOT NULL
 ) WITHOUT ROWID;
-";
-
-/// Parts of this node's blocks that were given away. Beside the others, so that older journals get it.
-const GIFTS: &str = "
-CREATE TABLE IF NOT EXISTS gift (
+CREATE TABLE gift (
     network TEXT NOT NULL,
     part    TEXT NOT NULL,
     block   TEXT NOT NULL,
     node    TEXT NOT NULL,
     PRIMARY KEY (network, part)
 ) WITHOUT ROWID;
-";
-
-/// host-local's directories that were used here: what is in them when no address is must go with everything
-/// else.
-const DIRECTORIES: &str = "
-CREATE TABLE IF NOT EXISTS directory (path TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE directory (path TEXT PRIMARY KEY) WITHOUT ROWID;
 ";
 
 /// Opens, checks and if need be creates the journal.
@@ -72,15 +68,19 @@ pub(super) fn open(path: &Path) -> Result<Connection, JournalError> {
             known: FORMAT,
         });
     }
-    let tables = match format {
-        0 => format!("{TABLES} PRAGMA user_version = {FIRST};"),
-        _ => String::new(),
-    };
-    connection
-        .execute_batch(&format!(
-            "BEGIN IMMEDIATE; {tables} {GIFTS} {DIRECTORIES} COMMIT;"
-        ))
-        .map_err(|source| failed(path, source))?;
+    if (1..FORMAT).contains(&format) {
+        return Err(JournalError::Older {
+            path: path.to_owned(),
+            found: format,
+            known: FORMAT,
+        });
+    }
+    if format == 0 {
+        let create = format!("BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;");
+        connection
+            .execute_batch(&create)
+            .map_err(|source| failed(path, source))?;
+    }
     check(&connection, path)?;
     Ok(connection)
 }

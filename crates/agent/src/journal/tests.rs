@@ -1,8 +1,8 @@
 //! The journal against a real file: what is written is read, also by the next one.
 
 use super::*;
+use plexus_core::attach::Lease;
 use plexus_core::attachment::{Assigned, AssignedIp};
-use plexus_core::plan::PodPlan;
 use plexus_types::NetnsCookie;
 
 struct Place(PathBuf);
@@ -44,34 +44,33 @@ fn record(container: &str, address: &str) -> Record {
         boot: "boot".to_owned(),
         cookie: NetnsCookie(u64::MAX),
         netns: "/run/netns/x".to_owned(),
-        body: Body {
-            pod: None,
-            args: String::new(),
+        details: Details {
             config: "{}".to_owned(),
-            adopted: false,
-            total: 1,
-            natives: vec![NativeRecord {
-                index: 0,
-                network: "blue".parse().unwrap(),
-                ifname: "eth0".parse().unwrap(),
-                assigned: Assigned {
-                    ips,
-                    ..Assigned::default()
-                },
-                pool: Some("plexus: blue".to_owned()),
-                host_local: None,
-            }],
-            plan: PodPlan {
-                group: 7,
-                links: Vec::new(),
-                host_ports: Vec::new(),
-            },
-            node: Vec::new(),
-            delegates: Vec::new(),
-            references: Vec::new(),
-            standalone: false,
-            api_uid: None,
+            group: 7,
+            ..Details::default()
         },
+        attachments: vec![native("eth0", ips, Lease::Pool("plexus: blue".to_owned()))],
+    }
+}
+
+fn native(ifname: &str, ips: Vec<AssignedIp>, lease: Lease) -> AttachmentRecord {
+    AttachmentRecord {
+        reference: 0,
+        ordinal: 0,
+        network: "blue".parse().unwrap(),
+        ifname: ifname.parse().unwrap(),
+        origin: None,
+        backend: BackendRecord::Native(Box::new(NativeRecord {
+            provider: "bridge".to_owned(),
+            addresses: Assigned {
+                ips,
+                ..Assigned::default()
+            },
+            lease: Some(lease),
+            link: None,
+            node: NodePlan::default(),
+            outcome: None,
+        })),
     }
 }
 
@@ -103,15 +102,15 @@ fn a_record_lives_and_ends() {
 fn directories_of_host_local_are_known_when_no_record_names_them_any_more() {
     let place = Place::new("directories");
     let mut one = record("c1", "10.0.0.2/24");
-    one.body.natives[0].pool = None;
-    one.body.natives[0].host_local = Some(HostLocalLease {
+    let lease = Lease::HostLocal {
         directory: "/var/lib/cni/networks/blue".into(),
         ifname: "eth0".parse().unwrap(),
-    });
+    };
+    one.attachments = vec![native("eth0", Vec::new(), lease)];
     let journal = place.open();
     assert!(journal.directories().unwrap().is_empty());
     journal.begin(&one).unwrap();
-    journal.update(&one).unwrap();
+    journal.update(&one, 0..1).unwrap();
     journal.forget(&one.container, &one.ifname).unwrap();
     drop(journal);
     let known = place.open().directories().unwrap();
@@ -129,7 +128,7 @@ fn an_address_is_never_journaled_twice() {
         1,
         "the refused record left nothing"
     );
-    journal.update(&record("c1", "10.0.0.2/24")).unwrap();
+    journal.update(&record("c1", "10.0.0.2/24"), 0..1).unwrap();
     assert_eq!(journal.addresses().unwrap().len(), 1);
 }
 
@@ -148,17 +147,66 @@ fn what_networks_keep_is_of_this_boot() {
 }
 
 #[test]
-fn a_newer_or_damaged_journal_is_refused_and_left_alone() {
+fn a_row_that_cannot_be_read_is_quarantined_and_stops_nobody_else() {
+    let place = Place::new("quarantine");
+    let journal = place.open();
+    let (one, mut two) = (record("c1", "10.0.0.2/24"), record("c2", "10.0.0.3/24"));
+    let mut second = native("net1", Vec::new(), Lease::Pool("plexus: blue".to_owned()));
+    (second.reference, second.ordinal) = (1, 2);
+    two.attachments.push(second);
+    for record in [&one, &two] {
+        journal.begin(record).unwrap();
+    }
+    assert_eq!(journal.all().unwrap()[1].record, two);
+    for damage in [
+        "UPDATE attachment SET version = 99 WHERE container = 'c2' AND ordinal = 2",
+        "UPDATE attachment SET version = 1, body = '{' WHERE container = 'c2' AND ordinal = 2",
+        "UPDATE request SET details = '[]' WHERE container = 'c2'",
+    ] {
+        journal.lock().execute_batch(damage).unwrap();
+        let all = journal.all().unwrap();
+        assert_eq!(all.len(), 1, "{damage}");
+        assert_eq!(all[0].record, one);
+        let error = journal.find(&two.container, &two.ifname).unwrap_err();
+        assert!(matches!(error, JournalError::Unreadable { .. }), "{error}");
+        assert!(error.to_string().contains("c2/eth0"), "{error}");
+        assert!(journal.quarantined().contains_key("c2/eth0"));
+        assert!(!journal.quarantined().contains_key("c1/eth0"));
+    }
+    // Its addresses stay taken until its DEL is done.
+    assert_eq!(journal.addresses().unwrap().len(), 2);
+    let taken = journal.addresses_of(&two.container, &two.ifname).unwrap();
+    assert_eq!(taken[0].1.to_string(), "10.0.0.3");
+    journal.forget(&two.container, &two.ifname).unwrap();
+    assert!(journal.quarantined().is_empty());
+    assert_eq!(journal.addresses().unwrap().len(), 1);
+    assert_eq!(journal.find(&two.container, &two.ifname).unwrap(), None);
+}
+
+#[test]
+fn a_newer_older_or_damaged_journal_is_refused_and_left_alone() {
     let place = Place::new("newer");
     drop(place.open());
-    let connection = Connection::open(place.file()).unwrap();
-    connection.pragma_update(None, "user_version", 99).unwrap();
-    drop(connection);
+    let set = |format: i64| {
+        let connection = Connection::open(place.file()).unwrap();
+        connection
+            .pragma_update(None, "user_version", format)
+            .unwrap();
+    };
+    set(99);
     let error = Journal::open(&place.file()).unwrap_err();
     assert!(
         matches!(error, JournalError::Newer { found: 99, .. }),
         "{error}"
     );
+    set(2);
+    let error = Journal::open(&place.file()).unwrap_err();
+    assert!(
+        matches!(error, JournalError::Older { found: 2, .. }),
+        "{error}"
+    );
+    let remedy = crate::failure::journal(&error).details;
+    assert!(remedy.contains("adopts the interfaces"), "{remedy}");
 
     let place = Place::new("damaged");
     std::fs::write(

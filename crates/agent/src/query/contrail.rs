@@ -10,7 +10,7 @@
 use crate::failure;
 use crate::front::CLUSTER_DEFAULT;
 use crate::http::Response;
-use crate::journal::{Record, State, Stored};
+use crate::journal::{AttachmentRecord, Record, State, Stored};
 use crate::verbs::Agent;
 use crate::view::{View, attachment_id, views};
 use ipnet::IpNet;
@@ -82,11 +82,11 @@ impl Agent {
         let mut all = journal.all().map_err(failed)?;
         all.retain(|one| match pod {
             // A static pod's: the runtime knows another one than the API.
-            Pod::Uid(uid) => one.record.body.api_uid.as_deref() == Some(uid),
+            Pod::Uid(uid) => one.record.details.api_uid.as_deref() == Some(uid),
             Pod::Name(of, namespace, name) => {
                 let pod = one
                     .record
-                    .body
+                    .details
                     .pod
                     .as_deref()
                     .and_then(|p| p.split_once('/'));
@@ -159,7 +159,7 @@ fn items(stored: &[Stored]) -> Vec<Item<'_>> {
                 .map(move |view| Item { view, record })
         })
         .collect();
-    items.sort_by_key(|item| item.view.reference.index);
+    items.sort_by_key(|item| (item.view.reference.index, item.view.ordinal));
     items
 }
 
@@ -168,7 +168,7 @@ fn config(item: &Item<'_>, cluster: &str) -> Value {
     let reference = &view.reference;
     let pod = item
         .record
-        .body
+        .details
         .pod
         .as_deref()
         .and_then(|p| p.split_once('/'));
@@ -260,7 +260,7 @@ fn side(view: &View, family: Family) -> Half {
 
 /// The pod's UID, as the API has it where that is known.
 fn instance(item: &Item<'_>) -> String {
-    let uid = item.record.body.api_uid.as_ref();
+    let uid = item.record.details.api_uid.as_ref();
     uid.or(item.record.pod_uid.as_ref())
         .cloned()
         .unwrap_or_default()
@@ -301,14 +301,13 @@ fn mac(view: &View) -> &str {
 
 /// The interface's end on the node; empty where it has none.
 fn system_name(item: &Item<'_>) -> String {
-    let mut links = item.record.body.plan.links.iter();
-    let mut delegates = item.record.body.delegates.iter();
-    let link = links.find(|link| link.name.as_str() == item.view.ifname);
+    let mut attachments = item.record.attachments.iter();
+    let attachment = attachments.find(|one| one.ifname.as_str() == item.view.ifname);
+    let link = attachment.and_then(AttachmentRecord::link);
     if let Some(LinkKind::Veth(end)) = link.map(|link| &link.kind) {
         return end.name.to_string();
     }
-    let delegate = delegates.find(|one| one.ifname.as_str() == item.view.ifname);
-    let result = delegate.and_then(|delegate| delegate.results.last());
+    let result = attachment.and_then(|one| one.plugins()?.results.last());
     let outside = result.and_then(|result| result.interfaces.iter().find(|i| i.sandbox.is_none()));
     outside
         .map(|interface| interface.name.clone())

@@ -5,7 +5,7 @@ mod contrail;
 
 use crate::failure;
 use crate::http::Response;
-use crate::journal::{State, Stored};
+use crate::journal::{AttachmentRecord, BackendRecord, State, Stored};
 use crate::metrics::{CONTENT_TYPE, Moment};
 use crate::verbs::Agent;
 use crate::view::{View, views};
@@ -52,6 +52,13 @@ impl Agent {
             let _ = writeln!(text, "not ready: {error}");
         } else {
             text.push_str("ready\n");
+        }
+        let unreadable = self.journal.as_ref().map(|journal| journal.quarantined());
+        for (key, problem) in unreadable.unwrap_or_default() {
+            let _ = writeln!(
+                text,
+                "warning: the journal's rows of {key} cannot be read, and are left alone until a DEL: {problem}"
+            );
         }
         if let Some(file) = self.conflist.as_ref().and_then(|c| c.preceded_by()) {
             let _ = writeln!(
@@ -103,7 +110,7 @@ impl Agent {
             Err(error) => return Response::text(503, format!("{error}\n")),
         };
         let wanted =
-            |one: &&Stored| pod.is_none() || pod.as_deref() == one.record.body.pod.as_deref();
+            |one: &&Stored| pod.is_none() || pod.as_deref() == one.record.details.pod.as_deref();
         let all: Vec<Value> = stored.iter().filter(wanted).flat_map(describe).collect();
         Response::json(200, format!("{:#}\n", Value::Array(all)))
     }
@@ -121,37 +128,35 @@ fn describe(stored: &Stored) -> Vec<Value> {
         State::Done => "attached",
         State::Deleting => "detaching",
     };
-    let total = record.body.natives.len() + record.body.delegates.len();
+    let last = record.attachments.iter().map(|one| one.reference).max();
+    let total = last.map_or(0, |last| last + 1);
     let done = views(stored);
-    let one = |index: usize, network: &str, interface: &str, ips: Vec<String>, how: &str| {
+    let one = |attachment: &AttachmentRecord| {
+        let (ips, how): (Vec<String>, &str) = match &attachment.backend {
+            BackendRecord::Native(native) => {
+                let ips = native.addresses.ips.iter();
+                (ips.map(|ip| ip.address.to_string()).collect(), "native")
+            }
+            BackendRecord::Plugins(plugins) => {
+                let ips = plugins.results.last().into_iter().flat_map(|r| &r.ips);
+                (ips.map(|ip| ip.address.to_string()).collect(), "delegate")
+            }
+        };
         let mut value = json!({
-            "container": record.container, "pod": record.body.pod, "netns": record.netns,
-            "index": index, "total": total, "network": network, "interface": interface,
+            "container": record.container, "pod": record.details.pod, "netns": record.netns,
+            "index": attachment.reference, "ordinal": attachment.ordinal, "total": total,
+            "network": attachment.network, "interface": attachment.ifname,
             "ips": ips, "how": how, "state": state,
         });
-        if let Some(view) = done.iter().find(|view| view.ifname == interface) {
+        let view = done
+            .iter()
+            .find(|view| view.ifname == attachment.ifname.as_str());
+        if let Some(view) = view {
             complete(&mut value, view);
         }
         value
     };
-    let mut all = Vec::new();
-    for native in &record.body.natives {
-        let ips = native.assigned.ips.iter();
-        let ips = ips.map(|ip| ip.address.to_string()).collect();
-        let (network, ifname) = (native.network.as_str(), native.ifname.as_str());
-        all.push(one(native.index, network, ifname, ips, "native"));
-    }
-    for delegate in &record.body.delegates {
-        let ips = delegate
-            .results
-            .last()
-            .map(|r| r.ips.iter().map(|ip| ip.address.to_string()).collect());
-        let (network, ifname) = (delegate.network.as_str(), delegate.ifname.as_str());
-        let ips = ips.unwrap_or_default();
-        all.push(one(delegate.index, network, ifname, ips, "delegate"));
-    }
-    all.sort_by_key(|value| value.get("index").and_then(Value::as_u64));
-    all
+    record.attachments.iter().map(one).collect()
 }
 
 /// What is known of an attachment once it is there. Index and total are those among the pod's

@@ -9,7 +9,7 @@ use crate::world::{
 };
 use ipnet::IpNet;
 use plexus_api::cni::{How, Ipam, Network, Runtime};
-use plexus_core::rehearse::cluster_network;
+use plexus_core::attach::preview::cluster_network;
 use plexus_core::resolve::{PodNetworks, Reference, pod_networks};
 use serde_json::Value;
 

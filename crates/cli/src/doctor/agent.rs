@@ -106,10 +106,13 @@ pub(super) fn judge(agent: &Agent, path: &Path) -> Vec<Check> {
         let warnings = text
             .lines()
             .filter_map(|line| line.strip_prefix("warning: "));
-        checks
-            .extend(warnings.map(|said| {
-                Check::warn(Subject::AgentWarning, said, "rename or remove that file")
-            }));
+        checks.extend(warnings.map(|said| {
+            let next = match said.starts_with("the journal") {
+                true => "restart the pod: its DEL works without these rows, and removes them",
+                false => "rename or remove that file",
+            };
+            Check::warn(Subject::AgentWarning, said, next)
+        }));
     }
     if agent.refused > 0 {
         let (count, place) = (agent.refused, queue(path));

@@ -6,7 +6,8 @@ use crate::get::{network_of, record_of};
 use crate::holder::Holder;
 use crate::world::{Seen, World, list, name, namespace, pod_facts, text, texts};
 use plexus_api::cni::{Error, Runtime};
-use plexus_core::rehearse::cluster_network;
+use plexus_core::attach::preview::{self, cluster_network};
+use plexus_core::attach::{Attach, AttachError, AttachRequest};
 use plexus_core::resolve::{Examined, Named, examine, pod_networks};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -343,8 +344,11 @@ fn together(world: &World, pod: &Value, node: &str) -> Option<Answer> {
     )
     .ok()?;
     let conf = plexus_api::cni::NetConf { body, ..conf };
-    let error = plexus_core::resolve::resolve(&conf, &"eth0".parse().ok()?).err()?;
-    Some(names(&error))
+    let request = AttachRequest::of(&conf, &[], preview::sandbox("pod").ok()?);
+    match Attach::new(request).err()? {
+        AttachError::Refused(error) => Some(names(&error)),
+        AttachError::Plan { .. } => None,
+    }
 }
 
 /// What the runtime, or the agent, said last.

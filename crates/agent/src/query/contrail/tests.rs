@@ -1,42 +1,66 @@
 //! The answers, field by field, from records as the journal has them.
 
 use super::*;
+use crate::journal::Details;
 use plexus_types::NetnsCookie;
 
 const UID: &str = "40936d96-cf0e-11e8-9892-002590aaa964";
 const BLUE: &str = "f95af4cc-e4ba-44c8-9936-269d891e0ee9";
 
-fn body() -> Value {
-    let link = |name: &str, end: &str, mac: &str, routes: Value| {
-        json!({"name": name, "alias": "", "mac": mac, "routes": routes,
-            "kind": {"veth": {"name": end, "mac": "02:00:00:00:00:01", "alias": ""}}})
+fn attachments() -> Vec<AttachmentRecord> {
+    let native = |network: &str,
+                  ifname: &str,
+                  (end, mac): (&str, &str),
+                  routes: Value,
+                  ips: Value| {
+        let link = json!({"name": ifname, "alias": "", "mac": mac, "routes": routes,
+            "kind": {"veth": {"name": end, "mac": "02:00:00:00:00:01", "alias": ""}}});
+        json!({"network": network, "ifname": ifname, "backend": {"native": {
+            "provider": "routed", "addresses": {"ips": ips, "routes": [], "dns": {}}, "link": link}}})
     };
-    let native = |index: usize, network: &str, ifname: &str, ips: Value| {
-        json!({"index": index, "network": network, "ifname": ifname, "pool": null, "host_local": null,
-            "assigned": {"ips": ips, "routes": [], "dns": {}}})
+    let origin = |mut attachment: Value, origin: Value| {
+        attachment["origin"] = origin;
+        attachment
     };
-    json!({
-        "pod": "team-a/web", "args": "", "config": "{}", "total": 3, "node": [],
-        "natives": [
-            native(0, "cluster-default", "eth0", json!([{"address": "10.47.255.250/32", "gateway": "169.254.1.1"}])),
-            native(1, "blue", "net1", json!([{"address": "30.1.1.252/24", "gateway": "30.1.1.254"}, {"address": "fd00::7/64", "gateway": "fd00::1"}])),
-        ],
-        "plan": {"group": 7, "links": [
-            link("eth0", "pxaaaa", "02:b8:6a:c0:68:cf", json!([{"dst": "0.0.0.0/0", "via": "169.254.1.1"}])),
-            link("net1", "pxbbbb", "02:d8:da:c0:68:aa", json!([])),
-        ]},
-        "delegates": [{"index": 2, "network": "red", "ifname": "net2", "version": "1.0.0",
-            "plugins": [], "runtime": {}, "begun": 1, "results": [{
-                "interfaces": [{"name": "veth9", "mac": null, "mtu": null, "sandbox": null, "socket_path": null, "pci_id": null},
-                    {"name": "net2", "mac": "02:00:00:00:00:09", "mtu": null, "sandbox": "/n", "socket_path": null, "pci_id": null}],
-                "ips": [], "routes": [], "dns": {"nameservers": ["2001:db8::53"]}}]}],
-        "references": [
-            {"index": 0, "total": 3, "namespace": "", "name": "cluster-default", "uuid": "cluster-default", "source": "",
-                "subnets": [["10.32.0.0/12", "10.47.255.254"]]},
-            {"index": 1, "total": 3, "namespace": "team-a", "name": "blue", "uuid": BLUE, "source": "k8s.v1.cni.cncf.io/networks"},
-            {"index": 2, "total": 3, "namespace": "team-b", "name": "red", "uuid": "", "source": "plexus.dev/networks"},
-        ],
-    })
+    let eth0 = native(
+        "cluster-default",
+        "eth0",
+        ("pxaaaa", "02:b8:6a:c0:68:cf"),
+        json!([{"dst": "0.0.0.0/0", "via": "169.254.1.1"}]),
+        json!([{"address": "10.47.255.250/32", "gateway": "169.254.1.1"}]),
+    );
+    let net1 = native(
+        "blue",
+        "net1",
+        ("pxbbbb", "02:d8:da:c0:68:aa"),
+        json!([]),
+        json!([{"address": "30.1.1.252/24", "gateway": "30.1.1.254"}, {"address": "fd00::7/64", "gateway": "fd00::1"}]),
+    );
+    let net2 = json!({"network": "red", "ifname": "net2", "backend": {"plugins": {"version": "1.0.0",
+        "plugins": [], "runtime": {}, "begun": 1, "results": [{
+            "interfaces": [{"name": "veth9", "mac": null, "mtu": null, "sandbox": null, "socket_path": null, "pci_id": null},
+                {"name": "net2", "mac": "02:00:00:00:00:09", "mtu": null, "sandbox": "/n", "socket_path": null, "pci_id": null}],
+            "ips": [], "routes": [], "dns": {"nameservers": ["2001:db8::53"]}}]}}});
+    let all = [
+        origin(
+            eth0,
+            json!({"index": 0, "total": 3, "namespace": "", "name": "cluster-default", "uuid": "cluster-default", "source": "",
+                "subnets": [["10.32.0.0/12", "10.47.255.254"]]}),
+        ),
+        origin(
+            net1,
+            json!({"index": 1, "total": 3, "namespace": "team-a", "name": "blue", "uuid": BLUE, "source": "k8s.v1.cni.cncf.io/networks"}),
+        ),
+        origin(
+            net2,
+            json!({"index": 2, "total": 3, "namespace": "team-b", "name": "red", "uuid": "", "source": "plexus.dev/networks"}),
+        ),
+    ];
+    let read = |(reference, value)| AttachmentRecord {
+        reference,
+        ..serde_json::from_value(value).unwrap()
+    };
+    all.into_iter().enumerate().map(read).collect()
 }
 
 fn stored(state: State) -> Stored {
@@ -49,7 +73,11 @@ fn stored(state: State) -> Stored {
             boot: "boot".to_owned(),
             cookie: NetnsCookie(1),
             netns: "/run/netns/c1".to_owned(),
-            body: serde_json::from_value(body()).unwrap(),
+            details: Details {
+                pod: Some("team-a/web".to_owned()),
+                ..Details::default()
+            },
+            attachments: attachments(),
         },
         state,
         result: None,

@@ -1,21 +1,16 @@
-//! A rehearsal: all that would be made for a pod on a node that is only described, without a kernel
-//! and without anyone being told. Every address counts as free, every link that a network names as
-//! there.
-//!
-//! Goes the same way as the agent: resolve, addresses, default route, plan.
+//! What a request would come to on a node that is only described: without a kernel, and without anyone being told.
+//! Every address counts as free. Goes the way of the agent, with a description in the place of the node.
 
-use crate::attachment::{Assigned, AssignedIp, DefaultRoute, Wanted};
+use super::{Attach, AttachError, AttachRequest, Sandbox, Step};
+use crate::attachment::{Assigned, AssignedIp, Wanted};
 use crate::ipam::{PoolKey, Pools, address_at, assigned_static, host_local};
-use crate::plan::{
-    Facts, LinkFacts, NodePlan, Place, PodPlan, Underlay, build, host_ports, node_plan, pod_plan,
-};
-use crate::resolve::{Brings, Candidate, Delegate, Reference, Resolved, choose_default, resolve};
+use crate::plan::{Facts, LinkFacts, NodePlan, PodPlan, Seen, Underlay};
+use crate::resolve::Reference;
 use ipnet::IpNet;
 use plexus_api::cni::{
-    BlockIpam, BlockSubnet, Body, Code, Dns, Error, How, Ipam, Native, NetConf, Network, Provider,
-    Range, Routed,
+    BlockIpam, BlockSubnet, Code, Dns, Error, How, Ipam, Native, Network, Provider, Range, Routed,
 };
-use plexus_types::{ContainerId, IfName, NetnsCookie};
+use plexus_types::{ContainerId, NetnsCookie};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -23,33 +18,82 @@ use std::net::IpAddr;
 /// The cluster-wide default network, where it is Plexus's own.
 const CLUSTER_DEFAULT: &str = "cluster-default";
 
-/// The node that is described.
+/// A node that is described.
+pub trait DescribedNode {
+    /// What a plan is told of the node.
+    fn facts(&self, wanted: &Wanted) -> Facts;
+}
+
+/// A node of which only its uplink is known. A link that a network names is taken to be there.
 #[derive(Debug, Clone)]
-pub struct Stage {
-    /// Its name and its address on the underlay.
+pub struct Uplink {
+    /// The node's name and its address on the underlay.
     pub underlay: Underlay,
     /// The link of its default route.
     pub uplink: LinkFacts,
 }
 
-/// What a rehearsal gives.
+/// What a preview gives.
 #[derive(Debug, Clone)]
-pub struct Rehearsed {
-    /// Each interface, in order.
-    pub interfaces: Vec<Interface>,
+pub struct Preview {
+    /// The request, with its attachments planned. What plugins would do stays unknown.
+    pub attach: Attach,
     /// What the pod gets.
     pub pod: PodPlan,
     /// What its networks keep on the node.
     pub node: NodePlan,
 }
 
-/// One interface.
-#[derive(Debug, Clone)]
-pub enum Interface {
-    /// Made natively.
-    Native(Box<Wanted>, Assigned, DefaultRoute),
-    /// Made by plugins, whose doings nobody knows beforehand.
-    Delegate(Delegate),
+/// The addresses that earlier previews on the same node have given out.
+#[derive(Debug, Clone, Default)]
+pub struct Issued {
+    pools: Pools,
+    host_local: BTreeSet<(String, IpAddr)>,
+}
+
+/// The sandbox of a container whose namespace is nowhere.
+pub fn sandbox(container: &str) -> Result<Sandbox, Error> {
+    Ok(Sandbox {
+        container: container.parse().map_err(impossible)?,
+        ifname: "eth0".parse().map_err(impossible)?,
+        path: String::new(),
+        cookie: NetnsCookie(2),
+        node: NetnsCookie(1),
+    })
+}
+
+/// All that a request comes to on a node that has given out some addresses already; a container of the same name is
+/// the same.
+pub fn preview(
+    request: AttachRequest,
+    node: &dyn DescribedNode,
+    issued: &mut Issued,
+) -> Result<Preview, AttachError> {
+    let mut attach = Attach::new(request)?;
+    let container = attach.request().sandbox.container.clone();
+    let natives: Vec<(usize, Wanted)> = attach
+        .natives()
+        .map(|(index, native)| (index, native.wanted.clone()))
+        .collect();
+    for (index, wanted) in natives {
+        attach.set_facts(index, node.facts(&wanted));
+        attach.set_addresses(index, assign(&wanted, &container, issued)?, None);
+    }
+    while let Some(step) = attach.begin_step()? {
+        match step {
+            Step::Links(range) => attach.links_made(range, |_| Seen::default()),
+            Step::Plugin { attachment, .. } => attach.skip_plugins(attachment),
+        }
+    }
+    let mut kept = NodePlan::default();
+    for (_, native) in attach.natives() {
+        kept.merge(native.node.clone());
+    }
+    Ok(Preview {
+        pod: attach.pod_plan(0..attach.attachments().len()),
+        node: kept,
+        attach,
+    })
 }
 
 /// The cluster-wide default network on the node's podCIDRs, as an agent with
@@ -106,89 +150,6 @@ pub fn cluster_network(
         subnets: described,
     };
     Ok((network, reference))
-}
-
-/// All that a configuration whose networks are listed amounts to, for a container of that name, on
-/// a node where nothing is yet.
-pub fn rehearse(conf: &NetConf, container: &str, stage: &Stage) -> Result<Rehearsed, Error> {
-    rehearse_next(conf, container, stage, &mut Issued::default())
-}
-
-/// The addresses that earlier rehearsals on the same node have given out.
-#[derive(Debug, Clone, Default)]
-pub struct Issued {
-    pools: Pools,
-    host_local: BTreeSet<(String, IpAddr)>,
-}
-
-/// The same on a node that has others already; a container of the same name is the same.
-pub fn rehearse_next(
-    conf: &NetConf,
-    container: &str,
-    stage: &Stage,
-    issued: &mut Issued,
-) -> Result<Rehearsed, Error> {
-    let container: ContainerId = container.parse().map_err(impossible)?;
-    let cni_ifname: IfName = "eth0".parse().map_err(impossible)?;
-    let place = Place {
-        node: NetnsCookie(1),
-        netns: NetnsCookie(2),
-        container: &container,
-        cni_ifname: &cni_ifname,
-    };
-    let mut cast = Vec::new();
-    for resolved in resolve(conf, &cni_ifname)? {
-        cast.push(match resolved {
-            Resolved::Native(wanted) => {
-                let assigned = assign(&wanted, &container, issued)?;
-                Interface::Native(Box::new(wanted), assigned, DefaultRoute::AsConfigured)
-            }
-            Resolved::Delegate(delegate) => Interface::Delegate(delegate),
-        });
-    }
-    let choice = match &conf.body {
-        Body::All { default_gw, .. } => Some(default_gw),
-        _ => None,
-    };
-    let candidates: Vec<Candidate<'_>> = cast.iter().map(candidate).collect();
-    let defaults = choose_default(&candidates, choice)?;
-    let mut links = Vec::new();
-    let mut node = NodePlan::default();
-    let mut first = None;
-    for (interface, decided) in cast.iter_mut().zip(defaults) {
-        let Interface::Native(wanted, assigned, default_route) = interface else {
-            continue;
-        };
-        *default_route = decided;
-        let facts = facts(wanted, stage);
-        links.push(build(wanted, assigned, decided, &place, &facts)?);
-        node.merge(node_plan(&wanted.network, &wanted.native, assigned, &facts));
-        if wanted.index == 0 {
-            first = Some(assigned.ips.clone());
-        }
-    }
-    let mut pod = pod_plan(&place, links);
-    pod.host_ports = host_ports(&conf.runtime.port_mappings, &first.unwrap_or_default());
-    Ok(Rehearsed {
-        interfaces: cast,
-        pod,
-        node,
-    })
-}
-
-fn candidate(interface: &Interface) -> Candidate<'_> {
-    match interface {
-        Interface::Native(wanted, assigned, _) => Candidate {
-            network: &wanted.network,
-            ifname: &wanted.ifname,
-            brings: Brings::Native(wanted, assigned),
-        },
-        Interface::Delegate(delegate) => Candidate {
-            network: &delegate.network,
-            ifname: &delegate.ifname,
-            brings: Brings::NotYet,
-        },
-    }
 }
 
 fn assign(
@@ -253,33 +214,34 @@ fn from_ranges(
     })
 }
 
-/// What a plan is told of the node. A link that a network names is taken to be there.
-fn facts(wanted: &Wanted, stage: &Stage) -> Facts {
-    let Stage { underlay, uplink } = stage;
-    match &wanted.native.provider {
-        Provider::Macvlan(macvlan) => {
-            let named = macvlan.master.as_ref().filter(|name| **name != uplink.name);
-            let parent = match named {
-                Some(name) => LinkFacts {
-                    name: name.clone(),
-                    ..uplink.clone()
-                },
-                None => uplink.clone(),
-            };
-            Facts {
-                parent: Some(parent),
-                ..Facts::default()
+impl DescribedNode for Uplink {
+    fn facts(&self, wanted: &Wanted) -> Facts {
+        let Self { underlay, uplink } = self;
+        match &wanted.native.provider {
+            Provider::Macvlan(macvlan) => {
+                let named = macvlan.master.as_ref().filter(|name| **name != uplink.name);
+                let parent = match named {
+                    Some(name) => LinkFacts {
+                        name: name.clone(),
+                        ..uplink.clone()
+                    },
+                    None => uplink.clone(),
+                };
+                Facts {
+                    parent: Some(parent),
+                    ..Facts::default()
+                }
             }
+            Provider::Bridge(_) => Facts::default(),
+            Provider::Routed(_) => Facts {
+                parent: Some(uplink.clone()),
+                ..Facts::default()
+            },
+            Provider::Overlay(_) => Facts {
+                underlay: Some(underlay.clone()),
+                ..Facts::default()
+            },
         }
-        Provider::Bridge(_) => Facts::default(),
-        Provider::Routed(_) => Facts {
-            parent: Some(uplink.clone()),
-            ..Facts::default()
-        },
-        Provider::Overlay(_) => Facts {
-            underlay: Some(underlay.clone()),
-            ..Facts::default()
-        },
     }
 }
 
@@ -294,11 +256,12 @@ fn impossible(invalid: plexus_types::Invalid) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attach::Backend;
     use crate::plan::{node_text, pod_text};
-    use plexus_api::cni::Args;
+    use plexus_api::cni::{Args, Body, NetConf};
 
-    fn stage() -> Stage {
-        Stage {
+    fn node() -> Uplink {
+        Uplink {
             underlay: Underlay {
                 node: "n1".to_owned(),
                 address: "192.0.2.1".parse().unwrap(),
@@ -313,14 +276,23 @@ mod tests {
         }
     }
 
-    fn rehearsed(config: &str) -> Result<Rehearsed, Error> {
+    fn previewed(
+        conf: &NetConf,
+        container: &str,
+        issued: &mut Issued,
+    ) -> Result<Preview, AttachError> {
+        let request = AttachRequest::of(conf, &[], sandbox(container)?);
+        preview(request, &node(), issued)
+    }
+
+    fn alone(config: &str) -> Result<Preview, AttachError> {
         let conf = NetConf::parse(config.as_bytes(), &Args::default()).unwrap();
-        rehearse(&conf, "c1", &stage())
+        previewed(&conf, "c1", &mut Issued::default())
     }
 
     #[test]
     fn natives_have_a_plan_and_delegates_are_named() {
-        let made = rehearsed(
+        let made = alone(
             r#"{"cniVersion":"1.1.0","name":"x","type":"plexus-cni","networks":[
                 {"name":"pods","provider":"bridge","bridge":"px0","isGateway":true,
                  "ipam":{"type":"plexus","subnets":["10.9.0.0/24"]}},
@@ -342,13 +314,14 @@ mod tests {
         assert!(pod.contains("default via 10.9.0.1"), "{pod}");
         assert!(node_text(&made.node).contains("px0"));
         assert!(
-            matches!(&made.interfaces[2], Interface::Delegate(d) if d.ifname.as_str() == "net2")
+            matches!(&made.attach.attachments()[2], one if one.ifname.as_str() == "net2"
+                && matches!(one.backend, Backend::Plugins(_)))
         );
     }
 
     #[test]
     fn an_address_that_is_asked_for_is_taken() {
-        let made = rehearsed(
+        let made = alone(
             r#"{"cniVersion":"1.1.0","name":"x","type":"plexus-cni","provider":"macvlan",
                 "master":"eth1","ipam":{"type":"host-local","ranges":[[{"subnet":"10.10.0.0/24"}]]},
                 "capabilities":{"ips":true},"runtimeConfig":{"ips":["10.10.0.77"]}}"#,
@@ -368,7 +341,7 @@ mod tests {
         let conf = NetConf::parse(config.as_bytes(), &Args::default()).unwrap();
         let mut issued = Issued::default();
         let mut addresses = |container: &str| {
-            let made = rehearse_next(&conf, container, &stage(), &mut issued).unwrap();
+            let made = previewed(&conf, container, &mut issued).unwrap();
             let links = made.pod.links.iter();
             let each = links.flat_map(|link| &link.addresses);
             each.map(|one| one.net.to_string()).collect::<Vec<_>>()
@@ -382,7 +355,7 @@ mod tests {
         let full = r#"{"cniVersion":"1.1.0","name":"x","type":"plexus-cni","provider":"bridge",
             "ipam":{"type":"plexus","subnets":["10.9.0.0/24"]},
             "capabilities":{"ips":true},"runtimeConfig":{"ips":["10.8.0.1"]}}"#;
-        let error = rehearsed(full).unwrap_err().to_string();
+        let error = alone(full).unwrap_err().to_string();
         assert!(error.contains("10.8.0.1 is outside"), "{error}");
     }
 
@@ -405,7 +378,7 @@ mod tests {
             )
             .unwrap()
         };
-        let made = rehearse(&conf, "c1", &stage()).unwrap();
+        let made = previewed(&conf, "c1", &mut Issued::default()).unwrap();
         let pod = pod_text(&made.pod);
         assert!(
             pod.contains("ip -n pod address add 10.244.1.2/32 dev eth0"),

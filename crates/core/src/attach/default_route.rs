@@ -13,19 +13,19 @@ pub struct Candidate<'a> {
     /// Its name in the pod.
     pub ifname: &'a IfName,
     /// What it got.
-    pub brings: Brings<'a>,
+    pub provided: Provided<'a>,
 }
 
 /// What an attachment got.
 #[derive(Debug, Clone, Copy)]
-pub enum Brings<'a> {
+pub enum Provided<'a> {
     /// From our IPAM.
     Native(&'a Wanted, &'a Assigned),
     /// From executed plugins.
-    Delegate(&'a Outcome),
+    Plugins(&'a Outcome),
     /// Plugins that have not been executed yet: nobody knows. Named, it has the default route;
     /// otherwise those before it decide.
-    NotYet,
+    Unknown,
 }
 
 /// Decides for each candidate, in order, which default routes are on it.
@@ -99,7 +99,7 @@ fn named(
     let Some(candidate) = candidates.get(index) else {
         return Ok(None);
     };
-    if candidate.has_gateway(family) || matches!(candidate.brings, Brings::NotYet) {
+    if candidate.has_gateway(family) || matches!(candidate.provided, Provided::Unknown) {
         return Ok(Some(index));
     }
     let for_both = Family::ALL
@@ -115,36 +115,36 @@ fn named(
 impl Candidate<'_> {
     /// Whether a default route of that family could be, or is, on it.
     fn has_gateway(&self, family: Family) -> bool {
-        match self.brings {
-            Brings::Native(wanted, assigned) => {
+        match self.provided {
+            Provided::Native(wanted, assigned) => {
                 let now = effective(&wanted.native, assigned, DefaultRoute::AsConfigured);
                 gateway(&now, family).is_some() || any_default(&now.routes, family)
             }
             // Nobody adds a route to an interface that plugins made: theirs is there or is not.
-            Brings::Delegate(outcome) => any_default(&outcome.routes, family),
-            Brings::NotYet => false,
+            Provided::Plugins(outcome) => any_default(&outcome.routes, family),
+            Provided::Unknown => false,
         }
     }
 
     /// Whether plugins that we executed have set one.
     fn has_set_default(&self, family: Family) -> bool {
-        match self.brings {
-            Brings::Native(..) | Brings::NotYet => false,
-            Brings::Delegate(outcome) => any_default(&outcome.routes, family),
+        match self.provided {
+            Provided::Native(..) | Provided::Unknown => false,
+            Provided::Plugins(outcome) => any_default(&outcome.routes, family),
         }
     }
 
     fn has_address(&self, family: Family) -> bool {
-        match self.brings {
-            Brings::Native(_, assigned) => assigned
+        match self.provided {
+            Provided::Native(_, assigned) => assigned
                 .ips
                 .iter()
                 .any(|ip| Family::of(ip.address.addr()) == family),
-            Brings::Delegate(outcome) => outcome
+            Provided::Plugins(outcome) => outcome
                 .ips
                 .iter()
                 .any(|ip| Family::of(ip.address.addr()) == family),
-            Brings::NotYet => false,
+            Provided::Unknown => false,
         }
     }
 }

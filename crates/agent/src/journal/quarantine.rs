@@ -1,0 +1,85 @@
+//! Rows that cannot be read: a newer agent wrote them, or something has damaged them. Owns the memory of which they
+//! are. Nobody acts on what they might have said: their addresses stay taken, their links stay, and a DEL works from
+//! the request and removes them.
+
+use super::{Journal, JournalError, Rows, Stored};
+use plexus_types::{ContainerId, IfName};
+use rusqlite::params;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What each unreadable row is of, and what is wrong with it.
+#[derive(Debug, Default)]
+pub(super) struct Quarantine(Mutex<BTreeMap<String, String>>);
+
+impl Journal {
+    /// The rows that could not be read so far: whose they are, and what is wrong with them.
+    pub(crate) fn quarantined(&self) -> BTreeMap<String, String> {
+        self.quarantine_lock().clone()
+    }
+
+    /// The addresses that a request has in pools, also one whose row cannot be read.
+    pub(crate) fn addresses_of(
+        &self,
+        container: &ContainerId,
+        ifname: &IfName,
+    ) -> Result<Vec<(String, IpAddr, String)>, JournalError> {
+        let connection = self.lock();
+        let read = || {
+            let mut select = connection.prepare_cached(
+                "SELECT pool, address, owner FROM address WHERE container = ?1 AND ifname = ?2",
+            )?;
+            let key = params![container.as_str(), ifname.as_str()];
+            let rows = select.query_map(key, |row| {
+                Ok((
+                    row.get::<_, String>(0)?,
+                    row.get::<_, String>(1)?,
+                    row.get::<_, String>(2)?,
+                ))
+            })?;
+            rows.collect::<Result<Vec<_>, _>>()
+        };
+        let rows = read().map_err(|source| self.read_error("addresses", source))?;
+        let parsed = rows
+            .into_iter()
+            .filter_map(|(pool, address, owner)| Some((pool, address.parse().ok()?, owner)));
+        Ok(parsed.collect())
+    }
+
+    /// Those that can be read; the others are quarantined.
+    pub(super) fn readable(&self, rows: Vec<Rows>) -> Vec<Stored> {
+        let parsed = rows.into_iter().filter_map(|(raw, attachments)| {
+            let key = format!("{}/{}", raw.container, raw.ifname);
+            match raw.parse(attachments, &self.path) {
+                Ok(stored) => Some(stored),
+                Err(JournalError::Unreadable { problem, .. }) => {
+                    self.quarantine(key, problem);
+                    None
+                }
+                Err(_) => None,
+            }
+        });
+        parsed.collect()
+    }
+
+    pub(super) fn quarantine(&self, key: String, problem: String) {
+        let mut rows = self.quarantine_lock();
+        if rows.get(&key) != Some(&problem) {
+            let path = self.path.display();
+            tracing::error!(key, problem, %path, "a row of the journal cannot be read: it is left alone");
+            rows.insert(key, problem);
+        }
+    }
+
+    /// A request is forgotten, and with it what was wrong with its rows.
+    pub(super) fn release_from_quarantine(&self, container: &ContainerId, ifname: &IfName) {
+        self.quarantine_lock()
+            .remove(&format!("{container}/{ifname}"));
+    }
+
+    fn quarantine_lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        let lock = self.unreadable.0.lock();
+        lock.unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,113 @@
+//! From references to attachments: their order, and the names of their interfaces.
+//!
+//! The first reference's interface has the request's name, another one's the name that it asks for, else
+//! `net<reference>`. Further interfaces of a reference have its name with `-<ordinal>` behind it.
+
+use super::{AttachRequest, Attachment, Backend, NativeWork, PluginRun};
+use crate::attachment::{Assigned, Wanted};
+use crate::plan::{Facts, NodePlan};
+use plexus_api::cni::{Code, Error, How, Network};
+use plexus_types::{IfName, NetworkName};
+use serde_json::{Map, Value};
+
+pub(super) fn attachments(request: &AttachRequest) -> Result<Vec<Attachment>, Error> {
+    let several = request.references.len() > 1
+        || request
+            .references
+            .iter()
+            .any(|reference| reference.networks.len() > 1);
+    let mut all: Vec<Attachment> = Vec::with_capacity(request.references.len());
+    for (index, reference) in request.references.iter().enumerate() {
+        for (ordinal, network) in (0_u32..).zip(&reference.networks) {
+            let ifname = ifname(request, network, index, ordinal)?;
+            if let Some(other) = all.iter().find(|other| other.ifname == ifname) {
+                return Err(clash(other, &network.name, index, &ifname));
+            }
+            all.push(Attachment {
+                reference: index,
+                ordinal,
+                origin: reference.origin.clone(),
+                network: network.name.clone(),
+                backend: backend(network, index, &ifname, several, &request.runtime)?,
+                ifname,
+                outcome: None,
+            });
+        }
+    }
+    Ok(all)
+}
+
+fn backend(
+    network: &Network,
+    index: usize,
+    ifname: &IfName,
+    several: bool,
+    runtime: &Map<String, Value>,
+) -> Result<Backend, Error> {
+    match &network.how {
+        How::Native(native) => Ok(Backend::Native(Box::new(NativeWork {
+            wanted: Wanted {
+                index,
+                network: network.name.clone(),
+                ifname: ifname.clone(),
+                native: native.clone(),
+                source_routing: network.source_routing,
+                several,
+            },
+            facts: Facts::default(),
+            addresses: Assigned::default(),
+            lease: None,
+            link: None,
+            node: NodePlan::default(),
+            made: false,
+        }))),
+        How::Delegate(_) if network.source_routing => Err(Error::new(
+            Code::UnsupportedField,
+            format!(
+                "network {} (number {index}): sourceRouting is not available for executed plugins",
+                network.name
+            ),
+            "add the plugin `sbr` to its chain instead",
+        )),
+        How::Delegate(chain) => Ok(Backend::Plugins(PluginRun {
+            chain: chain.clone(),
+            runtime: network.runtime.as_ref().unwrap_or(runtime).clone(),
+            begun: 0,
+            results: Vec::new(),
+            skipped: false,
+        })),
+    }
+}
+
+fn ifname(
+    request: &AttachRequest,
+    network: &Network,
+    index: usize,
+    ordinal: u32,
+) -> Result<IfName, Error> {
+    let asked = network.interface.as_ref();
+    let first = match asked.filter(|_| request.is_standalone() && index > 0) {
+        Some(interface) => interface.to_string(),
+        None if index == 0 => request.sandbox.ifname.to_string(),
+        None => format!("net{index}"),
+    };
+    let name = match ordinal {
+        0 => first,
+        _ => format!("{first}-{ordinal}"),
+    };
+    IfName::new(&name).map_err(|invalid| {
+        let text = format!("network {} (number {index}): {invalid}", network.name);
+        Error::new(Code::InvalidConfig, text, "give it an `interface`")
+    })
+}
+
+fn clash(other: &Attachment, network: &NetworkName, index: usize, ifname: &IfName) -> Error {
+    Error::new(
+        Code::InvalidConfig,
+        format!(
+            "network {} (number {}) and network {network} (number {index}) both want the interface name {ifname}",
+            other.network, other.reference,
+        ),
+        "give one of them another `interface`; the first is always named CNI_IFNAME, others net<number> unless they ask",
+    )
+}

@@ -98,7 +98,11 @@ impl Agent {
             let journal = self.journal()?;
             journal.adopt(&record).map_err(|e| failure::journal(&e))
         });
-        adopted.inspect_err(|_| self.addresses.forget(&record))
+        adopted.inspect_err(|_| {
+            for attachment in &record.attachments {
+                self.addresses.forget(&record, attachment);
+            }
+        })
     }
 
     /// The marks of the node's ends of veths, in the node's namespace and in the routers.

@@ -7,13 +7,14 @@ use crate::delegate;
 use crate::failure;
 use crate::ipam::Addresses;
 use crate::ipam::host_local::Locked;
-use crate::journal::{JournalError, Record, Stored};
+use crate::journal::{AttachmentRecord, Journal, JournalError, Record, Stored};
 use crate::provider;
 use crate::sandbox::{self, Sandbox};
 use crate::verbs::Agent;
 use plexus_api::cni::{Body, Code, Error, RemainsNetwork};
 use plexus_kernel::{Netns, pod};
 use plexus_types::{ContainerId, IfName};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -77,9 +78,9 @@ impl Agent {
         self.undo_at(record, None)
     }
 
-    /// Removes links, plugins' work, files and addresses, then the record. If something stays, so
-    /// does the record, marked as being removed, and it is tried again. `hint` is another path at
-    /// which the namespace may be.
+    /// Removes links, plugins' work, files and addresses, then the record. If something of an attachment stays, so
+    /// does its row, in a record that is marked as being removed, and it is tried again; the others' addresses are
+    /// free. `hint` is another path at which the namespace may be.
     pub(crate) fn undo_at(&self, record: &Record, hint: Option<&Path>) -> Result<(), Error> {
         let started = Instant::now();
         let undone = self.undo_all(record, hint);
@@ -108,31 +109,69 @@ impl Agent {
                 None
             }
         };
-        self.undo_delegates(record, netns.as_ref(), &mut problems);
-        if let Err(error) = pod::remove(&record.plan(), netns.as_ref(), &self.node) {
-            problems.push(failure::chain(&error));
+        let left = self.undo_attachments(record, netns.as_ref(), &mut problems);
+        if left.is_empty() {
+            self.forget(record, journal);
+            return Ok(());
         }
-        if problems.is_empty()
-            && let Err(error) = self.addresses.release(record)
-        {
-            problems.push(error.to_string());
+        self.forget_all_but(record, &left, journal);
+        Err(Error::new(
+            Code::Failed,
+            format!(
+                "removing interface {}: {}",
+                record.ifname,
+                problems.join("; ")
+            ),
+            "repeat the DEL; the agent tries again by itself too",
+        ))
+    }
+
+    /// Takes everything away that can be: plugins' work, links, files. Gives the positions of the attachments of which
+    /// something is left.
+    fn undo_attachments(
+        &self,
+        record: &Record,
+        netns: Option<&Netns>,
+        problems: &mut Vec<String>,
+    ) -> BTreeSet<usize> {
+        let mut left = BTreeSet::new();
+        let path = netns.map(|netns| netns.path().to_string_lossy().into_owned());
+        let path = path.unwrap_or_default();
+        for (index, attachment) in record.attachments.iter().enumerate().rev() {
+            let Some(plugins) = attachment.plugins().filter(|plugins| plugins.begun > 0) else {
+                continue;
+            };
+            if let Err(error) = delegate::del(&self.runner, (attachment, plugins), record, &path) {
+                problems.push(error.to_string());
+                left.insert(index);
+            }
         }
-        if !problems.is_empty() {
-            return Err(Error::new(
-                Code::Failed,
-                format!(
-                    "removing interface {}: {}",
-                    record.ifname,
-                    problems.join("; ")
-                ),
-                "repeat the DEL; the agent tries again by itself too",
-            ));
+        let removed = pod::remove(&record.plan(), netns, &self.node);
+        let links_stay = removed.is_err();
+        problems.extend(removed.err().map(|error| failure::chain(&error)));
+        for (index, attachment) in record.attachments.iter().enumerate() {
+            let Some(native) = attachment.native() else {
+                continue;
+            };
+            if links_stay && native.link.is_some() {
+                left.insert(index);
+            } else if let Err(error) = self.addresses.release(native, &record.container) {
+                problems.push(error.to_string());
+                left.insert(index);
+            }
         }
+        left
+    }
+
+    /// Everything is gone: so are the record and its addresses.
+    fn forget(&self, record: &Record, journal: &Journal) {
+        let key = (record.container.clone(), record.ifname.clone());
         match journal.forget(&record.container, &record.ifname) {
             Ok(()) => {
-                let key = (record.container.clone(), record.ifname.clone());
                 self.removed().remove(&key);
-                self.addresses.forget(record);
+                for attachment in &record.attachments {
+                    self.addresses.forget(record, attachment);
+                }
                 self.report_detached(record);
             }
             Err(error) => {
@@ -141,21 +180,26 @@ impl Agent {
                     error = failure::chain(&error),
                     "cannot journal the end of a removal"
                 );
-                let key = (record.container.clone(), record.ifname.clone());
                 self.removed().insert(key);
             }
         }
-        Ok(())
     }
 
-    fn undo_delegates(&self, record: &Record, netns: Option<&Netns>, problems: &mut Vec<String>) {
-        let netns = netns
-            .map(|netns| netns.path().to_string_lossy().into_owned())
-            .unwrap_or_default();
-        for plugins in record.begun_plugins().rev() {
-            if let Err(error) = delegate::del(&self.runner, plugins, record, &netns) {
-                problems.push(error.to_string());
+    /// Some attachments are gone: their addresses are free, though others of the record are left.
+    fn forget_all_but(&self, record: &Record, left: &BTreeSet<usize>, journal: &Journal) {
+        let attachments = record.attachments.iter().enumerate();
+        let gone = attachments.filter(|(index, _)| !left.contains(index));
+        let gone: Vec<&AttachmentRecord> = gone.map(|(_, one)| one).collect();
+        match journal.forget_attachments(record, &gone) {
+            Ok(()) => {
+                for attachment in gone {
+                    self.addresses.forget(record, attachment);
+                }
             }
+            Err(error) => tracing::error!(
+                error = failure::chain(&error),
+                "cannot journal that a part of a removal is done"
+            ),
         }
     }
 

@@ -109,6 +109,29 @@ fn the_default_gateway_is_chosen() {
     );
 }
 
+/// Its row stays, and it is tried again; what the others had is free at once.
+#[test]
+fn a_plugin_whose_del_fails_holds_nobody_elses_address() {
+    let node = Node::new();
+    let _agent = Agent::start(&node);
+    let mut failing = config::fake_entry(&node);
+    failing["fail"] = json!("DEL");
+    let bridge = config::one_address(&config::bridge());
+    let mut entry = bridge.clone();
+    for key in ["cniVersion", "type"] {
+        entry.as_object_mut().unwrap().remove(key);
+    }
+    let all = config::standalone("all", &[entry, failing]);
+    let (pod, next) = (node.pod("c1"), node.pod("c2"));
+    pod.add(&all);
+    let (_, text) = next.cni("ADD", &bridge).error();
+    assert!(text.contains("10.244.1."), "its address is taken: {text}");
+    let (_, text) = pod.cni("DEL", &all).error();
+    assert!(text.contains("px-fake"), "{text}");
+    next.add(&bridge);
+    assert_eq!(node.journal().records().len(), 2);
+}
+
 #[test]
 fn any_failure_undoes_everything() {
     let node = Node::new();

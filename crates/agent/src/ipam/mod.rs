@@ -12,7 +12,7 @@ pub(crate) mod host_local;
 mod resolv;
 
 use crate::failure;
-use crate::journal::{NativeRecord, Record, owner_of};
+use crate::journal::{AttachmentRecord, NativeRecord, Record, owner_of};
 use host_local::{DirectoryError, Locked};
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, Code, Error, HostLocal, Ipam, Static};
@@ -152,36 +152,31 @@ impl Addresses {
         Ok(self.lock().reserve(&key, address, owner)?)
     }
 
-    /// Frees everything that a record holds, in memory and in host-local's directories. The
-    /// journal's rows go with the record.
-    pub(crate) fn release(&self, record: &Record) -> Result<(), Error> {
-        let mut problems = Vec::new();
-        let mut code = Code::Io;
-        for (_, native) in record.natives() {
-            if let Err(error) = release_files(native, &record.container) {
-                if matches!(error, DirectoryError::Busy { .. }) {
-                    code = Code::TryAgainLater;
-                }
-                problems.push(failure::chain(&error));
-            }
-        }
-        if problems.is_empty() {
+    /// Frees what an attachment holds in host-local's directories.
+    pub(crate) fn release(
+        &self,
+        native: &NativeRecord,
+        container: &ContainerId,
+    ) -> Result<(), Error> {
+        let Err(error) = release_files(native, container) else {
             return Ok(());
-        }
+        };
+        let code = match error {
+            DirectoryError::Busy { .. } => Code::TryAgainLater,
+            _ => Code::Io,
+        };
         Err(Error::new(
             code,
-            problems.join("; "),
+            failure::chain(&error),
             "repeat the DEL when the directory is usable",
         ))
     }
 
-    /// Frees what a record holds in the pools in memory: after the journal has forgotten it.
-    pub(crate) fn forget(&self, record: &Record) {
-        for (attachment, native) in record.natives() {
-            if let Some(pool) = native.pool() {
-                let owner = owner_of(&record.container, &record.ifname, &attachment.ifname);
-                self.release_owner(pool, &owner);
-            }
+    /// Frees what an attachment holds in the pools in memory: after the journal has forgotten it.
+    pub(crate) fn forget(&self, record: &Record, attachment: &AttachmentRecord) {
+        if let Some(pool) = attachment.native().and_then(NativeRecord::pool) {
+            let owner = owner_of(&record.container, &record.ifname, &attachment.ifname);
+            self.release_owner(pool, &owner);
         }
     }
 

@@ -251,6 +251,36 @@ impl Journal {
         self.written("the end of a DEL", result)
     }
 
+    /// Some attachments of a request are gone from the kernel and from disk: their addresses are free.
+    pub(crate) fn forget_attachments(
+        &self,
+        record: &Record,
+        gone: &[&AttachmentRecord],
+    ) -> Result<(), JournalError> {
+        effect("journal.forget-some<");
+        let connection = self.lock();
+        let (container, ifname) = (record.container.as_str(), record.ifname.as_str());
+        let result = durable(&connection, false, |tx| {
+            let mut address = tx.prepare_cached(
+                "DELETE FROM address WHERE container = ?1 AND ifname = ?2 AND owner = ?3",
+            )?;
+            let mut attachment = tx.prepare_cached(
+                "DELETE FROM attachment
+                 WHERE container = ?1 AND ifname = ?2 AND reference = ?3 AND ordinal = ?4",
+            )?;
+            for one in gone {
+                let owner = owner_of(&record.container, &record.ifname, &one.ifname);
+                address.execute(params![container, ifname, owner])?;
+                let number = params![container, ifname, column(one.reference), one.ordinal];
+                attachment.execute(number)?;
+            }
+            Ok(())
+        });
+        drop(connection);
+        effect("journal.forget-some>");
+        self.written("a part of a DEL", result)
+    }
+
     /// The record of one request.
     pub(crate) fn find(
         &self,
@@ -493,6 +523,11 @@ fn attachment_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<RawAttachment> {
     })
 }
 
+/// Fewer references than that are ever asked for.
+fn column(reference: usize) -> i64 {
+    i64::try_from(reference).unwrap_or(i64::MAX)
+}
+
 fn put_attachments(
     tx: &Connection,
     record: &Record,
@@ -506,7 +541,7 @@ fn put_attachments(
         put.execute(params![
             record.container.as_str(),
             record.ifname.as_str(),
-            i64::try_from(one.reference).unwrap_or(i64::MAX),
+            column(one.reference),
             one.ordinal,
             VERSION,
             serde_json::to_string(one).unwrap_or_default(),

@@ -155,9 +155,16 @@ pub(crate) fn connect(
     listen: SocketAddr,
     dial: SocketAddr,
 ) -> Option<IpAddr> {
-    let listener = to.enter(|| TcpListener::bind(listen)).unwrap();
-    listener.set_nonblocking(true).unwrap();
     let (patience, over) = (Duration::from_secs(4), AtomicBool::new(false));
+    // A child that another test has forked and that has not yet executed its program still holds the listener of the
+    // connection before this one.
+    let mut listener = None;
+    within(patience, || {
+        listener = to.enter(|| TcpListener::bind(listen)).ok();
+        listener.is_some()
+    });
+    let listener = listener.expect("the address is free");
+    listener.set_nonblocking(true).unwrap();
     std::thread::scope(|scope| {
         let answering = scope.spawn(|| {
             let mut accepted = None;

@@ -22,7 +22,7 @@ CREATE TABLE request (
     details   TEXT NOT NULL,
     result    TEXT,
     PRIMARY KEY (container, ifname)
-);
+) WITHOUT ROWID;
 CREATE INDEX request_by_pod ON request (pod_uid) WHERE pod_uid IS NOT NULL;
 CREATE TABLE attachment (
     container TEXT NOT NULL,

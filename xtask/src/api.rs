@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Of each kind, for the comparison with a real server: about a minute.
 const SEQUENCES: &str = "60";
 /// Longer than a start takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The suite that a real API server passes (`make test-kube`), on the embedded one. The programs are built.
 pub(crate) fn conformance(place: &Place) -> Result<()> {
@@ -71,13 +71,13 @@ impl Embedded {
     }
 
     fn wait(&mut self) -> Result<()> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + START_TIMEOUT;
         while !is_written(&self.kubeconfig()) {
             if let Some(status) = self.process.try_wait()? {
                 bail!("`plexus server` ended with {status}; its own message is above");
             }
             if Instant::now() > end {
-                bail!("`plexus server` does not answer after {PATIENCE:?}");
+                bail!("`plexus server` does not answer after {START_TIMEOUT:?}");
             }
             std::thread::sleep(Duration::from_millis(50));
         }

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Longer than it takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(180);
+const DEMO_TIMEOUT: Duration = Duration::from_secs(180);
 /// Where the lab of the demonstration keeps its files.
 const LAB: &str = "/run/plexus/lab/demo";
 
@@ -112,7 +112,7 @@ fn interrupted(place: &Place, plexus: &Path, signal: &str) -> Result<()> {
         .envs(variables)
         .current_dir(&place.root);
     let mut demo = command.process_group(0).spawn()?;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + DEMO_TIMEOUT;
     let mut sent = false;
     loop {
         if let Some(status) = demo.try_wait()? {

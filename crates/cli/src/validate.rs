@@ -140,7 +140,7 @@ impl Report {
         };
         let objects = counted(self.objects, "object", "objects");
         let files = counted(self.files, "file", "files");
-        let mut said = vec![match self.count(Level::Problem) {
+        let mut counts = vec![match self.count(Level::Problem) {
             0 => "no problem".to_owned(),
             problems => counted(problems, "problem", "problems"),
         }];
@@ -151,10 +151,10 @@ impl Report {
         ] {
             match self.count(level) {
                 0 => {}
-                count => said.push(counted(count, one, many)),
+                count => counts.push(counted(count, one, many)),
             }
         }
-        format!("{objects} in {files}: {}\n", said.join(", "))
+        format!("{objects} in {files}: {}\n", counts.join(", "))
     }
 
     /// For programs.

@@ -1,6 +1,6 @@
 //! What is to be looked at, and when. Each key waits once; a key that fails waits longer each time.
 
-use crate::world::Name;
+use crate::cache::Name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;

@@ -38,8 +38,8 @@ impl Path {
         &self.0
     }
 
-    /// As much of it as somebody reads.
-    pub(crate) fn said(&self) -> String {
+    /// The path, cut to a length that fits a message.
+    pub(crate) fn shortened(&self) -> String {
         cut(&self.0)
     }
 }
@@ -56,9 +56,9 @@ mod tests {
                 path.item(3, |path| assert_eq!(path.text(), "spec.routes[3]"));
             });
             path.member("x".repeat(1 << 20).as_str(), |path| {
-                assert!(path.said().len() < 10_000);
+                assert!(path.shortened().len() < 10_000);
             });
-            assert_eq!(path.said(), "spec");
+            assert_eq!(path.shortened(), "spec");
         });
         assert_eq!(path.text(), "");
     }

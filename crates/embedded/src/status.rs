@@ -12,9 +12,9 @@ use std::fmt;
 
 /// More problems than these are not said of one request, nor looked for: nobody reads them, and a request
 /// of three megabytes can have a quarter of a million.
-pub(crate) const ENOUGH: usize = 64;
+pub(crate) const MAX_PROBLEMS: usize = 64;
 /// Characters of a problem, and of its place, that are said.
-const LONGEST: usize = 2000;
+const MAX_TEXT_CHARS: usize = 2000;
 
 /// One problem of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,8 +150,8 @@ impl Refused {
 
     /// Other managers own what an apply would change; each cause names one field.
     pub fn apply_conflict(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
-        let mut message = apply::conflict_message(&causes[..causes.len().min(ENOUGH)]);
-        if causes.len() > ENOUGH {
+        let mut message = apply::conflict_message(&causes[..causes.len().min(MAX_PROBLEMS)]);
+        if causes.len() > MAX_PROBLEMS {
             message.push_str("\n- and more");
         }
         Self::new(409, "Conflict", message)
@@ -161,10 +161,10 @@ impl Refused {
 
     /// The object breaks rules; all of them are said, unless there are too many.
     pub fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
-        let said = causes.iter().take(ENOUGH);
+        let said = causes.iter().take(MAX_PROBLEMS);
         let mut said: Vec<String> = said.map(|cause| cut(&cause.to_string())).collect();
-        if causes.len() > ENOUGH {
-            said.push(format!("and more than these {ENOUGH}"));
+        if causes.len() > MAX_PROBLEMS {
+            said.push(format!("and more than these {MAX_PROBLEMS}"));
         }
         let said = match said.as_slice() {
             [one] => one.clone(),
@@ -264,7 +264,7 @@ impl Refused {
     /// Adds causes, as `details.causes`.
     #[must_use]
     pub fn because(mut self, causes: &[Cause]) -> Self {
-        let causes = causes.iter().take(ENOUGH).map(|cause| {
+        let causes = causes.iter().take(MAX_PROBLEMS).map(|cause| {
             let (message, field) = (cut(&cause.message), cut(&cause.field));
             json!({"reason": cause.reason, "message": message, "field": field})
         });
@@ -291,12 +291,12 @@ impl std::error::Error for Refused {}
 
 /// A value as a message has it: not more of it than somebody reads.
 fn shown(value: &Value) -> String {
-    cut_at(&value.to_string(), LONGEST / 2)
+    cut_at(&value.to_string(), MAX_TEXT_CHARS / 2)
 }
 
 /// As much of a text as somebody reads.
 pub(crate) fn cut(text: &str) -> String {
-    cut_at(text, LONGEST)
+    cut_at(text, MAX_TEXT_CHARS)
 }
 
 fn cut_at(text: &str, characters: usize) -> String {
@@ -350,14 +350,14 @@ mod tests {
         assert!(refused.message().starts_with(start), "{refused}");
         assert!(refused.message().len() < 1200);
         assert_eq!(refused.status()["details"]["causes"][0]["field"], "data.a");
-        let many = vec![causes[0].clone(); super::ENOUGH + 1];
+        let many = vec![causes[0].clone(); super::MAX_PROBLEMS + 1];
         let many = Refused::invalid(map, "m", &many);
         assert!(
             many.message().ends_with("and more than these 64]"),
             "{many}"
         );
         let said = many.status()["details"]["causes"].as_array().map(Vec::len);
-        assert_eq!(said, Some(super::ENOUGH));
+        assert_eq!(said, Some(super::MAX_PROBLEMS));
         let one = Refused::invalid(map, "m", &causes[..1]);
         assert_eq!(
             one.message(),

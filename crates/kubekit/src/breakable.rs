@@ -1,7 +1,7 @@
 //! What a test may break on a cluster of either kind, and how it is mended: agents, the controller, the API
 //! server, single sandboxes. What can die on Kubernetes only is asked of that ([`crate::Kube::lab`]).
 
-use crate::cluster::{Cluster, Object, PATIENCE};
+use crate::cluster::{Cluster, Object, TIMEOUT};
 use crate::truth::Sight;
 use crate::wait;
 use anyhow::Result;
@@ -56,7 +56,7 @@ pub trait Breakable: Cluster {
     /// Waits until a node's agent says that it is ready.
     fn wait_agent(&self, node: &str) -> Result<()> {
         let asked = ["curl", "-sf", "-m", "2", "http://127.0.0.1:9091/readyz"];
-        wait::until(&format!("the agent of {node}"), PATIENCE, || {
+        wait::until(&format!("the agent of {node}"), TIMEOUT, || {
             Ok(self.on_node(node, &asked)?.ok().then_some(()))
         })
     }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// Longer than anything healthy takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Which object: version, kind, namespace (empty where there is none), name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const NODE_PATIENCE: Duration = Duration::from_secs(120);
+const NODE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A running lab.
 pub struct Lab {
@@ -217,7 +217,7 @@ impl Lab {
 
     /// Waits until these nodes are ready.
     pub fn wait_nodes(&self, names: &[&str]) -> Result<()> {
-        wait::until(&format!("nodes {names:?} ready"), NODE_PATIENCE, || {
+        wait::until(&format!("nodes {names:?} ready"), NODE_TIMEOUT, || {
             for name in names {
                 let node = self.api.get(&Object::new("v1", "Node", "", name))?;
                 if !node.is_some_and(|node| is_ready(&node)) {
@@ -282,7 +282,7 @@ impl Lab {
         for name in &spec.nodes {
             node::join(&self.layout, spec, &self.tools, name)?;
         }
-        wait::until("nodes registered", NODE_PATIENCE, || {
+        wait::until("nodes registered", NODE_TIMEOUT, || {
             let nodes = self.api.list("v1", "Node", "")?;
             Ok((nodes.len() == spec.nodes.len()).then_some(()))
         })?;

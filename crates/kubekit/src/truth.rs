@@ -21,9 +21,9 @@ use seen::World;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-const PAUSE: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// More than these are counted, not told.
-const MOST: usize = 40;
+const MAX_SHOWN: usize = 40;
 
 /// Eyes on a cluster.
 pub trait Sight {
@@ -38,21 +38,21 @@ pub trait Sight {
 }
 
 /// Waits until nothing disagrees; else says everything that does.
-pub fn check(sight: &dyn Sight, patience: Duration) -> Result<()> {
-    let end = Instant::now() + patience;
+pub fn check(sight: &dyn Sight, timeout: Duration) -> Result<()> {
+    let end = Instant::now() + timeout;
     loop {
         let seen = disagreements(sight);
         if seen.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(());
         }
         if Instant::now() < end {
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(RETRY_INTERVAL);
             continue;
         }
         let all = seen?;
-        let told = all.iter().take(MOST).cloned().collect::<Vec<_>>();
+        let told = all.iter().take(MAX_SHOWN).cloned().collect::<Vec<_>>();
         bail!(
-            "{} disagreements after {patience:?}:\n  {}",
+            "{} disagreements after {timeout:?}:\n  {}",
             all.len(),
             told.join("\n  ")
         );

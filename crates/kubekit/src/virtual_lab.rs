@@ -10,7 +10,7 @@ pub use sight::LabView;
 
 use crate::api::Api;
 use crate::cluster::{Cluster, NodeFiles, Object, Output, Sandbox, is_ready};
-use crate::kubernetes::{LONGEST, kubectl, output};
+use crate::kubernetes::{COMMAND_TIMEOUT_SECONDS, kubectl, output};
 use crate::{command, tools};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -82,7 +82,7 @@ impl Virtual {
     fn run(&self, place: &[&str], host: &str, argv: &[&str]) -> Result<Output> {
         let mut words = vec!["exec"];
         words.extend(place);
-        words.extend(["--", "timeout", "-k", "1", LONGEST]);
+        words.extend(["--", "timeout", "-k", "1", COMMAND_TIMEOUT_SECONDS]);
         // Only a machine has a name of its own; here it is that of the namespace's owner.
         let named = "hostname \"$0\"; exec \"$@\"";
         words.extend(["unshare", "--uts", "sh", "-c", named, host]);

@@ -41,7 +41,7 @@ use kube::api::{
 };
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error};
-use plexus_kubekit::apply_diff::{CORE, How, SUBJECTS, Sequence, Subject, Write, comparable};
+use plexus_kubekit::apply_diff::{CORE, SUBJECTS, Sequence, Subject, Write, WriteKind, comparable};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -75,7 +75,7 @@ async fn two_servers_agree() {
                 } else {
                     differences.push(format!(
                         "{subject:?}, seed {seed}, step {step}, {} {:?} {}\n  one:   {left}\n  other: {right}",
-                        write.manager, write.how, write.body
+                        write.manager, write.kind, write.body
                     ));
                 }
                 break;
@@ -216,12 +216,12 @@ impl Place {
             field_manager: Some(write.manager.to_owned()),
             ..PatchParams::default()
         };
-        let answer = match write.how {
-            How::Apply => self.apply(write, false).await,
-            How::Force => self.apply(write, true).await,
-            How::Merge => self.patch(&by, &Patch::Merge(&write.body)).await,
-            How::Strategic => self.patch(&by, &Patch::Strategic(&write.body)).await,
-            How::Replace => self.replace(write).await,
+        let answer = match write.kind {
+            WriteKind::Apply => self.apply(write, false).await,
+            WriteKind::Force => self.apply(write, true).await,
+            WriteKind::Merge => self.patch(&by, &Patch::Merge(&write.body)).await,
+            WriteKind::Strategic => self.patch(&by, &Patch::Strategic(&write.body)).await,
+            WriteKind::Replace => self.replace(write).await,
         };
         match answer {
             Ok(object) => comparable(self.subject, &serde_json::to_value(object).unwrap()),

@@ -10,7 +10,7 @@
 mod common;
 mod disturb;
 
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::{Cluster, Kube, Namespace, Object};
 use plexus_testkit::{PLEXUS, answers, bin};
 use serde_json::{Value, json};
@@ -22,8 +22,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// One test after the other: they send agents away.
 fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Exit code, standard output, standard error.
@@ -150,7 +150,7 @@ impl<'a> Cli<'a> {
         let words = [&["explain"], about, &["-o", "json"]].concat();
         let mut last = Value::Null;
         let fits = |one: &&Value| one["kind"] == kind && one["state"] == state;
-        let waited = plexus_kubekit::wait::until(&format!("{about:?}: {kind}"), PATIENCE, || {
+        let waited = plexus_kubekit::wait::until(&format!("{about:?}: {kind}"), TIMEOUT, || {
             last = self.json(&words);
             let answer = last["answers"]
                 .as_array()
@@ -457,10 +457,10 @@ fn deleted(cli: &Cli<'_>, pods: &[&Object]) {
     let gone = cli.ok(&["delete", "pod", "web", "db", "--wait", "60"]);
     assert_eq!(gone, "pod/web deleted\npod/db deleted\n");
     for pod in pods {
-        cli.kube.wait_gone(pod, PATIENCE).expect("gone");
+        cli.kube.wait_gone(pod, TIMEOUT).expect("gone");
     }
     let network = common::network_object(cli.namespace.name(), "blue");
-    cli.kube.wait_gone(&network, PATIENCE).expect("gone");
+    cli.kube.wait_gone(&network, TIMEOUT).expect("gone");
     cli.fails(
         &["delete", "network", "blue"],
         "network.plexus.dev/blue is not there",
@@ -563,7 +563,7 @@ fn an_agent_that_is_away() {
     // What the kubelet says is not concluded from pods of ours: of a sandbox, or, once it has asked for the STATUS,
     // of the whole node.
     let pod = cli.namespace.pod("waits");
-    common::holds("the kubelet says it too", PATIENCE, || {
+    common::holds("the kubelet says it too", TIMEOUT, || {
         let said = common::messages(kube, &pod);
         said.iter().any(|(reason, message)| {
             ["FailedCreatePodSandBox", "NetworkNotReady"].contains(&reason.as_str())

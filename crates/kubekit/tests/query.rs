@@ -5,7 +5,7 @@
 
 mod common;
 
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::{Cluster, Namespace, Object, ground, wait};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ fn a_pod_is_unknown_then_complete_then_unknown() {
     for name in ["blue", "red"] {
         let active = |seen: &Value| seen["status"]["phase"] == "Active";
         let object = common::network_object(ns, name);
-        kube.wait_for(&object, PATIENCE, &active).expect("active");
+        kube.wait_for(&object, TIMEOUT, &active).expect("active");
     }
     let by_name = format!("k8s__{ns}__asked");
     for path in ["vm-cfg", "vm"] {
@@ -46,7 +46,7 @@ fn a_pod_is_unknown_then_complete_then_unknown() {
     let asked = [(common::PLEXUS, "blue,red")];
     common::apply(kube, &[common::pod(ns, "asked", node, &asked)]);
     // As fast as can be: whatever is answered first must be all of it.
-    let first = wait::until("an answer", PATIENCE, || {
+    let first = wait::until("an answer", TIMEOUT, || {
         match ask(kube, node, Door::Port, "vm", &by_name) {
             (200, value) => Ok(Some(value)),
             (status, _) => {
@@ -70,7 +70,7 @@ fn a_pod_is_unknown_then_complete_then_unknown() {
     common::gone(kube, &[&pod]);
     for name in [&uid, &by_name] {
         for path in ["vm-cfg", "vm"] {
-            common::holds("unknown again", PATIENCE, || {
+            common::holds("unknown again", TIMEOUT, || {
                 ask(kube, node, Door::Port, path, name).0 == 404
             });
         }

@@ -11,7 +11,7 @@ use disturb::{
     Away, Scene, kill_agent, kill_controller, play, pod_of_three, three_networks, uid_of,
     wait_agent,
 };
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::ground::Need;
 use plexus_kubekit::{Breakable, Cluster, Kube, Object, wait};
 use serde_json::json;
@@ -111,14 +111,14 @@ fn the_shim_is_replaced(cluster: &dyn Breakable) {
     on(&format!(
         "rm -f {go} {said}; setsid sh -c '{run}' </dev/null >/dev/null 2>&1 &"
     ));
-    common::holds("the shim runs", PATIENCE, || {
+    common::holds("the shim runs", TIMEOUT, || {
         let runs = on(&format!(
             "for dir in /proc/[0-9]*; do readlink $dir/exe; done | grep -cF {shim}"
         ));
         !matches!(runs.stdout.trim(), "" | "0")
     });
     kill_agent(cluster, "n1");
-    let replaced = wait::until("the shim", PATIENCE, || {
+    let replaced = wait::until("the shim", TIMEOUT, || {
         Ok((on(&format!("cksum <{shim}")).stdout == real).then_some(()))
     });
     let answer = on(&format!(
@@ -146,7 +146,7 @@ fn the_conflist_stays(cluster: &dyn Breakable) {
     drop(away);
     let removed = cluster.on_node("n2", &["rm", conflist]).expect("runs");
     removed.text().expect("removed");
-    common::holds("the conflist is back", PATIENCE, there);
+    common::holds("the conflist is back", TIMEOUT, there);
 }
 
 /// The agent's own pod, but for the propagation.
@@ -166,7 +166,7 @@ fn wrong_mounts(kube: &Kube) {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
     kube.apply(&pod.to_string()).expect("applied");
     let pod = Object::pod("plexus-system", "wrong-mounts");
-    let ended = kube.wait_for(&pod, PATIENCE, &|pod| pod["status"]["phase"] == "Failed");
+    let ended = kube.wait_for(&pod, TIMEOUT, &|pod| pod["status"]["phase"] == "Failed");
     let logs = kube.kubectl(&["logs", "-n", "plexus-system", "wrong-mounts"], "");
     common::gone(kube, &[&pod]);
     ended.expect("it refuses");

@@ -10,7 +10,7 @@
 mod common;
 
 use common::{address, event, interfaces, nad_object, network_object, pings, ready, said};
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::{Cluster, Object, ground};
 use serde::Deserialize;
 use serde_json::Value;
@@ -239,12 +239,12 @@ impl<'a> Examples<'a> {
             self.kube.api().delete(object, grace).expect("deleted");
         }
         for object in &objects {
-            self.kube.wait_gone(object, PATIENCE).expect("gone");
+            self.kube.wait_gone(object, TIMEOUT).expect("gone");
         }
         for (namespace, name) in [("default", "network-a"), ("default", "network-b")] {
             let made = network_object(namespace, name);
             self.kube
-                .wait_gone(&made, PATIENCE)
+                .wait_gone(&made, TIMEOUT)
                 .expect("gone with its NAD");
         }
     }

@@ -5,7 +5,7 @@
 
 mod common;
 
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::{Cluster, Namespace, Object, ground};
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn network_status_says_what_the_pod_has_and_survives_others() {
         ],
     );
     let active = |seen: &Value| seen["status"]["phase"] == "Active";
-    kube.wait_for(&common::network_object(ns, "blue"), PATIENCE, &active)
+    kube.wait_for(&common::network_object(ns, "blue"), TIMEOUT, &active)
         .expect("active");
     let asked = r#"[{"name": "wire", "interface": "wire0", "mac": "02:00:00:57:00:01"}]"#;
     let asked = [
@@ -54,7 +54,7 @@ fn network_status_says_what_the_pod_has_and_survives_others() {
         }
     });
     common::ready(kube, &[&pod]);
-    let seen = kube.wait_for(&pod, PATIENCE, &|pod| {
+    let seen = kube.wait_for(&pod, TIMEOUT, &|pod| {
         pod["metadata"]["annotations"][STATUS].is_string()
     });
     let seen = seen.expect("network-status");

@@ -14,7 +14,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 /// More than the controller takes.
-const SOON: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What kubectl sends each time: a claim with a status, which only its driver may write, and a configuration with
 /// a null, which nobody keeps.
@@ -94,7 +94,7 @@ fn every_example_is_applied() {
             let text = described();
             text.contains("Waiting") && text.contains("it is kept, and waits")
         };
-        assert!(within(SOON, says_so), "{kind} {name}: {}", described());
+        assert!(within(TIMEOUT, says_so), "{kind} {name}: {}", described());
     }
     let networks = kubectl.ok(&["get", "multinicnetworks"]);
     assert!(networks.contains("WaitForConfig"), "{networks}");

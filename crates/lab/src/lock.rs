@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Longer than any change takes.
-const PATIENCE: Duration = Duration::from_secs(120);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Held while a lab is made, changed or removed.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Lock {
     pub(crate) fn take(layout: &Layout) -> Result<Self, LabError> {
         let path = layout.lock();
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < LOCK_TIMEOUT {
             // Again and again: the last lab that goes takes the directory with it.
             if files::make_fleeting_dir(layout.root())?
                 && let Some(file) = try_lock(&path)?
@@ -37,7 +37,7 @@ impl Lock {
         }
         Err(LabError::NotYet {
             what: format!("lab {} to be free", layout.name()),
-            limit: PATIENCE,
+            limit: LOCK_TIMEOUT,
             last: "another `plexus lab` is at work on it".to_owned(),
         })
     }

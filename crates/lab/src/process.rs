@@ -20,7 +20,7 @@ pub(crate) fn mark(layout: &Layout, part: Part) -> String {
 }
 
 /// How long all of them may take to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+const END_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A process that was there when we looked, held so that its number means nobody else.
 #[derive(Debug)]
@@ -110,11 +110,11 @@ pub(crate) fn end_all(
         if found.is_empty() {
             return Ok(());
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > END_TIMEOUT {
             let pids: Vec<String> = found.iter().map(|one| one.pid().to_string()).collect();
             return Err(LabError::NotYet {
                 what: "every process to end".to_owned(),
-                limit: PATIENCE,
+                limit: END_TIMEOUT,
                 last: format!("still there: {}", pids.join(", ")),
             });
         }

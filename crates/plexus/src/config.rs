@@ -17,9 +17,9 @@ pub(crate) const CONTROLLER: &str = "/etc/plexus/controller.toml";
 /// The verbs that read a file, and which.
 const FILES: [(&str, &str); 2] = [("agent", AGENT), ("controller", CONTROLLER)];
 
-/// What was given, and where.
+/// The command line together with the flags of the configuration file.
 #[derive(Debug)]
-pub(crate) struct Given {
+pub(crate) struct CommandLine {
     /// The command line.
     arguments: Vec<OsString>,
     /// What the file says and neither the command line nor the environment does.
@@ -27,7 +27,7 @@ pub(crate) struct Given {
     file: PathBuf,
 }
 
-impl Given {
+impl CommandLine {
     /// Reads the configuration file, if there is one for this command line.
     pub(crate) fn read(arguments: Vec<OsString>) -> anyhow::Result<Self> {
         let mut given = Self {
@@ -207,13 +207,13 @@ fn flags_of(
                 Some(format!("--{key}={}", items.join(",")))
             }
             other => {
-                let wanted = if takes_value {
+                let expected_text = if takes_value {
                     "a text, a whole number or a list of texts"
                 } else {
                     "true or false, without quotes"
                 };
                 let (path, value) = (path.display(), written(other));
-                bail!("{path}: {key} = {value} is wrong: write {wanted}")
+                bail!("{path}: {key} = {value} is wrong: write {expected_text}")
             }
         };
         flags.extend(flag.filter(|_| !given(key)));
@@ -303,8 +303,8 @@ mod tests {
             ("que", "queue"),
         ] {
             let error = read(&format!("{key} = 1"), "").unwrap_err().to_string();
-            let wanted = format!("there is no key {key:?}: did you mean {meant:?}?");
-            assert!(error.contains(&wanted), "{error}");
+            let expected_text = format!("there is no key {key:?}: did you mean {meant:?}?");
+            assert!(error.contains(&expected_text), "{error}");
         }
         for key in ["zzz", "\"\"", "\"=\"", "\"-h\"", "\"\\u0000\"", "conf"] {
             let error = read(&format!("{key} = 1"), "").unwrap_err().to_string();
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_wrong_value_is_shown_as_it_is_written() {
-        for (text, said) in [
+        for (text, expected) in [
             (
                 "log-json = \"yes\"",
                 "log-json = \"yes\" is wrong: write true or false",
@@ -333,14 +333,14 @@ mod tests {
             ("queue = 2026-01-01", "queue = 2026-01-01 is wrong"),
         ] {
             let error = read(text, "").unwrap_err().to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 
     #[test]
     fn a_wrong_value_is_blamed_on_its_file() {
         let blame = |arguments: &[&str], added: &str| {
-            let given = Given {
+            let given = CommandLine {
                 arguments: arguments.iter().map(OsString::from).collect(),
                 added: vec![added.to_owned()],
                 file: "/etc/x.toml".into(),
@@ -349,7 +349,7 @@ mod tests {
             given.blame(&error).map(|blame| blame.to_string())
         };
         let agent = ["plexus", "agent"];
-        for (added, said) in [
+        for (added, expected) in [
             (
                 "--queue=0",
                 "\"0\" is wrong: write a whole number from 1 to 10000",
@@ -366,7 +366,7 @@ mod tests {
         ] {
             let text = blame(&agent, added).unwrap();
             assert!(
-                text.starts_with("/etc/x.toml: ") && text.contains(said),
+                text.starts_with("/etc/x.toml: ") && text.contains(expected),
                 "{text}"
             );
         }

@@ -87,7 +87,7 @@ fn beside_the_first_thread(work: fn() -> std::process::ExitCode) -> std::process
 }
 
 fn run() -> std::process::ExitCode {
-    let given = match config::Given::read(std::env::args_os().collect()) {
+    let given = match config::CommandLine::read(std::env::args_os().collect()) {
         Ok(given) => given,
         Err(error) => return fail(&error),
     };

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longer than anything healthy takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A directory that is gone afterwards.
 struct Dir(PathBuf);
@@ -117,7 +117,7 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while UnixStream::connect(&unix).is_err() {
             assert!(Instant::now() < until, "the server does not start");
             std::thread::sleep(Duration::from_millis(20));

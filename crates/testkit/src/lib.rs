@@ -48,6 +48,6 @@ pub use journal::{Journal, Row};
 pub use netns::NetNs;
 pub use node::Node;
 pub use pod::{Call, CniOutput, Pod};
-pub use process::{PATIENCE, Running, eventually, run, within};
+pub use process::{Running, TIMEOUT, eventually, run, within};
 pub use rng::Rng;
 pub use up::Up;

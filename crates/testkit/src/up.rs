@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 /// Longer than a start or a stop ever takes.
-const LIMIT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where our own kinds are.
 const GROUP: &str = "/apis/plexus.dev/v1alpha1";
@@ -61,7 +61,7 @@ impl<'n> Up<'n> {
         let child = node.ns().enter(|| command.spawn()).expect("up starts");
         let mut up = Self { node, child };
         let first = node.cni_conf().join("00-plexus.conflist");
-        let ready = within(LIMIT, || {
+        let ready = within(START_TIMEOUT, || {
             let ended = up.child.try_wait().ok().flatten();
             assert!(ended.is_none(), "plexus up has ended: {ended:?}");
             let answer = get(&node.socket(), "/readyz");
@@ -143,7 +143,7 @@ impl<'n> Up<'n> {
         self.create(&all, &object);
         let file = format!("plexus-{runtime_name}.conflist");
         let file = self.node.cni_conf().join(file);
-        let usable = within(LIMIT, || {
+        let usable = within(START_TIMEOUT, || {
             let now = self.api("GET", &format!("{all}/{name}"), None).json();
             now["status"]["phase"] == "Active" && file.exists()
         });
@@ -190,7 +190,7 @@ impl<'n> Up<'n> {
     /// How it ended, if it does in time.
     pub fn wait_exit(&mut self) -> Option<ExitStatus> {
         let mut status = None;
-        within(LIMIT, || {
+        within(START_TIMEOUT, || {
             status = self.child.try_wait().ok().flatten();
             status.is_some()
         });

@@ -6,7 +6,7 @@
     reason = "a test"
 )]
 
-use plexus_testkit::{Agent, Call, CniOutput, Node, PATIENCE, Pod, config, exchange};
+use plexus_testkit::{Agent, Call, CniOutput, Node, Pod, TIMEOUT, config, exchange};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -368,7 +368,7 @@ fn garbage_on_the_socket() {
             assert!((400..600).contains(&answer.status), "{shown:?}: {answer:?}");
         }
         assert!(
-            start.elapsed() < PATIENCE,
+            start.elapsed() < TIMEOUT,
             "{shown:?}: {:?}",
             start.elapsed()
         );
@@ -418,7 +418,7 @@ fn parallel_calls_for_one_container_do_not_collide() {
         .collect();
     let results: Vec<Value> = adding
         .into_iter()
-        .map(|one| CniOutput::new(&one.wait(PATIENCE)).ok())
+        .map(|one| CniOutput::new(&one.wait(TIMEOUT)).ok())
         .collect();
     assert!(
         results.iter().all(|result| *result == results[0]),

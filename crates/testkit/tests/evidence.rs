@@ -1,12 +1,12 @@
 //! Nothing is removed without evidence, and nothing is believed without looking: the ways in which
 //! a running container could lose an interface, or an address be given out twice.
 
-use plexus_testkit::{Agent, Call, NetNs, Node, PATIENCE, Start, config, eventually, run};
+use plexus_testkit::{Agent, Call, NetNs, Node, Start, TIMEOUT, config, eventually, run};
 use serde_json::json;
 use std::time::Duration;
 
 /// Long enough for the background to have looked at its queue.
-const SOON: Duration = Duration::from_millis(1500);
+const BACKGROUND_WAIT: Duration = Duration::from_millis(1500);
 
 fn has(ns: &NetNs, link: &str) -> bool {
     ns.try_sh(&format!("ip link show {link}"))
@@ -47,7 +47,7 @@ fn a_queued_del_that_fails_keeps_the_next_add_out() {
     pod.add(&config);
     agent.kill();
     pod.call("DEL", &config)
-        .patience(Duration::ZERO)
+        .timeout(Duration::ZERO)
         .run()
         .done();
     let _agent = Agent::start(&node);
@@ -59,7 +59,7 @@ fn a_queued_del_that_fails_keeps_the_next_add_out() {
     eventually("the queued DEL is done, then the ADD", || {
         pod.cni("ADD", &config).success()
     });
-    std::thread::sleep(SOON);
+    std::thread::sleep(BACKGROUND_WAIT);
     assert!(has(pod.ns(), "eth0"), "the old DEL hit the new container");
 }
 
@@ -226,7 +226,7 @@ fn adoption_is_never_an_intent() {
         + 1;
     lose();
     let mut dying = Start::on(&node).die_at(at).spawn();
-    assert!(dying.wait_exit(PATIENCE).is_some(), "it should die at {at}");
+    assert!(dying.wait_exit(TIMEOUT).is_some(), "it should die at {at}");
     drop(dying);
     // The container may do what it likes with its interface.
     pod.ns().sh("ip link set eth0 down");
@@ -304,7 +304,7 @@ fn an_address_rests_across_a_restart() {
     let freed = two.call("ADD", &config).run().addresses()[0].clone();
     agent.kill();
     two.call("DEL", &config)
-        .patience(Duration::ZERO)
+        .timeout(Duration::ZERO)
         .run()
         .done();
     let _agent = Agent::start(&node);

@@ -10,7 +10,7 @@
 
 mod interop;
 
-use interop::podman::{IMAGE, LIMIT, Podman};
+use interop::podman::{COMMAND_TIMEOUT, IMAGE, Podman};
 use interop::{attachments, links};
 use plexus_testkit::{Agent, Node, config, eventually};
 use serde_json::{Value, json};
@@ -152,7 +152,7 @@ fn an_address_and_a_mac_are_asked_for() {
         "/bin/sleep",
         "9",
     ];
-    let refused = podman.start(&second).wait(LIMIT);
+    let refused = podman.start(&second).wait(COMMAND_TIMEOUT);
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
         !refused.status.success() && text.contains("10.51.0.77"),

@@ -10,7 +10,7 @@
 
 mod place;
 
-use place::{Place, SOON, plexus, soon, text};
+use place::{Place, TIMEOUT, eventually, plexus, text};
 use plexus_testkit::{
     Agent, FAKE, Node, PLEXUS, SHIM, Up, bin, examples, examples_of_another_version, within,
 };
@@ -139,7 +139,9 @@ fn down_takes_nothing_from_others() {
         .arg(Up::api_socket(&node));
     command.stdin(Stdio::null()).stderr(Stdio::null());
     let mut child = node.ns().enter(|| command.spawn()).unwrap();
-    let answers = within(SOON, || UnixStream::connect(Up::api_socket(&node)).is_ok());
+    let answers = within(TIMEOUT, || {
+        UnixStream::connect(Up::api_socket(&node)).is_ok()
+    });
     let refused: Vec<_> = [&[][..], &["--force"]]
         .into_iter()
         .map(|flags| Up::down(&node, flags))
@@ -194,7 +196,7 @@ fn a_host_that_gets_another_name_is_still_the_same_node() {
     up.network("default/blue", &spec, "blue");
     let (pod, config) = (node.pod("c1"), Place::config(&node, "plexus-blue.conflist"));
     pod.add(&config);
-    soon("it has a record", || up.records().len() == 1);
+    eventually("it has a record", || up.records().len() == 1);
     let before = blocks(&up);
     assert!(
         before.iter().any(|block| block["spec"]["node"] == "first"),
@@ -217,7 +219,7 @@ fn a_host_that_gets_another_name_is_still_the_same_node() {
         uids.collect()
     };
     assert_eq!(uids(&blocks(&up)), uids(&before));
-    soon("its record is that of the same node", || {
+    eventually("its record is that of the same node", || {
         up.records() == ["default/c1: 0/1 eth0 blue"]
     });
     let kept = std::fs::read_to_string(&kubeconfig).unwrap();
@@ -236,7 +238,7 @@ fn a_host_that_gets_another_name_is_still_the_same_node() {
     );
     let up = Up::start_on_host(&node, "second");
     pod.del(&config);
-    soon("its record is gone", || up.records().is_empty());
+    eventually("its record is gone", || up.records().is_empty());
     let down = Up::down(&node, &[]);
     assert!(down.status.success(), "{}", text(&down.stderr));
     assert!(!kubeconfig.exists() && !node.state_dir().exists());
@@ -355,7 +357,7 @@ fn runtimes_find_every_network_under_a_name_that_is_safe() {
         let found = names.into_iter().filter(|name| name.starts_with(&begins));
         found.collect::<Vec<_>>()
     };
-    soon("the long one has a file too", || of_long().len() == 1);
+    eventually("the long one has a file too", || of_long().len() == 1);
     // Nothing that could lead out of the directory is a name.
     for name in ["..", "../x", "a/b", "a%2fb", "A", "a\nb", ""] {
         let answer = up.api("POST", &all, Some(&object(name)));
@@ -373,12 +375,12 @@ fn runtimes_find_every_network_under_a_name_that_is_safe() {
     assert_eq!(versions.last(), Some(&json!("1.1.0")), "{list}");
     // Deleted or spoilt by somebody: put back.
     std::fs::remove_file(&file).unwrap();
-    soon("it is put back", || read() == written);
+    eventually("it is put back", || read() == written);
     std::fs::write(&file, written.replace("1.0.0", "0.3.1")).unwrap();
-    soon("it is corrected", || read() == written);
+    eventually("it is corrected", || read() == written);
     // Gone with the Network, also with one that went while nobody looked.
     up.api("DELETE", &format!("{all}/{long}"), None);
-    soon("its file goes", || of_long().is_empty());
+    eventually("its file goes", || of_long().is_empty());
     up.api(
         "DELETE",
         &format!("{GROUP}/namespaces/default/networks/host"),
@@ -387,7 +389,7 @@ fn runtimes_find_every_network_under_a_name_that_is_safe() {
     up.kill();
     let _up = Up::start(&node);
     let host = node.cni_conf().join("plexus-default.host.conflist");
-    soon("the file of one that is gone goes", || !host.exists());
+    eventually("the file of one that is gone goes", || !host.exists());
     assert_eq!(read(), written);
 }
 
@@ -484,7 +486,7 @@ fn a_network_of_v1_and_networks_of_a_pod_are_taken_as_written() {
         )
         .json()
     };
-    soon("it is a Network like any other", || {
+    eventually("it is a Network like any other", || {
         ours()["status"]["phase"] == "Active" && file.exists()
     });
     assert_eq!(ours()["spec"]["subnets"], network["spec"]["subnets"]);
@@ -553,7 +555,7 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
         let events = events.iter().filter(|event| event["reason"] == "Waiting");
         events.map(place::about).collect()
     };
-    soon("all that waits has an Event", || {
+    eventually("all that waits has an Event", || {
         let said = said_to_wait();
         waiting.iter().all(|one| said.contains(&(*one).to_owned()))
     });
@@ -569,13 +571,13 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
 
     // By its phase where it has one.
     let network = "/apis/net.cogadvisor.io/v1/multinicnetworks/multi-nic-sample";
-    soon("the MultiNicNetwork says it itself", || {
+    eventually("the MultiNicNetwork says it itself", || {
         let status = up.api("GET", network, None).json()["status"].clone();
         let message = status["message"].as_str().unwrap_or_default();
         status["configStatus"] == "WaitForConfig" && message.contains("waits")
     });
     let pending = format!("{GROUP}/namespaces/default/networks/net1");
-    soon("a Network whose provider is not there is pending", || {
+    eventually("a Network whose provider is not there is pending", || {
         let status = up.api("GET", &pending, None).json()["status"].clone();
         status["phase"] == "Pending" && status.to_string().contains("WaitingForProvider")
     });
@@ -626,6 +628,6 @@ fn assert_nothing_is_said_twice(node: &Node, before: usize) {
             .filter(|event| event["reason"] == "Waiting")
             .count()
     };
-    soon("a new one has its Event", || count() > before);
+    eventually("a new one has its Event", || count() > before);
     assert_eq!(count(), before + 1);
 }

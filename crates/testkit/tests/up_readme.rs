@@ -17,7 +17,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// More than all of it takes.
-const LIMIT: Duration = Duration::from_secs(120);
+const README_TIMEOUT: Duration = Duration::from_secs(120);
 const HEADING: &str = "## On this machine, without Kubernetes\n";
 
 /// Directories of the machine that the commands write to; each is a copy, or empty, for the test.
@@ -93,7 +93,7 @@ fn the_commands_work_as_written() {
         .env("CONTAINERS_CONF", node.file("containers.conf"))
         .env("STORAGE_DRIVER", "vfs")
         .env_remove("KUBECONFIG");
-    let output = Running::start(node.ns(), "the README", command, Vec::new()).wait(LIMIT);
+    let output = Running::start(node.ns(), "the README", command, Vec::new()).wait(README_TIMEOUT);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (said, error) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{said}\n{error}");

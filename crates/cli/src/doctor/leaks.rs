@@ -4,7 +4,7 @@
 
 use super::agent::Agent;
 use super::{ApiFacts, Check, Machine, Subject};
-use crate::world::{text, uid};
+use crate::snapshot::{text, uid};
 use ipnet::IpNet;
 use plexus_core::attachment::Alias;
 use plexus_core::plan::{ALIAS_MARK, HostPort};
@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 /// How many are named.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 pub(super) fn check(machine: &Machine, agent: &Agent, api: Option<&ApiFacts>) -> Vec<Check> {
     let (links, ports, files) = (marked_links(), ports(), host_local(&machine.pools));
@@ -50,7 +50,7 @@ pub(super) fn check(machine: &Machine, agent: &Agent, api: Option<&ApiFacts>) ->
     let routers = machine.socket.parent().map(|dir| dir.join("routers"));
     if let (Some(dir), Some(facts)) = (routers, api)
         && facts.version.is_ok()
-        && !facts.world.unknown.contains_key("networks")
+        && !facts.snapshot.unknown.contains_key("networks")
         && let Ok(found) = router::list(&dir)
     {
         checks.push(routers_without_network(&found, facts));
@@ -78,7 +78,7 @@ impl Known {
         let mut known = Self::default();
         for one in attachments {
             known.containers.insert(text(one, "/container").to_owned());
-            let ips = crate::world::list(one, "/ips")
+            let ips = crate::snapshot::list(one, "/ips")
                 .iter()
                 .filter_map(Value::as_str);
             let ips = ips.filter_map(|ip| ip.parse::<IpNet>().ok());
@@ -233,7 +233,7 @@ pub(super) fn files_without_container(files: &[(String, String)], known: &Known)
 pub(super) fn routers_without_network(routers: &[RouterName], facts: &ApiFacts) -> Check {
     let name = Subject::LeakedRouters;
     let wanted: BTreeMap<RouterName, String> = facts
-        .world
+        .snapshot
         .networks
         .iter()
         .map(|network| (RouterName::of(&uid(network)), uid(network)))
@@ -257,8 +257,8 @@ pub(super) fn routers_without_network(routers: &[RouterName], facts: &ApiFacts) 
 }
 
 fn some(list: &[String]) -> String {
-    let named: Vec<&str> = list.iter().take(NAMED).map(String::as_str).collect();
-    match list.len().saturating_sub(NAMED) {
+    let named: Vec<&str> = list.iter().take(MAX_NAMED).map(String::as_str).collect();
+    match list.len().saturating_sub(MAX_NAMED) {
         0 => named.join(", "),
         more => format!("{} and {more} more", named.join(", ")),
     }

@@ -2,9 +2,9 @@
 //! as long as it waits, and in its status where that has a field for it and nobody has written there.
 
 use crate::api::Failure;
+use crate::cache::Name;
 use crate::engine::Engine;
-use crate::events::About;
-use crate::world::Name;
+use crate::events::EventSubject;
 
 const REASON: &str = "Waiting";
 
@@ -12,11 +12,11 @@ impl Engine {
     /// Says of an object that it waits, and for what.
     pub(crate) async fn later(&mut self, kind: &'static str, name: &Name) -> Result<(), Failure> {
         let key = (kind, name.clone());
-        let Some(waiting) = self.world.later.waiting(&key).cloned() else {
+        let Some(waiting) = self.cache.later.waiting(&key).cloned() else {
             return Ok(());
         };
         let api_version = waiting.api_version();
-        let about = About {
+        let about = EventSubject {
             api_version: &api_version,
             kind,
             name,

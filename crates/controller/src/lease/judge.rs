@@ -6,11 +6,11 @@ use k8s_openapi::api::coordination::v1::LeaseSpec;
 use std::time::Duration;
 
 /// How long a lease counts for others after it was last seen to change.
-pub(crate) const DURATION: Duration = Duration::from_secs(15);
+pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// How long we lead without having said so again; shorter, so that we end before another begins.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// How often we say so, or look whether we could begin.
-pub(crate) const PERIOD: Duration = Duration::from_secs(2);
+pub(crate) const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
 /// The next step of a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,14 +24,14 @@ pub(crate) enum Step {
 }
 
 /// `unchanged`: how long we have seen this very version of the lease.
-pub(crate) fn judge(me: &str, lease: Option<&LeaseSpec>, unchanged: Duration) -> Step {
+pub(crate) fn judge(identity: &str, lease: Option<&LeaseSpec>, unchanged: Duration) -> Step {
     let Some(lease) = lease else {
         return Step::Create;
     };
     let holder = lease.holder_identity.as_deref().unwrap_or("");
     let promised = lease.lease_duration_seconds.unwrap_or(0).clamp(0, 3600);
     let promised = Duration::from_secs(u64::try_from(promised).unwrap_or(0));
-    if holder.is_empty() || holder == me || unchanged > promised {
+    if holder.is_empty() || holder == identity || unchanged > promised {
         Step::Take
     } else {
         Step::Wait
@@ -40,7 +40,7 @@ pub(crate) fn judge(me: &str, lease: Option<&LeaseSpec>, unchanged: Duration) ->
 
 /// Whether somebody who last said so that long ago still leads.
 pub(crate) fn still_leads(since_renewal: Duration) -> bool {
-    since_renewal < DEADLINE
+    since_renewal < RENEW_DEADLINE
 }
 
 #[cfg(test)]
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn we_end_before_another_begins() {
-        assert!(DEADLINE + PERIOD < DURATION);
+        assert!(RENEW_DEADLINE + RETRY_PERIOD < LEASE_DURATION);
         assert!(still_leads(Duration::from_secs(9)));
-        assert!(!still_leads(DEADLINE));
+        assert!(!still_leads(RENEW_DEADLINE));
     }
 }

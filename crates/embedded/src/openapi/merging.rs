@@ -23,7 +23,7 @@ fn walk(schemas: &mut Value, at: &str, shape: &Shape) {
             }
             walk(schemas, &format!("{at}/items"), &items.item);
         }
-        Shape::Whole => {
+        Shape::Atomic => {
             if let Some(schema) = schemas.pointer_mut(&at).and_then(Value::as_object_mut) {
                 schema.insert("x-kubernetes-map-type".to_owned(), "atomic".into());
             }

@@ -42,14 +42,14 @@ pub(super) fn ordered(
     let (mut named, mut others) = (Vec::new(), Vec::new());
     for item in list {
         let name = name(&item, by);
-        let place = |among: &BTreeMap<String, usize>| Some(*among.get(name.as_ref()?)?);
-        let before = place(&live);
-        match place(&order) {
-            Some(place) => named.push((place, before, item)),
+        let index = |among: &BTreeMap<String, usize>| Some(*among.get(name.as_ref()?)?);
+        let before = index(&live);
+        match index(&order) {
+            Some(index) => named.push((index, before, item)),
             None => others.push((before, item)),
         }
     }
-    named.sort_by_key(|(place, ..)| *place);
+    named.sort_by_key(|(index, ..)| *index);
     others.sort_by_key(|(before, _)| *before);
     let mut result = Vec::new();
     let mut others = others.into_iter().peekable();

@@ -69,11 +69,18 @@ impl Changes {
         let kind = self.kind(table)?;
         let before = self.get(table, key);
         let version = self.version + 1;
-        let said = match (self.dry, &before) {
+        let shown_version = match (self.dry, &before) {
             (false, _) => Some(version),
             (true, before) => before.as_ref().map(|before| before.version),
         };
-        let stored = stored(&kind, key, (version, said), self.now, &mut object, &before)?;
+        let stored = stored(
+            &kind,
+            key,
+            (version, shown_version),
+            self.now,
+            &mut object,
+            &before,
+        )?;
         let change = if before.is_some() {
             Change::Modified
         } else {
@@ -190,13 +197,13 @@ impl Changes {
         before: Option<Arc<Stored>>,
     ) {
         self.version = object.version;
-        let place = (table, object.key.clone());
+        let location = (table, object.key.clone());
         let entry = Entry {
             change,
             object,
             before,
         };
-        let _ = self.latest.insert(place, self.made.len());
+        let _ = self.latest.insert(location, self.made.len());
         self.made.push((table, Arc::new(entry)));
     }
 
@@ -229,13 +236,13 @@ fn current(entry: &Entry) -> Option<Arc<Stored>> {
 fn stored(
     kind: &Kind,
     key: &Key,
-    (version, said): (u64, Option<u64>),
+    (version, shown_version): (u64, Option<u64>),
     now: i64,
     object: &mut Value,
     before: &Option<Arc<Stored>>,
 ) -> Result<Arc<Stored>, Refused> {
     bounds::depth(kind, key.name(), object)?;
-    let body = dressed(object, said)?;
+    let body = dressed(object, shown_version)?;
     let sizes = (before.as_ref().map(|before| before.body.len()), body.len());
     let stored = Stored::new(kind, key.clone(), version, now, object, body);
     bounds::size(kind, key.name(), stored.dying, sizes)?;

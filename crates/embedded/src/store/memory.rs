@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(super) type Objects = BTreeMap<Key, Arc<Stored>>;
 
 #[derive(Debug)]
-struct Held {
+struct MemoryTable {
     objects: Objects,
     log: Log,
 }
@@ -28,7 +28,7 @@ pub(super) struct Forgotten {
 /// Everything that is in memory.
 #[derive(Debug)]
 pub(super) struct Memory {
-    tables: Vec<Held>,
+    tables: Vec<MemoryTable>,
     version: u64,
     gaps: Gaps,
     uids: BTreeMap<u128, (Table, Key)>,
@@ -38,7 +38,7 @@ pub(super) struct Memory {
 impl Memory {
     /// Empty, with the floor of each table.
     pub(super) fn new(floors: &[u64], gaps: Gaps) -> Self {
-        let held = |floor: &u64| Held {
+        let held = |floor: &u64| MemoryTable {
             objects: Objects::new(),
             log: Log::new(*floor),
         };
@@ -163,7 +163,7 @@ impl Memory {
         self.held(table).map_or(0, |held| held.log.floor())
     }
 
-    fn held(&self, table: Table) -> Option<&Held> {
+    fn held(&self, table: Table) -> Option<&MemoryTable> {
         self.tables.get(table.index())
     }
 
@@ -174,20 +174,24 @@ impl Memory {
     }
 
     fn link(&mut self, table: Table, object: &Stored) {
-        let place = (table, object.key.clone());
+        let location = (table, object.key.clone());
         for owner in object.owners.iter().filter(|owner| **owner != 0) {
-            let _ = self.owned.entry(*owner).or_default().insert(place.clone());
+            let _ = self
+                .owned
+                .entry(*owner)
+                .or_default()
+                .insert(location.clone());
         }
         if object.uid != 0 {
-            let _ = self.uids.insert(object.uid, place);
+            let _ = self.uids.insert(object.uid, location);
         }
     }
 
     fn unlink(&mut self, table: Table, object: &Stored) {
-        let place = (table, object.key.clone());
+        let location = (table, object.key.clone());
         for owner in &object.owners {
             if let Some(owned) = self.owned.get_mut(owner) {
-                let _ = owned.remove(&place);
+                let _ = owned.remove(&location);
                 if owned.is_empty() {
                     let _ = self.owned.remove(owner);
                 }

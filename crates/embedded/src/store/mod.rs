@@ -25,7 +25,7 @@ mod writer;
 mod tests;
 
 #[cfg(test)]
-pub(crate) use tests::{Place, sample};
+pub(crate) use tests::{TempDir, sample};
 
 pub(crate) use changes::Changes;
 pub(crate) use key::{Key, Table};
@@ -244,11 +244,11 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&mut Changes) -> Result<T, Refused> + Send + 'static,
     {
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let job: writer::Job = Box::new(move |changes| {
             let answer = changes.attempt(work);
             Box::new(move |committed| {
-                let _ = tell.send(committed.and(answer));
+                let _ = sender.send(committed.and(answer));
             })
         });
         let jobs = self
@@ -259,7 +259,7 @@ impl Store {
         let ended = || Refused::unavailable("the server is ending");
         let jobs = jobs.ok_or_else(ended)?;
         jobs.send(job).await.map_err(|_| ended())?;
-        told.await.map_err(|_| ended())?
+        receiver.await.map_err(|_| ended())?
     }
 
     /// Writes what was asked for, and closes the file. Further writes are refused.

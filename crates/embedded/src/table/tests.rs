@@ -187,7 +187,7 @@ fn a_pod_says_how_it_is() {
         "phase": "Running", "podIP": "10.0.0.1",
         "containerStatuses": [running, container(json!({"terminated": {"reason": "Completed"}}))],
     }));
-    for (name, said) in [
+    for (name, expected) in [
         ("Ready", "1/2"),
         ("Status", "Running"),
         ("Restarts", "4"),
@@ -196,10 +196,10 @@ fn a_pod_says_how_it_is() {
         ("Node", "n1"),
         ("Nominated Node", "<none>"),
     ] {
-        assert_eq!(cell(&pods, &up, name), said, "{name}");
+        assert_eq!(cell(&pods, &up, name), expected, "{name}");
     }
     let waiting = json!({"waiting": {"reason": "ContainerCreating"}});
-    for (status, said) in [
+    for (status, expected) in [
         (json!({"phase": "Pending"}), "Pending"),
         (json!({"phase": "Failed", "reason": "Evicted"}), "Evicted"),
         (
@@ -221,7 +221,7 @@ fn a_pod_says_how_it_is() {
     ] {
         assert_eq!(
             cell(&pods, &pod(status.clone()), "Status"),
-            said,
+            expected,
             "{status}"
         );
     }
@@ -246,7 +246,7 @@ fn a_node_says_whether_it_takes_pods() {
             "nodeInfo": {"kubeletVersion": "v1.37.0", "osImage": "Debian"},
         },
     });
-    for (name, said) in [
+    for (name, expected) in [
         ("Status", "Ready,SchedulingDisabled"),
         ("Roles", "edge,worker"),
         ("Version", "v1.37.0"),
@@ -255,7 +255,7 @@ fn a_node_says_whether_it_takes_pods() {
         ("OS-Image", "Debian"),
         ("Kernel-Version", "<unknown>"),
     ] {
-        assert_eq!(cell(&nodes, &node, name), said, "{name}");
+        assert_eq!(cell(&nodes, &node, name), expected, "{name}");
     }
     assert_eq!(cell(&nodes, &json!({}), "Status"), "Unknown");
     assert_eq!(cell(&nodes, &json!({}), "Roles"), "<none>");

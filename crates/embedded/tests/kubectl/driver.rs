@@ -69,14 +69,14 @@ impl Kubectl {
 
     /// It works, and says this.
     #[track_caller]
-    pub(crate) fn says(&self, line: &str, said: &str) {
+    pub(crate) fn says(&self, line: &str, expected: &str) {
         let out = self.run(line);
-        assert!(out.contains(said), "kubectl {line}: {out}");
+        assert!(out.contains(expected), "kubectl {line}: {out}");
     }
 
     /// It fails, and says this.
     #[track_caller]
-    pub(crate) fn fails(&self, line: &str, input: &str, said: &str) {
+    pub(crate) fn fails(&self, line: &str, input: &str, expected: &str) {
         let output = self.run_with(line, input);
         let errors = text(&output.stderr);
         assert!(
@@ -84,7 +84,7 @@ impl Kubectl {
             "kubectl {line}: {}",
             text(&output.stdout)
         );
-        assert!(errors.contains(said), "kubectl {line}: {errors}");
+        assert!(errors.contains(expected), "kubectl {line}: {errors}");
     }
 }
 

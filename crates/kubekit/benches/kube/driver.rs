@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Before each batch: what the one before has set going is done.
-const PEACE: Duration = Duration::from_millis(30);
+const SETTLE_PAUSE: Duration = Duration::from_millis(30);
 
 /// Calls that are made by so many clients at a time: all ADDs, then all DELs.
 #[derive(Debug, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ pub(crate) fn run(job: &str) -> Result<()> {
 }
 
 fn one(batch: &Batch) -> Result<Taken> {
-    std::thread::sleep(PEACE);
+    std::thread::sleep(SETTLE_PAUSE);
     let from = now()?;
     let (add_wall, added) = together(batch.clients, &batch.calls, Call::add)?;
     std::thread::sleep(batch.pause);

@@ -3,7 +3,7 @@
 use super::Virtual;
 use super::sight::records;
 use crate::breakable::{Breakable, node as node_object};
-use crate::cluster::{Cluster, Output, PATIENCE, is_ready};
+use crate::cluster::{Cluster, Output, TIMEOUT, is_ready};
 use crate::kubernetes::output;
 use crate::truth::Sight;
 use crate::{command, wait};
@@ -94,7 +94,7 @@ impl Breakable for Virtual {
     fn register_again(&self, node: &str) -> Result<()> {
         let before = self.uid(node)?;
         self.delete(&node_object(node))?;
-        wait::until(&format!("{node} is registered again"), PATIENCE, || {
+        wait::until(&format!("{node} is registered again"), TIMEOUT, || {
             let now = self.get(&node_object(node))?.filter(is_ready);
             let uid = now.map(|node| node["metadata"]["uid"].clone());
             Ok((uid.is_some() && uid != before).then_some(()))

@@ -3,7 +3,7 @@
 use crate::common;
 use crate::stage;
 use crate::web::{Asker, answer, node_ips, pod, wait_silent};
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use serde_json::{Value, json};
 
 const PORT: u16 = 18_282;
@@ -91,7 +91,7 @@ fn a_port_may_be_of_one_address_or_udp_but_not_the_tunnels() {
         assert!(sent.ok(), "{sent:?}");
     }
     let arrived = |text: &str| text.trim().parse::<u64>().expect("a number");
-    common::holds("the packet is there", PATIENCE, || {
+    common::holds("the packet is there", TIMEOUT, || {
         arrived(&common::said(kube, &both, count)) == arrived(&before) + 1
     });
     common::event(kube, &greedy, "FailedAttach", &["4789/udp"]);

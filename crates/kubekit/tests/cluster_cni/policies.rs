@@ -2,7 +2,7 @@
 
 use crate::common;
 use crate::stage;
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::ground::Need;
 use plexus_kubekit::{Cluster, Kube, Object};
 use serde_json::{Value, json};
@@ -26,9 +26,8 @@ fn a_policy_that_nobody_enforces_is_said_aloud() {
     );
     let status = Object::new("v1", "ConfigMap", "plexus-system", "plexus-status");
     let said = |seen: &Value| condition(seen, "True", "no effect");
-    kube.wait_for(&status, PATIENCE, &said)
-        .expect("a condition");
-    common::holds("the metric", PATIENCE, || counted(kube) >= 1.0);
+    kube.wait_for(&status, TIMEOUT, &said).expect("a condition");
+    common::holds("the metric", TIMEOUT, || counted(kube) >= 1.0);
 
     common::gone(kube, &[&object]);
     let others = kube
@@ -36,7 +35,7 @@ fn a_policy_that_nobody_enforces_is_said_aloud() {
         .expect("listed");
     if others.is_empty() {
         let taken_back = |seen: &Value| condition(seen, "False", "");
-        kube.wait_for(&status, PATIENCE, &taken_back)
+        kube.wait_for(&status, TIMEOUT, &taken_back)
             .expect("taken back");
     }
 }

@@ -9,7 +9,7 @@
 
 use crate::common;
 pub(crate) use crate::common::node_ips;
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster;
 use plexus_kubekit::{Cluster, Object, Output, wait};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -71,15 +71,17 @@ pub(crate) fn ask(
 
 /// Asks until there is an answer: routes and the rules of a new Service come a moment after the pods.
 pub(crate) fn answer(cluster: &dyn Cluster, from: Asker<'_>, address: &str, port: u16) -> Answer {
-    let answered = wait::until(&format!("{address}:{port} from {from:?}"), SOON, || {
-        Ok(ask(cluster, from, address, port))
-    });
+    let answered = wait::until(
+        &format!("{address}:{port} from {from:?}"),
+        ANSWER_TIMEOUT,
+        || Ok(ask(cluster, from, address, port)),
+    );
     answered.expect("it answers")
 }
 
 /// Waits until nobody answers any more.
 pub(crate) fn wait_silent(cluster: &dyn Cluster, from: Asker<'_>, address: &str, port: u16) {
-    wait::until(&format!("{address}:{port} silent"), SOON, || {
+    wait::until(&format!("{address}:{port} silent"), ANSWER_TIMEOUT, || {
         Ok(ask(cluster, from, address, port).is_none().then_some(()))
     })
     .expect("nobody answers");
@@ -87,7 +89,7 @@ pub(crate) fn wait_silent(cluster: &dyn Cluster, from: Asker<'_>, address: &str,
 
 /// The pod's addresses, IPv4 first.
 pub(crate) fn pod_ips(cluster: &dyn Cluster, pod: &Object) -> Vec<String> {
-    let seen = cluster.wait_ready(pod, PATIENCE).expect("ready");
+    let seen = cluster.wait_ready(pod, cluster::TIMEOUT).expect("ready");
     let listed = seen["status"]["podIPs"].as_array();
     let each = listed.into_iter().flatten();
     let mut ips: Vec<String> = each
@@ -165,7 +167,7 @@ impl Drop for Server<'_> {
 }
 
 /// Longer than kube-proxy takes on a busy machine.
-const SOON: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Makes the pages of a server.
 const SERVE: &str = "mkdir -p /www/cgi-bin; \

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longer than anything healthy takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A test's own corner of the server.
 #[derive(Clone)]
@@ -226,12 +226,12 @@ pub(crate) async fn until<T, F>(what: &str, mut ask: impl FnMut() -> F) -> T
 where
     F: Future<Output = Option<T>>,
 {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     loop {
         if let Some(value) = ask().await {
             return value;
         }
-        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
+        assert!(Instant::now() < end, "{what}: not within {TIMEOUT:?}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

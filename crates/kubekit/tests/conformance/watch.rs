@@ -1,6 +1,6 @@
 //! Watches: from a version on, with what exists first, by selector; how they end.
 
-use crate::place::{PATIENCE, Place, test, version};
+use crate::place::{Place, TIMEOUT, test, version};
 use futures::{Stream, StreamExt, TryStreamExt, pin_mut};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
@@ -92,7 +92,7 @@ fn what_exists_comes_first_and_its_end_is_marked() {
         pin_mut!(stream);
         let mut names = Vec::new();
         let mark = loop {
-            match timeout(PATIENCE, stream.try_next())
+            match timeout(TIMEOUT, stream.try_next())
                 .await
                 .unwrap()
                 .unwrap()
@@ -125,7 +125,7 @@ fn a_version_that_is_too_old_is_an_event_not_an_answer() {
         let networks = place.networks();
         let stream = networks.watch(&WatchParams::default(), "1").await.unwrap();
         pin_mut!(stream);
-        let event = timeout(PATIENCE, stream.try_next()).await.unwrap();
+        let event = timeout(TIMEOUT, stream.try_next()).await.unwrap();
         match event.unwrap().unwrap() {
             WatchEvent::Error(status) => {
                 assert_eq!((status.code, status.reason.as_str()), (410, "Expired"));
@@ -146,7 +146,7 @@ fn a_watch_ends_when_its_time_is_up() {
             .watch(&params, &made.resource_version().unwrap())
             .await
             .unwrap();
-        let all: Vec<_> = timeout(PATIENCE, events.try_collect())
+        let all: Vec<_> = timeout(TIMEOUT, events.try_collect())
             .await
             .unwrap()
             .unwrap();
@@ -173,7 +173,7 @@ fn the_watcher_of_kube_works_in_both_ways() {
             // A stream may begin a little in the past: then what is new comes after its beginning.
             let mut missing = BTreeSet::from([way.to_owned(), later.clone()]);
             while !missing.is_empty() {
-                let event = timeout(PATIENCE, events.next()).await.unwrap().unwrap();
+                let event = timeout(TIMEOUT, events.next()).await.unwrap().unwrap();
                 match event.unwrap() {
                     Event::InitApply(map) | Event::Apply(map) => {
                         let _ = missing.remove(&map.name_any());
@@ -211,9 +211,7 @@ async fn next(
     events: &mut (impl Stream<Item = Result<WatchEvent<ConfigMap>, kube::Error>> + Unpin),
 ) -> Seen {
     loop {
-        let event = timeout(PATIENCE, events.try_next())
-            .await
-            .expect("an event");
+        let event = timeout(TIMEOUT, events.try_next()).await.expect("an event");
         let (kind, map) = match event.unwrap().expect("the watch goes on") {
             WatchEvent::Added(map) => ("added", map),
             WatchEvent::Modified(map) => ("modified", map),

@@ -11,7 +11,7 @@ pub(crate) mod churn;
 pub(crate) mod follower;
 
 use crate::common;
-use plexus_kubekit::cluster::{PATIENCE, is_ready};
+use plexus_kubekit::cluster::{TIMEOUT, is_ready};
 use plexus_kubekit::ground::{self, Need};
 use plexus_kubekit::kubernetes::STATE;
 use plexus_kubekit::layout::Layout;
@@ -27,10 +27,10 @@ use std::time::{Duration, Instant};
 
 const PREFIX: &str = "faults";
 /// Names a running lab to use instead of a new one, while a test is being written.
-const RUNNING: &str = "PLEXUS_FAULTS_STATE";
+const RUNNING_LAB_VAR: &str = "PLEXUS_FAULTS_STATE";
 
 /// Longer than anything takes to settle after the last fault.
-pub(crate) const SETTLED: Duration = Duration::from_secs(60);
+pub(crate) const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One thing to show.
 pub(crate) struct Scene {
@@ -76,7 +76,7 @@ pub(crate) fn play(scenes: &[Scene]) {
         };
         let run = std::panic::AssertUnwindSafe(|| {
             scene();
-            truth::check(cluster.sight(), SETTLED).expect("all tell the same story");
+            truth::check(cluster.sight(), SETTLE_TIMEOUT).expect("all tell the same story");
         });
         let ended = std::panic::catch_unwind(run).is_ok();
         // A scene that failed may have left something dead: the next one need not fail too.
@@ -111,11 +111,11 @@ impl Home {
 
     fn open() -> Self {
         if let Ok(name) = std::env::var(LAB) {
-            let others = [STATE, RUNNING].map(std::env::var_os);
+            let others = [STATE, RUNNING_LAB_VAR].map(std::env::var_os);
             assert_eq!(others, [None, None], "{LAB} is set too: unset one of them");
             return Self::Virtual(Virtual::open(&name).expect("a running lab"));
         }
-        if let Some(state) = std::env::var_os(RUNNING) {
+        if let Some(state) = std::env::var_os(RUNNING_LAB_VAR) {
             let kube = Kube::open(Path::new(&state)).expect("a running lab");
             return Self::Kubernetes { kube, own: false };
         }
@@ -162,7 +162,7 @@ impl Drop for Home {
 
 /// A namespace in which pods can be made: after an API server's return that takes a while.
 pub(crate) fn namespace<'a>(cluster: &'a dyn Breakable, base: &str) -> Namespace<'a> {
-    let made = wait::until("a namespace", SETTLED, || {
+    let made = wait::until("a namespace", SETTLE_TIMEOUT, || {
         Namespace::create(cluster, base).map(Some)
     });
     let made = made.expect("a namespace");
@@ -240,7 +240,7 @@ pub(crate) fn kill_agent(cluster: &dyn Breakable, node: &str) {
 
 /// Kills the controller; if that was done just now, it has to come back first.
 pub(crate) fn kill_controller(cluster: &dyn Breakable) {
-    let killed = wait::until("a controller to kill", PATIENCE, || {
+    let killed = wait::until("a controller to kill", TIMEOUT, || {
         Ok(cluster.kill_controller()?.then_some(()))
     });
     killed.expect("killed");
@@ -271,8 +271,8 @@ impl Drop for Away<'_> {
 }
 
 /// Waits until it holds, though the API may be away meanwhile.
-pub(crate) fn wait_ready(cluster: &dyn Cluster, pod: &Object, patience: Duration) -> Value {
-    let ready = wait::until(&pod.to_string(), patience, || {
+pub(crate) fn wait_ready(cluster: &dyn Cluster, pod: &Object, timeout: Duration) -> Value {
+    let ready = wait::until(&pod.to_string(), timeout, || {
         Ok(cluster.get(pod)?.filter(is_ready))
     });
     ready.unwrap_or_else(|error| {

@@ -4,7 +4,7 @@
 use crate::place::Place;
 use crate::{alone, common};
 use ipnet::IpNet;
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::multus::Flavour;
 use plexus_kubekit::{Cluster, Object};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ impl Networks {
         for (namespace, name) in [(own, "network-a"), (own, "network-b"), (other, "network-b")] {
             let network = common::network_object(namespace, name);
             let active = |seen: &Value| seen["status"]["phase"] == "Active";
-            let waited = place.kube.wait_for(&network, PATIENCE, &active);
+            let waited = place.kube.wait_for(&network, TIMEOUT, &active);
             waited.expect("a network for the NAD");
         }
         Self {
@@ -93,11 +93,11 @@ pub(crate) fn check(place: &Place, networks: &Networks, flavour: Flavour) {
 /// No attachment of the namespace is recorded, and its networks have given no address.
 pub(crate) fn nothing_is_recorded(place: &Place, networks: &Networks) {
     let kube = &place.kube;
-    common::holds("no record", PATIENCE, || {
+    common::holds("no record", TIMEOUT, || {
         let left = kube.list("plexus.dev/v1alpha1", "PodAttachments", &networks.own);
         left.is_ok_and(|left| left.is_empty())
     });
-    common::holds("no address in use", PATIENCE, || {
+    common::holds("no address in use", TIMEOUT, || {
         let blocks = kube.list("plexus.dev/v1alpha1", "Block", "");
         let unused = |block: &Value| block["status"]["allocated"].as_u64().unwrap_or(0) == 0;
         blocks.is_ok_and(|blocks| blocks.iter().all(unused))
@@ -128,7 +128,7 @@ fn selections(networks: &Networks, number: u8) -> Value {
 
 /// The record has all of Plexus's and nothing else, each on its network, by address too.
 fn has_the_right_networks(place: &Place, networks: &Networks, pod: &Object) {
-    common::holds("a complete record", PATIENCE, || {
+    common::holds("a complete record", TIMEOUT, || {
         common::attachments(&place.kube, pod).len() >= PLEXUS.len()
     });
     let recorded = common::attachments(&place.kube, pod);

@@ -45,7 +45,7 @@ pub(crate) fn check(place: &Place, networks: &Networks) {
     for pod in &pods {
         common::holds(
             "a complete record",
-            plexus_kubekit::cluster::PATIENCE,
+            plexus_kubekit::cluster::TIMEOUT,
             || common::attachments(kube, pod).len() == PLEXUS.len(),
         );
         let mut interfaces = common::interfaces(kube, pod);

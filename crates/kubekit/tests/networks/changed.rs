@@ -5,7 +5,7 @@ use crate::common::{
     Afterwards, NETWORKS, address, apply, contrail_nad, event, gone, nad, nad_object,
     network_object, on, pings, pod, ready, said,
 };
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::{Namespace, ground};
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ fn pods_go_on_when_their_nad_is_edited_or_deleted() {
             .to_string()
             .contains("FollowsNad")
     };
-    kube.wait_for(&network_object(ns, "blue"), PATIENCE, &differs)
+    kube.wait_for(&network_object(ns, "blue"), TIMEOUT, &differs)
         .expect("says so");
     as_ever();
     // A new pod gets what is written now.
@@ -76,10 +76,10 @@ fn pods_go_on_when_their_nad_is_edited_or_deleted() {
     event(kube, &a, "NetworkChangedInUse", &["deleted", "br"]);
     as_ever();
     let ends = |net: &Value| net["status"]["phase"] == "Terminating";
-    kube.wait_for(&network_object(ns, "blue"), PATIENCE, &ends)
+    kube.wait_for(&network_object(ns, "blue"), TIMEOUT, &ends)
         .expect("Terminating");
     gone(kube, &[&a, &b, &c]);
-    kube.wait_gone(&network_object(ns, "blue"), PATIENCE)
+    kube.wait_gone(&network_object(ns, "blue"), TIMEOUT)
         .expect("gone");
     let leases = on(
         kube,

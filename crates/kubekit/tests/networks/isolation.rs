@@ -5,7 +5,7 @@ use crate::common::{
     NETWORKS, address, apply, attachments, contrail_nad, echoes, network_object, node_ips, pings,
     pod, ready, said, silent, who,
 };
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::{Cluster, Namespace, Object, ground};
 
 const SAME: &str = r#"["10.50.0.0/24", "fd00:50::/64"]"#;
@@ -25,7 +25,7 @@ impl Ground<'_> {
         let object = network_object(self.namespace.name(), network);
         let seen = self
             .kube
-            .wait_for(&object, PATIENCE, &|net| net["status"]["vni"].is_u64());
+            .wait_for(&object, TIMEOUT, &|net| net["status"]["vni"].is_u64());
         seen.expect("a VNI")["status"]["vni"]
             .as_u64()
             .expect("a VNI")

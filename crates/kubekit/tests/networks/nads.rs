@@ -4,7 +4,7 @@ use crate::common::{
     CONTRAIL, CONTRAIL_CONFIG, NETWORKS, address, apply, attachments, contrail_nad, event, gone,
     interfaces, nad, nad_object, network, network_object, pings, pod, ready, said,
 };
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::{Namespace, ground};
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn a_nad_makes_the_network_that_its_annotations_describe() {
         ("fabric", "routed", false, 2),
     ] {
         let active = |net: &Value| net["status"]["phase"] == "Active";
-        let net = kube.wait_for(&network_object(ns, name), PATIENCE, &active);
+        let net = kube.wait_for(&network_object(ns, name), TIMEOUT, &active);
         let net = net.expect("Active");
         assert_eq!(net["spec"]["provider"], provider, "{net}");
         assert_eq!(net["spec"]["snat"], snat, "{net}");
@@ -98,7 +98,7 @@ fn a_nad_makes_the_network_that_its_annotations_describe() {
     // The network goes with its NAD and its pods.
     gone(kube, &[&a, &b, &c]);
     gone(kube, &[&nad_object(ns, "one")]);
-    kube.wait_gone(&network_object(ns, "one"), PATIENCE)
+    kube.wait_gone(&network_object(ns, "one"), TIMEOUT)
         .expect("gone");
 }
 

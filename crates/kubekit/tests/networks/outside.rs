@@ -3,7 +3,7 @@
 use crate::common::{
     DEFAULT_GW, NETWORKS, address, apply, contrail_nad, node_ips, pod, ready, said,
 };
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::{Cluster, Namespace, Object, Output, ground, wait};
 use std::collections::BTreeSet;
 
@@ -95,7 +95,7 @@ fn listen(kube: &dyn Cluster) -> BTreeSet<String> {
 
 fn wait_listener(kube: &dyn Cluster) {
     let script = format!("ss -Hlun sport = :{PORT}");
-    wait::until("a listener", PATIENCE, || {
+    wait::until("a listener", TIMEOUT, || {
         let open = kube.outside(&["sh", "-c", &script])?.text()?;
         Ok((!open.trim().is_empty()).then_some(()))
     })

@@ -5,7 +5,7 @@ use crate::common::{
     Afterwards, NETWORKS, PodsFirst, address, apply, event, gone, holds, interfaces, nad, node_ips,
     on, pings, pod, ready, said, who,
 };
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::{Namespace, ground};
 
 #[test]
@@ -175,7 +175,7 @@ fn plugins_that_are_not_understood_are_executed() {
         .trim(),
         "0"
     );
-    holds("the port is closed", PATIENCE, || {
+    holds("the port is closed", TIMEOUT, || {
         !kube
             .on_node("n2", &["bash", "-c", script])
             .expect("runs")

@@ -2,7 +2,7 @@
 //! and by Events, which are counted and not repeated.
 
 use crate::common::{PLEXUS, apply, event, holds, network, network_object, pod};
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::{Namespace, ground};
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn a_network_over_the_clusters_own_addresses_waits_and_every_address_is_none() {
     ] {
         let object = network_object(ns, name);
         let is = |net: &Value| net["status"]["phase"] == phase;
-        let seen = kube.wait_for(&object, PATIENCE, &is).expect(phase);
+        let seen = kube.wait_for(&object, TIMEOUT, &is).expect(phase);
         let said = seen["status"]["conditions"].to_string();
         assert!(words.iter().all(|word| said.contains(word)), "{said}");
         event(kube, &object, reason, &words);
@@ -60,7 +60,7 @@ fn a_failure_that_lasts_is_one_event_that_is_counted() {
         let of = all.into_iter();
         of.filter(|one| one["reason"] == "FailedAttach").collect()
     };
-    holds("counted", PATIENCE, || {
+    holds("counted", TIMEOUT, || {
         let all = told();
         all.first()
             .is_some_and(|one| one["count"].as_u64() > Some(2))

@@ -6,7 +6,7 @@ use crate::common::{
     interfaces, nad, network, network_object, on, pings, pod, ready, said,
 };
 use crate::traces::{allocated, is_there, journal, uid};
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::{Cluster, Namespace, Object, ground};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -188,7 +188,7 @@ fn all_goes(kube: &dyn Cluster, p: &Object, record: &[Value]) {
     let record = Object::new("plexus.dev/v1alpha1", "PodAttachments", ns, &uid(&seen));
 
     gone(kube, &[p]);
-    kube.wait_gone(&record, PATIENCE).expect("its record gone");
+    kube.wait_gone(&record, TIMEOUT).expect("its record gone");
     assert_eq!(journal(kube, "n1", &sandbox), 0);
     assert!(!is_there(kube, "n1", host_end), "{host_end}");
     assert_eq!(
@@ -205,7 +205,7 @@ fn all_goes(kube: &dyn Cluster, p: &Object, record: &[Value]) {
         "0"
     );
     // Two of the peer's are left.
-    holds("blue's addresses freed", PATIENCE, || {
+    holds("blue's addresses freed", TIMEOUT, || {
         allocated(kube, &uid(&blue)) == 2
     });
 }

@@ -6,7 +6,7 @@ use crate::own_lab::OwnLab;
 use crate::web::{
     Asker, Server, answer, node_ips, pod, pod_ips, service, service_ips, wait_silent,
 };
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::layout::OUTSIDE_V4;
 use plexus_kubekit::spec::Cni;
 use plexus_kubekit::{Cluster, Kube, Object};
@@ -41,7 +41,7 @@ fn another_cni_makes_the_first_interface_and_plexus_the_others() {
     common::apply(kube, &[common::network(ns, "blue", blue)]);
     let active = |seen: &Value| seen["status"]["phase"] == "Active";
     let network = common::network_object(ns, "blue");
-    kube.wait_for(&network, PATIENCE, &active).expect("active");
+    kube.wait_for(&network, TIMEOUT, &active).expect("active");
     let asked = [(common::PLEXUS, "blue")];
     let mut first = pod(ns, "a", &nodes[0], &asked);
     first["spec"]["containers"][0]["ports"] = json!([{"containerPort": 80, "hostPort": PORT}]);
@@ -75,7 +75,7 @@ fn another_cni_makes_the_first_interface_and_plexus_the_others() {
 
     let held = pod_ips(kube, &a);
     common::gone(kube, &[&a]);
-    common::holds("its addresses are free", PATIENCE, || {
+    common::holds("its addresses are free", TIMEOUT, || {
         held.iter().all(|ip| !is_held(kube, &nodes[0], ip))
     });
     wait_silent(kube, Asker::Outside, &own[0], PORT);
@@ -108,7 +108,7 @@ fn first_is_the_others(kube: &Kube, pod: &Object, node: &str) {
         "{bridged:?}"
     );
     let status = "k8s.v1.cni.cncf.io/network-status";
-    let seen = kube.wait_for(pod, PATIENCE, &|pod| {
+    let seen = kube.wait_for(pod, TIMEOUT, &|pod| {
         pod["metadata"]["annotations"][status].is_string()
     });
     let seen = seen.expect("network-status");

@@ -20,11 +20,11 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// How often a Node is looked at though nothing has changed: somebody may have deleted it.
-const AGAIN: Duration = Duration::from_secs(5);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const RESYNC_INTERVAL: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Makes the nodes what the specification says.
-pub(super) async fn keep(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<Shared>) {
     let mut specs = shared.specs();
     let mut running: BTreeMap<NodeName, [JoinHandle<()>; 2]> = BTreeMap::new();
     let mut found = sandbox::nodes(&shared.layout);
@@ -67,17 +67,17 @@ fn labels(node: NodeName) -> BTreeMap<String, String> {
 /// Keeps the Node, and says in it whether its agent is ready.
 async fn register(shared: Arc<Shared>, node: NodeName) {
     let client = shared.client().await;
-    let mut said = None;
+    let mut reported = None;
     let mut since = tokio::time::Instant::now();
     loop {
         let ready = shared.is_ready(node);
-        if said != Some(ready) || since.elapsed() > AGAIN {
+        if reported != Some(ready) || since.elapsed() > RESYNC_INTERVAL {
             match tell(&client, node, ready).await {
-                Ok(()) => (said, since) = (Some(ready), tokio::time::Instant::now()),
+                Ok(()) => (reported, since) = (Some(ready), tokio::time::Instant::now()),
                 Err(error) => tracing::debug!(%node, error = chain(&error), "Node not written"),
             }
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -106,10 +106,10 @@ async fn tell(client: &Client, node: NodeName, ready: bool) -> Result<(), LabErr
 }
 
 fn says(node: &Node, ready: bool) -> bool {
-    let wanted = if ready { "True" } else { "False" };
+    let expected = if ready { "True" } else { "False" };
     let conditions = node.status.as_ref().and_then(|s| s.conditions.as_ref());
     let mut conditions = conditions.into_iter().flatten();
-    conditions.any(|condition| condition.type_ == "Ready" && condition.status == wanted)
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == expected)
 }
 
 fn status(node: NodeName, ready: bool) -> Value {

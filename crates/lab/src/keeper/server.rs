@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Whether the server answers.
 pub(super) async fn ready(shared: &Arc<Shared>) -> Result<(), String> {
@@ -21,7 +21,7 @@ pub(super) async fn ready(shared: &Arc<Shared>) -> Result<(), String> {
             client.map_err(|error| chain(&error))?
         }
     };
-    let answered = tokio::time::timeout(PATIENCE, client.apiserver_version()).await;
+    let answered = tokio::time::timeout(REQUEST_TIMEOUT, client.apiserver_version()).await;
     match answered {
         Err(_) => Err("it does not answer".to_owned()),
         Ok(Err(error)) => Err(format!("no answer yet: {}", chain(&error))),

@@ -124,8 +124,8 @@ pub(super) async fn warn(
     let name = event_name(&pod_name, &[&uid, reason, message]);
     let events: Api<Event> = Api::namespaced(client.clone(), &namespace);
     let failed = || LabError::api(format!("write an Event about pod {pod_name}"));
-    if let Some(said) = events.get_opt(&name).await.map_err(failed())? {
-        let again = json!({"count": said.count.unwrap_or(1) + 1, "lastTimestamp": now()});
+    if let Some(event) = events.get_opt(&name).await.map_err(failed())? {
+        let again = json!({"count": event.count.unwrap_or(1) + 1, "lastTimestamp": now()});
         let params = PatchParams::apply(MANAGER);
         let written = events.patch(&name, &params, &Patch::Merge(again)).await;
         return written.map(drop).map_err(failed());
@@ -176,11 +176,11 @@ fn says_running(pod: &Pod, addresses: &[IpAddr]) -> bool {
         return false;
     };
     let has = status.pod_ips.iter().flatten().map(|ip| ip.ip.as_str());
-    let wanted: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+    let expected: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
     let ready = status.conditions.iter().flatten();
     let ready = ready.filter(|condition| condition.type_ == "Ready");
     status.phase.as_deref() == Some("Running")
-        && has.eq(wanted.iter().map(String::as_str))
+        && has.eq(expected.iter().map(String::as_str))
         && ready
             .into_iter()
             .any(|condition| condition.status == "True")

@@ -24,10 +24,10 @@ use tokio::sync::watch;
 /// The pod as the API has it; none once it is gone there.
 pub(super) type Desired = Option<Arc<Pod>>;
 
-const PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(4);
 /// How often it is looked whether a sandbox is still there.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What comes after a step.
 enum Next {
@@ -65,7 +65,7 @@ pub(super) async fn work(
         node,
         sandbox,
     };
-    let mut pause = PAUSE;
+    let mut pause = FIRST_RETRY_DELAY;
     let mut specs = work.shared.specs();
     loop {
         let desired = desires.borrow_and_update().clone();
@@ -73,7 +73,7 @@ pub(super) async fn work(
         match work.step(desired.as_deref()).await {
             Next::End => return,
             Next::Wait => {
-                pause = PAUSE;
+                pause = FIRST_RETRY_DELAY;
                 tokio::select! {
                     changed = desires.changed() => if changed.is_err() {
                         // The keeper ends.
@@ -86,7 +86,7 @@ pub(super) async fn work(
             }
             Next::Again => {
                 sleep_unless_changed(&mut desires, desired.as_deref(), pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = (pause * 2).min(MAX_RETRY_DELAY);
             }
         }
     }
@@ -154,8 +154,8 @@ impl Work {
             return Ok(());
         }
         let reason = "FailedPrepareDynamicResources";
-        let said = status::warn(&self.client, pod, reason, why).await;
-        said.map_err(|error| chain(&error))?;
+        let warned = status::warn(&self.client, pod, reason, why).await;
+        warned.map_err(|error| chain(&error))?;
         let waits = status::waiting(&self.client, pod, why).await;
         waits.map_err(|error| chain(&error))
     }
@@ -164,7 +164,7 @@ impl Work {
     /// API is there or not.
     async fn sandbox_vanished(&self) {
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             if let Some(sandbox) = self.sandbox.clone()
                 && let Ok(false) = self.blocking(move |_, _| Ok(sandbox.is_ready())).await
             {
@@ -190,9 +190,9 @@ impl Work {
             Err(why) => {
                 let message = format!("Failed to create pod sandbox: {why}");
                 let reason = "FailedCreatePodSandBox";
-                let said = status::warn(&self.client, pod, reason, &message).await;
+                let warned = status::warn(&self.client, pod, reason, &message).await;
                 let waits = status::waiting(&self.client, pod, &why).await;
-                for error in [said.err(), waits.err()].into_iter().flatten() {
+                for error in [warned.err(), waits.err()].into_iter().flatten() {
                     tracing::debug!(error = chain(&error), "not said");
                 }
                 self.tear_down().await?;

@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 type Known = BTreeMap<String, (Kind, Vec<IpNet>)>;
 
 /// Records are written a moment after pods run.
-const PATIENCE: Duration = Duration::from_secs(4);
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const RECORD_TIMEOUT: Duration = Duration::from_secs(4);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Who takes part, and who does not though he should.
 #[derive(Debug, Default)]
@@ -38,10 +38,10 @@ pub(super) async fn gather(layout: &Layout, client: Client) -> Result<Gathered, 
     let start = Instant::now();
     loop {
         let gathered = look(layout, &client).await?;
-        if gathered.unseen.is_empty() || start.elapsed() > PATIENCE {
+        if gathered.unseen.is_empty() || start.elapsed() > RECORD_TIMEOUT {
             return Ok(gathered);
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

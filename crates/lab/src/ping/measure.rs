@@ -11,13 +11,13 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// Everybody has had the time to answer.
-const ENOUGH: Duration = Duration::from_millis(1200);
+const REPLY_TIMEOUT: Duration = Duration::from_millis(1200);
 /// The time for those that must arrive.
-const AT_MOST: Duration = Duration::from_secs(6);
-const SEND_EVERY: Duration = Duration::from_millis(300);
-const LISTEN: Duration = Duration::from_millis(20);
+const ROUND_TIMEOUT: Duration = Duration::from_secs(6);
+const SEND_INTERVAL: Duration = Duration::from_millis(300);
+const LISTEN_TIMEOUT: Duration = Duration::from_millis(20);
 /// So many are sent before we listen: what arrives meanwhile must fit into the sockets.
-const AT_A_TIME: usize = 200;
+const SEND_BATCH: usize = 200;
 
 /// A ping to be sent.
 #[derive(Debug, Clone)]
@@ -97,11 +97,11 @@ impl<'p> Round<'p> {
 
     /// Whether there is something to wait for.
     fn is_open(&self, elapsed: Duration) -> bool {
-        if elapsed < ENOUGH {
+        if elapsed < REPLY_TIMEOUT {
             return self.open().next().is_some();
         }
         let mut open = self.open();
-        elapsed < AT_MOST && open.any(|(_, probe)| probe.expected == Expected::Yes)
+        elapsed < ROUND_TIMEOUT && open.any(|(_, probe)| probe.expected == Expected::Yes)
     }
 }
 
@@ -123,9 +123,9 @@ pub(super) fn measure(probes: &[Probe]) -> Result<BTreeSet<usize>, LabError> {
             break;
         }
         if elapsed >= next {
-            next = elapsed + SEND_EVERY;
+            next = elapsed + SEND_INTERVAL;
             let open: Vec<(usize, &Probe)> = round.open().collect();
-            for some in open.chunks(AT_A_TIME) {
+            for some in open.chunks(SEND_BATCH) {
                 for (at, probe) in some {
                     // No way there is an answer too.
                     let sender = &sockets.all[senders[*at]].echo;
@@ -134,7 +134,7 @@ pub(super) fn measure(probes: &[Probe]) -> Result<BTreeSet<usize>, LabError> {
                 sockets.listen(Duration::ZERO, |space, heard| round.hear(space, heard));
             }
         }
-        sockets.listen(LISTEN, |space, heard| round.hear(space, heard));
+        sockets.listen(LISTEN_TIMEOUT, |space, heard| round.hear(space, heard));
     }
     let open: BTreeSet<usize> = round.open().map(|(at, _)| at).collect();
     let reached = probes.iter().enumerate();

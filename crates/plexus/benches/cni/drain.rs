@@ -11,7 +11,7 @@ use plexus_testkit::bench::{Report, Row, Samples};
 use std::collections::BTreeMap;
 
 const PODS: usize = 100;
-const AT_A_TIME: usize = 16;
+const CONCURRENT_CALLS: usize = 16;
 
 pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<()> {
     let mut taken = BTreeMap::<Who, Samples>::new();
@@ -22,7 +22,7 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
             let places = lab.places(PODS)?;
             let what = (who, Shape::Macvlan);
             let (_, added) = add_all(lab, 4, what, &places)?;
-            let (took, _) = del_all(lab, AT_A_TIME, what, &places, added)?;
+            let (took, _) = del_all(lab, CONCURRENT_CALLS, what, &places, added)?;
             taken.entry(who).or_default().push(took);
             lab.done_with(places)?;
         }

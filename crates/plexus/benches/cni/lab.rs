@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 /// Namespaces are thrown away this many at a time: the kernel's clean-up would disturb a call.
-const BURIED_AT_ONCE: usize = 200;
+const DELETED_AT_ONCE: usize = 200;
 /// How long that clean-up is given.
-const PEACE: Duration = Duration::from_millis(400);
+const CLEANUP_PAUSE: Duration = Duration::from_millis(400);
 
 /// A node with an agent, and the programs that are compared.
 pub(crate) struct Lab<'n> {
@@ -112,9 +112,9 @@ impl<'n> Lab<'n> {
             .lock()
             .map_err(|_| anyhow::anyhow!("a client panicked"))?;
         used.extend(places);
-        if used.len() >= BURIED_AT_ONCE {
+        if used.len() >= DELETED_AT_ONCE {
             used.clear();
-            std::thread::sleep(PEACE);
+            std::thread::sleep(CLEANUP_PAUSE);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::rules::Rules;
 use plexus_api::pod::PLEXUS_NETWORKS;
 use plexus_embedded::kinds::Kind;
 use plexus_embedded::status::Cause;
-use plexus_embedded::{Before, Validator};
+use plexus_embedded::{PatchBase, Validator};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ impl Validator for Meaning {
     fn received(
         &self,
         kind: &Kind,
-        before: Before<'_>,
+        before: PatchBase<'_>,
         object: &mut Value,
     ) -> Result<Vec<String>, Vec<Cause>> {
         if !kind.group.is_empty() || kind.kind != "Pod" {
@@ -71,7 +71,7 @@ impl Validator for Meaning {
 /// Whether the annotation of a Pod is what `spec.networks` said before, and the patch says something else
 /// there and nothing of the annotation. A patch that takes the field away takes the annotation along,
 /// unless what kubectl has applied names that too: it does not send what is there already.
-fn is_outdated(before: Before<'_>, object: &Value) -> bool {
+fn is_outdated(before: PatchBase<'_>, object: &Value) -> bool {
     let annotation = object.pointer(ANNOTATION);
     let stored = before.stored.and_then(|stored| stored.pointer(ANNOTATION));
     if annotation.is_none() || annotation != stored {
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn mistakes_in_a_network_are_named_with_their_place() {
-        for (spec, place, said) in [
+        for (spec, field_path, expected) in [
             (
                 json!({"provider": "nonsense"}),
                 "spec: ",
@@ -153,7 +153,7 @@ mod tests {
             let found = problems(spec.clone(), None);
             assert_eq!(found.len(), 1, "{spec}: {found:?}");
             assert!(
-                found[0].starts_with(place) && found[0].contains(said),
+                found[0].starts_with(field_path) && found[0].contains(expected),
                 "{found:?}"
             );
         }
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn networks_of_a_pod_are_read_as_its_annotation() {
         let (pods, maps) = (kind("", "v1", "pods"), kind("", "v1", "configmaps"));
-        let (meaning, new) = (Meaning::new().unwrap(), Before::default());
+        let (meaning, new) = (Meaning::new().unwrap(), PatchBase::default());
         let pod = |networks: Value| {
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
                 "spec": {"networks": networks}})
@@ -301,8 +301,11 @@ mod tests {
         for version in ["/apis/plexus.dev/v1alpha1", "/api/v1"] {
             let (head, body) = post(version, &spec);
             assert!(head.starts_with("HTTP/1.1 422"), "{version}: {head}");
-            let said = body["message"].as_str().unwrap();
-            assert!(said.contains("gateway must be an address"), "{said}");
+            let expected = body["message"].as_str().unwrap();
+            assert!(
+                expected.contains("gateway must be an address"),
+                "{expected}"
+            );
             let (head, _) = post(version, &json!({}));
             assert!(head.starts_with("HTTP/1.1 201"), "{version}: {head}");
         }

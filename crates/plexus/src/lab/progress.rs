@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Who has an answer before that is not told that it is waited for.
-const SOON: Duration = Duration::from_millis(300);
+const QUIET_PERIOD: Duration = Duration::from_millis(300);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Lines for what has been reached; on a terminal the nodes are counted in one line.
@@ -54,8 +54,8 @@ impl Progress {
     pub(super) fn tell_removal(&self, what: &str, step: Removal) {
         match step {
             Removal::Begun => self.write(&format!("  removing {what}\n")),
-            Removal::Pods { told, of } => {
-                self.line(&format!("pods whose plugins were told: {told} of {of}"));
+            Removal::Pods { detached, of } => {
+                self.line(&format!("pods whose plugins were told: {detached} of {of}"));
             }
             Removal::Processes(count) => self.line(&format!("processes ended: {count}")),
             Removal::Namespaces(count) => self.line(&format!("namespaces removed: {count}")),
@@ -93,7 +93,7 @@ impl Waiting {
             return Self(None);
         }
         let (end, ended) = channel();
-        let thread = std::thread::spawn(move || count(&mut out, &what, SOON, &ended));
+        let thread = std::thread::spawn(move || count(&mut out, &what, QUIET_PERIOD, &ended));
         Self(Some((end, thread)))
     }
 }
@@ -110,13 +110,13 @@ impl Drop for Waiting {
 fn count(out: &mut dyn Write, what: &str, first: Duration, ended: &Receiver<()>) {
     let start = Instant::now();
     let mut pause = first;
-    let mut shown = false;
+    let mut is_shown = false;
     while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let text = format!("\r  {what} ({} s)", start.elapsed().as_secs());
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        (pause, shown) = (SECOND, true);
+        (pause, is_shown) = (SECOND, true);
     }
-    if shown {
+    if is_shown {
         let _ = out.write_all(b"\r\x1b[K").and_then(|()| out.flush());
     }
 }
@@ -158,7 +158,7 @@ mod tests {
             text: String::new(),
             end: None,
         };
-        count(&mut screen, "waiting for pod a", SOON, &ended);
+        count(&mut screen, "waiting for pod a", QUIET_PERIOD, &ended);
         assert_eq!(screen.text, "");
     }
 }

@@ -5,25 +5,25 @@
 //!                                  agent drains ─► controller stops ─► API stops
 //! ```
 
-mod alone;
 mod detach;
 mod host;
 mod kubeconfig;
 mod lock;
-mod named;
+mod netns_lock;
 mod parts;
 mod paths;
+mod stored_name;
 mod unit;
 
-pub(crate) use alone::Alone;
 pub(crate) use kubeconfig::is_ours;
 pub(crate) use lock::Lock;
+pub(crate) use netns_lock::NetnsLock;
 pub(crate) use parts::{Machine, agent};
 pub(crate) use paths::{PathFlags, Paths};
 
 use crate::log::{self, LogFlags};
 use crate::out::{need_root, print};
-use crate::server::{self, LISTEN, Place};
+use crate::server::{self, LISTEN, ServerOptions};
 use crate::value;
 use anyhow::{Context, bail};
 use clap::Args;
@@ -93,13 +93,16 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     log::start(&flags.log)?;
     check_shim(&flags)?;
     let _first = Lock::take(&paths.lock())?;
-    let _alone = Alone::take()?;
-    let machine = machine(&flags, named::find(&paths.node(), flags.node.as_deref())?);
+    let _netns_lock = NetnsLock::take()?;
+    let machine = machine(
+        &flags,
+        stored_name::find(&paths.node(), flags.node.as_deref())?,
+    );
     // Once there was an agent they are ours, and in use.
     if !agent(&paths, &machine, None).journal().exists() {
         host::check_free(&machine.subnets)?;
     }
-    let server = server::start(Place {
+    let server = server::start(ServerOptions {
         dir: paths.server_dir.clone(),
         listen: flags.listen,
         listeners: Vec::new(),
@@ -111,7 +114,7 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     .map_err(|error| at_another_place(error, flags.listen))?;
     publish(server.kubeconfig(), &paths.kubeconfig)?;
     // Before anything is the Node's.
-    named::keep(&paths.node(), &machine.node)?;
+    stored_name::store(&paths.node(), &machine.node)?;
     let controller = Controller::start(&machine, &paths.api_socket)?;
     let options = agent(&paths, &machine, Some(&paths.api_socket));
     let served = plexus_agent::run_until(options, || match signals.wait() {

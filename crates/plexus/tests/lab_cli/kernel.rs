@@ -43,7 +43,7 @@ const FEATURES: [(&str, &str, &str, &str); 9] = [
 
 /// A function of a shell: as JSON, the links that `ip` could make in a namespace of their own, each named after its kind,
 /// whether `nft` could masquerade there, and what `$PLEXUS doctor` says. What `ip` could not do is in its errors.
-const LOOK: &str = r#"
+const INSPECT_SCRIPT: &str = r#"
 look() {
     unshare --net sh -c '
         ip -force -batch - <<END
@@ -152,7 +152,7 @@ fn only_unknown(errors: &str) {
 }
 
 fn shell(mut command: Command, script: &str) -> Vec<Seen> {
-    let script = format!("set -e\n{LOOK}\n{script}");
+    let script = format!("set -e\n{INSPECT_SCRIPT}\n{script}");
     let command = command.env("PLEXUS", bin(PLEXUS)).args(["sh", "-c"]);
     Seen::of(&command.arg(script).output().unwrap())
 }

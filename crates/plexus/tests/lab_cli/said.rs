@@ -1,6 +1,6 @@
 //! What a command said, with what differs between runs taken out.
 
-use crate::machine::{Lab, PATIENCE};
+use crate::machine::{Lab, TIMEOUT};
 use plexus_testkit::within;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -66,7 +66,7 @@ pub(crate) fn golden_soon(lab: &Lab, name: &str, words: &[&str]) {
     let wanted = std::fs::read_to_string(golden_path(name)).unwrap_or_default();
     let blessing = std::env::var_os("PLEXUS_BLESS").is_some();
     let mut text = String::new();
-    within(PATIENCE, || {
+    within(TIMEOUT, || {
         text = ok(lab, words);
         blessing || plain(&text) == wanted
     });

@@ -1,7 +1,7 @@
 //! No block is free: a node asks, and the owner of one gives up a part of it. Whoever dies at whatever step, the part has one
 //! owner, and no address two.
 
-use crate::machine::{Lab, PATIENCE};
+use crate::machine::{Lab, TIMEOUT};
 use crate::objects::within;
 use crate::runtime::Sandbox;
 use plexus_testkit::Journal;
@@ -39,7 +39,7 @@ spec: {{subnets: {{a: {{cidr: 10.70.{number}.0/28}}}}, blockSize: {{ipv4: 28}}}}
 #[track_caller]
 fn shared_out(lab: &Lab, network: &str, giver: &str, asker: &str) {
     let mut seen = Default::default();
-    let shared = within(PATIENCE, || {
+    let shared = within(TIMEOUT, || {
         let (blocks, given) = (lab.blocks_of(network), lab.given_of(network));
         let parts = blocks.iter().filter(|(_, node)| node == asker);
         let parts: Vec<&String> = parts.map(|(cidr, _)| cidr).collect();

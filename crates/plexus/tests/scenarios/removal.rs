@@ -5,7 +5,7 @@ use crate::objects::within;
 use std::time::Duration;
 
 /// Longer than a giver waits before it takes back what nobody is left to have.
-const TAKEN_BACK: Duration = Duration::from_secs(120);
+const RETURN_TIMEOUT: Duration = Duration::from_secs(120);
 
 const NETWORK: &str = "
 apiVersion: plexus.dev/v1alpha1
@@ -23,7 +23,7 @@ fn owned(blocks: &[(String, String)], node: &str) -> Vec<String> {
 #[track_caller]
 fn eventually(lab: &Lab, what: &str, holds: impl Fn(&[(String, String)]) -> bool) {
     let mut blocks = Vec::new();
-    let held = within(TAKEN_BACK, || {
+    let held = within(RETURN_TIMEOUT, || {
         blocks = lab.blocks_of("small");
         holds(&blocks)
     });

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Longer than anything takes to settle after the last fault.
-const SETTLED: Duration = Duration::from_secs(90);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 impl Sight for Lab {
     fn nodes(&self) -> Result<Vec<String>> {
@@ -47,7 +47,7 @@ impl Lab {
     /// Waits until everybody tells the same story, and nothing is asked for any more.
     #[track_caller]
     pub(crate) fn all_is_true(&self) {
-        if let Err(error) = truth::check(self, SETTLED) {
+        if let Err(error) = truth::check(self, SETTLE_TIMEOUT) {
             panic!("{error:#}");
         }
         let asked = self.objects(REQUESTS);

@@ -1,16 +1,16 @@
 //! The mechanism: run, die, start again, compare; k rising until a run survives.
 
 use crate::case::Case;
-use plexus_testkit::{Agent, CniOutput, Dump, Node, PATIENCE, Pod, Start, within};
+use plexus_testkit::{Agent, CniOutput, Dump, Node, Pod, Start, TIMEOUT, within};
 use serde_json::Value;
 use std::time::Duration;
 
 /// No scenario has as many effects.
-const MOST: usize = 400;
+const MAX_EFFECTS: usize = 400;
 /// Time for what happens after an answer, or after a caller is gone.
-const SETTLE: Duration = Duration::from_secs(15);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// What a start leaves to its background is waited for as long as this; nothing depends on it.
-const CALM: Duration = Duration::from_secs(3);
+const BACKGROUND_WAIT: Duration = Duration::from_secs(3);
 
 /// What becomes of the DEL that the shim queues because its agent died.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Harness {
     /// The agent dies while it serves an ADD; says how often it died.
     pub(crate) fn agent_dies_in_add(&self) -> Result<usize, String> {
         let first = self.effects_until_ready() + 1;
-        for k in first..first + MOST {
+        for k in first..first + MAX_EFFECTS {
             let pod = container(&self.node, "c1");
             let mut agent = self.doomed(k).ready();
             let answer = self.add(&pod);
@@ -91,7 +91,7 @@ impl Harness {
             }
         }
         Err(format!(
-            "{}: still dying at effect {MOST} of an ADD",
+            "{}: still dying at effect {MAX_EFFECTS} of an ADD",
             self.case.name
         ))
     }
@@ -108,7 +108,7 @@ impl Harness {
             pod.del(&self.config);
             until_ready + 1
         };
-        for k in first..first + MOST {
+        for k in first..first + MAX_EFFECTS {
             let pod = container(&self.node, "c1");
             let agent = Agent::start(&self.node);
             pod.add(&self.config);
@@ -131,7 +131,7 @@ impl Harness {
             }
         }
         Err(format!(
-            "{}: still dying at effect {MOST} of a DEL",
+            "{}: still dying at effect {MAX_EFFECTS} of a DEL",
             self.case.name
         ))
     }
@@ -197,7 +197,7 @@ impl Harness {
             let agent = Agent::start(&self.node);
             pod.add(&self.config);
             agent.kill();
-            let call = pod.call("DEL", &self.config).patience(Duration::ZERO);
+            let call = pod.call("DEL", &self.config).timeout(Duration::ZERO);
             call.env("PLEXUS_DIE_AT", k).run()
         };
         let without = self.shim_dies_in("queued DEL", queued, &self.never, false)?;
@@ -215,7 +215,7 @@ impl Harness {
         after_success: &Dump,
         served: bool,
     ) -> Result<usize, String> {
-        for k in 1..MOST {
+        for k in 1..MAX_EFFECTS {
             let pod = container(&self.node, "c1");
             let answer = call(&pod, &k.to_string());
             let place = format!("{}: shim, {verb}, k={k}", self.case.name);
@@ -232,14 +232,14 @@ impl Harness {
             }
         }
         Err(format!(
-            "{}: shim still dying at effect {MOST} of {verb}",
+            "{}: shim still dying at effect {MAX_EFFECTS} of {verb}",
             self.case.name
         ))
     }
 
     /// Dies at each effect of a start that finds what `before` left; then all must be well.
     fn start_after(&self, what: &str, before: impl Fn(&Pod<'_>)) -> Result<usize, String> {
-        for j in 1..MOST {
+        for j in 1..MAX_EFFECTS {
             let pod = container(&self.node, "c1");
             before(&pod);
             let mut agent = self.doomed(j).spawn();
@@ -256,7 +256,7 @@ impl Harness {
             }
         }
         Err(format!(
-            "{}: {what}: still dying at effect {MOST} of a start",
+            "{}: {what}: still dying at effect {MAX_EFFECTS} of a start",
             self.case.name
         ))
     }
@@ -267,7 +267,7 @@ impl Harness {
             let files = std::fs::read_dir(self.node.queue());
             files.map_or(true, |mut files| files.next().is_none())
         };
-        within(CALM, || {
+        within(BACKGROUND_WAIT, || {
             !agent.alive() || queue_is_empty() && self.node.journal().open_intents().is_empty()
         });
         survives(agent, &self.node, k)
@@ -320,11 +320,11 @@ impl Harness {
     }
 
     fn add(&self, pod: &Pod<'_>) -> CniOutput {
-        pod.call("ADD", &self.config).patience(Duration::ZERO).run()
+        pod.call("ADD", &self.config).timeout(Duration::ZERO).run()
     }
 
     fn del(&self, pod: &Pod<'_>) -> CniOutput {
-        pod.call("DEL", &self.config).patience(Duration::ZERO).run()
+        pod.call("DEL", &self.config).timeout(Duration::ZERO).run()
     }
 
     /// How many effects a start has on the node as it is.
@@ -366,7 +366,7 @@ pub(crate) fn survives(agent: &mut Agent<'_>, node: &Node, k: usize) -> bool {
     }
     let (effects, last) = (Agent::effects(node), format!("{k} "));
     let dies = effects.iter().any(|effect| effect.starts_with(&last));
-    !dies || agent.wait_exit(PATIENCE).is_none()
+    !dies || agent.wait_exit(TIMEOUT).is_none()
 }
 
 /// Waits a little for one of the wanted states: the kernel itself adds some routes later. Says what differs from
@@ -383,7 +383,7 @@ pub(crate) fn settles(
         if diffs.iter().any(String::is_empty) {
             return Ok(());
         }
-        if start.elapsed() > SETTLE {
+        if start.elapsed() > SETTLE_TIMEOUT {
             let nearest = diffs.iter().min_by_key(|diff| diff.len()).cloned();
             let nearest = nearest.unwrap_or_default();
             return Err(format!("{place}: differs (- wanted, + found):\n{nearest}"));

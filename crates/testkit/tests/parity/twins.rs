@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// Longer than duplicate address detection on a bridge, which only the reference does.
-const SETTLE: Duration = Duration::from_secs(15);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Who makes the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub(crate) fn compare(pair: &Pair) -> Vec<String> {
             }
         };
         let mut last = diff();
-        within(SETTLE, || {
+        within(SETTLE_TIMEOUT, || {
             last = if last.is_empty() {
                 String::new()
             } else {

@@ -7,11 +7,11 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 /// More than anything takes that is not waited for by somebody else.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[track_caller]
-pub(crate) fn soon(what: &str, question: impl FnMut() -> bool) {
-    assert!(within(SOON, question), "not within {SOON:?}: {what}");
+pub(crate) fn eventually(what: &str, question: impl FnMut() -> bool) {
+    assert!(within(TIMEOUT, question), "not within {TIMEOUT:?}: {what}");
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

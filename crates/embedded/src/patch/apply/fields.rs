@@ -165,7 +165,7 @@ impl Fields {
             if paths.len() >= most {
                 return;
             }
-            path.step(step, |path| paths.push(path.said()));
+            path.step(step, |path| paths.push(path.shortened()));
         }
         for (step, branch) in &self.nodes {
             if paths.len() >= most {

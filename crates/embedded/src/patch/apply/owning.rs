@@ -6,7 +6,7 @@ use super::fields::Fields;
 use super::managers::{Manager, Managers, Operation, Owned};
 use super::remove::Left;
 use super::step::Step;
-use super::{merged, remove, said};
+use super::{field_set, merged, remove};
 use crate::patch::shape::Shape;
 use serde_json::Value;
 
@@ -26,12 +26,12 @@ pub(super) fn applying(
     let me = writer.id(Operation::Apply);
     let merged = merged::merged(shape, live, applied);
     let last = managers.owned.get(&me).cloned();
-    let said = Owned {
-        fields: said::fields(shape, applied).only(|name| writer.writes(name)),
+    let field_set = Owned {
+        fields: field_set::fields(shape, applied).only(|name| writer.writes(name)),
         api_version: writer.api_version.to_owned(),
         time: last.as_ref().and_then(|last| last.time.clone()),
     };
-    let _ = managers.owned.insert(me.clone(), said);
+    let _ = managers.owned.insert(me.clone(), field_set);
     let new = match &last {
         Some(last) => pruned(shape, &merged, &managers.all(), &last.fields),
         None => merged,
@@ -65,7 +65,7 @@ pub(super) fn applying(
 /// A container that somebody owns stays even if it is empty then, or null where the schema takes that (the
 /// real server makes it null, which most schemas refuse).
 fn pruned(shape: &Shape, merged: &Value, owned: &Fields, last: &Fields) -> Value {
-    let with_containers = |value: &Value| said::fields(shape, value).with_named(shape);
+    let with_containers = |value: &Value| field_set::fields(shape, value).with_named(shape);
     let without = |fields: &Fields| remove::without(shape, merged, fields, Left::Null);
     let candidates = last.with_named(shape);
     let all = with_containers(merged);

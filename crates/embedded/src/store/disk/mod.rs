@@ -44,15 +44,15 @@ pub(super) struct Disk {
     /// What each table's rows say of themselves.
     resources: Vec<i64>,
     forgotten: Forgotten,
-    doubt: Option<Doubt>,
+    uncertain: Option<UncertainCommit>,
     /// The next commit says that it failed, though it did not.
     #[cfg(test)]
     fails_once_written: bool,
 }
 
-/// After a commit that failed: what may be in the file nevertheless.
+/// A commit that failed and may be in the file nevertheless.
 #[derive(Clone, Copy, Debug)]
-struct Doubt {
+struct UncertainCommit {
     /// The newest version that was answered.
     known: u64,
     /// The file has to be opened again.
@@ -77,7 +77,7 @@ impl Disk {
             connection,
             resources: Vec::new(),
             forgotten: Forgotten::default(),
-            doubt: None,
+            uncertain: None,
             #[cfg(test)]
             fails_once_written: false,
         };
@@ -110,8 +110,9 @@ impl Disk {
         match &done {
             Ok(()) => self.forgotten = Forgotten::default(),
             Err(error) => {
-                let reopen = !is_full(error) || self.doubt.is_some_and(|doubt| doubt.reopen);
-                self.doubt = Some(Doubt { known, reopen });
+                let reopen =
+                    !is_full(error) || self.uncertain.is_some_and(|uncertain| uncertain.reopen);
+                self.uncertain = Some(UncertainCommit { known, reopen });
                 self.settle();
             }
         }
@@ -178,10 +179,10 @@ impl Disk {
 
     /// After a commit that failed: removes what may have reached the file after all.
     fn repair(&mut self) -> Result<(), rusqlite::Error> {
-        let Some(doubt) = self.doubt else {
+        let Some(uncertain) = self.uncertain else {
             return Ok(());
         };
-        if doubt.reopen {
+        if uncertain.reopen {
             // A file is closed before it is opened: it has but one lock.
             self.connection = Connection::open_in_memory()?;
             self.connection = format::open(&self.path)?;
@@ -191,12 +192,12 @@ impl Disk {
         }
         let removed = self.connection.execute(
             "DELETE FROM revisions WHERE version > ?1",
-            [signed(doubt.known)],
+            [signed(uncertain.known)],
         )?;
         if removed > 0 {
             tracing::warn!(removed, "removed what was written but never answered");
         }
-        self.doubt = None;
+        self.uncertain = None;
         Ok(())
     }
 

@@ -16,9 +16,9 @@ pub const CLUSTER_NAME: &str = "k8s";
 /// The first number that a controller gives; stands for any in a rehearsal.
 const FIRST_VNI: u32 = 4097;
 
-/// Whose an object is of a kind that later versions serve.
+/// Who serves an object of a kind that later versions of Plexus serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Whose {
+pub enum ServedBy {
     /// It waits for us, and why.
     Ours(&'static str),
     /// Nobody can tell, and why.
@@ -27,9 +27,9 @@ pub enum Whose {
     Others,
 }
 
-/// What there is, by kind. Lists are as the server gave them.
+/// The objects of a cluster at one moment, by kind. Lists are as the server returned them.
 #[derive(Debug, Clone, Default)]
-pub struct World {
+pub struct Snapshot {
     /// Pods.
     pub pods: Vec<Value>,
     /// Networks.
@@ -62,29 +62,29 @@ pub struct World {
     pub now: i64,
 }
 
-impl World {
-    /// Sorts objects of files into a world without a server. Claims and their classes may be elsewhere.
+impl Snapshot {
+    /// Sorts objects of files into a snapshot without a server. Claims and their classes may be elsewhere.
     pub fn of_files(objects: impl IntoIterator<Item = Value>) -> Self {
-        let mut world = Self::default();
+        let mut snapshot = Self::default();
         let elsewhere = "it is not in these files, and nobody is asked";
-        world.unknown.insert("waiting", elsewhere.to_owned());
+        snapshot.unknown.insert("waiting", elsewhere.to_owned());
         for object in objects {
             let list = match (text(&object, "/apiVersion"), text(&object, "/kind")) {
-                ("v1", "Pod") => &mut world.pods,
-                ("v1", "Namespace") => &mut world.namespaces,
-                ("v1", "Node") => &mut world.nodes,
-                ("v1", "Event") => &mut world.events,
-                (_, "Network") => &mut world.networks,
-                (_, "Block") => &mut world.blocks,
-                (_, "BlockRequest") => &mut world.requests,
-                (_, "PodAttachments") => &mut world.records,
-                (_, "NetworkAttachmentDefinition") => &mut world.nads,
-                _ if later::kind_of(&object).is_some() => &mut world.waiting,
+                ("v1", "Pod") => &mut snapshot.pods,
+                ("v1", "Namespace") => &mut snapshot.namespaces,
+                ("v1", "Node") => &mut snapshot.nodes,
+                ("v1", "Event") => &mut snapshot.events,
+                (_, "Network") => &mut snapshot.networks,
+                (_, "Block") => &mut snapshot.blocks,
+                (_, "BlockRequest") => &mut snapshot.requests,
+                (_, "PodAttachments") => &mut snapshot.records,
+                (_, "NetworkAttachmentDefinition") => &mut snapshot.nads,
+                _ if later::kind_of(&object).is_some() => &mut snapshot.waiting,
                 _ => continue,
             };
             list.push(object);
         }
-        world
+        snapshot
     }
 
     /// Why it is not known what a list has in a namespace; or at all, if none is given. None: it is known.
@@ -104,11 +104,11 @@ impl World {
         }
     }
 
-    /// Whose an object is of a kind that later versions serve, by the device classes that are known.
-    pub fn whose(&self, object: &Value) -> Whose {
-        let ours = later::waits(object, &Classes::of(&self.waiting)).map(Whose::Ours);
-        let unclear = || self.unclear(object).map(Whose::Unclear);
-        ours.or_else(unclear).unwrap_or(Whose::Others)
+    /// Who serves an object of a later kind, by the device classes that are known.
+    pub fn served_by(&self, object: &Value) -> ServedBy {
+        let ours = later::waits(object, &Classes::of(&self.waiting)).map(ServedBy::Ours);
+        let unclear = || self.unclear(object).map(ServedBy::Unclear);
+        ours.or_else(unclear).unwrap_or(ServedBy::Others)
     }
 
     /// Why nobody can tell whose an object is that does not wait for us; none if it is another's.
@@ -217,20 +217,20 @@ pub fn pod_facts(pod: &Value) -> PodFacts {
     }
 }
 
-/// A world as a node sees it.
+/// A snapshot as one node sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'w> {
-    world: &'w World,
+pub struct NodeView<'w> {
+    snapshot: &'w Snapshot,
     node: &'w str,
     offline: bool,
 }
 
-impl<'w> Seen<'w> {
+impl<'w> NodeView<'w> {
     /// As the node's agent sees a cluster.
-    pub fn from(world: &'w World, node: &'w str) -> Self {
+    pub fn from(snapshot: &'w Snapshot, node: &'w str) -> Self {
         let offline = false;
         Self {
-            world,
+            snapshot,
             node,
             offline,
         }
@@ -238,10 +238,10 @@ impl<'w> Seen<'w> {
 
     /// As if everything in files had been applied: networks are active and have a number, the node
     /// has a block of each subnet.
-    pub fn rehearsal(world: &'w World, node: &'w str) -> Self {
+    pub fn rehearsal(snapshot: &'w Snapshot, node: &'w str) -> Self {
         let offline = true;
         Self {
-            world,
+            snapshot,
             node,
             offline,
         }
@@ -274,7 +274,7 @@ impl<'w> Seen<'w> {
 
     /// The Network that the controller would make of a NAD of that name.
     fn made_of_nad(&self, in_namespace: &str, named: &str) -> Option<NetworkObject> {
-        let nad = find(&self.world.nads, in_namespace, named).filter(|_| self.offline)?;
+        let nad = find(&self.snapshot.nads, in_namespace, named).filter(|_| self.offline)?;
         let config = nad.pointer("/spec/config").and_then(Value::as_str);
         let reading = wish::read(&texts(nad, "/metadata/annotations"), Ok(config));
         let Wish::Network(spec) = reading.wish else {
@@ -294,34 +294,34 @@ impl<'w> Seen<'w> {
     }
 }
 
-impl Objects for Seen<'_> {
+impl Objects for NodeView<'_> {
     fn network(&self, namespace: &str, name: &str) -> Option<Arc<NetworkObject>> {
-        let written = find(&self.world.networks, namespace, name).map(|one| self.object(one));
+        let written = find(&self.snapshot.networks, namespace, name).map(|one| self.object(one));
         let object = written.or_else(|| self.made_of_nad(namespace, name));
         object.map(Arc::new)
     }
 
     fn nad(&self, namespace: &str, name: &str) -> Option<Arc<NadObject>> {
-        let found = find(&self.world.nads, namespace, name);
+        let found = find(&self.snapshot.nads, namespace, name);
         found.map(|nad| Arc::new(nad_object(nad)))
     }
 
     fn namespace(&self, named: &str) -> Option<BTreeMap<String, String>> {
-        let mut all = self.world.namespaces.iter();
+        let mut all = self.snapshot.namespaces.iter();
         let found = all.find(|namespace| name(namespace) == named)?;
         Some(texts(found, "/metadata/labels"))
     }
 
     fn blocks(&self, network_uid: &str) -> Vec<IpNet> {
-        let own = blocks_of(self.world, network_uid)
+        let own = blocks_of(self.snapshot, network_uid)
             .filter(|block| text(block, "/spec/node") == self.node)
             .filter_map(cidr);
         let own: Vec<IpNet> = own.collect();
         if !self.offline || !own.is_empty() {
             return own;
         }
-        let all = self.world.networks.iter().map(|one| self.object(one));
-        let nads = self.world.nads.iter();
+        let all = self.snapshot.networks.iter().map(|one| self.object(one));
+        let nads = self.snapshot.nads.iter();
         let made = nads.filter_map(|nad| self.made_of_nad(namespace(nad), name(nad)));
         let network = all.chain(made).find(|object| object.uid == network_uid);
         let subnets = network.map(|object| object.spec.block_subnets());
@@ -333,7 +333,7 @@ impl Objects for Seen<'_> {
     }
 
     fn given(&self, network_uid: &str) -> Vec<IpNet> {
-        let own = blocks_of(self.world, network_uid)
+        let own = blocks_of(self.snapshot, network_uid)
             .filter(|block| text(block, "/spec/node") == self.node);
         own.flat_map(|block| list(block, "/status/given"))
             .filter_map(|gift| text(gift, "/cidr").parse().ok())
@@ -346,9 +346,9 @@ impl Objects for Seen<'_> {
 }
 
 /// The blocks of a network, of all nodes.
-pub fn blocks_of<'w>(world: &'w World, uid: &str) -> impl Iterator<Item = &'w Value> {
+pub fn blocks_of<'w>(snapshot: &'w Snapshot, uid: &str) -> impl Iterator<Item = &'w Value> {
     let uid = uid.to_owned();
-    let blocks = world.blocks.iter();
+    let blocks = snapshot.blocks.iter();
     blocks.filter(move |block| text(block, "/spec/network/uid") == uid)
 }
 

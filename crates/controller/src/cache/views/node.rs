@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 /// A Block that could be read.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Owned {
+pub(crate) struct BlockView {
     pub(crate) id: Identity,
     /// Its network's UID; empty if the Block cannot be read.
     pub(crate) network: String,
@@ -28,9 +28,9 @@ pub(crate) struct Owned {
     pub(crate) given: Vec<Gift>,
 }
 
-impl Owned {
+impl BlockView {
     /// Whether another block is a part of this one.
-    pub(crate) fn is_around(&self, other: &Owned) -> bool {
+    pub(crate) fn is_around(&self, other: &BlockView) -> bool {
         let (Some(mine), Some(theirs)) = (self.cidr, other.cidr) else {
             return false;
         };
@@ -38,7 +38,7 @@ impl Owned {
     }
 }
 
-impl View for Owned {
+impl View for BlockView {
     type Object = DeserializeGuard<Block>;
 
     fn of(object: Self::Object) -> Self {
@@ -46,7 +46,7 @@ impl View for Owned {
         match object.0 {
             Ok(block) => {
                 let status = block.status.unwrap_or_default();
-                Owned {
+                BlockView {
                     id,
                     network: block.spec.network.uuid,
                     of: Name::new(block.spec.network.namespace, block.spec.network.name),
@@ -64,7 +64,7 @@ impl View for Owned {
                     error = invalid.error,
                     "a Block that cannot be read is left alone"
                 );
-                Owned {
+                BlockView {
                     id,
                     network: String::new(),
                     of: Name::new("", ""),
@@ -86,7 +86,7 @@ impl View for Owned {
 
 /// A node asks for a part of a block.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Request {
+pub(crate) struct RequestView {
     pub(crate) id: Identity,
     /// The network's UID; empty if the request cannot be read.
     pub(crate) network: String,
@@ -95,13 +95,13 @@ pub(crate) struct Request {
     pub(crate) node: String,
 }
 
-impl View for Request {
+impl View for RequestView {
     type Object = DeserializeGuard<BlockRequest>;
 
     fn of(object: Self::Object) -> Self {
         let id = Identity::of(object.meta());
         match object.0 {
-            Ok(request) => Request {
+            Ok(request) => RequestView {
                 id,
                 network: request.spec.network.uuid,
                 of: Name::new(request.spec.network.namespace, request.spec.network.name),
@@ -113,7 +113,7 @@ impl View for Request {
                     error = invalid.error,
                     "a BlockRequest that cannot be read is left alone"
                 );
-                Request {
+                RequestView {
                     id,
                     network: String::new(),
                     of: Name::new("", ""),
@@ -130,7 +130,7 @@ impl View for Request {
 
 /// The record of a pod's attachments.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Record {
+pub(crate) struct RecordView {
     pub(crate) id: Identity,
     pub(crate) pod: String,
     pub(crate) pod_uid: String,
@@ -140,13 +140,13 @@ pub(crate) struct Record {
     pub(crate) networks: BTreeSet<String>,
 }
 
-impl View for Record {
+impl View for RecordView {
     type Object = DeserializeGuard<PodAttachments>;
 
     fn of(object: Self::Object) -> Self {
         let id = Identity::of(object.meta());
         match object.0 {
-            Ok(record) => Record {
+            Ok(record) => RecordView {
                 id,
                 pod: record.spec.pod.name,
                 pod_uid: record.spec.pod.uid,
@@ -166,7 +166,7 @@ impl View for Record {
                     error = invalid.error,
                     "a PodAttachments that cannot be read is left alone"
                 );
-                Record {
+                RecordView {
                     id,
                     pod: String::new(),
                     pod_uid: String::new(),
@@ -184,13 +184,13 @@ impl View for Record {
 
 /// A Node.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Machine {
+pub(crate) struct NodeView {
     pub(crate) id: Identity,
     pub(crate) pod_cidrs: Vec<IpNet>,
     pub(crate) addresses: Vec<IpAddr>,
 }
 
-impl View for Machine {
+impl View for NodeView {
     type Object = ApiNode;
 
     fn of(node: ApiNode) -> Self {
@@ -202,7 +202,7 @@ impl View for Machine {
             .status
             .as_ref()
             .and_then(|status| status.addresses.as_deref());
-        Machine {
+        NodeView {
             id: Identity::of(&node.metadata),
             pod_cidrs: cidrs.iter().filter_map(|cidr| cidr.parse().ok()).collect(),
             addresses: addresses
@@ -220,12 +220,12 @@ impl View for Machine {
 
 /// A range of Services' addresses.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Services {
+pub(crate) struct ServiceCidrView {
     pub(crate) id: Identity,
     pub(crate) cidrs: Vec<IpNet>,
 }
 
-impl View for Services {
+impl View for ServiceCidrView {
     type Object = ServiceCIDR;
 
     fn of(services: ServiceCIDR) -> Self {
@@ -233,7 +233,7 @@ impl View for Services {
             .spec
             .and_then(|spec| spec.cidrs)
             .unwrap_or_default();
-        Services {
+        ServiceCidrView {
             id: Identity::of(&services.metadata),
             cidrs: cidrs.iter().filter_map(|cidr| cidr.parse().ok()).collect(),
         }
@@ -246,15 +246,15 @@ impl View for Services {
 
 /// A NetworkPolicy: only that it is there.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Policy {
+pub(crate) struct PolicyView {
     pub(crate) id: Identity,
 }
 
-impl View for Policy {
+impl View for PolicyView {
     type Object = kube::core::PartialObjectMeta<k8s_openapi::api::networking::v1::NetworkPolicy>;
 
     fn of(object: Self::Object) -> Self {
-        Policy {
+        PolicyView {
             id: Identity::of(object.meta()),
         }
     }

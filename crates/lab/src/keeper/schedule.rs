@@ -23,7 +23,7 @@ impl Port {
     pub(super) fn of(pod: &Pod) -> Vec<Self> {
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
         let ports = containers.flat_map(|container| container.ports.iter().flatten());
-        let wanted = ports.filter_map(|port| {
+        let requirements = ports.filter_map(|port| {
             let is_specific = |address: &String| !["", "0.0.0.0", "::"].contains(&address.as_str());
             Some(Self {
                 number: port.host_port.filter(|number| *number > 0)?,
@@ -31,7 +31,7 @@ impl Port {
                 address: port.host_ip.clone().filter(is_specific),
             })
         });
-        wanted.collect()
+        requirements.collect()
     }
 
     fn meets(&self, other: &Self) -> bool {
@@ -41,15 +41,15 @@ impl Port {
     }
 }
 
-/// What a pod asks of its node.
+/// What a pod requires of its node.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Wanted {
+pub(super) struct NodeRequirements {
     selector: BTreeMap<String, String>,
     tolerations: Vec<Toleration>,
     pub(super) ports: Vec<Port>,
 }
 
-impl Wanted {
+impl NodeRequirements {
     /// What a pod says in its spec.
     pub(super) fn of(pod: &Pod) -> Self {
         let spec = pod.spec.as_ref();
@@ -84,23 +84,23 @@ pub(super) struct Candidate {
 
 impl Candidate {
     /// The first thing that keeps a pod from it, if any does.
-    fn obstacle(&self, wanted: &Wanted) -> Option<Obstacle> {
-        let mut labels = wanted.selector.iter();
+    fn obstacle(&self, requirements: &NodeRequirements) -> Option<Obstacle> {
+        let mut labels = requirements.selector.iter();
         if !labels.all(|(key, value)| self.labels.get(key) == Some(value)) {
             return Some(Obstacle::Labels);
         }
-        if self.unschedulable && !wanted.tolerates(&cordon()) {
+        if self.unschedulable && !requirements.tolerates(&cordon()) {
             return Some(Obstacle::Cordon);
         }
         let mut taints = self.taints.iter().filter(|taint| keeps_away(taint));
-        if let Some(taint) = taints.find(|taint| !wanted.tolerates(taint)) {
+        if let Some(taint) = taints.find(|taint| !requirements.tolerates(taint)) {
             return Some(Obstacle::Taint(shown(taint)));
         }
         if !self.ready {
             return Some(Obstacle::NotReady);
         }
         let mut taken = self.ports.iter();
-        let meets = taken.any(|taken| wanted.ports.iter().any(|port| port.meets(taken)));
+        let meets = taken.any(|taken| requirements.ports.iter().any(|port| port.meets(taken)));
         meets.then_some(Obstacle::Ports)
     }
 }
@@ -128,11 +128,14 @@ impl fmt::Display for Obstacle {
 }
 
 /// The node, or why there is none.
-pub(super) fn choose(candidates: &[Candidate], wanted: &Wanted) -> Result<NodeName, String> {
+pub(super) fn choose(
+    candidates: &[Candidate],
+    requirements: &NodeRequirements,
+) -> Result<NodeName, String> {
     let mut obstacles: BTreeMap<Obstacle, usize> = BTreeMap::new();
     let mut open = Vec::new();
     for candidate in candidates {
-        match candidate.obstacle(wanted) {
+        match candidate.obstacle(requirements) {
             Some(obstacle) => *obstacles.entry(obstacle).or_default() += 1,
             None => open.push(candidate),
         }
@@ -216,15 +219,15 @@ mod tests {
     }
 
     /// What a pod with this spec asks for.
-    fn wanted(mut spec: Value) -> Wanted {
+    fn requirements(mut spec: Value) -> NodeRequirements {
         if spec.get("containers").is_none() {
             spec["containers"] = json!([]);
         }
-        Wanted::of(&serde_json::from_value(json!({"spec": spec})).unwrap())
+        NodeRequirements::of(&serde_json::from_value(json!({"spec": spec})).unwrap())
     }
 
-    fn on(name: &str) -> Wanted {
-        wanted(json!({"nodeSelector": {"host": name}}))
+    fn on(name: &str) -> NodeRequirements {
+        requirements(json!({"nodeSelector": {"host": name}}))
     }
 
     fn taint(value: Value) -> Taint {
@@ -232,14 +235,14 @@ mod tests {
     }
 
     #[track_caller]
-    fn chosen(candidates: &[Candidate], wanted: &Wanted) -> String {
-        choose(candidates, wanted).unwrap().to_string()
+    fn chosen(candidates: &[Candidate], requirements: &NodeRequirements) -> String {
+        choose(candidates, requirements).unwrap().to_string()
     }
 
     #[test]
     fn the_ready_one_with_the_fewest_pods() {
-        assert_eq!(chosen(&candidates(), &Wanted::default()), "n2");
-        let why = choose(&[], &Wanted::default()).unwrap_err();
+        assert_eq!(chosen(&candidates(), &NodeRequirements::default()), "n2");
+        let why = choose(&[], &NodeRequirements::default()).unwrap_err();
         assert!(why.starts_with("0/0 nodes are available: no Node"), "{why}");
     }
 
@@ -258,7 +261,7 @@ mod tests {
         );
         // A label that a Node gets later is a label like the others; all that are selected must be there.
         let mut candidates = candidates();
-        let ssd = wanted(json!({"nodeSelector": {"disk": "ssd", "host": "n1"}}));
+        let ssd = requirements(json!({"nodeSelector": {"disk": "ssd", "host": "n1"}}));
         for candidate in &mut candidates[..2] {
             let label = ("disk".to_owned(), "ssd".to_owned());
             assert!(choose(std::slice::from_ref(candidate), &ssd).is_err());
@@ -271,17 +274,17 @@ mod tests {
     fn a_node_that_is_cordoned_gets_nobody() {
         let mut candidates = candidates();
         candidates[1].unschedulable = true;
-        assert_eq!(chosen(&candidates, &Wanted::default()), "n4");
+        assert_eq!(chosen(&candidates, &NodeRequirements::default()), "n4");
         let why = choose(&candidates, &on("n2")).unwrap_err();
         assert!(why.ends_with("nodeSelector, 1 cordoned"), "{why}");
         for candidate in &mut candidates {
             candidate.unschedulable = true;
         }
-        let why = choose(&candidates, &Wanted::default()).unwrap_err();
+        let why = choose(&candidates, &NodeRequirements::default()).unwrap_err();
         assert_eq!(why, "0/4 nodes are available: 4 cordoned");
         // As on Kubernetes, where a DaemonSet's pods do.
         let tolerant = json!({"tolerations": [{"key": CORDON, "operator": "Exists"}]});
-        assert_eq!(chosen(&candidates, &wanted(tolerant)), "n2");
+        assert_eq!(chosen(&candidates, &requirements(tolerant)), "n2");
     }
 
     #[test]
@@ -291,20 +294,24 @@ mod tests {
             json!({"key": "a", "value": "b", "effect": "NoSchedule"}),
         )];
         candidates[3].taints = vec![taint(json!({"key": "c", "effect": "NoExecute"}))];
-        assert_eq!(chosen(&candidates, &Wanted::default()), "n1");
+        assert_eq!(chosen(&candidates, &NodeRequirements::default()), "n1");
         candidates[0].taints = vec![taint(json!({"key": "d", "effect": "PreferNoSchedule"}))];
-        assert_eq!(chosen(&candidates, &Wanted::default()), "n1", "a wish only");
+        assert_eq!(
+            chosen(&candidates, &NodeRequirements::default()),
+            "n1",
+            "a wish only"
+        );
         candidates[0].unschedulable = true;
-        let why = choose(&candidates, &Wanted::default()).unwrap_err();
+        let why = choose(&candidates, &NodeRequirements::default()).unwrap_err();
         assert_eq!(
             why,
             "0/4 nodes are available: 1 cordoned, 1 with taint a=b:NoSchedule that the pod does not tolerate, \
              1 with taint c:NoExecute that the pod does not tolerate, 1 not ready"
         );
         let tolerant = json!({"tolerations": [{"key": "c", "operator": "Exists"}]});
-        assert_eq!(chosen(&candidates, &wanted(tolerant)), "n4");
+        assert_eq!(chosen(&candidates, &requirements(tolerant)), "n4");
         let of_two = json!({"tolerations": [{"key": "c"}, {"key": "a", "value": "b"}]});
-        assert_eq!(chosen(&candidates, &wanted(of_two)), "n2");
+        assert_eq!(chosen(&candidates, &requirements(of_two)), "n2");
     }
 
     #[test]
@@ -330,14 +337,15 @@ mod tests {
             (json!({"value": "b"}), false),
             (json!({"key": "a", "operator": "Like", "value": "b"}), false),
         ] {
-            let wanted = wanted(json!({"tolerations": [toleration]}));
-            assert_eq!(wanted.tolerates(&taint), fits, "{toleration}");
+            let requirements = requirements(json!({"tolerations": [toleration]}));
+            assert_eq!(requirements.tolerates(&taint), fits, "{toleration}");
         }
     }
 
     #[test]
     fn a_port_of_a_node_is_one_pods() {
-        let ports = |ports: Value| wanted(json!({"containers": [{"name": "c", "ports": ports}]}));
+        let ports =
+            |ports: Value| requirements(json!({"containers": [{"name": "c", "ports": ports}]}));
         let port = |address: &str| {
             let port = json!({"containerPort": 80, "hostPort": 8080, "hostIP": address});
             ports(json!([port, {"containerPort": 81}]))

@@ -9,20 +9,20 @@ use std::path::Path;
 /// The name to go by: that of the first start, which may have been given or was the host's then.
 pub(super) fn find(file: &Path, given: Option<&str>) -> anyhow::Result<String> {
     let given = given.map(host::node_name).transpose()?;
-    match (kept(file)?, given) {
-        (Some(kept), Some(given)) if kept != given => bail!(
-            "this machine's Node is {kept:?} since the first start, and what is there belongs to it: start without \
+    match (stored(file)?, given) {
+        (Some(stored), Some(given)) if stored != given => bail!(
+            "this machine's Node is {stored:?} since the first start, and what is there belongs to it: start without \
              --node {given}, or remove everything with plexus down first"
         ),
-        (Some(kept), _) => Ok(kept),
+        (Some(stored), _) => Ok(stored),
         (None, Some(given)) => Ok(given),
         (None, None) => host::name(),
     }
 }
 
 /// Keeps it for the next start.
-pub(super) fn keep(file: &Path, name: &str) -> anyhow::Result<()> {
-    if kept(file)?.is_some() {
+pub(super) fn store(file: &Path, name: &str) -> anyhow::Result<()> {
+    if stored(file)?.is_some() {
         return Ok(());
     }
     let failed = || format!("cannot write {}", file.display());
@@ -33,7 +33,7 @@ pub(super) fn keep(file: &Path, name: &str) -> anyhow::Result<()> {
         .with_context(failed)
 }
 
-fn kept(file: &Path) -> anyhow::Result<Option<String>> {
+fn stored(file: &Path) -> anyhow::Result<Option<String>> {
     match std::fs::read_to_string(file) {
         Ok(text) => host::node_name(text.trim())
             .map(Some)
@@ -55,8 +55,8 @@ mod tests {
         assert_eq!(find(&file, None).unwrap(), host::name().unwrap());
         assert_eq!(find(&file, Some("Old")).unwrap(), "old");
         assert!(!file.exists(), "a start that fails settles nothing");
-        keep(&file, "old").unwrap();
-        keep(&file, "other").unwrap();
+        store(&file, "old").unwrap();
+        store(&file, "other").unwrap();
         for given in [None, Some("old"), Some("OLD")] {
             assert_eq!(
                 find(&file, given).unwrap(),

@@ -7,18 +7,18 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Passes everything on; a write that makes no progress for `patience` fails.
-pub(super) struct Patient<S> {
+/// Passes everything on; a write that makes no progress for `timeout` fails.
+pub(super) struct WriteTimeout<S> {
     inner: S,
-    patience: Duration,
+    timeout: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
-    pub(super) fn new(inner: S, patience: Duration) -> Self {
+impl<S> WriteTimeout<S> {
+    pub(super) fn new(inner: S, timeout: Duration) -> Self {
         Self {
             inner,
-            patience,
+            timeout,
             waiting: None,
         }
     }
@@ -33,10 +33,8 @@ impl<S> Patient<S> {
             self.waiting = None;
             return written;
         }
-        let patience = self.patience;
-        let waiting = self
-            .waiting
-            .get_or_insert_with(|| Box::pin(sleep(patience)));
+        let timeout = self.timeout;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(timeout)));
         match waiting.as_mut().poll(context) {
             Poll::Ready(()) => {
                 let error = "the peer takes nothing";
@@ -47,7 +45,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -57,7 +55,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -93,7 +91,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::Patient;
+    use super::WriteTimeout;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
@@ -106,7 +104,7 @@ mod tests {
     fn a_peer_that_takes_nothing_is_given_up() {
         run(async {
             let (ours, _theirs) = duplex(8);
-            let mut ours = Patient::new(ours, Duration::from_millis(50));
+            let mut ours = WriteTimeout::new(ours, Duration::from_millis(50));
             let error = ours.write_all(&[0; 64]).await.unwrap_err();
             assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
         });
@@ -116,7 +114,7 @@ mod tests {
     fn a_slow_peer_is_not() {
         run(async {
             let (ours, mut theirs) = duplex(8);
-            let mut ours = Patient::new(ours, Duration::from_millis(400));
+            let mut ours = WriteTimeout::new(ours, Duration::from_millis(400));
             let reader = tokio::spawn(async move {
                 let mut byte = [0; 8];
                 for _ in 0..8 {

@@ -128,20 +128,20 @@ fn is_older<V: View>(new: &V, old: &V) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::views::{Identity, Policy};
+    use super::super::views::{Identity, PolicyView};
     use super::*;
 
-    fn object(name: &str, uid: &str, version: &str) -> (Name, Policy) {
+    fn object(name: &str, uid: &str, version: &str) -> (Name, PolicyView) {
         let id = Identity {
             uid: uid.to_owned(),
             version: Some(version.to_owned()),
             ..Identity::default()
         };
-        (Name::new("a", name), Policy { id })
+        (Name::new("a", name), PolicyView { id })
     }
 
-    fn names(changes: Vec<Change<Policy>>) -> Vec<String> {
-        let sign = |change: &Change<Policy>| match (&change.old, &change.new) {
+    fn names(changes: Vec<Change<PolicyView>>) -> Vec<String> {
+        let sign = |change: &Change<PolicyView>| match (&change.old, &change.new) {
             (None, Some(_)) => "+",
             (Some(_), None) => "-",
             _ => "~",
@@ -181,7 +181,7 @@ mod tests {
         table.feed(Event::InitApply(object("x", "1", "7")));
         table.feed(Event::InitDone);
         let version =
-            |table: &Table<Policy>| table.get(&Name::new("a", "x")).unwrap().id.version.clone();
+            |table: &Table<PolicyView>| table.get(&Name::new("a", "x")).unwrap().id.version.clone();
         assert_eq!(version(&table).as_deref(), Some("7"));
         // It counts on from there.
         table.feed(Event::Apply(object("x", "1", "8")));

@@ -4,8 +4,8 @@
 mod network;
 mod node;
 
-pub(crate) use network::{AnyNad, Nad, Net};
-pub(crate) use node::{Machine, Owned, Policy, Record, Request, Services};
+pub(crate) use network::{AnyNad, NadView, NetworkView};
+pub(crate) use node::{BlockView, NodeView, PolicyView, RecordView, RequestView, ServiceCidrView};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, ResourceExt};

@@ -1,10 +1,10 @@
-//! What an object says: the set of its fields, and whether it says it in the types that its kind has.
+//! The set of fields that an object has, and whether their values have the types of its kind.
 
 use super::fields::Fields;
 use super::step::Step;
 use crate::patch::shape::{Form, Identity, Items, Scalar, Shape};
 use crate::path::Path;
-use crate::status::{ENOUGH, cut};
+use crate::status::{MAX_PROBLEMS, cut};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,17 +57,17 @@ pub(super) fn problems(shape: &Shape, value: &Value) -> Vec<String> {
 }
 
 fn check(shape: &Shape, value: &Value, path: &mut Path, problems: &mut Vec<String>) {
-    if problems.len() > ENOUGH {
+    if problems.len() > MAX_PROBLEMS {
         return;
     }
     let mut wrong = |wanted: &str| {
         let colon = if path.text().is_empty() { "" } else { ": " };
-        let (path, found) = (path.said(), cut(&go(value)));
+        let (path, found) = (path.shortened(), cut(&go(value)));
         problems.push(format!("{path}{colon}expected {wanted}, got {found}"));
     };
     match (shape, value) {
         (_, Value::Null)
-        | (Shape::Open | Shape::Typed | Shape::Whole, _)
+        | (Shape::Open | Shape::Typed | Shape::Atomic, _)
         | (Shape::Map(_), Value::Object(_))
         | (Shape::List(_), Value::Array(_)) => check_inside(shape, value, path, problems),
         (Shape::Map(_), _) => wrong("map"),
@@ -91,11 +91,11 @@ fn check_inside(shape: &Shape, value: &Value, path: &mut Path, problems: &mut Ve
                 path.step(format_args!(".{name}"), |path| match shape.member(name) {
                     Some((inside, _)) => check(inside, member, path, problems),
                     None => {
-                        let path = path.said();
+                        let path = path.shortened();
                         problems.push(format!("{path}: field not declared in schema"));
                     }
                 });
-                if problems.len() > ENOUGH {
+                if problems.len() > MAX_PROBLEMS {
                     return;
                 }
             }
@@ -106,7 +106,7 @@ fn check_inside(shape: &Shape, value: &Value, path: &mut Path, problems: &mut Ve
                 let step = match Step::of_item(items, item) {
                     Ok(step) => step,
                     Err(why) => {
-                        let path = path.said();
+                        let path = path.shortened();
                         problems.push(format!("{path}: element {index}: {why}"));
                         return;
                     }
@@ -114,11 +114,11 @@ fn check_inside(shape: &Shape, value: &Value, path: &mut Path, problems: &mut Ve
                 path.step(&step, |path| check(&items.item, item, path, problems));
                 let step = step.to_string();
                 if seen.contains(&step) {
-                    let (path, step) = (path.said(), cut(&step));
+                    let (path, step) = (path.shortened(), cut(&step));
                     problems.push(format!("{path}: duplicate entries for key {step}"));
                 }
                 seen.insert(step);
-                if problems.len() > ENOUGH {
+                if problems.len() > MAX_PROBLEMS {
                     return;
                 }
             }

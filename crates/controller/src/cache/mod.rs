@@ -11,14 +11,14 @@ mod views;
 pub(crate) use later::{Later, Waiting};
 pub(crate) use table::{Change, Table};
 pub(crate) use views::{
-    AnyNad, Identity, Machine, Nad, Name, Net, Owned, Policy, Record, Request, Services, View,
-    name_of,
+    AnyNad, BlockView, Identity, NadView, Name, NetworkView, NodeView, PolicyView, RecordView,
+    RequestView, ServiceCidrView, View, name_of,
 };
 
-use crate::decide::conflict::{Age, Rival, Standing, Whose, precedes};
+use crate::decide::conflict::{AddressOwner, Age, Precedence, Rival, precedes};
 use crate::decide::network::is_settled;
 use crate::decide::prefixes::Prefixes;
-use crate::decide::usage::{Held, Users};
+use crate::decide::usage::{AddressesInUse, Users};
 use crate::queue::Key;
 use ipnet::IpNet;
 use kube::runtime::watcher::Event;
@@ -28,35 +28,35 @@ use plexus_core::ipam::is_granted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// News of one kind.
-pub(crate) enum News {
-    Nad(Event<(Name, Nad)>),
-    Network(Event<(Name, Net)>),
-    Block(Event<(Name, Owned)>),
-    Request(Event<(Name, Request)>),
-    Record(Event<(Name, Record)>),
-    Node(Event<(Name, Machine)>),
-    Services(Event<(Name, Services)>),
-    Policy(Event<(Name, Policy)>),
+/// What a watch reports about one kind.
+pub(crate) enum Update {
+    Nad(Event<(Name, NadView)>),
+    Network(Event<(Name, NetworkView)>),
+    Block(Event<(Name, BlockView)>),
+    Request(Event<(Name, RequestView)>),
+    Record(Event<(Name, RecordView)>),
+    Node(Event<(Name, NodeView)>),
+    Services(Event<(Name, ServiceCidrView)>),
+    Policy(Event<(Name, PolicyView)>),
     Later(&'static LaterKind, Event<Waiting>),
 }
 
-/// How long changes of how full a network is are gathered before it is said.
-pub(crate) const GATHER: Duration = Duration::from_secs(2);
+/// The controller waits this long before it writes how full a network is, so that one write covers many changes.
+pub(crate) const USAGE_DELAY: Duration = Duration::from_secs(2);
 
 type Index<V> = BTreeMap<String, BTreeSet<V>>;
 
-/// Everything that we know.
+/// The objects that the watches have reported, and indexes over them.
 #[derive(Default)]
-pub(crate) struct World {
-    pub(crate) nads: Table<Nad>,
-    pub(crate) networks: Table<Net>,
-    pub(crate) blocks: Table<Owned>,
-    pub(crate) requests: Table<Request>,
-    pub(crate) records: Table<Record>,
-    pub(crate) nodes: Table<Machine>,
-    pub(crate) services: Table<Services>,
-    pub(crate) policies: Table<Policy>,
+pub(crate) struct Cache {
+    pub(crate) nads: Table<NadView>,
+    pub(crate) networks: Table<NetworkView>,
+    pub(crate) blocks: Table<BlockView>,
+    pub(crate) requests: Table<RequestView>,
+    pub(crate) records: Table<RecordView>,
+    pub(crate) nodes: Table<NodeView>,
+    pub(crate) services: Table<ServiceCidrView>,
+    pub(crate) policies: Table<PolicyView>,
     pub(crate) later: Later,
     by_uid: BTreeMap<String, Name>,
     by_uuid: Index<Name>,
@@ -64,11 +64,11 @@ pub(crate) struct World {
     blocks_on: Index<Name>,
     records_of: Index<Name>,
     records_on: Index<Name>,
-    prefixes: Prefixes<Whose>,
-    /// Those of networks with routing tables of their own.
-    apart: Prefixes<Name>,
+    prefixes: Prefixes<AddressOwner>,
+    /// Prefixes of overlay networks, which have routing tables of their own.
+    overlay_prefixes: Prefixes<Name>,
     /// The network of index 0, if that has blocks: every pod's first interface is there.
-    pub(crate) own: Option<Name>,
+    pub(crate) default_network: Option<Name>,
     /// Number → (created, UID) of the networks that say it is theirs.
     numbers: BTreeMap<u32, BTreeSet<(String, String)>>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct World {
 /// What must be looked at, and after how long.
 pub(crate) type Work = Vec<(Key, Duration)>;
 
-impl World {
+impl Cache {
     /// The kinds of which no complete list was seen yet.
     pub(crate) fn incomplete(&self, policies: bool) -> Vec<&'static str> {
         [
@@ -95,64 +95,64 @@ impl World {
         .collect()
     }
 
-    /// Takes the news; gives what must be looked at because of them.
-    pub(crate) fn feed(&mut self, news: News) -> Work {
+    /// Stores the update and returns the keys that must be looked at because of it.
+    pub(crate) fn feed(&mut self, updates: Update) -> Work {
         let mut work = Vec::new();
-        match news {
-            News::Nad(event) => {
+        match updates {
+            Update::Nad(event) => {
                 for change in self.nads.feed(event) {
-                    soon(&mut work, Key::Nad(change.name.clone()));
-                    soon(&mut work, Key::Network(change.name));
+                    enqueue_now(&mut work, Key::Nad(change.name.clone()));
+                    enqueue_now(&mut work, Key::Network(change.name));
                 }
             }
-            News::Network(event) => {
+            Update::Network(event) => {
                 for change in self.networks.feed(event) {
                     self.network_changed(change, &mut work);
                 }
             }
-            News::Block(event) => {
+            Update::Block(event) => {
                 for change in self.blocks.feed(event) {
                     self.block_changed(&change, &mut work);
                 }
             }
-            News::Request(event) => {
+            Update::Request(event) => {
                 for change in self.requests.feed(event) {
                     self.request_changed(&change, &mut work);
                 }
             }
-            News::Record(event) => {
+            Update::Record(event) => {
                 for change in self.records.feed(event) {
                     self.record_changed(&change, &mut work);
                 }
             }
-            News::Node(event) => {
+            Update::Node(event) => {
                 for change in self.nodes.feed(event) {
                     self.node_changed(&change, &mut work);
                 }
             }
-            News::Services(event) => {
+            Update::Services(event) => {
                 for change in self.services.feed(event) {
-                    let whose = Whose::Services(change.name.name);
-                    let nets = |services: Option<&Services>| {
+                    let owner = AddressOwner::Services(change.name.name);
+                    let nets = |services: Option<&ServiceCidrView>| {
                         services.map(|s| s.cidrs.clone()).unwrap_or_default()
                     };
                     self.move_prefixes(
-                        whose,
+                        owner,
                         &nets(change.old.as_ref()),
                         &nets(change.new.as_ref()),
                         &mut work,
                     );
                 }
             }
-            News::Later(kind, event) => {
+            Update::Later(kind, event) => {
                 for (kind, name) in self.later.feed(kind, event) {
-                    soon(&mut work, Key::Later(kind, name));
+                    enqueue_now(&mut work, Key::Later(kind, name));
                 }
             }
-            News::Policy(event) => {
+            Update::Policy(event) => {
                 for change in self.policies.feed(event) {
-                    soon(&mut work, Key::Policy(change.name));
-                    soon(&mut work, Key::Cluster);
+                    enqueue_now(&mut work, Key::Policy(change.name));
+                    enqueue_now(&mut work, Key::Cluster);
                 }
             }
         }
@@ -160,7 +160,7 @@ impl World {
     }
 
     /// The network with this UID.
-    pub(crate) fn network_by_uid(&self, uid: &str) -> Option<&Net> {
+    pub(crate) fn network_by_uid(&self, uid: &str) -> Option<&NetworkView> {
         self.networks.get(self.by_uid.get(uid)?)
     }
 
@@ -170,18 +170,18 @@ impl World {
     }
 
     /// The Blocks of a network, by its UID.
-    pub(crate) fn blocks_of(&self, uid: &str) -> impl Iterator<Item = (&Name, &Owned)> {
+    pub(crate) fn blocks_of(&self, uid: &str) -> impl Iterator<Item = (&Name, &BlockView)> {
         rows(&self.blocks, self.blocks_of.get(uid))
     }
 
     /// The Blocks of a Node, by its name.
-    pub(crate) fn blocks_on(&self, node: &str) -> impl Iterator<Item = (&Name, &Owned)> {
+    pub(crate) fn blocks_on(&self, node: &str) -> impl Iterator<Item = (&Name, &BlockView)> {
         rows(&self.blocks, self.blocks_on.get(node))
     }
 
     /// Whether a part of a block holds what it gave to others in turn: without it they would have
     /// nothing to show. What is in a whole block needs it not: whoever claims that leaves room.
-    pub(crate) fn parts_of_others(&self, block: &Owned) -> bool {
+    pub(crate) fn has_parts_of_others(&self, block: &BlockView) -> bool {
         let net = self.network_by_uid(&block.network);
         let (Some(net), Some(cidr)) = (net, block.cidr) else {
             return false;
@@ -190,8 +190,8 @@ impl World {
             return false;
         }
         let mut others = self.blocks_of(&block.network).map(|(_, other)| other);
-        let has = |other: &Owned| {
-            block.is_around(other) && other.node != block.node && self.is_granted(net, other)
+        let has = |other: &BlockView| {
+            block.is_around(other) && other.node != block.node && self.is_legal_part(net, other)
         };
         let open = |gift: &Gift| {
             let name = BlockSpec::name(&block.network, &gift.cidr);
@@ -201,10 +201,10 @@ impl World {
         others.any(has) || block.given.iter().any(open)
     }
 
-    /// Parts of another node's block, which did not give them: sorted.
-    pub(crate) fn not_given(&self, net: &Net) -> Vec<(Name, Owned)> {
+    /// Parts of another node's block that this node did not donate, sorted.
+    pub(crate) fn undonated_parts(&self, net: &NetworkView) -> Vec<(Name, BlockView)> {
         let blocks = self.blocks_of(&net.id.uid);
-        let wrong = blocks.filter(|(_, block)| !self.is_granted(net, block));
+        let wrong = blocks.filter(|(_, block)| !self.is_legal_part(net, block));
         wrong
             .map(|(name, block)| (name.clone(), block.clone()))
             .collect()
@@ -212,7 +212,7 @@ impl World {
 
     /// Whether a block is its owner's, though it is a part of one. Nothing is said of those that are not
     /// the network's at all.
-    fn is_granted(&self, net: &Net, block: &Owned) -> bool {
+    fn is_legal_part(&self, net: &NetworkView, block: &BlockView) -> bool {
         let Some(cidr) = block.cidr else { return true };
         if net.whole_block(&cidr).is_none_or(|whole| whole == cidr) {
             return true;
@@ -226,20 +226,20 @@ impl World {
     }
 
     /// The requests of a Node, by its name.
-    pub(crate) fn requests_on(&self, node: &str) -> impl Iterator<Item = (&Name, &Request)> {
+    pub(crate) fn requests_on(&self, node: &str) -> impl Iterator<Item = (&Name, &RequestView)> {
         let all = self.requests.iter();
         all.filter(move |(_, request)| request.node == node && !request.node.is_empty())
     }
 
     /// The records of a Node's pods.
-    pub(crate) fn records_on(&self, node: &str) -> impl Iterator<Item = (&Name, &Record)> {
+    pub(crate) fn records_on(&self, node: &str) -> impl Iterator<Item = (&Name, &RecordView)> {
         rows(&self.records, self.records_on.get(node))
     }
 
     /// Who uses a network, by the identity that records have of it.
     pub(crate) fn users(&self, uuid: &str) -> Users {
         let records = self.records_of.get(uuid);
-        let first = rows(&self.records, records).take(Users::NAMED);
+        let first = rows(&self.records, records).take(Users::MAX_NAMED);
         Users {
             count: records.map_or(0, BTreeSet::len),
             first: first
@@ -249,7 +249,7 @@ impl World {
     }
 
     /// The oldest other network with the same identity, if it is older than this one.
-    pub(crate) fn older_namesake(&self, net: &Net) -> Option<&Name> {
+    pub(crate) fn older_with_same_uuid(&self, net: &NetworkView) -> Option<&Name> {
         let same = self.by_uuid.get(net.uuid()).into_iter().flatten();
         let own = self.age(net);
         let same = same.filter_map(|name| Some((name, self.age(self.networks.get(name)?))));
@@ -258,7 +258,7 @@ impl World {
         oldest.map(|(name, _)| name)
     }
 
-    fn age(&self, net: &Net) -> Age {
+    fn age(&self, net: &NetworkView) -> Age {
         let told = matches!(net.status.phase, Some(Phase::Active | Phase::Terminating));
         Age {
             created: net.id.created.clone(),
@@ -273,10 +273,10 @@ impl World {
     }
 
     /// Where a network stands among its rivals.
-    pub(crate) fn standing(&self, net: &Net) -> Standing {
+    pub(crate) fn precedence(&self, net: &NetworkView) -> Precedence {
         let users = self.records_of.get(net.uuid()).map_or(0, BTreeSet::len);
         let blocks = self.blocks_of.get(&net.id.uid).map_or(0, BTreeSet::len);
-        Standing {
+        Precedence {
             unsettled: !is_settled(&net.status, users, blocks),
             age: self.age(net),
         }
@@ -284,31 +284,31 @@ impl World {
 
     /// Everybody whose addresses collide with this network's, sorted. `ignore_pods`: the Nodes'
     /// podCIDRs are not used in this cluster.
-    pub(crate) fn rivals(&self, name: &Name, net: &Net, ignore_pods: bool) -> Vec<Rival> {
-        let me = self.standing(net);
+    pub(crate) fn rivals(&self, name: &Name, net: &NetworkView, ignore_pods: bool) -> Vec<Rival> {
+        let me = self.precedence(net);
         let mut rivals = Vec::new();
         for ours in routed(net) {
-            for (theirs, whose) in self.prefixes.overlapping(ours) {
+            for (theirs, owner) in self.prefixes.overlapping(ours) {
                 let common = if ours.contains(&theirs) { theirs } else { ours };
-                let other = match &whose {
-                    Whose::Network(other) if other == name => continue,
-                    Whose::Pods(_) if ignore_pods => continue,
-                    Whose::Network(other) => self
+                let other = match &owner {
+                    AddressOwner::Network(other) if other == name => continue,
+                    AddressOwner::Pods(_) if ignore_pods => continue,
+                    AddressOwner::Network(other) => self
                         .networks
                         .get(other)
-                        .map(|other| (self.standing(other), self.has_blocks_in(other, common))),
+                        .map(|other| (self.precedence(other), self.has_blocks_in(other, common))),
                     _ => None,
                 };
-                let other = other.as_ref().map(|(standing, has)| (standing, *has));
+                let other = other.as_ref().map(|(precedence, has)| (precedence, *has));
                 let has = other.is_some() && self.has_blocks_in(net, common);
                 rivals.push(Rival {
                     precedes: precedes(other, (&me, has)),
                     nets: (ours, theirs),
-                    whose,
+                    owner,
                 });
             }
         }
-        rivals.extend(self.hidden(net));
+        rivals.extend(self.shadowed(net));
         rivals.sort();
         rivals.dedup();
         rivals
@@ -317,20 +317,24 @@ impl World {
     /// What the pods of an overlay network could not reach through their first interface any more, because
     /// their interface in this network leads there too. The cluster's pods and Services come first; that a
     /// Node's address is hidden is said, no more.
-    fn hidden(&self, net: &Net) -> Vec<Rival> {
+    fn shadowed(&self, net: &NetworkView) -> Vec<Rival> {
         let each = subnets_of(net, "overlay").into_iter().flat_map(|ours| {
             let found = self.prefixes.overlapping(ours).into_iter();
-            found.map(move |(theirs, whose)| (ours, theirs, whose))
+            found.map(move |(theirs, owner)| (ours, theirs, owner))
         });
-        let rivals = each.filter_map(|(ours, theirs, whose)| {
-            let precedes = match &whose {
-                Whose::Pods(_) if self.own.is_some() => return None,
-                Whose::Network(other) if self.own.as_ref() != Some(other) => return None,
-                Whose::Pods(_) | Whose::Services(_) | Whose::Network(_) => true,
-                Whose::Node(_) => false,
+        let rivals = each.filter_map(|(ours, theirs, owner)| {
+            let precedes = match &owner {
+                AddressOwner::Pods(_) if self.default_network.is_some() => return None,
+                AddressOwner::Network(other) if self.default_network.as_ref() != Some(other) => {
+                    return None;
+                }
+                AddressOwner::Pods(_) | AddressOwner::Services(_) | AddressOwner::Network(_) => {
+                    true
+                }
+                AddressOwner::Node(_) => false,
             };
             Some(Rival {
-                whose,
+                owner,
                 nets: (ours, theirs),
                 precedes,
             })
@@ -339,28 +343,30 @@ impl World {
     }
 }
 
-impl World {
-    fn has_blocks_in(&self, net: &Net, within: IpNet) -> bool {
+impl Cache {
+    fn has_blocks_in(&self, net: &NetworkView, within: IpNet) -> bool {
         let overlaps = |cidr: IpNet| within.contains(&cidr) || cidr.contains(&within);
         self.blocks_of(&net.id.uid)
             .any(|(_, block)| block.cidr.is_some_and(overlaps))
     }
 
     /// What the nodes that are there say of a network's blocks.
-    pub(crate) fn held(&self, uid: &str) -> Held {
+    pub(crate) fn in_use_addresses(&self, uid: &str) -> AddressesInUse {
         let there = |node: &str| self.nodes.get(&Name::new("", node)).is_some();
         let blocks = self.blocks_of(uid).filter(|(_, block)| there(&block.node));
-        Held::of(blocks.map(|(_, block)| (block.node.as_str(), block.allocated, block.closed)))
+        AddressesInUse::of(
+            blocks.map(|(_, block)| (block.node.as_str(), block.allocated, block.closed)),
+        )
     }
 }
 
 /// The prefixes that a network puts into the nodes' own routing tables.
-fn routed(net: &Net) -> Vec<IpNet> {
+fn routed(net: &NetworkView) -> Vec<IpNet> {
     subnets_of(net, "routed")
 }
 
 /// The prefixes of a network that can be made, if it is of that provider.
-fn subnets_of(net: &Net, provider: &str) -> Vec<IpNet> {
+fn subnets_of(net: &NetworkView, provider: &str) -> Vec<IpNet> {
     match &net.spec {
         Ok(spec) if spec.provider_name() == provider && spec.problems().0.is_empty() => spec
             .subnets
@@ -371,7 +377,7 @@ fn subnets_of(net: &Net, provider: &str) -> Vec<IpNet> {
     }
 }
 
-fn soon(work: &mut Work, key: Key) {
+fn enqueue_now(work: &mut Work, key: Key) {
     work.push((key, Duration::ZERO));
 }
 

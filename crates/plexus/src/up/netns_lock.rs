@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 
 const NAME: &str = "plexus-up";
 /// One that ends lets go of its file a moment before its socket.
-const PATIENCE: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_millis(20);
+const SOCKET_TIMEOUT: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The network namespace is ours while this is there.
 #[derive(Debug)]
-pub(crate) struct Alone {
+pub(crate) struct NetnsLock {
     _socket: Option<UnixListener>,
 }
 
-impl Alone {
+impl NetnsLock {
     /// Takes the network namespace of this process; fails if another one works here, and says who.
     pub(crate) fn take() -> anyhow::Result<Self> {
         Self::named(NAME)
@@ -30,7 +30,7 @@ impl Alone {
 
     fn named(name: &str) -> anyhow::Result<Self> {
         let address = SocketAddr::from_abstract_name(name).context("cannot name a socket")?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + SOCKET_TIMEOUT;
         loop {
             match UnixListener::bind_addr(&address) {
                 Ok(socket) => {
@@ -59,7 +59,7 @@ impl Alone {
                 None if Instant::now() > until => {
                     bail!("another program has the socket @{name} of this network namespace")
                 }
-                _ => std::thread::sleep(LOOK),
+                _ => std::thread::sleep(POLL_INTERVAL),
             }
         }
     }
@@ -72,14 +72,14 @@ mod tests {
     #[test]
     fn a_second_one_is_refused_until_the_first_ends() {
         let name = format!("plexus-up-test-{}", std::process::id());
-        let first = Alone::named(&name).unwrap();
+        let first = NetnsLock::named(&name).unwrap();
         if rustix::process::geteuid().is_root() {
-            let error = Alone::named(&name).unwrap_err().to_string();
+            let error = NetnsLock::named(&name).unwrap_err().to_string();
             let me = format!("process {}", std::process::id());
             assert!(error.contains(&me), "{error}");
             assert!(error.contains("network namespace of its own"), "{error}");
         }
         drop(first);
-        Alone::named(&name).unwrap();
+        NetnsLock::named(&name).unwrap();
     }
 }

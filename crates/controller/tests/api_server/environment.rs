@@ -20,13 +20,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One test at a time: each has a controller, and every controller acts on the whole cluster.
-static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 /// Where a test happens.
-pub(crate) struct Setting {
+pub(crate) struct Environment {
     pub(crate) client: Client,
     pub(crate) namespace: String,
     kubeconfig: PathBuf,
@@ -56,11 +56,14 @@ impl Drop for Running {
 }
 
 /// Runs a test in a namespace of its own, and removes everything of it afterwards.
-pub(crate) fn with_setting<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Setting) -> F) {
+pub(crate) fn with_environment<F: Future<Output = ()>>(
+    name: &str,
+    test: impl FnOnce(Environment) -> F,
+) {
     let kubeconfig = std::env::var_os("PLEXUS_TEST_KUBECONFIG")
         .map(PathBuf::from)
         .expect("PLEXUS_TEST_KUBECONFIG must name an API server; `make test-kube` does");
-    let _turn = TURN
+    let _turn = ONE_AT_A_TIME
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -68,10 +71,10 @@ pub(crate) fn with_setting<F: Future<Output = ()>>(name: &str, test: impl FnOnce
         .build()
         .unwrap();
     runtime.block_on(async {
-        let setting = Setting::new(name, kubeconfig).await;
-        let (client, namespace) = (setting.client.clone(), setting.namespace.clone());
+        let environment = Environment::new(name, kubeconfig).await;
+        let (client, namespace) = (environment.client.clone(), environment.namespace.clone());
         let result =
-            futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(test(setting))).await;
+            futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(test(environment))).await;
         clean(&client, &namespace).await;
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -79,16 +82,16 @@ pub(crate) fn with_setting<F: Future<Output = ()>>(name: &str, test: impl FnOnce
     });
 }
 
-impl Setting {
+impl Environment {
     async fn new(name: &str, kubeconfig: PathBuf) -> Self {
         let client = Client::try_from(config(&kubeconfig).await).unwrap();
         let namespace = format!("test-{name}-{:x}", std::process::id());
-        let setting = Setting {
+        let environment = Environment {
             client,
             namespace,
             kubeconfig,
         };
-        let api: Api<CustomResourceDefinition> = Api::all(setting.client.clone());
+        let api: Api<CustomResourceDefinition> = Api::all(environment.client.clone());
         for crd in crds()
             .iter()
             .filter(|crd| crd.name_any().ends_with(".plexus.dev"))
@@ -98,10 +101,10 @@ impl Setting {
                 .await
                 .unwrap();
         }
-        let space: Namespace = from(json!({"metadata": {"name": setting.namespace}}));
-        let api: Api<Namespace> = Api::all(setting.client.clone());
+        let space: Namespace = from(json!({"metadata": {"name": environment.namespace}}));
+        let api: Api<Namespace> = Api::all(environment.client.clone());
         api.create(&PostParams::default(), &space).await.unwrap();
-        setting
+        environment
     }
 
     /// How the API server is reached, with every right.
@@ -405,7 +408,7 @@ impl Setting {
             if wish(&status) {
                 return status;
             }
-            assert!(begun.elapsed() < PATIENCE, "{network} stays {status:#?}");
+            assert!(begun.elapsed() < TIMEOUT, "{network} stays {status:#?}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -459,10 +462,7 @@ async fn config(kubeconfig: &Path) -> kube::Config {
 pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let begun = Instant::now();
     while !so().await {
-        assert!(
-            begun.elapsed() < PATIENCE,
-            "{what}: not within {PATIENCE:?}"
-        );
+        assert!(begun.elapsed() < TIMEOUT, "{what}: not within {TIMEOUT:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// A Network.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Net {
+pub(crate) struct NetworkView {
     pub(crate) id: Identity,
     /// The owner that made it, if it has one: kind and UID.
     pub(crate) owner: Option<(String, String)>,
@@ -20,7 +20,7 @@ pub(crate) struct Net {
     pub(crate) status: NetworkStatus,
 }
 
-impl Net {
+impl NetworkView {
     /// The block that a node claims to have a block of this network; none: that is not this network's.
     pub(crate) fn whole_block(&self, block: &IpNet) -> Option<IpNet> {
         let spec = self.spec.as_ref().ok()?;
@@ -40,7 +40,7 @@ impl Net {
     }
 }
 
-impl View for Net {
+impl View for NetworkView {
     type Object = DeserializeGuard<Network>;
 
     fn of(object: Self::Object) -> Self {
@@ -50,7 +50,7 @@ impl View for Net {
             Ok(network) => (Ok(network.spec), network.status.unwrap_or_default()),
             Err(invalid) => (Err(invalid.error), NetworkStatus::default()),
         };
-        Net {
+        NetworkView {
             id,
             owner,
             spec,
@@ -65,7 +65,7 @@ impl View for Net {
 
 /// A NetworkAttachmentDefinition. Its CRD may be somebody else's, so anything may be in it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Nad {
+pub(crate) struct NadView {
     pub(crate) id: Identity,
     pub(crate) annotations: BTreeMap<String, String>,
     /// `spec.config`; none if there is none.
@@ -104,7 +104,7 @@ impl Resource for AnyNad {
     }
 }
 
-impl View for Nad {
+impl View for NadView {
     type Object = AnyNad;
 
     fn of(object: AnyNad) -> Self {
@@ -118,7 +118,7 @@ impl View for Nad {
         };
         let ours = |key: &String| key.starts_with("opencontrail.org/");
         let annotations = object.metadata.annotations.iter().flatten();
-        Nad {
+        NadView {
             id: Identity::of(&object.metadata),
             annotations: annotations
                 .filter(|(key, _)| ours(key))
@@ -145,8 +145,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn nad(object: serde_json::Value) -> Nad {
-        Nad::of(serde_json::from_value(object).unwrap())
+    fn nad(object: serde_json::Value) -> NadView {
+        NadView::of(serde_json::from_value(object).unwrap())
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
             json!({"subnets": {"a": {"cidr": "x"}}}),
         ] {
             let object = json!({"metadata": {"name": "x", "namespace": "y", "uid": "u", "finalizers": ["f"]}, "spec": spec});
-            let net = Net::of(serde_json::from_value(object).unwrap());
+            let net = NetworkView::of(serde_json::from_value(object).unwrap());
             assert_eq!((net.id.uid.as_str(), net.uuid()), ("u", "u"));
             assert!(net.spec.is_err() && net.status == NetworkStatus::default());
         }
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_given_identity_counts_and_another_version_is_no_difference() {
         let object = |version: &str| json!({"metadata": {"name": "x", "uid": "u", "resourceVersion": version}, "spec": {"uuid": "given"}});
-        let net = |version: &str| Net::of(serde_json::from_value(object(version)).unwrap());
+        let net = |version: &str| NetworkView::of(serde_json::from_value(object(version)).unwrap());
         assert_eq!(net("1").uuid(), "given");
         assert!(net("1") == net("2"));
     }

@@ -73,15 +73,15 @@ mod tests {
         let asked = tokio::time::timeout(Duration::from_secs(60), client.apiserver_version()).await;
         let _ = std::fs::remove_file(&path);
         let error = asked.expect("it ends by itself").unwrap_err();
-        let said = format!("{error} {error:?}");
-        assert!(said.contains("no answer within 0.1 s"), "{said}");
+        let message = format!("{error} {error:?}");
+        assert!(message.contains("no answer within 0.1 s"), "{message}");
     }
 
     #[tokio::test]
     async fn one_that_is_not_there_is_named() {
         let client = over_socket(Path::new("/nonexistent/api.sock"), Duration::from_secs(1));
         let error = client.apiserver_version().await.unwrap_err();
-        let said = format!("{error:?}");
-        assert!(said.contains("/nonexistent/api.sock"), "{said}");
+        let message = format!("{error:?}");
+        assert!(message.contains("/nonexistent/api.sock"), "{message}");
     }
 }

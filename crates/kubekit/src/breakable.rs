@@ -2,7 +2,7 @@
 //! server, single sandboxes. What can die on Kubernetes only is asked of that ([`crate::Kube::lab`]).
 
 use crate::cluster::{Cluster, Object, TIMEOUT};
-use crate::truth::Sight;
+use crate::consistency::Observer;
 use crate::wait;
 use anyhow::Result;
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// A cluster whose parts can be killed.
 pub trait Breakable: Cluster {
     /// By which it is seen whether everybody there tells the same story.
-    fn sight(&self) -> &dyn Sight;
+    fn observer(&self) -> &dyn Observer;
 
     /// Waits until pods can be made in a namespace.
     fn wait_usable(&self, namespace: &str) -> Result<()>;

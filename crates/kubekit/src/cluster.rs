@@ -1,6 +1,6 @@
 //! The door for end-to-end tests: what a test may ask of a cluster, whether that is Kubernetes
 //! ([`crate::Kube`]) or a lab of virtual nodes ([`crate::Virtual`]). What only the former can do, a test asks
-//! [`crate::ground::kubernetes`] for.
+//! [`crate::test_cluster::kubernetes`] for.
 
 use crate::api::Api;
 use crate::wait;

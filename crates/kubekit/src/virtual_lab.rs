@@ -3,10 +3,10 @@
 //! do, serving its name, a thread of the test does in its place.
 
 mod broken;
+mod observer;
 mod serve;
-mod sight;
 
-pub use sight::LabView;
+pub use observer::LabView;
 
 use crate::api::Api;
 use crate::cluster::{Cluster, NodeFiles, Object, Output, Sandbox, is_ready};

@@ -6,22 +6,25 @@
 mod common;
 mod disturb;
 
-use disturb::{Away, Scene, play, pod_of_three, record_of, three_networks, uid_of, wait_agent};
+use disturb::{
+    NodeWithoutAgent, Scenario, pod_of_three, record_of, run_scenarios, three_networks, uid_of,
+    wait_agent,
+};
 use plexus_kubekit::cluster::TIMEOUT;
-use plexus_kubekit::ground::Need;
+use plexus_kubekit::test_cluster::Need;
 use plexus_kubekit::{Breakable, Cluster, Kube, Namespace, Object, breakable};
 use serde_json::{Value, json};
 
 #[test]
 fn deletions() {
-    play(&[
-        Scene::anywhere("everybody is there", everybody_is_there),
-        Scene::anywhere("the agent is away", no_agent),
-        Scene::anywhere("the node cannot be asked", no_answer),
-        Scene::with(Need::Kinds, "a StatefulSet here and elsewhere", stateful),
-        Scene::with(Need::Power, "the power was off", no_power),
-        Scene::anywhere("the Node is registered again", registered_again),
-        Scene::with(Need::Power, "the Node is removed", no_node),
+    run_scenarios(&[
+        Scenario::anywhere("everybody is there", everybody_is_there),
+        Scenario::anywhere("the agent is away", no_agent),
+        Scenario::anywhere("the node cannot be asked", no_answer),
+        Scenario::with(Need::Kinds, "a StatefulSet here and elsewhere", stateful),
+        Scenario::with(Need::Power, "the power was off", no_power),
+        Scenario::anywhere("the Node is registered again", registered_again),
+        Scenario::with(Need::Power, "the Node is removed", no_node),
     ]);
 }
 
@@ -39,7 +42,7 @@ fn no_agent(cluster: &dyn Breakable) {
     let namespace = disturb::namespace(cluster, "agentless");
     three_networks(cluster, namespace.name());
     let (pod, record) = start(cluster, &namespace, "p", "n2");
-    let away = Away::send(cluster, "n2");
+    let away = NodeWithoutAgent::send(cluster, "n2");
     cluster.delete(&pod).expect("deleted");
     cluster.wait_gone(&pod, TIMEOUT).expect("gone");
     let left = cluster.get(&record).expect("asked");

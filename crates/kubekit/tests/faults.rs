@@ -9,11 +9,11 @@ mod disturb;
 use disturb::churn::Churn;
 use disturb::follower::Follower;
 use disturb::{
-    Scene, kill_agent, kill_controller, play, pod_of_three, record_of, three_networks, uid_of,
-    wait_agent,
+    Scenario, kill_agent, kill_controller, pod_of_three, record_of, run_scenarios, three_networks,
+    uid_of, wait_agent,
 };
 use plexus_kubekit::cluster::TIMEOUT;
-use plexus_kubekit::ground::Need;
+use plexus_kubekit::test_cluster::Need;
 use plexus_kubekit::{Breakable, Cluster, Kube, Object, Part, wait};
 use serde_json::{Value, json};
 
@@ -22,15 +22,15 @@ const FIXED: &str = "10.35.0.77";
 
 #[test]
 fn faults() {
-    play(&[
-        Scene::with(
+    run_scenarios(&[
+        Scenario::with(
             Need::Parts,
             "everything is killed under churn",
             everything_is_killed,
         ),
-        Scene::anywhere("twenty sandboxes without an API server", twenty_sandboxes),
-        Scene::anywhere("a pod moves by force", a_pod_moves_by_force),
-        Scene::with(Need::Parts, "etcd is restored", etcd_is_restored),
+        Scenario::anywhere("twenty sandboxes without an API server", twenty_sandboxes),
+        Scenario::anywhere("a pod moves by force", a_pod_moves_by_force),
+        Scenario::with(Need::Parts, "etcd is restored", etcd_is_restored),
     ]);
 }
 
@@ -72,7 +72,7 @@ fn everything_is_killed(kube: &Kube) {
     }
     let kept = churn.kept();
     assert_eq!(kept.len(), 20);
-    plexus_kubekit::truth::check(kube, disturb::SETTLE_TIMEOUT).expect("with pods");
+    plexus_kubekit::consistency::check(kube, disturb::SETTLE_TIMEOUT).expect("with pods");
 }
 
 /// The kubelet makes sandboxes again from what it knows, the agent from what is on its disk.
@@ -123,7 +123,8 @@ fn twenty_sandboxes(cluster: &dyn Breakable) {
     for pod in &pods {
         disturb::wait_ready(cluster, pod, TIMEOUT);
     }
-    plexus_kubekit::truth::check(cluster.sight(), disturb::SETTLE_TIMEOUT).expect("with pods");
+    plexus_kubekit::consistency::check(cluster.observer(), disturb::SETTLE_TIMEOUT)
+        .expect("with pods");
 }
 
 /// Its old node cannot be asked, and on Kubernetes has the same name running: with an address that the pod asks for

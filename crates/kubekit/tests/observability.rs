@@ -5,8 +5,8 @@
 mod common;
 
 use plexus_kubekit::cluster::TIMEOUT;
-use plexus_kubekit::ground::Need;
-use plexus_kubekit::{Cluster, Kube, Namespace, Object, ground};
+use plexus_kubekit::test_cluster::Need;
+use plexus_kubekit::{Cluster, Kube, Namespace, Object, test_cluster};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ type Series = BTreeMap<String, f64>;
 
 #[test]
 fn a_pods_life_is_counted_and_logged() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "observed").expect("a namespace");
     let nodes = kube.nodes().expect("nodes");
     let (node, ns) = (&nodes[0], namespace.name());
@@ -65,14 +65,14 @@ fn a_pods_life_is_counted_and_logged() {
     common::holds("no pool", TIMEOUT, || {
         used(&scraped(kube, node), ns).is_none()
     });
-    if let Some(kube) = ground::kubernetes(Need::Kubelet).expect("a lab") {
+    if let Some(kube) = test_cluster::kubernetes(Need::Kubelet).expect("a lab") {
         logged(kube, node, ns);
     }
 }
 
 #[test]
 fn health_and_readiness_are_answered() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     for node in kube.nodes().expect("nodes") {
         for path in ["healthz", "readyz"] {
             let url = format!("{AGENT}/{path}");

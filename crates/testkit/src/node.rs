@@ -1,6 +1,6 @@
 //! A node: a network namespace with an uplink, and the directories that an agent needs.
 
-use crate::netns::{PREFIX, kept};
+use crate::netns::{PREFIX, keep_requested};
 use crate::process::run;
 use crate::{Dump, FAKE, Journal, Look, NetNs, Pod, delegate};
 use std::path::{Path, PathBuf};
@@ -223,7 +223,7 @@ impl Drop for Node {
         if std::thread::panicking() {
             explain(self);
         }
-        if kept() {
+        if keep_requested() {
             return;
         }
         for mount in self
@@ -246,7 +246,7 @@ fn explain(node: &Node) {
     let log = std::fs::read_to_string(node.log()).unwrap_or_default();
     let lines: Vec<&str> = log.lines().collect();
     let last = &lines[lines.len().saturating_sub(25)..];
-    if kept() {
+    if keep_requested() {
         println!("enter the node:  ip netns exec {} bash", node.name);
         println!(
             "its directory:   {}  (agent.log, state/journal.db)",

@@ -75,14 +75,14 @@ impl<'n> Up<'n> {
     pub fn command(node: &Node, verb: &str) -> Command {
         let mut command = Command::new(bin(PLEXUS));
         command.arg(verb);
-        for (flag, place) in [
+        for (flag, network) in [
             ("--root", node.file("root")),
             ("--socket", node.socket()),
             ("--state-dir", node.state_dir()),
             ("--cni-bin-dir", node.cni_bin()),
             ("--cni-conf-dir", node.cni_conf()),
         ] {
-            command.arg(flag).arg(place);
+            command.arg(flag).arg(network);
         }
         command.env_clear();
         for name in ["PATH", "HOME", "RUST_BACKTRACE"] {
@@ -135,8 +135,8 @@ impl<'n> Up<'n> {
     /// Makes a Network, `namespace/name`, and waits until it can be used and runtimes find it as
     /// `runtime_name`.
     #[track_caller]
-    pub fn network(&self, place: &str, spec: &Value, runtime_name: &str) {
-        let (namespace, name) = place.split_once('/').expect("namespace/name");
+    pub fn network(&self, network: &str, spec: &Value, runtime_name: &str) {
+        let (namespace, name) = network.split_once('/').expect("namespace/name");
         let all = format!("{GROUP}/namespaces/{namespace}/networks");
         let object = json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "Network",
             "metadata": {"name": name}, "spec": spec});
@@ -147,7 +147,10 @@ impl<'n> Up<'n> {
             let now = self.api("GET", &format!("{all}/{name}"), None).json();
             now["status"]["phase"] == "Active" && file.exists()
         });
-        assert!(usable, "{place} is not active, or has no file for runtimes");
+        assert!(
+            usable,
+            "{network} is not active, or has no file for runtimes"
+        );
     }
 
     /// What the records in the API say, each as `namespace/name: index/total interface network, …`.
@@ -155,9 +158,9 @@ impl<'n> Up<'n> {
     #[track_caller]
     pub fn records(&self) -> Vec<String> {
         let all = self.list(&format!("{GROUP}/podattachments"));
-        let mut shown: Vec<String> = all.iter().map(shown).collect();
-        shown.sort();
-        shown
+        let mut record_text: Vec<String> = all.iter().map(record_text).collect();
+        record_text.sort();
+        record_text
     }
 
     /// What the agent has attached.
@@ -204,7 +207,7 @@ impl<'n> Up<'n> {
 }
 
 #[track_caller]
-fn shown(record: &Value) -> String {
+fn record_text(record: &Value) -> String {
     let text = |path: &str| {
         let text = record.pointer(path).and_then(Value::as_str);
         text.unwrap_or("?").to_owned()

@@ -362,17 +362,20 @@ fn garbage_on_the_socket() {
         many.as_bytes(),
     ];
     for request in requests {
-        let shown = String::from_utf8_lossy(&request[..request.len().min(60)]).into_owned();
+        let listed = String::from_utf8_lossy(&request[..request.len().min(60)]).into_owned();
         let start = Instant::now();
         if let Some(answer) = exchange(&socket, request) {
-            assert!((400..600).contains(&answer.status), "{shown:?}: {answer:?}");
+            assert!(
+                (400..600).contains(&answer.status),
+                "{listed:?}: {answer:?}"
+            );
         }
         assert!(
             start.elapsed() < TIMEOUT,
-            "{shown:?}: {:?}",
+            "{listed:?}: {:?}",
             start.elapsed()
         );
-        assert!(agent.alive(), "{shown:?}");
+        assert!(agent.alive(), "{listed:?}");
     }
     before.assert_same(&node.dump(Some(&pod)), "after garbage");
     pod.add(&config::routed());

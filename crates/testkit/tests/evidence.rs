@@ -357,9 +357,9 @@ fn a_mark_that_a_pod_made_up_is_not_believed() {
     let agent = Agent::start(&node);
     let pod = node.pod("c1");
     pod.add(&config::routed());
-    let shown = pod.ns().run("ip", &["-j", "link", "show", "eth0"]);
-    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
-    let mark = shown[0]["ifalias"].as_str().unwrap();
+    let listed = pod.ns().run("ip", &["-j", "link", "show", "eth0"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let mark = listed[0]["ifalias"].as_str().unwrap();
     let forged = mark.replace("c1", "c9").replace("eth0", "evil0");
     assert_ne!(forged, mark);
     pod.ns()
@@ -383,16 +383,16 @@ fn nobody_is_seen_in_the_namespaces_that_it_searches() {
     let _pods: Vec<_> = (0..40)
         .map(|number| node.pod(&format!("c{number}")))
         .collect();
-    let look = |place: &str| std::fs::read_link(place).ok();
+    let look = |path: &str| std::fs::read_link(path).ok();
     let home = node.ns().enter(|| look("/proc/thread-self/ns/net"));
     for _ in 0..5 {
         // Without a journal every namespace is looked into.
         let mut agent = Start::on(&node).spawn();
-        let place = format!("/proc/{}/ns/net", agent.pid());
+        let path = format!("/proc/{}/ns/net", agent.pid());
         let (mut ready, mut looks) = (false, 0);
         while !ready && agent.alive() {
             for _ in 0..2_000 {
-                assert_eq!(look(&place), home);
+                assert_eq!(look(&path), home);
             }
             looks += 1;
             assert!(looks < 10_000, "it is not ready");

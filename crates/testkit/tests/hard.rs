@@ -382,8 +382,8 @@ fn what_cannot_be_read_leaves_the_queue() {
     });
     assert!((1..=32).contains(&names().len()), "{:?}", names());
     let log = std::fs::read_to_string(node.log()).unwrap();
-    let said = log.matches("00000000000000000039-c9-eth0.json").count();
-    assert_eq!(said, 1, "{log}");
+    let printed = log.matches("00000000000000000039-c9-eth0.json").count();
+    assert_eq!(printed, 1, "{log}");
     // Nobody's ADD waits for such a file.
     node.pod("c9").add(&config::routed());
 }

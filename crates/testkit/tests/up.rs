@@ -8,9 +8,9 @@
     reason = "a test"
 )]
 
-mod place;
+mod common;
 
-use place::{Place, TIMEOUT, eventually, plexus, text};
+use common::{Files, TIMEOUT, eventually, plexus, text};
 use plexus_testkit::{
     Agent, FAKE, Node, PLEXUS, SHIM, Up, bin, examples, examples_of_another_version, within,
 };
@@ -32,14 +32,14 @@ fn a_port_that_is_anothers_is_said_with_the_way_out() {
         .unwrap();
     let mut command = Up::command(&node, "up");
     let refused = node.ns().enter(|| command.output()).unwrap();
-    let said = text(&refused.stderr);
+    let printed = text(&refused.stderr);
     let (last, code) = (
-        said.lines().last().unwrap_or_default(),
+        printed.lines().last().unwrap_or_default(),
         refused.status.code(),
     );
-    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(code, Some(1), "{printed}");
     for word in ["another program has 127.0.0.1:7443", "--listen"] {
-        assert!(last.contains(word), "no {word:?} in {said}");
+        assert!(last.contains(word), "no {word:?} in {printed}");
     }
     drop(theirs);
     // What was begun is no hindrance.
@@ -108,8 +108,8 @@ fn down_finds_what_is_left_without_the_state() {
     std::fs::write(&theirs, "{}").unwrap();
     let down = Up::down(&node, &[]);
     assert!(down.status.success(), "{}", text(&down.stderr));
-    assert_eq!(Place::names(&node.cni_conf()), ["10-theirs.conflist"]);
-    assert_eq!(Place::names(&node.cni_bin()), [""; 0]);
+    assert_eq!(Files::names(&node.cni_conf()), ["10-theirs.conflist"]);
+    assert_eq!(Files::names(&node.cni_bin()), [""; 0]);
     assert!(!Up::kubeconfig(&node).exists() && !node.state_dir().exists());
     // What an agent of Kubernetes has too is nothing to be sure by.
     std::fs::write(
@@ -118,12 +118,15 @@ fn down_finds_what_is_left_without_the_state() {
     )
     .unwrap();
     let refused = Up::down(&node, &[]);
-    let said = text(&refused.stderr);
-    assert!(!refused.status.success(), "{said}");
-    assert!(said.contains("00-plexus.conflist was not made"), "{said}");
+    let printed = text(&refused.stderr);
+    assert!(!refused.status.success(), "{printed}");
+    assert!(
+        printed.contains("00-plexus.conflist was not made"),
+        "{printed}"
+    );
     let forced = Up::down(&node, &["--force"]);
     assert!(forced.status.success(), "{}", text(&forced.stderr));
-    assert_eq!(Place::names(&node.cni_conf()), ["10-theirs.conflist"]);
+    assert_eq!(Files::names(&node.cni_conf()), ["10-theirs.conflist"]);
 }
 
 /// A server of somebody else at the usual places, and his own files beside ours.
@@ -151,19 +154,19 @@ fn down_takes_nothing_from_others() {
     child.wait().unwrap();
     assert!(answers && runs, "the server serves");
     for refused in refused {
-        let said = text(&refused.stderr);
-        assert!(!refused.status.success(), "{said}");
+        let printed = text(&refused.stderr);
+        assert!(!refused.status.success(), "{printed}");
         let who = format!("(process {}): stop it first", child.id());
-        assert!(said.contains(&who), "{said}");
+        assert!(printed.contains(&who), "{printed}");
     }
     assert!(server.join("store.db").exists());
     let theirs = server.join("notes.txt");
     std::fs::write(&theirs, "theirs").unwrap();
     let down = Up::down(&node, &[]);
     assert!(down.status.success(), "{}", text(&down.stderr));
-    let said = text(&down.stdout);
-    assert!(said.contains("notes.txt is not ours"), "{said}");
-    assert_eq!(Place::names(&server), ["notes.txt"]);
+    let printed = text(&down.stdout);
+    assert!(printed.contains("notes.txt is not ours"), "{printed}");
+    assert_eq!(Files::names(&server), ["notes.txt"]);
     // A directory that never was ours.
     let mut command = Up::command(&node, "down");
     let photos = node.file("photos");
@@ -171,10 +174,10 @@ fn down_takes_nothing_from_others() {
     command.args(["--force", "--server-dir"]).arg(&photos);
     let down = node.ns().enter(|| command.output()).unwrap();
     assert!(down.status.success(), "{}", text(&down.stderr));
-    let said = text(&down.stdout);
+    let printed = text(&down.stdout);
     assert!(
-        said.contains("photos is not the directory of our API"),
-        "{said}"
+        printed.contains("photos is not the directory of our API"),
+        "{printed}"
     );
     assert!(photos.join("2026").exists());
 }
@@ -194,7 +197,7 @@ fn a_host_that_gets_another_name_is_still_the_same_node() {
     let up = Up::start_on_host(&node, "first");
     let spec = json!({"subnets": {"a": {"cidr": "10.61.0.0/24"}}});
     up.network("default/blue", &spec, "blue");
-    let (pod, config) = (node.pod("c1"), Place::config(&node, "plexus-blue.conflist"));
+    let (pod, config) = (node.pod("c1"), Files::config(&node, "plexus-blue.conflist"));
     pod.add(&config);
     eventually("it has a record", || up.records().len() == 1);
     let before = blocks(&up);
@@ -230,11 +233,11 @@ fn a_host_that_gets_another_name_is_still_the_same_node() {
         .args(["--node", "third", "--shim-source"])
         .arg(bin(SHIM));
     let refused = node.ns().enter(|| other.output()).unwrap();
-    let said = text(&refused.stderr);
-    assert!(!refused.status.success(), "{said}");
+    let printed = text(&refused.stderr);
+    assert!(!refused.status.success(), "{printed}");
     assert!(
-        said.contains("\"first\"") && said.contains("plexus down"),
-        "{said}"
+        printed.contains("\"first\"") && printed.contains("plexus down"),
+        "{printed}"
     );
     let up = Up::start_on_host(&node, "second");
     pod.del(&config);
@@ -268,9 +271,9 @@ fn a_start_in_the_background_is_not_taken_for_another_agent() {
     let mut command = Up::command(&node, "up");
     command.args(["--detach", "--shim-source"]).arg(bin(SHIM));
     let refused = node.ns().enter(|| command.output()).unwrap();
-    let said = text(&refused.stderr);
+    let printed = text(&refused.stderr);
     assert!(!refused.status.success(), "{}", text(&refused.stdout));
-    assert!(said.contains("it has ended"), "{said}");
+    assert!(printed.contains("it has ended"), "{printed}");
 }
 
 #[test]
@@ -317,9 +320,9 @@ fn only_root_and_who_has_the_certificate_may_ask() {
     assert!(answer.ends_with(" 401"), "{answer}");
     let answer = ask(&[], "http://127.0.0.1:7443/api/v1/namespaces");
     assert!(!answer.ends_with(" 200"), "TLS only: {answer}");
-    let shown = plexus(&node, &["get", "networks", "-A"]);
-    assert!(shown.status.success(), "{}", text(&shown.stderr));
-    assert!(text(&shown.stdout).contains("cluster-default"));
+    let listed = plexus(&node, &["get", "networks", "-A"]);
+    assert!(listed.status.success(), "{}", text(&listed.stderr));
+    assert!(text(&listed.stdout).contains("cluster-default"));
 }
 
 /// Lets everybody reach a socket in the test's own directory.
@@ -353,7 +356,7 @@ fn runtimes_find_every_network_under_a_name_that_is_safe() {
     up.create(&all, &object(&long));
     let begins = format!("plexus-{team}.x.y.y");
     let of_long = || {
-        let names = Place::names(&node.cni_conf());
+        let names = Files::names(&node.cni_conf());
         let found = names.into_iter().filter(|name| name.starts_with(&begins));
         found.collect::<Vec<_>>()
     };
@@ -403,16 +406,19 @@ fn a_second_one_in_the_same_network_namespace_is_refused() {
     command.args(["up", "--listen", "127.0.0.1:7444", "--shim-source"]);
     command.arg(bin(SHIM)).arg("--root").arg(&root);
     let refused = node.ns().enter(|| command.output()).unwrap();
-    let said = text(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("a network namespace of its own"), "{said}");
+    let printed = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains("a network namespace of its own"),
+        "{printed}"
+    );
     let mut command = Command::new(bin(PLEXUS));
     command.args(["down", "--root"]).arg(&root);
     let refused = node.ns().enter(|| command.output()).unwrap();
-    let said = text(&refused.stderr);
+    let printed = text(&refused.stderr);
     assert!(
         !refused.status.success(),
-        "it would clear the first one's: {said}"
+        "it would clear the first one's: {printed}"
     );
     assert!(plexus(&node, &["get", "networks", "-A"]).status.success());
     assert!(up.stop().success());
@@ -432,17 +438,20 @@ fn down_removes_what_the_dead_have_left() {
         &json!({"provider": "delegate", "config": config}),
         "old",
     );
-    let config = Place::config(&node, "plexus-old.conflist");
+    let config = Files::config(&node, "plexus-old.conflist");
     let (dead, alive) = (node.pod("dead"), node.pod("alive"));
     dead.add(&config);
     alive.add(&config);
-    assert_eq!(Place::names(&node.fake_dir()), ["alive-eth0", "dead-eth0"]);
+    assert_eq!(Files::names(&node.fake_dir()), ["alive-eth0", "dead-eth0"]);
     up.kill();
     drop(dead);
     let refused = Up::down(&node, &[]);
-    let said = text(&refused.stderr);
-    assert!(!refused.status.success(), "{said}");
-    assert!(said.contains("alive") && !said.contains("dead"), "{said}");
+    let printed = text(&refused.stderr);
+    assert!(!refused.status.success(), "{printed}");
+    assert!(
+        printed.contains("alive") && !printed.contains("dead"),
+        "{printed}"
+    );
     assert!(
         alive.ns().try_sh("ip link show eth0"),
         "a refused down takes nothing away"
@@ -451,18 +460,18 @@ fn down_removes_what_the_dead_have_left() {
     let works = std::fs::read(&plugin).unwrap();
     std::fs::write(&plugin, "#!/bin/sh\nexit 1\n").unwrap();
     let failed = Up::down(&node, &["--force"]);
-    let said = text(&failed.stderr);
-    assert!(!failed.status.success(), "{said}");
+    let printed = text(&failed.stderr);
+    assert!(!failed.status.success(), "{printed}");
     assert!(
-        said.contains("eth0 of container") && said.contains("repeat it"),
-        "{said}"
+        printed.contains("eth0 of container") && printed.contains("repeat it"),
+        "{printed}"
     );
-    assert_eq!(Place::names(&node.fake_dir()), ["alive-eth0"]);
+    assert_eq!(Files::names(&node.fake_dir()), ["alive-eth0"]);
     std::fs::write(&plugin, works).unwrap();
     let forced = Up::down(&node, &["--force"]);
     assert!(forced.status.success(), "{}", text(&forced.stderr));
     assert!(!alive.ns().try_sh("ip link show eth0"));
-    assert_eq!(Place::names(&node.fake_dir()), [""; 0]);
+    assert_eq!(Files::names(&node.fake_dir()), [""; 0]);
     assert!(!node.state_dir().exists());
     std::fs::remove_file(plugin).unwrap();
 }
@@ -512,7 +521,7 @@ fn a_network_of_v1_and_networks_of_a_pod_are_taken_as_written() {
     assert!(answer.body.contains("spec.networks"), "{}", answer.body);
     // A container on it, by the document's name.
     let container = node.pod("c1");
-    let result = container.add(&Place::config(&node, "plexus-net1.conflist"));
+    let result = container.add(&Files::config(&node, "plexus-net1.conflist"));
     let address = result["ips"][0]["address"].as_str().unwrap();
     assert!(address.starts_with("192.168."), "{result}");
 }
@@ -526,17 +535,17 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
     for file in &files {
         let file = &file.display().to_string();
         let applied = plexus(&node, &["apply", "-f", file]);
-        let said = text(&applied.stderr);
-        assert!(applied.status.success(), "{file}: {said}");
+        let printed = text(&applied.stderr);
+        assert!(applied.status.success(), "{file}: {printed}");
     }
     // These are of a version that no server serves by default; that is said.
     for file in examples_of_another_version() {
         let file = file.display().to_string();
         let refused = plexus(&node, &["apply", "--skip-validation", "-f", &file]);
-        let said = text(&refused.stderr);
+        let printed = text(&refused.stderr);
         assert!(
-            !refused.status.success() && said.contains("v1beta1"),
-            "{file}: {said}"
+            !refused.status.success() && printed.contains("v1beta1"),
+            "{file}: {printed}"
         );
     }
     let waiting = [
@@ -553,20 +562,22 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
     let said_to_wait = || -> Vec<String> {
         let events = up.list("/api/v1/events");
         let events = events.iter().filter(|event| event["reason"] == "Waiting");
-        events.map(place::about).collect()
+        events.map(common::about).collect()
     };
     eventually("all that waits has an Event", || {
-        let said = said_to_wait();
-        waiting.iter().all(|one| said.contains(&(*one).to_owned()))
+        let printed = said_to_wait();
+        waiting
+            .iter()
+            .all(|one| printed.contains(&(*one).to_owned()))
     });
-    let mut said = said_to_wait();
-    said.sort();
-    let count = said.len();
-    said.dedup();
+    let mut printed = said_to_wait();
+    printed.sort();
+    let count = printed.len();
+    printed.dedup();
     assert_eq!(
-        (said.len(), count),
+        (printed.len(), count),
         (waiting.len(), waiting.len()),
-        "once each: {said:?}"
+        "once each: {printed:?}"
     );
 
     // By its phase where it has one.
@@ -596,20 +607,20 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
         ),
         (vec!["explain", "pod", "vpc-pod"], "eni"),
     ] {
-        let shown = plexus(&node, &words);
-        let all = text(&shown.stdout);
+        let listed = plexus(&node, &words);
+        let all = text(&listed.stdout);
         assert!(
             all.contains(expected),
             "{words:?}: {all}{}",
-            text(&shown.stderr)
+            text(&listed.stderr)
         );
     }
     let explained = plexus(&node, &["explain", "pod", "multi-nic-pod", "-o", "json"]);
     let explained: Value = serde_json::from_slice(&explained.stdout).unwrap();
     for kind in plexus_testkit::answers::ON_UP {
         let answers = explained["answers"].as_array().unwrap();
-        let said = answers.iter().any(|answer| answer["kind"] == *kind);
-        assert!(said, "{kind}: {explained:#}");
+        let printed = answers.iter().any(|answer| answer["kind"] == *kind);
+        assert!(printed, "{kind}: {explained:#}");
     }
     assert!(up.stop().success());
     assert_nothing_is_said_twice(&node, waiting.len());

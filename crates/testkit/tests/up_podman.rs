@@ -8,15 +8,15 @@
     reason = "a test"
 )]
 
-mod interop;
 #[allow(
     dead_code,
     reason = "the other tests of `plexus up` use the rest of it"
 )]
-mod place;
+mod common;
+mod interop;
 
+use common::{TIMEOUT, eventually, plexus};
 use interop::podman::Podman;
-use place::{TIMEOUT, eventually, plexus};
 use plexus_testkit::{Dump, Look, Node, Up, config};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -101,15 +101,15 @@ fn networks_by_name_while_everything_comes_and_goes() {
         ("describe", &id[..12], "Container default/one\n"),
         ("describe", &id[..12], "Network default/blue, identity "),
     ] {
-        let shown = plexus(&node, &[verb, "pod", named]);
-        let said = String::from_utf8_lossy(&shown.stdout).into_owned();
-        assert!(said.contains(expected), "{verb} {named}: {said}");
+        let listed = plexus(&node, &[verb, "pod", named]);
+        let printed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        assert!(printed.contains(expected), "{verb} {named}: {printed}");
     }
     let second = Up::command(&node, "up").output().unwrap();
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(
-        !second.status.success() && said.contains("plexus up runs already"),
-        "{said}"
+        !second.status.success() && printed.contains("plexus up runs already"),
+        "{printed}"
     );
 
     // Killed: containers need nobody to talk. Stopped meanwhile: the next one does what was left.
@@ -141,10 +141,10 @@ fn networks_by_name_while_everything_comes_and_goes() {
     });
 
     let refused = Up::down(&node, &[]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        !refused.status.success() && said.contains("--force"),
-        "{said}"
+        !refused.status.success() && printed.contains("--force"),
+        "{printed}"
     );
     assert!(
         podman.pings("one", "192.0.2.1"),
@@ -287,8 +287,8 @@ fn what_is_asked_for_one_container() {
     run_on("overlay", "blue", &fixed, &sleep);
     let seen = inside("overlay");
     assert!(seen.contains("10.61.0.77/"), "{seen}");
-    let said = refused_on("second", "blue", &fixed);
-    assert!(said.contains("10.61.0.77"), "{said}");
+    let printed = refused_on("second", "blue", &fixed);
+    assert!(printed.contains("10.61.0.77"), "{printed}");
 
     run_on("plain", "plexus", &[], &sleep);
     let seen = inside("plain");
@@ -313,8 +313,8 @@ fn what_is_asked_for_one_container() {
             .sh(&format!("{on_the_host} || true"))
             .contains("200")
     });
-    let said = refused_on("hidden", "blue", &["-p", "8081:80"]);
-    assert!(said.contains("port"), "{said}");
+    let printed = refused_on("hidden", "blue", &["-p", "8081:80"]);
+    assert!(printed.contains("port"), "{printed}");
 }
 
 /// Everything that could be left behind: of the kernel the node's links, addresses, routes, rules, firewall
@@ -380,8 +380,8 @@ fn assert_gone_after_down(node: &Node, mut up: Up<'_>, before: &Traces) {
         "a test that sees nothing"
     );
     let down = Up::down(node, &[]);
-    let said = String::from_utf8_lossy(&down.stderr).into_owned();
-    assert!(down.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&down.stderr).into_owned();
+    assert!(down.status.success(), "{printed}");
     assert!(
         up.wait_exit().is_some_and(|status| status.success()),
         "down stops it"

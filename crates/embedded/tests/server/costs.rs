@@ -128,13 +128,13 @@ fn a_json_patch_cannot_move_the_world_again_and_again() {
         assert!(message.contains("send fewer at a time"), "{message}");
     }
     let last = json!({"op": "add", "path": "/spec/config/list/-", "value": 1});
-    let test = json!({"op": "test", "path": "/spec/config/map", "value": {}});
+    let test_op = json!({"op": "test", "path": "/spec/config/map", "value": {}});
     let patch = Value::Array(vec![last; 5000]);
     client
         .send("PATCH", &path, JSON_PATCH, Some(&patch))
         .unwrap()
         .ok();
-    let patch = Value::Array(vec![test; 10_000]);
+    let patch = Value::Array(vec![test_op; 10_000]);
     client
         .send("PATCH", &path, JSON_PATCH, Some(&patch))
         .unwrap()

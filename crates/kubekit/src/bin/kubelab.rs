@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use plexus_kubekit::layout::Layout;
 use plexus_kubekit::spec::{Binaries, Cni, PodCidrs, ProxyMode};
-use plexus_kubekit::{Cluster, Kube, Lab, Part, Spec, image, relay, truth};
+use plexus_kubekit::{Cluster, Kube, Lab, Part, Spec, consistency, image, relay};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -176,7 +176,11 @@ fn run(verb: Verb) -> Result<ExitCode> {
             plexus,
             shim,
         } => reload(&lab(&which)?, binaries(plexus, shim))?,
-        Verb::Truth(which) => return Ok(told(&truth::disagreements(&kube(&which)?)?)),
+        Verb::Truth(which) => {
+            return Ok(print_disagreements(&consistency::disagreements(&kube(
+                &which,
+            )?)?));
+        }
         Verb::Relay { state } => relay::serve(&Layout::at(&state)?)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -228,7 +232,7 @@ fn kube(which: &Which) -> Result<Kube> {
     Kube::open(Layout::of(&which.prefix)?.state())
 }
 
-fn told(disagreements: &[String]) -> ExitCode {
+fn print_disagreements(disagreements: &[String]) -> ExitCode {
     for line in disagreements {
         println!("{line}");
     }

@@ -3,8 +3,8 @@
 use super::Kube;
 use crate::breakable::{Breakable, node as node_object};
 use crate::cluster::{Cluster, Object, TIMEOUT};
+use crate::consistency::Observer;
 use crate::part::Part;
-use crate::truth::Sight;
 use crate::wait;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ impl Kube {
 }
 
 impl Breakable for Kube {
-    fn sight(&self) -> &dyn Sight {
+    fn observer(&self) -> &dyn Observer {
         self
     }
 

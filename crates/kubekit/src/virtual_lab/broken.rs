@@ -1,11 +1,11 @@
 //! A lab of virtual nodes, broken by its own verbs.
 
 use super::Virtual;
-use super::sight::records;
+use super::observer::records;
 use crate::breakable::{Breakable, node as node_object};
 use crate::cluster::{Cluster, Output, TIMEOUT, is_ready};
+use crate::consistency::Observer;
 use crate::kubernetes::output;
-use crate::truth::Sight;
 use crate::{command, wait};
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -50,7 +50,7 @@ impl Virtual {
 }
 
 impl Breakable for Virtual {
-    fn sight(&self) -> &dyn Sight {
+    fn observer(&self) -> &dyn Observer {
         self
     }
 

@@ -3,7 +3,7 @@
 use crate::common;
 use crate::stage;
 use crate::web::pod;
-use plexus_kubekit::ground::Need;
+use plexus_kubekit::test_cluster::Need;
 use plexus_kubekit::{Cluster, Kube, Object};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -3,7 +3,7 @@
 use crate::common;
 use crate::stage;
 use plexus_kubekit::cluster::TIMEOUT;
-use plexus_kubekit::ground::Need;
+use plexus_kubekit::test_cluster::Need;
 use plexus_kubekit::{Cluster, Kube, Object};
 use serde_json::{Value, json};
 
@@ -25,8 +25,9 @@ fn a_policy_that_nobody_enforces_is_said_aloud() {
         &["does not enforce", "no effect"],
     );
     let status = Object::new("v1", "ConfigMap", "plexus-system", "plexus-status");
-    let said = |seen: &Value| condition(seen, "True", "no effect");
-    kube.wait_for(&status, TIMEOUT, &said).expect("a condition");
+    let output_of = |seen: &Value| condition(seen, "True", "no effect");
+    kube.wait_for(&status, TIMEOUT, &output_of)
+        .expect("a condition");
     common::holds("the metric", TIMEOUT, || counted(kube) >= 1.0);
 
     common::gone(kube, &[&object]);

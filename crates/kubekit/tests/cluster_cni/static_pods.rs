@@ -3,9 +3,9 @@
 
 use crate::common;
 use crate::stage;
-use crate::web::{Asker, answer, pod, pod_ips};
+use crate::web::{HttpClient, answer, pod, pod_ips};
 use plexus_kubekit::cluster::TIMEOUT;
-use plexus_kubekit::ground::Need;
+use plexus_kubekit::test_cluster::Need;
 use plexus_kubekit::{Cluster, Object};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ fn a_static_pod_has_its_networks_and_its_record_has_the_mirrors_uid() {
     });
     annotated.expect("network-status");
     for address in pod_ips(kube, &mirror) {
-        let seen = answer(kube, Asker::Pod(&namespace.pod("other")), &address, 80);
+        let seen = answer(kube, HttpClient::Pod(&namespace.pod("other")), &address, 80);
         assert_eq!(seen.name, mirror.name);
     }
 

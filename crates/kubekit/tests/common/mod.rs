@@ -153,7 +153,7 @@ pub fn inside(cluster: &dyn Cluster, pod: &Object, script: &str) -> Output {
 }
 
 /// What the script prints; it must succeed.
-pub fn said(cluster: &dyn Cluster, pod: &Object, script: &str) -> String {
+pub fn output_of(cluster: &dyn Cluster, pod: &Object, script: &str) -> String {
     match inside(cluster, pod, script).text() {
         Ok(text) => text,
         Err(error) => panic!("{pod}: {script}: {error:#}"),
@@ -185,7 +185,7 @@ pub fn silent(cluster: &dyn Cluster, pod: &Object, arguments: &str) -> bool {
 pub fn echoes(cluster: &dyn Cluster, pod: &Object) -> u64 {
     let script = "awk '/^Icmp:/ && !n {for (i = 1; i <= NF; i++) if ($i == \"InEchos\") n = i; next} \
                   /^Icmp:/ {print $n}' /proc/net/snmp; awk '/^Icmp6InEchos /{print $2}' /proc/net/snmp6";
-    let text = said(cluster, pod, script);
+    let text = output_of(cluster, pod, script);
     text.split_whitespace()
         .map(|word| word.parse::<u64>().expect("a number"))
         .sum()
@@ -269,13 +269,13 @@ pub fn on(cluster: &dyn Cluster, node: &str, script: &str) -> String {
 }
 
 /// A script that a node runs when the test is over, however it ends.
-pub struct Afterwards<'a> {
+pub struct NodeCleanup<'a> {
     pub cluster: &'a dyn Cluster,
     pub node: &'a str,
     pub script: String,
 }
 
-impl Drop for Afterwards<'_> {
+impl Drop for NodeCleanup<'_> {
     fn drop(&mut self) {
         let run = self.cluster.on_node(self.node, &["sh", "-c", &self.script]);
         if let Err(error) = run.and_then(Output::text) {

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Who asks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Asker<'a> {
+pub(crate) enum HttpClient<'a> {
     Pod(&'a Object),
     Node(&'a str),
     Outside,
@@ -41,7 +41,7 @@ pub(crate) fn pod(namespace: &str, name: &str, node: &str, annotations: &[(&str,
 /// Asks once.
 pub(crate) fn ask(
     cluster: &dyn Cluster,
-    from: Asker<'_>,
+    from: HttpClient<'_>,
     address: &str,
     port: u16,
 ) -> Option<Answer> {
@@ -57,9 +57,9 @@ pub(crate) fn ask(
         "printf 'GET /cgi-bin/me HTTP/1.0\\r\\n\\r\\n' | nc -w 3 {address} {port} | tail -n1"
     );
     let output: Output = match from {
-        Asker::Pod(pod) => cluster.exec(pod, &["sh", "-c", &plain]),
-        Asker::Node(node) => cluster.on_node(node, &curl),
-        Asker::Outside => cluster.outside(&curl),
+        HttpClient::Pod(pod) => cluster.exec(pod, &["sh", "-c", &plain]),
+        HttpClient::Node(node) => cluster.on_node(node, &curl),
+        HttpClient::Outside => cluster.outside(&curl),
     }
     .expect("it runs");
     let mut words = output.stdout.split_whitespace();
@@ -70,7 +70,12 @@ pub(crate) fn ask(
 }
 
 /// Asks until there is an answer: routes and the rules of a new Service come a moment after the pods.
-pub(crate) fn answer(cluster: &dyn Cluster, from: Asker<'_>, address: &str, port: u16) -> Answer {
+pub(crate) fn answer(
+    cluster: &dyn Cluster,
+    from: HttpClient<'_>,
+    address: &str,
+    port: u16,
+) -> Answer {
     let answered = wait::until(
         &format!("{address}:{port} from {from:?}"),
         ANSWER_TIMEOUT,
@@ -80,7 +85,7 @@ pub(crate) fn answer(cluster: &dyn Cluster, from: Asker<'_>, address: &str, port
 }
 
 /// Waits until nobody answers any more.
-pub(crate) fn wait_silent(cluster: &dyn Cluster, from: Asker<'_>, address: &str, port: u16) {
+pub(crate) fn wait_silent(cluster: &dyn Cluster, from: HttpClient<'_>, address: &str, port: u16) {
     wait::until(&format!("{address}:{port} silent"), ANSWER_TIMEOUT, || {
         Ok(ask(cluster, from, address, port).is_none().then_some(()))
     })

@@ -12,13 +12,13 @@ pub(crate) mod follower;
 
 use crate::common;
 use plexus_kubekit::cluster::{TIMEOUT, is_ready};
-use plexus_kubekit::ground::{self, Need};
 use plexus_kubekit::kubernetes::STATE;
 use plexus_kubekit::layout::Layout;
 use plexus_kubekit::spec::{Binaries, Cni};
+use plexus_kubekit::test_cluster::{self, Need};
 use plexus_kubekit::virtual_lab::LAB;
 use plexus_kubekit::{
-    Breakable, Cluster, Kube, Lab, Namespace, Object, Spec, Virtual, truth, wait,
+    Breakable, Cluster, Kube, Lab, Namespace, Object, Spec, Virtual, consistency, wait,
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -33,50 +33,63 @@ const RUNNING_LAB_VAR: &str = "PLEXUS_FAULTS_STATE";
 pub(crate) const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One thing to show.
-pub(crate) struct Scene {
+pub(crate) struct Scenario {
     name: &'static str,
-    play: Play,
+    run_scenarios: ScenarioBody,
 }
 
-enum Play {
+enum ScenarioBody {
     Anywhere(fn(&dyn Breakable)),
     OnKubernetes(Need, fn(&Kube)),
 }
 
-impl Scene {
+impl Scenario {
     /// On a cluster of either kind.
-    pub(crate) const fn anywhere(name: &'static str, play: fn(&dyn Breakable)) -> Self {
-        let play = Play::Anywhere(play);
-        Self { name, play }
+    pub(crate) const fn anywhere(name: &'static str, run_scenarios: fn(&dyn Breakable)) -> Self {
+        let run_scenarios = ScenarioBody::Anywhere(run_scenarios);
+        Self {
+            name,
+            run_scenarios,
+        }
     }
 
     /// Not without this.
-    pub(crate) const fn with(need: Need, name: &'static str, play: fn(&Kube)) -> Self {
-        let play = Play::OnKubernetes(need, play);
-        Self { name, play }
+    pub(crate) const fn with(need: Need, name: &'static str, run_scenarios: fn(&Kube)) -> Self {
+        let run_scenarios = ScenarioBody::OnKubernetes(need, run_scenarios);
+        Self {
+            name,
+            run_scenarios,
+        }
     }
 }
 
 /// Plays all scenes; each one that fails is told, and the next is played. After each, everybody must tell the
 /// same story.
-pub(crate) fn play(scenes: &[Scene]) {
+pub(crate) fn run_scenarios(scenes: &[Scenario]) {
     let only = std::env::var("PLEXUS_SCENE").unwrap_or_default();
-    let home = Home::open();
+    let home = TestHost::open();
     let cluster = home.cluster();
     let mut failed = Vec::new();
-    for Scene { name, play } in scenes.iter().filter(|scene| scene.name.contains(&only)) {
+    for Scenario {
+        name,
+        run_scenarios,
+    } in scenes.iter().filter(|scene| scene.name.contains(&only))
+    {
         let started = Instant::now();
-        let scene: &dyn Fn() = match (play, &home) {
-            (Play::Anywhere(play), _) => &|| play(cluster),
-            (Play::OnKubernetes(_, play), Home::Kubernetes { kube, .. }) => &|| play(kube),
-            (Play::OnKubernetes(need, _), Home::Virtual(_)) => {
-                ground::left_out(name, *need);
+        let scene: &dyn Fn() = match (run_scenarios, &home) {
+            (ScenarioBody::Anywhere(run_scenarios), _) => &|| run_scenarios(cluster),
+            (ScenarioBody::OnKubernetes(_, run_scenarios), TestHost::Kubernetes { kube, .. }) => {
+                &|| run_scenarios(kube)
+            }
+            (ScenarioBody::OnKubernetes(need, _), TestHost::Virtual(_)) => {
+                test_cluster::left_out(name, *need);
                 continue;
             }
         };
         let run = std::panic::AssertUnwindSafe(|| {
             scene();
-            truth::check(cluster.sight(), SETTLE_TIMEOUT).expect("all tell the same story");
+            consistency::check(cluster.observer(), SETTLE_TIMEOUT)
+                .expect("all tell the same story");
         });
         let ended = std::panic::catch_unwind(run).is_ok();
         // A scene that failed may have left something dead: the next one need not fail too.
@@ -96,12 +109,12 @@ pub(crate) fn play(scenes: &[Scene]) {
 }
 
 /// Where the scenes are played.
-enum Home {
+enum TestHost {
     Kubernetes { kube: Kube, own: bool },
     Virtual(Virtual),
 }
 
-impl Home {
+impl TestHost {
     fn cluster(&self) -> &dyn Breakable {
         match self {
             Self::Kubernetes { kube, .. } => kube,
@@ -150,7 +163,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for TestHost {
     fn drop(&mut self) {
         if let Self::Kubernetes { own: true, .. } = self
             && let Err(error) = Lab::down(PREFIX)
@@ -247,12 +260,12 @@ pub(crate) fn kill_controller(cluster: &dyn Breakable) {
 }
 
 /// A node without an agent, as long as this lives.
-pub(crate) struct Away<'a> {
+pub(crate) struct NodeWithoutAgent<'a> {
     cluster: &'a dyn Breakable,
     node: &'a str,
 }
 
-impl<'a> Away<'a> {
+impl<'a> NodeWithoutAgent<'a> {
     pub(crate) fn send(cluster: &'a dyn Breakable, node: &'a str) -> Self {
         // Given back also if it cannot be waited for.
         let away = Self { cluster, node };
@@ -261,7 +274,7 @@ impl<'a> Away<'a> {
     }
 }
 
-impl Drop for Away<'_> {
+impl Drop for NodeWithoutAgent<'_> {
     fn drop(&mut self) {
         let back = self.cluster.return_agent(self.node);
         if !std::thread::panicking() {

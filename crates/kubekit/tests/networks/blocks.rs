@@ -2,12 +2,12 @@
 
 use crate::common::{PLEXUS, address, apply, event, gone, network, pod, ready};
 use plexus_kubekit::cluster::{TIMEOUT, is_ready};
-use plexus_kubekit::{Namespace, ground, wait};
+use plexus_kubekit::{Namespace, test_cluster, wait};
 use serde_json::json;
 
 #[test]
 fn no_free_block_is_an_error_that_says_so() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "full").expect("a namespace");
     let ns = namespace.name();
     // Of four addresses two are usable, and one of those is the gateway's.

@@ -1,20 +1,20 @@
 //! Any failure fails the pod, says which network and why, and leaves nothing.
 
 use crate::common::{
-    Afterwards, NETWORKS, PodsFirst, apply, contrail_nad, event, holds, messages, nad,
+    NETWORKS, NodeCleanup, PodsFirst, apply, contrail_nad, event, holds, messages, nad,
     network_object, on, pod, ready,
 };
 use crate::traces::{allocated, journal, uid};
 use plexus_kubekit::cluster::TIMEOUT;
-use plexus_kubekit::{Cluster, Namespace, ground};
+use plexus_kubekit::{Cluster, Namespace, test_cluster};
 
 #[test]
 fn a_failure_fails_the_pod_with_an_event_and_leaves_nothing() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "failure").expect("a namespace");
     let ns = namespace.name();
     let bin = kube.files("n1").expect("known").plugins;
-    let _clean = Afterwards {
+    let _clean = NodeCleanup {
         cluster: kube,
         node: "n1",
         script: format!("rm -f {bin}/e2e-refuses; ip link del e2efai0"),
@@ -77,7 +77,7 @@ fn a_failure_fails_the_pod_with_an_event_and_leaves_nothing() {
             let mut all = all
                 .iter()
                 .filter(|(why, _)| why == "FailedCreatePodSandBox");
-            all.any(|(_, said)| said.contains(words[words.len() - 1]))
+            all.any(|(_, output_of)| output_of.contains(words[words.len() - 1]))
         });
         let seen = kube.get(&failed).expect("asked").expect("is there");
         assert_eq!(seen["status"]["phase"], "Pending", "{text}");

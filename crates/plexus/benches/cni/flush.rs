@@ -21,15 +21,15 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
     let (mut add, mut flush) = (Samples::default(), Samples::default());
     for _ in 0..rounds {
         let places = lab.places(1)?;
-        for place in &places {
-            let (took, results) = lab.add(Who::Ours, Shape::Macvlan, place)?;
+        for bench_pod in &places {
+            let (took, results) = lab.add(Who::Ours, Shape::Macvlan, bench_pod)?;
             add.push(took);
             let start = Instant::now();
             database
                 .prepare_cached("INSERT INTO record VALUES (?1)")?
                 .execute([&body])?;
             flush.push(start.elapsed());
-            lab.del(Who::Ours, Shape::Macvlan, place, results)?;
+            lab.del(Who::Ours, Shape::Macvlan, bench_pod, results)?;
         }
         lab.done_with(places)?;
     }

@@ -25,11 +25,11 @@ pub(crate) struct Lab<'n> {
     plugins: PathBuf,
     floor: Floor,
     next: AtomicU16,
-    used: Mutex<Vec<Place<'n>>>,
+    used: Mutex<Vec<BenchPod<'n>>>,
 }
 
 /// A pod that a call is made for.
-pub(crate) struct Place<'n> {
+pub(crate) struct BenchPod<'n> {
     pub(crate) pod: Pod<'n>,
     pub(crate) netns: Netns,
     pub(crate) number: u16,
@@ -87,24 +87,24 @@ impl<'n> Lab<'n> {
     }
 
     /// New pods, empty but for `lo`.
-    pub(crate) fn places(&self, count: usize) -> Result<Vec<Place<'n>>> {
+    pub(crate) fn places(&self, count: usize) -> Result<Vec<BenchPod<'n>>> {
         (0..count)
             .map(|_| {
                 let number = self.next.fetch_add(1, Ordering::SeqCst);
                 let pod = self.node.pod(&format!("b{number}"));
                 let netns = Netns::open(pod.ns().path())?;
-                Ok(Place { pod, netns, number })
+                Ok(BenchPod { pod, netns, number })
             })
             .collect()
     }
 
     /// Takes pods back, which must be empty again.
-    pub(crate) fn done_with(&self, places: Vec<Place<'n>>) -> Result<()> {
-        for place in &places {
-            let mut socket = Socket::open_in(&place.netns)?;
+    pub(crate) fn done_with(&self, places: Vec<BenchPod<'n>>) -> Result<()> {
+        for bench_pod in &places {
+            let mut socket = Socket::open_in(&bench_pod.netns)?;
             let left = observe::links(&mut socket)?;
             if let Some(link) = left.iter().find(|link| link.name != "lo") {
-                bail!("{} is left in pod {}", link.name, place.pod.container());
+                bail!("{} is left in pod {}", link.name, bench_pod.pod.container());
             }
         }
         let mut used = self

@@ -26,8 +26,8 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
             lab.done_with(places)?;
         }
     }
-    for (verb, taken) in [("ADD", add), ("DEL", del)] {
-        let of = |who| taken.get(&who).cloned().unwrap_or_default();
+    for (verb, timings) in [("ADD", add), ("DEL", del)] {
+        let of = |who| timings.get(&who).cloned().unwrap_or_default();
         report.push(
             Row::new(format!("(e) {verb} 1 macvlan, 8 clients at once"))
                 .of("ours", &of(Who::Ours))

@@ -1,7 +1,7 @@
 //! `plexus plan` against the truth: its commands, run in namespaces of our own, make what a real ADD makes.
 
 use crate::machine::Lab;
-use crate::said::{example, ok, plexus};
+use crate::output::{example, ok, plexus};
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;

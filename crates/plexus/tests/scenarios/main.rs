@@ -19,12 +19,12 @@
 mod api_away;
 mod churn;
 mod disk_full;
-mod gifts;
+mod donations;
 mod objects;
+mod observe;
 mod parts;
 mod removal;
 mod runtime;
-mod sight;
 
 #[path = "../lab/machine.rs"]
 #[allow(dead_code, reason = "the other tests of the lab use the rest of it")]

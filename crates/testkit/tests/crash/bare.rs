@@ -21,19 +21,19 @@ pub(crate) fn agent_dies_in_add(case: Case) -> Result<usize, String> {
         let died = !survives(&mut agent, &node, k);
         drop(agent);
         let last = Agent::effects(&node).last().cloned().unwrap_or_default();
-        let place = format!("{} from bare: k={k} ({last})", case.name);
+        let context = format!("{} from bare: k={k} ({last})", case.name);
         let _agent = Agent::start(&node);
         let look = || named(&node.dump(Some(&pod)).naming_macs(), &node);
-        let after = format!("{place}: after the restart");
+        let after = format!("{context}: after the restart");
         let either = [&own_of(&bare), &own_of(&completed)];
         settles(|| own_of(&look()), &after, &either)?;
         let steps = [("ADD", "a repeated ADD", &completed), ("DEL", "DEL", &warm)];
-        for (verb, what, wanted) in steps {
+        for (verb, what, expected) in steps {
             let again = pod.cni(verb, &config);
             if !again.success() {
-                return Err(format!("{place}: {what} fails: {again:?}"));
+                return Err(format!("{context}: {what} fails: {again:?}"));
             }
-            settles(look, &format!("{place}: after {what}"), &[wanted])?;
+            settles(look, &format!("{context}: after {what}"), &[expected])?;
         }
         if !died {
             return Ok(k - first);

@@ -81,12 +81,12 @@ impl Harness {
             let answer = self.add(&pod);
             let died = !survives(&mut agent, &self.node, k);
             drop(agent);
-            let place = format!("{}: ADD, k={k} ({})", self.case.name, self.last_effect());
-            self.recover(&pod, &place, answer.success().then_some(&self.completed))?;
+            let context = format!("{}: ADD, k={k} ({})", self.case.name, self.last_effect());
+            self.recover(&pod, &context, answer.success().then_some(&self.completed))?;
             if !died {
                 return match answer.success() {
                     true => Ok(k - first),
-                    false => Err(format!("{place}: survived, but failed: {answer:?}")),
+                    false => Err(format!("{context}: survived, but failed: {answer:?}")),
                 };
             }
         }
@@ -117,15 +117,15 @@ impl Harness {
             let answer = self.del(&pod);
             let died = !survives(&mut agent, &self.node, k);
             drop(agent);
-            let place = format!("{}: DEL, k={k} ({})", self.case.name, self.last_effect());
+            let context = format!("{}: DEL, k={k} ({})", self.case.name, self.last_effect());
             if queue == Queue::Lost {
                 let _ = std::fs::remove_dir_all(self.node.queue());
             }
             let kept = !died || queue == Queue::Kept;
             if kept && !answer.success() {
-                return Err(format!("{place}: DEL fails: {answer:?}"));
+                return Err(format!("{context}: DEL fails: {answer:?}"));
             }
-            self.recover(&pod, &place, kept.then_some(&self.never))?;
+            self.recover(&pod, &context, kept.then_some(&self.never))?;
             if !died {
                 return Ok(k - first);
             }
@@ -142,8 +142,8 @@ impl Harness {
         let first = self.effects_until_ready() + 1;
         let adds = self.effects_of_add();
         let mut deaths = 0;
-        for place in 0..places {
-            let k = first + place * adds / places;
+        for context in 0..places {
+            let k = first + context * adds / places;
             deaths += self.start_after(&format!("ADD died at k={k}"), |pod| {
                 let agent = self.doomed(k).ready();
                 self.add(pod);
@@ -218,16 +218,16 @@ impl Harness {
         for k in 1..MAX_EFFECTS {
             let pod = container(&self.node, "c1");
             let answer = call(&pod, &k.to_string());
-            let place = format!("{}: shim, {verb}, k={k}", self.case.name);
-            let wanted = answer.success().then_some(after_success);
+            let context = format!("{}: shim, {verb}, k={k}", self.case.name);
+            let expected = answer.success().then_some(after_success);
             match served {
-                true => self.converges(&pod, &place, wanted)?,
-                false => self.recover(&pod, &place, wanted)?,
+                true => self.converges(&pod, &context, expected)?,
+                false => self.recover(&pod, &context, expected)?,
             }
             if answer.status.code().is_some() {
                 return match answer.success() {
                     true => Ok(k - 1),
-                    false => Err(format!("{place}: survived, but failed: {answer:?}")),
+                    false => Err(format!("{context}: survived, but failed: {answer:?}")),
                 };
             }
         }
@@ -245,12 +245,12 @@ impl Harness {
             let mut agent = self.doomed(j).spawn();
             let started = agent.wait_ready().is_ok() && self.settled(&mut agent, j);
             drop(agent);
-            let place = format!(
+            let context = format!(
                 "{}: start, {what}, then j={j} ({})",
                 self.case.name,
                 self.last_effect()
             );
-            self.recover(&pod, &place, None)?;
+            self.recover(&pod, &context, None)?;
             if started {
                 return Ok(j - 1);
             }
@@ -274,41 +274,50 @@ impl Harness {
     }
 
     /// Starts an agent that does not die: all must be well.
-    fn recover(&self, pod: &Pod<'_>, place: &str, wanted: Option<&Dump>) -> Result<(), String> {
+    fn recover(&self, pod: &Pod<'_>, context: &str, expected: Option<&Dump>) -> Result<(), String> {
         let mut agent = Start::on(&self.node).spawn();
         agent
             .wait_ready()
-            .map_err(|why| format!("{place}: no agent comes up again: {why}"))?;
-        self.converges(pod, place, wanted)
+            .map_err(|why| format!("{context}: no agent comes up again: {why}"))?;
+        self.converges(pod, context, expected)
     }
 
-    /// The state must be `wanted`, or one of the two; a repeated ADD completes it; a DEL leaves
+    /// The state must be `expected`, or one of the two; a repeated ADD completes it; a DEL leaves
     /// what never began.
-    fn converges(&self, pod: &Pod<'_>, place: &str, wanted: Option<&Dump>) -> Result<(), String> {
+    fn converges(
+        &self,
+        pod: &Pod<'_>,
+        context: &str,
+        expected: Option<&Dump>,
+    ) -> Result<(), String> {
         let either = [&self.never, &self.completed];
-        let only = wanted.map(|dump| [dump]);
-        let wanted = only
+        let only = expected.map(|dump| [dump]);
+        let expected = only
             .as_ref()
             .map_or(either.as_slice(), <[&Dump; 1]>::as_slice);
-        self.settles(pod, &format!("{place}: afterwards"), wanted)?;
+        self.settles(pod, &format!("{context}: afterwards"), expected)?;
         let again = pod.cni("ADD", &self.config);
         if !again.success() {
-            return Err(format!("{place}: a repeated ADD fails: {again:?}"));
+            return Err(format!("{context}: a repeated ADD fails: {again:?}"));
         }
         self.settles(
             pod,
-            &format!("{place}: after a repeated ADD"),
+            &format!("{context}: after a repeated ADD"),
             &[&self.completed],
         )?;
         let gone = pod.cni("DEL", &self.config);
         if !gone.success() {
-            return Err(format!("{place}: DEL fails: {gone:?}"));
+            return Err(format!("{context}: DEL fails: {gone:?}"));
         }
-        self.settles(pod, &format!("{place}: after DEL"), &[&self.never])
+        self.settles(pod, &format!("{context}: after DEL"), &[&self.never])
     }
 
-    fn settles(&self, pod: &Pod<'_>, place: &str, wanted: &[&Dump]) -> Result<(), String> {
-        settles(|| self.node.dump(Some(pod)).naming_macs(), place, wanted)
+    fn settles(&self, pod: &Pod<'_>, context: &str, expected: &[&Dump]) -> Result<(), String> {
+        settles(
+            || self.node.dump(Some(pod)).naming_macs(),
+            context,
+            expected,
+        )
     }
 
     fn doomed(&self, k: usize) -> Start<'_> {
@@ -373,20 +382,22 @@ pub(crate) fn survives(agent: &mut Agent<'_>, node: &Node, k: usize) -> bool {
 /// the nearest.
 pub(crate) fn settles(
     look: impl Fn() -> Dump,
-    place: &str,
-    wanted: &[&Dump],
+    context: &str,
+    expected: &[&Dump],
 ) -> Result<(), String> {
     let start = std::time::Instant::now();
     loop {
         let found = look();
-        let diffs: Vec<String> = wanted.iter().map(|dump| dump.diff(&found)).collect();
+        let diffs: Vec<String> = expected.iter().map(|dump| dump.diff(&found)).collect();
         if diffs.iter().any(String::is_empty) {
             return Ok(());
         }
         if start.elapsed() > SETTLE_TIMEOUT {
             let nearest = diffs.iter().min_by_key(|diff| diff.len()).cloned();
             let nearest = nearest.unwrap_or_default();
-            return Err(format!("{place}: differs (- wanted, + found):\n{nearest}"));
+            return Err(format!(
+                "{context}: differs (- wanted, + found):\n{nearest}"
+            ));
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -137,12 +137,12 @@ fn masquerading_of_one_interface_outlives_the_other() {
     let call = |twin: &Twin, pod: &plexus_testkit::Pod<'_>, who: Who, verb: &str, ifname: &str| {
         match who {
             Who::Reference => {
-                let place = ("c1", pod.netns());
+                let attachment = ("c1", pod.netns());
                 execute(
                     &twin.node,
                     "bridge",
                     verb,
-                    (place.0, &place.1, ifname),
+                    (attachment.0, &attachment.1, ifname),
                     "",
                     &twin.config,
                 )

@@ -1,6 +1,6 @@
 //! `make soak`: pods with random networks come and go on a cluster for an hour, while agents, the controller,
 //! kubelets, containerds and the API server are killed. Every few minutes the churn pauses, every pod
-//! must be ready, and everybody must tell the same story (`plexus_kubekit::truth`).
+//! must be ready, and everybody must tell the same story (`plexus_kubekit::consistency`).
 //!
 //! `SOAK_MINUTES` (60), `SOAK_SEED` (from the clock). Takes the lab that `PLEXUS_KUBE_STATE` names. Prints what happens,
 //! and a summary as JSON at the end, which a run of an hour also leaves in `bench/results/soak.json`.
@@ -16,7 +16,7 @@ mod summary;
 use anyhow::{Context, Result, bail};
 use churn::Churn;
 use faults::Faults;
-use plexus_kubekit::{Kube, Namespace, truth};
+use plexus_kubekit::{Kube, Namespace, consistency};
 use rng::Rng;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -96,7 +96,7 @@ fn settle(kube: &Kube, churn: &mut Churn<'_>, summary: &mut Summary) {
 
 fn check(kube: &Kube, when: &str, summary: &mut Summary) {
     summary.checks += 1;
-    if let Err(error) = truth::check(kube, TIMEOUT) {
+    if let Err(error) = consistency::check(kube, TIMEOUT) {
         summary.wrong(format!("{when}: {error:#}"));
     }
 }

@@ -3,7 +3,7 @@
 use crate::machine::Lab;
 use crate::objects::{BLOCKS, NETWORKS, RECORDS, REQUESTS};
 use anyhow::{Context, Result, bail};
-use plexus_kubekit::truth::{self, Seen, Sight};
+use plexus_kubekit::consistency::{self, NodeObservation, Observer};
 use plexus_kubekit::virtual_lab::LabView;
 use plexus_testkit::{PLEXUS, bin};
 use serde_json::Value;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Longer than anything takes to settle after the last fault.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(90);
 
-impl Sight for Lab {
+impl Observer for Lab {
     fn nodes(&self) -> Result<Vec<String>> {
         self.view().nodes()
     }
@@ -38,8 +38,8 @@ impl Sight for Lab {
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
-    fn look(&self, node: &str) -> Result<Seen> {
-        self.view().look(node)
+    fn observe(&self, node: &str) -> Result<NodeObservation> {
+        self.view().observe(node)
     }
 }
 
@@ -47,7 +47,7 @@ impl Lab {
     /// Waits until everybody tells the same story, and nothing is asked for any more.
     #[track_caller]
     pub(crate) fn all_is_true(&self) {
-        if let Err(error) = truth::check(self, SETTLE_TIMEOUT) {
+        if let Err(error) = consistency::check(self, SETTLE_TIMEOUT) {
             panic!("{error:#}");
         }
         let asked = self.objects(REQUESTS);

@@ -32,10 +32,10 @@ pub(crate) fn about(event: &Value) -> String {
     format!("{} {}/{}", text("kind"), text("namespace"), text("name"))
 }
 
-/// Files.
-pub(crate) struct Place;
+/// Reads files of a test.
+pub(crate) struct Files;
 
-impl Place {
+impl Files {
     /// The names in a directory, sorted.
     pub(crate) fn names(directory: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! Where things are: the tree, the cache outside it, and the build output keyed by the toolchain.
+//! The paths of the working tree, of the cache outside it, and of the build output keyed by the toolchain.
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const SHIM_TARGET: &str = "x86_64-unknown-linux-musl";
 
 /// The directories that every verb needs.
-pub(crate) struct Place {
+pub(crate) struct Workspace {
     /// The root of the working tree.
     pub(crate) root: PathBuf,
     /// `$XDG_CACHE_HOME/plexus` or `~/.cache/plexus`.
@@ -16,7 +16,7 @@ pub(crate) struct Place {
     pub(crate) target: PathBuf,
 }
 
-impl Place {
+impl Workspace {
     pub(crate) fn find() -> Result<Self> {
         // Asked at run time: clones that share a build directory share this binary's path too.
         let manifest_dir = std::env::var_os("CARGO_MANIFEST_DIR")

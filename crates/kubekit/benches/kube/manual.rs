@@ -1,7 +1,7 @@
 //! The topologies of a routed and of an overlay network, made by hand with `ip` on the same nodes: the
 //! least that does the same. Gone when dropped.
 
-use crate::place::unhurried;
+use crate::lab::without_haste;
 use anyhow::{Context, Result};
 use plexus_kubekit::{Cluster, Kube};
 
@@ -10,50 +10,50 @@ const DIR: &str = "/run/bench-hand";
 /// The second node.
 pub(crate) const FAR: &str = "n2";
 /// The node that sends.
-pub(crate) const NEAR: &str = crate::place::NODE;
+pub(crate) const NEAR: &str = crate::lab::NODE;
 
 /// What stands.
-pub(crate) struct Hand {
+pub(crate) struct ManualSetup {
     kube: &'static Kube,
 }
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Way {
+pub(crate) enum NetworkKind {
     Routed,
     Overlay,
 }
 
-impl Way {
+impl NetworkKind {
     fn pod(self) -> String {
         match self {
-            Way::Routed => format!("{DIR}/routed"),
-            Way::Overlay => format!("{DIR}/overlay"),
+            NetworkKind::Routed => format!("{DIR}/routed"),
+            NetworkKind::Overlay => format!("{DIR}/overlay"),
         }
     }
 
     /// The far pod's address.
     pub(crate) fn far(self) -> &'static str {
         match self {
-            Way::Routed => "10.180.2.2",
-            Way::Overlay => "10.181.2.2",
+            NetworkKind::Routed => "10.180.2.2",
+            NetworkKind::Overlay => "10.181.2.2",
         }
     }
 }
 
-impl Hand {
+impl ManualSetup {
     pub(crate) fn make(kube: &'static Kube) -> Result<Self> {
         // First, so that what a failure leaves is removed too.
         let hand = Self { kube };
         for (node, own, other) in [(NEAR, 1, 2), (FAR, 2, 1)] {
-            unhurried(kube, node, &["sh", "-c", &script(own, other)])
+            without_haste(kube, node, &["sh", "-c", &script(own, other)])
                 .with_context(|| format!("by hand on {node}"))?;
         }
         Ok(hand)
     }
 
     /// A command line in a pod made by hand.
-    pub(crate) fn inside(way: Way, argv: &[&str]) -> Vec<String> {
+    pub(crate) fn inside(way: NetworkKind, argv: &[&str]) -> Vec<String> {
         let net = format!("--net={}", way.pod());
         std::iter::once("nsenter".to_owned())
             .chain([net])
@@ -62,7 +62,7 @@ impl Hand {
     }
 }
 
-impl Drop for Hand {
+impl Drop for ManualSetup {
     fn drop(&mut self) {
         let script = format!(
             "ip link del hand0; ip route del 10.180.1.0/24; ip route del 10.180.2.0/24; for f in {DIR}/*; do umount $f; done; rm -rf {DIR}"

@@ -1,22 +1,27 @@
 //! The node's side: every host end has its pod and the routes of that pod's addresses, and no other;
 //! every block of another node has its route or its tunnel, and nothing leads anywhere else.
 
-use super::seen::{Link, Node, Space, World, list, string};
+use super::observed::{ClusterState, Link, NetnsState, Node, list, string};
 use ipnet::IpNet;
 use plexus_types::RouterName;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-pub(super) fn compare(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) {
+pub(super) fn compare(
+    state: &ClusterState,
+    name: &str,
+    node: &Node,
+    report: &mut dyn FnMut(String),
+) {
     let mut pods = inner_ends(node);
-    ends(&node.here, "the node", &mut pods, said);
+    ends(&node.here, "the node", &mut pods, report);
     for (router, space) in &node.routers {
-        ends(space, router, &mut pods, said);
+        ends(space, router, &mut pods, report);
     }
-    uplinks(node, said);
-    ports(node, said);
-    remote_blocks(world, name, node, said);
+    uplinks(node, report);
+    ports(node, report);
+    remote_blocks(state, name, node, report);
 }
 
 /// Addresses of the pods' ends of veths, by (own index, index of the other end).
@@ -39,10 +44,10 @@ fn inner_ends(node: &Node) -> BTreeMap<(u64, u64), Vec<BTreeSet<IpAddr>>> {
 }
 
 fn ends(
-    space: &Space,
-    place: &str,
+    space: &NetnsState,
+    location: &str,
     pods: &mut BTreeMap<(u64, u64), Vec<BTreeSet<IpAddr>>>,
-    said: &mut dyn FnMut(String),
+    report: &mut dyn FnMut(String),
 ) {
     for link in space.links.iter().filter(|link| is_host_end(link)) {
         let key = (link.peer.unwrap_or_default(), link.index);
@@ -56,12 +61,12 @@ fn ends(
         // Ends in different namespaces may have the same pair of numbers: the routes tell.
         let same = candidates.iter().position(|ips| *ips == routed);
         match same.or((!candidates.is_empty()).then_some(0)) {
-            None => said(format!("{} in {place} leads to no pod", link.name)),
+            None => report(format!("{} in {location} leads to no pod", link.name)),
             Some(at) => {
                 let ips = candidates.swap_remove(at);
                 if ips != routed && !link.has_master {
-                    said(format!(
-                        "{} in {place} has routes {routed:?}, its pod has {ips:?}",
+                    report(format!(
+                        "{} in {location} has routes {routed:?}, its pod has {ips:?}",
                         link.name
                     ));
                 }
@@ -71,8 +76,8 @@ fn ends(
     let links: BTreeSet<&String> = space.links.iter().map(|link| &link.name).collect();
     for route in space.routes.iter().filter(|route| !route.device.is_empty()) {
         if !links.contains(&route.device) {
-            said(format!(
-                "route {} in {place} is by {}, which is gone",
+            report(format!(
+                "route {} in {location} is by {}, which is gone",
                 route.to, route.device
             ));
         }
@@ -80,18 +85,18 @@ fn ends(
 }
 
 /// Ports of the node lead to pods that are there.
-fn ports(node: &Node, said: &mut dyn FnMut(String)) {
+fn ports(node: &Node, report: &mut dyn FnMut(String)) {
     let here = node.journal.iter().flat_map(|one| &one.ips);
     let here: BTreeSet<&IpAddr> = here.collect();
     for (port, address) in &node.ports {
         if !here.contains(address) {
-            said(format!("port {port} leads to {address}, which no pod has"));
+            report(format!("port {port} leads to {address}, which no pod has"));
         }
     }
 }
 
 /// Between node and router.
-fn uplinks(node: &Node, said: &mut dyn FnMut(String)) {
+fn uplinks(node: &Node, report: &mut dyn FnMut(String)) {
     let inside = node.routers.values().flat_map(|space| &space.links);
     let inside: BTreeSet<(u64, u64)> = inside
         .filter(|link| link.name == "uplink")
@@ -106,36 +111,36 @@ fn uplinks(node: &Node, said: &mut dyn FnMut(String)) {
         .filter_map(|link| Some((link.index, link.peer?)))
         .collect();
     if inside != outside {
-        said(format!(
+        report(format!(
             "uplinks of routers {inside:?} are not those of the node {outside:?}"
         ));
     }
 }
 
-fn remote_blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) {
+fn remote_blocks(state: &ClusterState, name: &str, node: &Node, report: &mut dyn FnMut(String)) {
     let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let others = world
+    let others = state
         .blocks
         .iter()
         .filter(|block| block["spec"]["node"] != name);
     for block in others {
         let uid = string(&block["spec"]["network"]["uid"]);
-        let network = world
+        let network = state
             .networks
             .iter()
             .find(|one| one["metadata"]["uid"] == uid.as_str());
         let Some(network) = network else { continue };
-        let place = match network["spec"]["provider"].as_str() {
+        let location = match network["spec"]["provider"].as_str() {
             Some("routed") => String::new(),
             Some("overlay") | None => RouterName::of(&uid).to_string(),
             Some(_) => continue,
         };
         wanted
-            .entry(place)
+            .entry(location)
             .or_default()
             .insert(string(&block["spec"]["cidr"]));
     }
-    let nodes = world.api_nodes.iter();
+    let nodes = state.api_nodes.iter();
     for other in nodes.filter(|other| other["metadata"]["name"] != name) {
         let cidrs = list(&other["spec"]["podCIDRs"])
             .iter()
@@ -152,17 +157,21 @@ fn remote_blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(St
             .iter()
             .map(|(name, space)| (name.clone(), space)),
     );
-    for (place, space) in places {
+    for (location, space) in places {
         let routes = space.routes.iter();
         let has: BTreeSet<String> = routes
             .filter(|route| !route.unreachable && route.via.is_some() && route.to != "default")
             .map(|route| prefix(&route.to))
             .collect();
-        let wanted = wanted.get(&place).unwrap_or(&empty);
+        let wanted = wanted.get(&location).unwrap_or(&empty);
         if has != *wanted {
-            let place = if place.is_empty() { "the node" } else { &place };
-            said(format!(
-                "{place} has routes to the blocks {has:?}, others have {wanted:?}"
+            let location = if location.is_empty() {
+                "the node"
+            } else {
+                &location
+            };
+            report(format!(
+                "{location} has routes to the blocks {has:?}, others have {wanted:?}"
             ));
         }
     }

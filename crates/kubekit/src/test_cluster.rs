@@ -1,5 +1,5 @@
-//! Where the tests of this run happen: on Kubernetes (`PLEXUS_KUBE_STATE`) or on a lab of virtual nodes
-//! (`PLEXUS_LAB`); and the one place that says what only the former has.
+//! The cluster that the tests of this run share: Kubernetes (`PLEXUS_KUBE_STATE`) or a lab of virtual nodes
+//! (`PLEXUS_LAB`). Only this module says what only the former has.
 //!
 //! Within a file each case asks for what it needs ([`Need`]); so does each scene of `deletion`, `restart` and
 //! `faults`. These files are for Kubernetes as a whole:
@@ -78,18 +78,18 @@ pub fn kubernetes(need: Need) -> Result<Option<&'static Kube>> {
 
 /// Says what is not done on a lab, and why.
 pub fn left_out(what: &str, need: Need) {
-    say_once(format!(
+    print_once(format!(
         "{what}: left out, needs {need:?}: {}\n",
         need.why()
     ));
 }
 
-fn say_once(line: String) {
-    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if !said.contains(&line) {
+fn print_once(line: String) {
+    static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !printed.contains(&line) {
         // A closed stderr is nobody's loss.
         let _ = std::io::stderr().write_all(line.as_bytes());
-        said.insert(line);
+        printed.insert(line);
     }
 }

@@ -3,7 +3,7 @@
 //! Of an interface that plugins made, the record has what they told, which may be less than they did. So only
 //! routes and rules with our mark must all be in the record.
 
-use super::seen::{Ways, list, string};
+use super::observed::{PodRoutes, list, string};
 use ipnet::IpNet;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -23,40 +23,42 @@ struct Route {
 }
 
 /// What the record of a pod says, against the pod's namespace.
-pub(super) fn compare(record: &Value, ways: &Ways, said: &mut dyn FnMut(String)) {
+pub(super) fn compare(record: &Value, pod_routes: &PodRoutes, report: &mut dyn FnMut(String)) {
     let attachments = list(&record["status"]["attachments"]);
     for one in attachments {
-        routes(one, ways, said);
+        routes(one, pod_routes, report);
     }
     let texts = attachments.iter().flat_map(|one| list(&one["rules"]));
     let recorded: BTreeSet<String> = texts.map(string).collect();
-    let real: BTreeSet<String> = ways.rules.iter().filter_map(rule).collect();
+    let real: BTreeSet<String> = pod_routes.rules.iter().filter_map(rule).collect();
     let left_out: u64 = attachments
         .iter()
         .filter_map(|one| one["rulesLeftOut"].as_u64())
         .sum();
     let counted = recorded.len() as u64 + left_out;
     if !recorded.is_subset(&real) || counted != real.len() as u64 {
-        said(format!(
+        report(format!(
             "its record has rules {recorded:?} and {left_out} more, it has {real:?}"
         ));
     }
 }
 
-fn routes(attachment: &Value, ways: &Ways, said: &mut dyn FnMut(String)) {
+fn routes(attachment: &Value, pod_routes: &PodRoutes, report: &mut dyn FnMut(String)) {
     let interface = string(&attachment["interface"]);
-    let through = ways.routes.iter();
+    let through = pod_routes.routes.iter();
     let is_unicast = |route: &Value| route["type"].is_null();
     let through = through.filter(|route| route["dev"] == interface.as_str() && is_unicast(route));
     let (ours, others): (Vec<&Value>, Vec<&Value>) =
         through.partition(|route| route["protocol"] == PROTOCOL);
     let texts = list(&attachment["routes"]).iter();
-    let recorded: Vec<Route> = texts.filter_map(|text| told(text.as_str()?)).collect();
+    let recorded: Vec<Route> = texts
+        .filter_map(|text| parse_route(text.as_str()?))
+        .collect();
     let [ours, others]: [Vec<Route>; 2] =
         [ours, others].map(|all| all.into_iter().map(of_kernel).collect());
     for route in &recorded {
         if !ours.contains(route) && !others.contains(route) {
-            said(format!(
+            report(format!(
                 "its record has {route:?} by {interface}, which it has not"
             ));
         }
@@ -66,14 +68,14 @@ fn routes(attachment: &Value, ways: &Ways, said: &mut dyn FnMut(String)) {
     // Some of those that are left out may be others' routes, as plugins told them.
     let left_out = attachment["routesLeftOut"].as_u64().unwrap_or_default();
     if missing.len() as u64 > left_out {
-        said(format!(
+        report(format!(
             "it has {missing:?} by {interface}, which its record has not ({left_out} left out)"
         ));
     }
 }
 
 /// `10.1.0.0/16 via 169.254.1.1 table 101 onlink`
-fn told(text: &str) -> Option<Route> {
+fn parse_route(text: &str) -> Option<Route> {
     let words: Vec<&str> = text.split(' ').collect();
     let after = |word: &str| {
         let at = words.iter().position(|found| *found == word)?;
@@ -121,8 +123,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn ways() -> Ways {
-        Ways {
+    fn pod_routes() -> PodRoutes {
+        PodRoutes {
             routes: vec![
                 json!({"dst": "default", "gateway": "169.254.1.1", "dev": "eth0", "protocol": "80"}),
                 json!({"dst": "169.254.1.1", "dev": "eth0", "protocol": "80"}),
@@ -148,7 +150,7 @@ mod tests {
     fn of_record(one: Value) -> Vec<String> {
         let record = json!({"status": {"attachments": [one]}});
         let mut all = Vec::new();
-        compare(&record, &ways(), &mut |text| all.push(text));
+        compare(&record, &pod_routes(), &mut |text| all.push(text));
         all
     }
 

@@ -3,12 +3,12 @@
 
 use crate::common::{PLEXUS, apply, event, holds, network, network_object, pod};
 use plexus_kubekit::cluster::TIMEOUT;
-use plexus_kubekit::{Namespace, ground};
+use plexus_kubekit::{Namespace, test_cluster};
 use serde_json::{Value, json};
 
 #[test]
 fn a_network_over_the_clusters_own_addresses_waits_and_every_address_is_none() {
-    let kube = ground::shared().expect("a cluster");
+    let kube = test_cluster::shared().expect("a cluster");
     let namespace = Namespace::create(kube, "own").expect("a namespace");
     let ns = namespace.name();
     let spec = |cidr: &str| json!({"subnets": {"a": {"cidr": cidr}}});
@@ -37,8 +37,11 @@ fn a_network_over_the_clusters_own_addresses_waits_and_every_address_is_none() {
         let object = network_object(ns, name);
         let is = |net: &Value| net["status"]["phase"] == phase;
         let seen = kube.wait_for(&object, TIMEOUT, &is).expect(phase);
-        let said = seen["status"]["conditions"].to_string();
-        assert!(words.iter().all(|word| said.contains(word)), "{said}");
+        let output_of = seen["status"]["conditions"].to_string();
+        assert!(
+            words.iter().all(|word| output_of.contains(word)),
+            "{output_of}"
+        );
         event(kube, &object, reason, &words);
     }
     event(
@@ -51,7 +54,7 @@ fn a_network_over_the_clusters_own_addresses_waits_and_every_address_is_none() {
 
 #[test]
 fn a_failure_that_lasts_is_one_event_that_is_counted() {
-    let kube = ground::shared().expect("a cluster");
+    let kube = test_cluster::shared().expect("a cluster");
     let namespace = Namespace::create(kube, "counted").expect("a namespace");
     let ns = namespace.name();
     apply(kube, &[pod(ns, "p", "n1", &[(PLEXUS, "nowhere")])]);

@@ -9,19 +9,19 @@ use std::process::Output;
 
 /// Exit code, standard output, standard error.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) error: String,
 }
 
 /// `plexus …` against a lab.
-pub(crate) fn plexus(lab: &Lab, words: &[&str]) -> Said {
-    said(lab.plexus(words).output().unwrap())
+pub(crate) fn plexus(lab: &Lab, words: &[&str]) -> CommandOutput {
+    captured(lab.plexus(words).output().unwrap())
 }
 
-pub(crate) fn said(output: Output) -> Said {
-    Said {
+pub(crate) fn captured(output: Output) -> CommandOutput {
+    CommandOutput {
         code: output.status.code(),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),
         error: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -31,25 +31,25 @@ pub(crate) fn said(output: Output) -> Said {
 /// One that must succeed; gives what it printed.
 #[track_caller]
 pub(crate) fn ok(lab: &Lab, words: &[&str]) -> String {
-    let said = plexus(lab, words);
-    assert_eq!(said.code, Some(0), "{words:?}: {said:#?}");
-    said.out
+    let output = plexus(lab, words);
+    assert_eq!(output.code, Some(0), "{words:?}: {output:#?}");
+    output.out
 }
 
 /// One that must fail with those words.
 #[track_caller]
 pub(crate) fn fails(lab: &Lab, words: &[&str], wanted: &str) {
-    let said = plexus(lab, words);
-    assert_eq!(said.code, Some(1), "{words:?}: {said:#?}");
-    assert!(said.error.contains(wanted), "{words:?}: {said:#?}");
+    let output = plexus(lab, words);
+    assert_eq!(output.code, Some(1), "{words:?}: {output:#?}");
+    assert!(output.error.contains(wanted), "{words:?}: {output:#?}");
 }
 
 /// JSON that it printed.
 #[track_caller]
 pub(crate) fn json(lab: &Lab, words: &[&str]) -> Value {
-    let said = plexus(lab, words);
-    let parsed = serde_json::from_str(&said.out);
-    parsed.unwrap_or_else(|error| panic!("{words:?}: {error}: {said:#?}"))
+    let output = plexus(lab, words);
+    let parsed = serde_json::from_str(&output.out);
+    parsed.unwrap_or_else(|error| panic!("{words:?}: {error}: {output:#?}"))
 }
 
 /// A file of the examples.

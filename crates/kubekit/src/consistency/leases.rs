@@ -1,20 +1,25 @@
 //! Addresses: what the pools say is in use is in use, in the journal, the blocks in the API and
 //! host-local's directories; none twice; and nothing belongs to a Node that is gone.
 
-use super::seen::{Attachment, Node, World, string};
+use super::observed::{Attachment, ClusterState, Node, string};
 use ipnet::IpNet;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-pub(super) fn compare(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) {
-    blocks(world, name, node, said);
+pub(super) fn compare(
+    state: &ClusterState,
+    name: &str,
+    node: &Node,
+    report: &mut dyn FnMut(String),
+) {
+    blocks(state, name, node, report);
     for (network, subnet, used) in &node.pools {
         let all = node.pools.iter().filter(|(other, _, _)| other == network);
         let all: Vec<&str> = all.map(|(_, subnet, _)| subnet.as_str()).collect();
         let held = held(node, |one| one.network == *network, subnet, &all);
         if held.len() as u64 != *used {
-            said(format!(
+            report(format!(
                 "pool {subnet} of {network} counts {used}, the journal has {held:?}"
             ));
         }
@@ -25,7 +30,7 @@ pub(super) fn compare(world: &World, name: &str, node: &Node, said: &mut dyn FnM
             .iter()
             .any(|one| one.container == lease.container && one.ips.contains(&lease.address));
         if !known {
-            said(format!(
+            report(format!(
                 "host-local's {} of {} is held for {}, which has it not",
                 lease.address, lease.network, lease.container
             ));
@@ -34,12 +39,12 @@ pub(super) fn compare(world: &World, name: &str, node: &Node, said: &mut dyn FnM
 }
 
 /// What only the whole cluster can tell.
-pub(super) fn compare_all(world: &World, said: &mut dyn FnMut(String)) {
+pub(super) fn compare_all(state: &ClusterState, report: &mut dyn FnMut(String)) {
     // host-local's ranges are each node's own.
-    let shared = divided(world);
+    let shared = divided(state);
     let shared = |one: &&Attachment| shared.contains(&one.uuid) || one.uuid == "cluster-default";
     let mut owners: BTreeMap<(&str, IpAddr), Vec<String>> = BTreeMap::new();
-    for (name, node) in &world.nodes {
+    for (name, node) in &state.nodes {
         for one in node.journal.iter().filter(shared) {
             for ip in &one.ips {
                 let owner = format!("{} {} on {name}", one.pod, one.interface);
@@ -48,13 +53,13 @@ pub(super) fn compare_all(world: &World, said: &mut dyn FnMut(String)) {
         }
     }
     for ((_, ip), all) in owners.iter().filter(|(_, all)| all.len() > 1) {
-        said(format!(
+        report(format!(
             "{ip} is given out {} times: {}",
             all.len(),
             all.join(", ")
         ));
     }
-    let uids: BTreeMap<String, String> = world
+    let uids: BTreeMap<String, String> = state
         .api_nodes
         .iter()
         .map(|node| {
@@ -64,32 +69,32 @@ pub(super) fn compare_all(world: &World, said: &mut dyn FnMut(String)) {
             )
         })
         .collect();
-    for block in &world.blocks {
+    for block in &state.blocks {
         let spec = &block["spec"];
         if uids.get(&string(&spec["node"])) != Some(&string(&spec["nodeUID"])) {
-            said(format!(
+            report(format!(
                 "block {} is of Node {}, which is gone",
                 spec["cidr"], spec["node"]
             ));
         }
     }
-    for record in &world.records {
+    for record in &state.records {
         let spec = &record["spec"];
         if !uids.contains_key(&string(&spec["node"])) {
-            said(format!(
+            report(format!(
                 "record of pod {} is of Node {}, which is gone",
                 spec["pod"], spec["node"]
             ));
         }
     }
-    usage(world, said);
+    usage(state, report);
 }
 
 /// What networks say of themselves.
-fn usage(world: &World, said: &mut dyn FnMut(String)) {
-    for network in &world.networks {
+fn usage(state: &ClusterState, report: &mut dyn FnMut(String)) {
+    for network in &state.networks {
         let uid = &network["metadata"]["uid"];
-        let blocks: Vec<&Value> = world
+        let blocks: Vec<&Value> = state
             .blocks
             .iter()
             .filter(|block| block["spec"]["network"]["uid"] == *uid)
@@ -100,11 +105,11 @@ fn usage(world: &World, said: &mut dyn FnMut(String)) {
         let has_v4 = subnets.any(|(_, subnet)| is_v4(subnet));
         let counted = blocks.iter().filter(|one| is_v4(&one["spec"]) == has_v4);
         let sum: u64 = counted.map(|one| number(&one["status"]["allocated"])).sum();
-        let told = &network["status"]["usage"];
+        let reported = &network["status"]["usage"];
         let whole = whole(&blocks);
-        if number(&told["blocks"]) != whole || number(&told["allocated"]) != sum {
-            said(format!(
-                "network {} says {told}, but it has {whole} blocks with {sum} addresses in use",
+        if number(&reported["blocks"]) != whole || number(&reported["allocated"]) != sum {
+            report(format!(
+                "network {} says {reported}, but it has {whole} blocks with {sum} addresses in use",
                 network["metadata"]["name"],
             ));
         }
@@ -128,9 +133,9 @@ fn whole(blocks: &[&Value]) -> u64 {
     cidrs.iter().filter(|one| !is_part(one)).count() as u64
 }
 
-fn blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) {
+fn blocks(state: &ClusterState, name: &str, node: &Node, report: &mut dyn FnMut(String)) {
     let mut covered: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
-    let own = world
+    let own = state
         .blocks
         .iter()
         .filter(|block| block["spec"]["node"] == name);
@@ -148,16 +153,16 @@ fn blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) 
         let all = own.iter().filter(|(other, _, _)| other == uid);
         let all: Vec<&str> = all.map(|(_, cidr, _)| cidr.as_str()).collect();
         let held = held(node, |one| one.uuid == *uid, cidr, &all);
-        let told = block["status"]["allocated"].as_u64().unwrap_or_default();
-        if told != held.len() as u64 {
-            said(format!(
-                "block {cidr} of {} says {told} in use, the journal has {held:?}",
+        let reported = block["status"]["allocated"].as_u64().unwrap_or_default();
+        if reported != held.len() as u64 {
+            report(format!(
+                "block {cidr} of {} says {reported} in use, the journal has {held:?}",
                 block["spec"]["network"]["name"]
             ));
         }
         covered.entry(uid.clone()).or_default().extend(held);
     }
-    let divided = divided(world);
+    let divided = divided(state);
     for one in node
         .journal
         .iter()
@@ -165,7 +170,7 @@ fn blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) 
     {
         for ip in &one.ips {
             if !covered.get(&one.uuid).is_some_and(|all| all.contains(ip)) {
-                said(format!(
+                report(format!(
                     "{ip} of {} {} is in no block of this node",
                     one.pod, one.interface
                 ));
@@ -175,8 +180,8 @@ fn blocks(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) 
 }
 
 /// The networks that are divided into blocks, by UID.
-fn divided(world: &World) -> BTreeSet<String> {
-    let blocks = world.blocks.iter();
+fn divided(state: &ClusterState) -> BTreeSet<String> {
+    let blocks = state.blocks.iter();
     blocks
         .map(|block| string(&block["spec"]["network"]["uid"]))
         .collect()

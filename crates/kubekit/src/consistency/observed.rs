@@ -1,14 +1,14 @@
 //! What is seen: the objects of the API, and of each node what one script prints, read into values
 //! that can be compared.
 
-use super::Sight;
+use super::Observer;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// The cluster at one moment, or nearly so.
-pub(super) struct World {
+pub(super) struct ClusterState {
     pub(super) nodes: BTreeMap<String, Node>,
     pub(super) api_nodes: Vec<Value>,
     pub(super) pods: Vec<Value>,
@@ -24,9 +24,9 @@ pub(super) struct Node {
     /// Pods' namespaces, by the name of their pin.
     pub(super) spaces: BTreeMap<String, Vec<Link>>,
     /// Where these lead.
-    pub(super) ways: BTreeMap<String, Ways>,
-    pub(super) routers: BTreeMap<String, Space>,
-    pub(super) here: Space,
+    pub(super) pod_routes: BTreeMap<String, PodRoutes>,
+    pub(super) routers: BTreeMap<String, NetnsState>,
+    pub(super) here: NetnsState,
     pub(super) journal: Vec<Attachment>,
     /// Network, subnet, addresses in use.
     pub(super) pools: Vec<(String, String, u64)>,
@@ -47,7 +47,7 @@ pub struct Sandbox {
 
 /// A network namespace of the node's own.
 #[derive(Default)]
-pub(super) struct Space {
+pub(super) struct NetnsState {
     pub(super) links: Vec<Link>,
     pub(super) routes: Vec<Route>,
 }
@@ -74,7 +74,7 @@ pub(super) struct Route {
 
 /// All routes and rules of a pod's namespace, as `ip` prints them.
 #[derive(Default)]
-pub(super) struct Ways {
+pub(super) struct PodRoutes {
     pub(super) routes: Vec<Value>,
     pub(super) rules: Vec<Value>,
 }
@@ -114,9 +114,9 @@ pub struct Script<'a> {
     pub queue: &'a str,
 }
 
-/// What a look at a node gave.
+/// What a [`Script`] and the runtime report about a node.
 #[derive(Debug)]
-pub struct Seen {
+pub struct NodeObservation {
     /// The sandboxes that run, by container id, as whoever runs them says.
     pub sandboxes: BTreeMap<String, Sandbox>,
     /// What the script printed.
@@ -170,19 +170,19 @@ impl Script<'_> {
     }
 }
 
-impl World {
-    pub(super) fn look(sight: &dyn Sight) -> Result<Self> {
-        let plexus = |kind: &str| sight.list("plexus.dev/v1alpha1", kind);
+impl ClusterState {
+    pub(super) fn observe(observer: &dyn Observer) -> Result<Self> {
+        let plexus = |kind: &str| observer.list("plexus.dev/v1alpha1", kind);
         let mut nodes = BTreeMap::new();
-        for name in sight.nodes()? {
-            let seen = sight.look(&name).and_then(Node::of);
-            let node = seen.with_context(|| format!("cannot look at {name}"))?;
+        for name in observer.nodes()? {
+            let observed = observer.observe(&name).and_then(Node::of);
+            let node = observed.with_context(|| format!("cannot look at {name}"))?;
             nodes.insert(name, node);
         }
         Ok(Self {
             nodes,
-            api_nodes: sight.list("v1", "Node")?,
-            pods: sight.list("v1", "Pod")?,
+            api_nodes: observer.list("v1", "Node")?,
+            pods: observer.list("v1", "Pod")?,
             records: plexus("PodAttachments")?,
             blocks: plexus("Block")?,
             networks: plexus("Network")?,
@@ -191,10 +191,10 @@ impl World {
 }
 
 impl Node {
-    fn of(seen: Seen) -> Result<Self> {
-        let sections = sections(&seen.printed);
+    fn of(observed: NodeObservation) -> Result<Self> {
+        let sections = sections(&observed.printed);
         if !sections.contains_key(&("end".to_owned(), String::new())) {
-            bail!("the script ended early: {}", seen.printed.trim());
+            bail!("the script ended early: {}", observed.printed.trim());
         }
         let text = |kind: &str| section(&sections, kind, "");
         let read = |kind: &str, name: &str| json(section(&sections, kind, name), kind);
@@ -202,33 +202,33 @@ impl Node {
             let of_kind = sections.keys().filter(|(found, _)| found == kind);
             of_kind.map(|(_, name)| name.clone()).collect()
         };
-        let (mut spaces, mut ways) = (BTreeMap::new(), BTreeMap::new());
+        let (mut spaces, mut pod_routes) = (BTreeMap::new(), BTreeMap::new());
         for name in each("space") {
             let links = links(&read("space", &name)?);
             // A pin may be there a moment longer than what it held.
             if !links.is_empty() {
-                let lead = Ways {
+                let lead = PodRoutes {
                     routes: list(&read("space-routes", &name)?).to_vec(),
                     rules: list(&read("space-rules", &name)?).to_vec(),
                 };
-                ways.insert(name.clone(), lead);
+                pod_routes.insert(name.clone(), lead);
             }
             spaces.insert(name, links);
         }
         let mut routers = BTreeMap::new();
         for name in each("router-links") {
-            let space = Space {
+            let space = NetnsState {
                 links: links(&read("router-links", &name)?),
                 routes: routes(&read("router-routes", &name)?),
             };
             routers.insert(name, space);
         }
         Ok(Self {
-            sandboxes: seen.sandboxes,
+            sandboxes: observed.sandboxes,
             spaces,
-            ways,
+            pod_routes,
             routers,
-            here: Space {
+            here: NetnsState {
                 links: links(&read("links", "")?),
                 routes: routes(&read("routes", "")?),
             },

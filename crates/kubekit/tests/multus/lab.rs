@@ -11,11 +11,11 @@ use std::time::Duration;
 const PREFIX: &str = "multus";
 
 /// Gone when dropped. `PLEXUS_TEST_KEEP=1` keeps that of a failing test.
-pub(crate) struct Place {
+pub(crate) struct MultusLab {
     pub(crate) kube: Kube,
 }
 
-impl Place {
+impl MultusLab {
     /// A lab with the same Plexus as the shared one, told not to give pods their first interface.
     pub(crate) fn up() -> Self {
         Lab::down(PREFIX).expect("nothing is left of an earlier run");
@@ -107,7 +107,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for MultusLab {
     fn drop(&mut self) {
         drop(Down);
     }

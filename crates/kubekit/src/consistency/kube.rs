@@ -1,7 +1,7 @@
 //! A cluster of kubelets, looked at: containerd says which sandboxes run, and their bundles where their namespaces are.
 
-use super::seen::{list, string};
-use super::{Sandbox, Script, Seen, Sight};
+use super::observed::{list, string};
+use super::{NodeObservation, Observer, Sandbox, Script};
 use crate::cluster::Cluster;
 use crate::kubernetes::Kube;
 use anyhow::Result;
@@ -20,7 +20,7 @@ const SCRIPT: Script<'_> = Script {
 const PINS: &str = r#"cd /run/containerd/io.containerd.runtime.v2.task/k8s.io 2>/dev/null || exit 0
 grep -Ho '"type":"network","path":"[^"]*"' */config.json || true"#;
 
-impl Sight for Kube {
+impl Observer for Kube {
     fn nodes(&self) -> Result<Vec<String>> {
         Cluster::nodes(self)
     }
@@ -29,7 +29,7 @@ impl Sight for Kube {
         Cluster::list(self, api_version, kind, "")
     }
 
-    fn look(&self, node: &str) -> Result<Seen> {
+    fn observe(&self, node: &str) -> Result<NodeObservation> {
         let crictl = self.lab().tools().crictl.join("crictl");
         let crictl = crictl.display().to_string();
         let listed = [&crictl, "pods", "-o", "json", "--state", "ready"];
@@ -37,7 +37,7 @@ impl Sight for Kube {
         let pins = self.on_node(node, &["sh", "-c", PINS])?.text()?;
         let command = SCRIPT.command();
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
-        Ok(Seen {
+        Ok(NodeObservation {
             sandboxes: sandboxes(&serde_json::from_str(&listed)?, &pins),
             printed: self.on_node(node, &words)?.stdout,
         })

@@ -3,7 +3,7 @@
 use super::lab_argv;
 use crate::cluster::Cluster;
 use crate::command;
-use crate::truth::{Sandbox, Script, Seen, Sight};
+use crate::consistency::{NodeObservation, Observer, Sandbox, Script};
 use crate::virtual_lab::Virtual;
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -42,7 +42,7 @@ impl LabView {
     }
 
     /// A node, as its kernel, its agent and the keeper show it.
-    pub fn look(&self, node: &str) -> Result<Seen> {
+    pub fn observe(&self, node: &str) -> Result<NodeObservation> {
         let file = |name: &str| self.directory.join(node).join(name).display().to_string();
         let socket = file("agent.sock");
         let script = Script {
@@ -56,7 +56,7 @@ impl LabView {
         let mut words = vec!["exec", "--node", node, "--"];
         words.extend(script.iter().map(String::as_str));
         let output = command::output(&lab_argv(&self.program, &self.name, &words), "")?;
-        Ok(Seen {
+        Ok(NodeObservation {
             sandboxes: self.sandboxes(node)?,
             printed: String::from_utf8_lossy(&output.stdout).into_owned(),
         })
@@ -90,7 +90,7 @@ pub(super) fn records(directory: &Path, node: &str) -> Result<Vec<Value>> {
     Ok(records.collect())
 }
 
-impl Sight for Virtual {
+impl Observer for Virtual {
     fn nodes(&self) -> Result<Vec<String>> {
         self.view().nodes()
     }
@@ -99,7 +99,7 @@ impl Sight for Virtual {
         Cluster::list(self, api_version, kind, "")
     }
 
-    fn look(&self, node: &str) -> Result<Seen> {
-        self.view().look(node)
+    fn observe(&self, node: &str) -> Result<NodeObservation> {
+        self.view().observe(node)
     }
 }

@@ -1,7 +1,7 @@
 //! A pod's interfaces as the kernel has them, the journal, its record and its annotation; and that
 //! nobody has something of a pod that is not there.
 
-use super::seen::{Attachment, Node, World, addresses, list, string};
+use super::observed::{Attachment, ClusterState, Node, addresses, list, string};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -14,28 +14,35 @@ const ASKED: [&str; 3] = [
 ];
 
 /// Interface, MAC address, addresses.
-type Face = BTreeMap<String, (String, BTreeSet<IpAddr>)>;
+type Interfaces = BTreeMap<String, (String, BTreeSet<IpAddr>)>;
 
-pub(super) fn compare(world: &World, name: &str, node: &Node, said: &mut dyn FnMut(String)) {
+pub(super) fn compare(
+    state: &ClusterState,
+    name: &str,
+    node: &Node,
+    report: &mut dyn FnMut(String),
+) {
     let mut alive = BTreeSet::new();
     let mut uids = BTreeSet::new();
-    for pod in world.pods.iter().filter(|pod| lives_on(pod, name)) {
+    for pod in state.pods.iter().filter(|pod| lives_on(pod, name)) {
         uids.insert(string(&pod["metadata"]["uid"]));
         let cni = cni_uid(pod);
         let mut own = node.sandboxes.iter().filter(|(_, one)| one.uid == cni);
         let (Some((id, sandbox)), None) = (own.next(), own.next()) else {
-            said(format!("{} has no sandbox, or several", title(pod)));
+            report(format!("{} has no sandbox, or several", title(pod)));
             continue;
         };
         alive.insert(id.clone());
         let journal: Vec<&Attachment> = of_container(node, id).collect();
-        one_pod(world, name, pod, id, &journal, said);
-        if let (Some(record), Some(ways)) = (record_of(world, pod), node.ways.get(&sandbox.space)) {
-            let mut of_pod = |text: String| said(format!("{}: {text}", title(pod)));
-            super::ways::compare(record, ways, &mut of_pod);
+        one_pod(state, name, pod, id, &journal, report);
+        if let (Some(record), Some(pod_routes)) =
+            (record_of(state, pod), node.pod_routes.get(&sandbox.space))
+        {
+            let mut of_pod = |text: String| report(format!("{}: {text}", title(pod)));
+            super::pod_routes::compare(record, pod_routes, &mut of_pod);
         }
         let real = node.spaces.get(&sandbox.space).into_iter().flatten();
-        let real: Face = real
+        let real: Interfaces = real
             .filter(|link| link.name != "lo")
             .map(|link| (link.name.clone(), (link.mac.clone(), link.ips.clone())))
             .collect();
@@ -45,11 +52,11 @@ pub(super) fn compare(world: &World, name: &str, node: &Node, said: &mut dyn FnM
             &real,
             "the journal",
             &face_of(&journal),
-            said,
+            report,
         );
     }
     for (id, sandbox) in node.sandboxes.iter().filter(|(id, _)| !alive.contains(*id)) {
-        said(format!(
+        report(format!(
             "sandbox {id} of pod UID {} runs, but no pod has it",
             sandbox.uid
         ));
@@ -59,33 +66,33 @@ pub(super) fn compare(world: &World, name: &str, node: &Node, said: &mut dyn FnM
         .iter()
         .filter(|one| !alive.contains(&one.container))
     {
-        said(format!(
+        report(format!(
             "the journal has {} of {} in sandbox {}, which does not run",
             one.interface, one.pod, one.container
         ));
     }
-    let records = world.records.iter();
+    let records = state.records.iter();
     for record in records.filter(|record| record["spec"]["node"] == name) {
         if !uids.contains(&string(&record["metadata"]["name"])) {
-            said(format!("record {} is of no pod", title(record)));
+            report(format!("record {} is of no pod", title(record)));
         }
     }
     if node.queued > 0 {
-        said(format!("{} DELs wait in the queue", node.queued));
+        report(format!("{} DELs wait in the queue", node.queued));
     }
 }
 
 fn one_pod(
-    world: &World,
+    state: &ClusterState,
     node: &str,
     pod: &Value,
     sandbox: &str,
     journal: &[&Attachment],
-    said: &mut dyn FnMut(String),
+    report: &mut dyn FnMut(String),
 ) {
     let asked = 1 + asked(pod);
     if journal.len() != asked || journal.iter().any(|one| !one.attached) {
-        said(format!(
+        report(format!(
             "{} asked for {asked} interfaces, the journal has {} of {}",
             title(pod),
             journal.iter().filter(|one| one.attached).count(),
@@ -93,12 +100,12 @@ fn one_pod(
         ));
     }
     let known = face_of(journal);
-    let Some(record) = record_of(world, pod) else {
-        said(format!("{} has no record", title(pod)));
+    let Some(record) = record_of(state, pod) else {
+        report(format!("{} has no record", title(pod)));
         return;
     };
     if record["spec"]["node"] != node || record["status"]["sandbox"] != sandbox {
-        said(format!(
+        report(format!(
             "the record of {} is of node {} and sandbox {}, not {sandbox}",
             title(pod),
             record["spec"]["node"],
@@ -107,13 +114,13 @@ fn one_pod(
     }
     let owner = &record["metadata"]["ownerReferences"][0]["uid"];
     if *owner != pod["metadata"]["uid"] || list(&record["metadata"]["finalizers"]).is_empty() {
-        said(format!(
+        report(format!(
             "the record of {} has no owner or no finalizer",
             title(pod)
         ));
     }
     let recorded = face(&record["status"]["attachments"]);
-    differ(pod, "its record", &recorded, "the journal", &known, said);
+    differ(pod, "its record", &recorded, "the journal", &known, report);
     let status = pod["metadata"]["annotations"][STATUS].as_str();
     let status: Value = status
         .and_then(|text| serde_json::from_str(text).ok())
@@ -124,12 +131,12 @@ fn one_pod(
         &face(&status),
         "the journal",
         &known,
-        said,
+        report,
     );
 }
 
-fn record_of<'w>(world: &'w World, pod: &Value) -> Option<&'w Value> {
-    world.records.iter().find(|record| {
+fn record_of<'w>(state: &'w ClusterState, pod: &Value) -> Option<&'w Value> {
+    state.records.iter().find(|record| {
         record["metadata"]["name"] == pod["metadata"]["uid"]
             && record["metadata"]["namespace"] == pod["metadata"]["namespace"]
     })
@@ -138,13 +145,13 @@ fn record_of<'w>(world: &'w World, pod: &Value) -> Option<&'w Value> {
 fn differ(
     pod: &Value,
     what: &str,
-    one: &Face,
+    one: &Interfaces,
     other_name: &str,
-    other: &Face,
-    said: &mut dyn FnMut(String),
+    other: &Interfaces,
+    report: &mut dyn FnMut(String),
 ) {
     if one != other {
-        said(format!(
+        report(format!(
             "{}: {what} has {}, {other_name} has {}",
             title(pod),
             text(one),
@@ -153,7 +160,7 @@ fn differ(
     }
 }
 
-fn face_of(journal: &[&Attachment]) -> Face {
+fn face_of(journal: &[&Attachment]) -> Interfaces {
     journal
         .iter()
         .map(|one| (one.interface.clone(), (one.mac.clone(), one.ips.clone())))
@@ -161,7 +168,7 @@ fn face_of(journal: &[&Attachment]) -> Face {
 }
 
 /// Records and `network-status` use the same words.
-fn face(entries: &Value) -> Face {
+fn face(entries: &Value) -> Interfaces {
     list(entries)
         .iter()
         .map(|one| {
@@ -173,7 +180,7 @@ fn face(entries: &Value) -> Face {
         .collect()
 }
 
-fn text(face: &Face) -> String {
+fn text(face: &Interfaces) -> String {
     let one = |(name, (mac, ips)): (&String, &(String, BTreeSet<IpAddr>))| {
         let ips: Vec<String> = ips.iter().map(ToString::to_string).collect();
         format!("{name} {mac} {}", ips.join(" "))

@@ -17,14 +17,14 @@ pub(crate) const NODE: &str = "n1";
 const UPLINK: &str = "eth1";
 
 /// The lab as the blocks see it.
-pub(crate) struct Place {
+pub(crate) struct BenchLab {
     pub(crate) kube: &'static Kube,
     pub(crate) namespace: Namespace<'static>,
     pub(crate) quick: bool,
     next: AtomicU32,
 }
 
-impl Place {
+impl BenchLab {
     /// Installs what is compared with, and makes the networks.
     pub(crate) fn new(quick: bool) -> Result<Self> {
         let kube = Kube::shared()?;
@@ -38,14 +38,14 @@ impl Place {
                 kube.apply(&object.to_string())?;
             }
         }
-        let place = Self {
+        let bench = Self {
             kube,
             namespace,
             quick,
             next: AtomicU32::new(1),
         };
-        place.wait_networks()?;
-        Ok(place)
+        bench.wait_networks()?;
+        Ok(bench)
     }
 
     /// A name that no pod had before.
@@ -135,7 +135,7 @@ impl Place {
 }
 
 /// Runs a program on a node for as long as it takes; gives what it printed.
-pub(crate) fn unhurried(kube: &Kube, node: &str, argv: &[&str]) -> Result<String> {
+pub(crate) fn without_haste(kube: &Kube, node: &str, argv: &[&str]) -> Result<String> {
     let inside = kube.lab().inside(node, argv)?;
     let (program, arguments) = inside.split_first().context("no program")?;
     let output = Command::new(program)

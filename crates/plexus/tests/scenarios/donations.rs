@@ -8,9 +8,9 @@ use plexus_testkit::Journal;
 use serde_json::Value;
 
 /// What a giver does, in order; it dies before or after.
-const GIVER: [&str; 4] = ["journal.give<", "journal.give>", "api.given<", "api.given>"];
+const DONOR: [&str; 4] = ["journal.give<", "journal.give>", "api.given<", "api.given>"];
 /// What an asker does.
-const ASKER: [&str; 8] = [
+const REQUESTER: [&str; 8] = [
     "api.request<",
     "api.request>",
     "api.block<",
@@ -43,11 +43,11 @@ fn shared_out(lab: &Lab, network: &str, giver: &str, asker: &str) {
         let (blocks, given) = (lab.blocks_of(network), lab.given_of(network));
         let parts = blocks.iter().filter(|(_, node)| node == asker);
         let parts: Vec<&String> = parts.map(|(cidr, _)| cidr).collect();
-        let told = |part: &&String| given.contains(&((*part).clone(), asker.to_owned()));
+        let donated = |part: &&String| given.contains(&((*part).clone(), asker.to_owned()));
         let whole = blocks
             .iter()
             .any(|(cidr, node)| node == giver && cidr.ends_with("/28"));
-        let shared = whole && !parts.is_empty() && parts.iter().all(told);
+        let shared = whole && !parts.is_empty() && parts.iter().all(donated);
         seen = (blocks, given);
         shared
     });
@@ -66,8 +66,8 @@ fn a_part_has_one_owner_whoever_dies_at_whatever_step() {
     for node in ["n1", "n2", "n3"] {
         lab.pod_on(&format!("first-{node}"), node, "");
     }
-    let deaths = GIVER.iter().map(|at| (Some(*at), None));
-    let deaths = deaths.chain(ASKER.iter().map(|at| (None, Some(*at))));
+    let deaths = DONOR.iter().map(|at| (Some(*at), None));
+    let deaths = deaths.chain(REQUESTER.iter().map(|at| (None, Some(*at))));
     let both = [
         ("journal.give>", "api.request>"),
         ("api.given>", "api.block<"),
@@ -194,13 +194,13 @@ fn when_everything_is_used_a_pod_waits_and_says_why() {
     lab.eventually("the network is gone", || lab.object(&path).is_null());
     lab.eventually("its blocks are", || lab.blocks_of(&network).is_empty());
     lab.eventually("and nobody remembers gifts", || {
-        nodes.iter().all(|node| gifts(&lab, node) == 0)
+        nodes.iter().all(|node| donations(&lab, node) == 0)
     });
     lab.all_is_true();
 }
 
 /// How many gifts a node's journal has.
-fn gifts(lab: &Lab, node: &str) -> usize {
+fn donations(lab: &Lab, node: &str) -> usize {
     let file = lab.file(&format!("{node}/state/journal.db"));
     let tables = Journal::at(file.as_ref()).tables();
     tables.get("gift").map_or(0, Vec::len)

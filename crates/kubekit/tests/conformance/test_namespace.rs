@@ -19,7 +19,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A test's own corner of the server.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct TestNamespace {
     pub(crate) client: Client,
     pub(crate) namespace: String,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Place {
 /// Runs a test in a new namespace, which is deleted whatever happens.
 pub(crate) fn test<F, T>(name: &str, body: F)
 where
-    F: FnOnce(Place) -> T,
+    F: FnOnce(TestNamespace) -> T,
     T: Future<Output = ()> + Send + 'static,
 {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -36,31 +36,31 @@ where
         .build()
         .unwrap();
     runtime.block_on(async {
-        let place = Place::new(name).await;
-        let done = tokio::spawn(body(place.clone())).await;
-        place.remove().await;
+        let ns = TestNamespace::new(name).await;
+        let done = tokio::spawn(body(ns.clone())).await;
+        ns.remove().await;
         if let Err(failed) = done {
             std::panic::resume_unwind(failed.into_panic());
         }
     });
 }
 
-impl Place {
+impl TestNamespace {
     async fn new(name: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let place = Self {
+        let ns = Self {
             client: client().await,
             namespace: format!("conf-{name}-{}-{count}", std::process::id()),
         };
-        let namespace = json!({"metadata": {"name": place.namespace}});
+        let namespace = json!({"metadata": {"name": ns.namespace}});
         let namespace: Namespace = serde_json::from_value(namespace).unwrap();
-        let namespaces: Api<Namespace> = Api::all(place.client.clone());
+        let namespaces: Api<Namespace> = Api::all(ns.client.clone());
         namespaces
             .create(&PostParams::default(), &namespace)
             .await
             .unwrap();
-        place
+        ns
     }
 
     async fn remove(&self) {

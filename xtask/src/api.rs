@@ -19,7 +19,7 @@ pub(crate) fn conformance(workspace: &Workspace) -> Result<()> {
     let server = Embedded::start(workspace)?;
     let mut suite = run::suite(workspace, &[E2E], &["conformance"])?;
     suite.env("PLEXUS_CONFORMANCE_KUBECONFIG", server.kubeconfig());
-    run::run_logged(workspace, &mut suite)
+    run::logged(workspace, &mut suite)
 }
 
 /// kubectl, command by command; `make kube-tools` has built it.
@@ -27,7 +27,7 @@ pub(crate) fn kubectl(workspace: &Workspace) -> Result<()> {
     let program = kube_tools::installed(workspace, "kubernetes")?.join("kubectl");
     let mut suite = run::suite(workspace, &["plexus-embedded/e2e"], &["kubectl"])?;
     suite.env("PLEXUS_KUBECTL", program);
-    run::run_logged(workspace, &mut suite)
+    run::logged(workspace, &mut suite)
 }
 
 /// Random writes to the embedded API and to a real one that has our definitions.
@@ -39,7 +39,7 @@ pub(crate) fn differential(workspace: &Workspace, real: &Path) -> Result<()> {
         .env("PLEXUS_TEST_KUBECONFIG", real)
         .env("PLEXUS_OTHER_KUBECONFIG", server.kubeconfig())
         .env("PLEXUS_TEST_SEQUENCES", SEQUENCES);
-    run::run_logged(workspace, &mut suite)
+    run::logged(workspace, &mut suite)
 }
 
 /// `plexus server` with a directory of its own; both go with this.

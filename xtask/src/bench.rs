@@ -24,5 +24,5 @@ pub(crate) fn embedded(workspace: &Workspace) -> Result<()> {
         .env("PLEXUS_CNI_BIN", workspace.shim())
         .env("PLEXUS_ETCD", etcd?)
         .env("PLEXUS_KUBE_APISERVER", api_server?);
-    run::run_logged(workspace, &mut bench)
+    run::logged(workspace, &mut bench)
 }

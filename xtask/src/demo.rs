@@ -34,7 +34,7 @@ pub(crate) fn checked(workspace: &Workspace, features: &str) -> Result<()> {
         &[&build[..], &["--features", &features]].concat(),
     )?;
     let plexus = workspace.target.join("debug/plexus");
-    run::run_logged(workspace, &mut demo(workspace, &plexus))?;
+    run::logged(workspace, &mut demo(workspace, &plexus))?;
     let cut = format!("'{}' lab partition n3 >&2 || exit", plexus.display());
     let wrong = [
         "Error: plexus lab ping --all failed:",
@@ -126,7 +126,7 @@ fn interrupted(workspace: &Workspace, plexus: &Path, signal: &str) -> Result<()>
         }
         if !sent && Path::new(LAB).join("n3").exists() {
             let group = format!("-{}", demo.id());
-            run::run_logged(workspace, Command::new("kill").args([signal, "--", &group]))?;
+            run::logged(workspace, Command::new("kill").args([signal, "--", &group]))?;
             sent = true;
         }
         if Instant::now() > end {

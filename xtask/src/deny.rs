@@ -12,7 +12,7 @@ const DENY_VERSION: &str = "0.20.2";
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let program = cargo_deny(workspace)?;
     let check = ["--locked", "check", "--hide-inclusion-graph"];
-    run::run_logged(
+    run::logged(
         workspace,
         Command::new(&program)
             .args(check)
@@ -22,7 +22,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         println!("no advisory database in CARGO_HOME: advisories are not checked");
         return Ok(());
     }
-    run::run_logged(
+    run::logged(
         workspace,
         Command::new(&program)
             .arg("--offline")
@@ -52,7 +52,7 @@ fn cargo_deny(workspace: &Workspace) -> Result<PathBuf> {
         .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
         .env("CARGO_PROFILE_RELEASE_LTO", "off")
         .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
-    run::run_logged(workspace, &mut install)?;
+    run::logged(workspace, &mut install)?;
     std::fs::remove_dir_all(&output)
         .with_context(|| format!("cannot remove {}", output.display()))?;
     Ok(program)

@@ -81,7 +81,7 @@ pub(crate) fn build(workspace: &Workspace, recipe: &Recipe<'_>, wanted: &Path) -
     go.arg("tool")
         .env("CGO_ENABLED", "0")
         .env("GOBIN", &partial);
-    run::run_logged(workspace, &mut go).with_context(|| {
+    run::logged(workspace, &mut go).with_context(|| {
         format!(
             "cannot build {name}; Go must be in PATH, and as new as {}/{name}/go.mod says",
             recipe.from

@@ -97,11 +97,11 @@ fn on_bare_api_server(workspace: &Workspace) -> Result<()> {
         .args(["apply", "--server-side", "--force-conflicts", "-f"])
         .arg(workspace.root.join("deploy/crds"));
     // The controller makes the definitions that it needs; the agent finds them.
-    let done = run::run_logged(workspace, &mut up)
-        .and_then(|()| run::run_logged(workspace, &mut bare))
-        .and_then(|()| run::run_logged(workspace, &mut controller))
-        .and_then(|()| run::run_logged(workspace, &mut definitions))
-        .and_then(|()| run::run_logged(workspace, &mut agent))
+    let done = run::logged(workspace, &mut up)
+        .and_then(|()| run::logged(workspace, &mut bare))
+        .and_then(|()| run::logged(workspace, &mut controller))
+        .and_then(|()| run::logged(workspace, &mut definitions))
+        .and_then(|()| run::logged(workspace, &mut agent))
         .and_then(|()| api::differential(workspace, &kubeconfig));
     let stopped = stop(workspace, BARE);
     done.and(stopped)
@@ -148,8 +148,7 @@ fn in_lab(
         .env("PLEXUS_KUBE_ROOT", workspace.cache.join("kube"))
         // Somebody's lab is not what is meant.
         .env_remove("PLEXUS_LAB");
-    let done =
-        start(workspace, prefix, plexus).and_then(|()| run::run_logged(workspace, &mut command));
+    let done = start(workspace, prefix, plexus).and_then(|()| run::logged(workspace, &mut command));
     let stopped = stop(workspace, prefix);
     done.and(stopped)
 }
@@ -164,11 +163,11 @@ fn start(workspace: &Workspace, prefix: &str, plexus: &PathBuf) -> Result<()> {
         .arg("--shim")
         .arg(workspace.shim())
         .args(further.split_whitespace());
-    run::run_logged(workspace, &mut kubelab)
+    run::logged(workspace, &mut kubelab)
 }
 
 fn stop(workspace: &Workspace, prefix: &str) -> Result<()> {
-    run::run_logged(
+    run::logged(
         workspace,
         kubelab(workspace).args(["down", "--prefix", prefix]),
     )

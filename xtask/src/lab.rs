@@ -47,14 +47,14 @@ fn built(workspace: &Workspace) -> Result<()> {
 }
 
 fn itself(workspace: &Workspace) -> Result<()> {
-    run::run_logged(
+    run::logged(
         workspace,
         &mut run::suite(workspace, &[SCENARIOS], &["lab"])?,
     )
 }
 
 fn command_line(workspace: &Workspace) -> Result<()> {
-    run::run_logged(
+    run::logged(
         workspace,
         &mut run::suite(workspace, &[SCENARIOS], &["lab_cli"])?,
     )
@@ -67,7 +67,7 @@ fn demonstration(workspace: &Workspace) -> Result<()> {
 /// Two labs at a time: they wait more than they work.
 fn scenarios(workspace: &Workspace) -> Result<()> {
     let mut suite = run::suite(workspace, &[SCENARIOS], &["scenarios"])?;
-    run::run_logged(
+    run::logged(
         workspace,
         suite.args(["--", "--test-threads=2", "--nocapture"]),
     )

@@ -52,7 +52,7 @@ fn tests(workspace: &Workspace) -> Result<()> {
         .env("PLEXUS_BIN", plexus(workspace))
         .env("PLEXUS_LAB", LAB)
         .env_remove("PLEXUS_KUBE_STATE");
-    run::run_logged(workspace, &mut tests)
+    run::logged(workspace, &mut tests)
 }
 
 fn up(workspace: &Workspace, plugins: &Path) -> Result<()> {
@@ -62,12 +62,12 @@ fn up(workspace: &Workspace, plugins: &Path) -> Result<()> {
         .arg(workspace.shim())
         .arg("--delegate-bin-dir")
         .arg(plugins);
-    run::run_logged(workspace, &mut up)
+    run::logged(workspace, &mut up)
 }
 
 fn down(workspace: &Workspace) -> Result<()> {
     let mut down = Command::new(plexus(workspace));
-    run::run_logged(workspace, down.args(["lab", "--lab", LAB, "down"]))
+    run::logged(workspace, down.args(["lab", "--lab", LAB, "down"]))
 }
 
 /// The reference plugins in a directory of the lab's own: some cases add a plugin to them.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// Runs [`cargo_command`] with arguments.
 pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<()> {
-    run_logged(workspace, cargo_command(workspace)?.args(arguments))
+    logged(workspace, cargo_command(workspace)?.args(arguments))
 }
 
 /// `cargo` in the tree, with the build directory and the variables that tests read. It does not see what the
@@ -39,13 +39,13 @@ pub(crate) fn suite(workspace: &Workspace, features: &[&str], names: &[&str]) ->
 }
 
 /// Prints the command line, runs it in the tree and fails when it does.
-pub(crate) fn run_logged(workspace: &Workspace, command: &mut Command) -> Result<()> {
+pub(crate) fn logged(workspace: &Workspace, command: &mut Command) -> Result<()> {
     println!("+ {}", line_of(command));
-    run_quiet(workspace, command)
+    quiet(workspace, command)
 }
 
 /// The same without printing the command line, for commands that usually have nothing to do.
-pub(crate) fn run_quiet(workspace: &Workspace, command: &mut Command) -> Result<()> {
+pub(crate) fn quiet(workspace: &Workspace, command: &mut Command) -> Result<()> {
     let line = line_of(command);
     let status = command
         .current_dir(&workspace.root)

@@ -33,11 +33,11 @@ pub(crate) fn variables(workspace: &Workspace) -> Result<Vec<(&'static str, Path
 /// Debian packages, and the kernel in `<cache>/tools/linux-<version>`: `vmlinux` and `lib/modules`.
 pub(crate) fn install_missing(workspace: &Workspace) -> Result<()> {
     let mut bootstrap = Command::new(workspace.root.join("tools/bootstrap"));
-    run::run_quiet(workspace, bootstrap.arg(PACKAGES))?;
+    run::quiet(workspace, bootstrap.arg(PACKAGES))?;
     if installed(workspace)?.is_some() {
         return Ok(());
     }
-    run::run_logged(workspace, Command::new("apt-get").args(["update", "-qq"]))?;
+    run::logged(workspace, Command::new("apt-get").args(["update", "-qq"]))?;
     let package = newest_package()?;
     let version = package.trim_start_matches("linux-image-");
     let wanted = workspace.tools().join(format!("linux-{version}"));
@@ -102,13 +102,13 @@ fn unpack(workspace: &Workspace, package: &str, version: &str, dir: &Path) -> Re
     let mut download = Command::new("env");
     download.arg("--chdir").arg(dir);
     download.args(["apt-get", "-qq", "-o", "APT::Sandbox::User=root"]);
-    run::run_logged(workspace, download.args(["download", package]))?;
+    run::logged(workspace, download.args(["download", package]))?;
     let archive = fs::read_dir(dir)?
         .next()
         .context("apt-get left no file")??;
     let mut extract = Command::new("dpkg-deb");
     extract.arg("--extract").arg(archive.path()).arg(dir);
-    run::run_logged(workspace, &mut extract)?;
+    run::logged(workspace, &mut extract)?;
     decompress(
         &dir.join(format!("boot/vmlinuz-{version}")),
         &dir.join("vmlinux"),
@@ -118,7 +118,7 @@ fn unpack(workspace: &Workspace, package: &str, version: &str, dir: &Path) -> Re
         fs::remove_dir_all(dir.join(unused))?;
     }
     let mut depmod = Command::new("/sbin/depmod");
-    run::run_logged(workspace, depmod.arg("--basedir").arg(dir).arg(version))
+    run::logged(workspace, depmod.arg("--basedir").arg(dir).arg(version))
 }
 
 /// The kernel as it is in memory: without hardware that helps, a guest would need seconds to decompress it.

@@ -261,15 +261,16 @@ fn block(object: &Value, snapshot: &Snapshot, age: Cell) -> Vec<Cell> {
             .unwrap_or_default()
             .to_string(),
     };
-    let given = list(object, "/status/given").iter();
-    let given = given.map(|gift| format!("{}→{}", text(gift, "/cidr"), text(gift, "/node")));
+    let donated = list(object, "/status/given").iter();
+    let donated =
+        donated.map(|donation| format!("{}→{}", text(donation, "/cidr"), text(donation, "/node")));
     vec![
         text(object, "/spec/cidr").into(),
         network_of_block(object).into(),
         text(object, "/spec/node").into(),
         Cell::painted(paint, used),
         age,
-        given.collect::<Vec<_>>().join(",").into(),
+        donated.collect::<Vec<_>>().join(",").into(),
         name(object).into(),
     ]
 }

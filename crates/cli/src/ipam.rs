@@ -58,7 +58,7 @@ pub struct BlockUse {
     /// How many are in use.
     pub used: u128,
     /// Parts that are others' now.
-    pub given: Vec<IpNet>,
+    pub donated: Vec<IpNet>,
 }
 
 impl BlockUse {
@@ -197,7 +197,7 @@ fn block_use(
     recorded: &BTreeSet<IpAddr>,
 ) -> Option<BlockUse> {
     let cidr = cidr(block)?;
-    let given: Vec<IpNet> = list(block, "/status/given")
+    let donated: Vec<IpNet> = list(block, "/status/given")
         .iter()
         .filter_map(|gift| text(gift, "/cidr").parse().ok())
         .collect();
@@ -208,16 +208,17 @@ fn block_use(
         Some(pool.capacity())
     };
     let whole = capacity(cidr).unwrap_or(0);
-    let gone = given.iter().filter_map(|part| capacity(*part));
+    let gone = donated.iter().filter_map(|part| capacity(*part));
     let gone = gone.fold(0, u128::saturating_add);
-    let inside = |ip: &&IpAddr| cidr.contains(*ip) && !given.iter().any(|part| part.contains(*ip));
+    let inside =
+        |ip: &&IpAddr| cidr.contains(*ip) && !donated.iter().any(|part| part.contains(*ip));
     let reported = number(block, "/status/allocated").unwrap_or_default();
     Some(BlockUse {
         cidr,
         node: text(block, "/spec/node").to_owned(),
         capacity: whole.saturating_sub(gone),
         used: u128::from(reported).max(recorded.iter().filter(inside).count() as u128),
-        given,
+        donated,
     })
 }
 
@@ -283,22 +284,22 @@ pub fn show(network: &Value, snapshot: &Snapshot, screen: Screen) -> Result<Stri
     out.push_str(&nodes.render(screen));
     let mut blocks = Table::new(["BLOCK", "NODE", "USED", "OF", "", "GIVEN"]);
     for block in &fullness.blocks {
-        let given: Vec<String> = block.given.iter().map(IpNet::to_string).collect();
+        let donated: Vec<String> = block.donated.iter().map(IpNet::to_string).collect();
         blocks.row(vec![
             block.cidr.to_string().into(),
             block.node.as_str().into(),
             block.used.to_string().into(),
             count(block.capacity).into(),
             bar_cell(block.used, block.capacity, plain),
-            given.join(",").into(),
+            donated.join(",").into(),
         ]);
     }
     out.push('\n');
     out.push_str(&blocks.render(screen));
-    let asked = requests(network, snapshot);
-    if !asked.is_empty() {
+    let pending = requests(network, snapshot);
+    if !pending.is_empty() {
         out.push('\n');
-        out.push_str(&asked);
+        out.push_str(&pending);
     }
     Ok(out)
 }
@@ -326,11 +327,11 @@ fn bar_cell(used: u128, capacity: u128, plain: Screen) -> Cell {
 /// Nodes that ask for addresses because no block is free.
 fn requests(network: &Value, snapshot: &Snapshot) -> String {
     let wanted = uid(network);
-    let asked = snapshot
+    let pending = snapshot
         .requests
         .iter()
         .filter(|request| text(request, "/spec/network/uid") == wanted);
-    let lines = asked.map(|request| {
+    let lines = pending.map(|request| {
         format!(
             "node {} asks for {} {} address(es) since {}\n",
             text(request, "/spec/node"),
@@ -363,7 +364,7 @@ pub fn to_json(network: &Value, snapshot: &Snapshot) -> Result<Value, String> {
     let blocks = fullness.blocks.iter().map(|block| {
         json!({
             "cidr": block.cidr, "node": block.node, "used": number_json(block.used),
-            "capacity": number_json(block.capacity), "given": block.given,
+            "capacity": number_json(block.capacity), "given": block.donated,
         })
     });
     Ok(json!({
@@ -378,9 +379,9 @@ mod tests {
     use super::*;
 
     fn snapshot(first: u64, second: u64) -> Snapshot {
-        let block = |cidr: &str, node: &str, allocated: u64, given: Value| {
+        let block = |cidr: &str, node: &str, allocated: u64, donated: Value| {
             json!({"spec": {"network": {"uid": "u"}, "cidr": cidr, "node": node},
-                "status": {"allocated": allocated, "given": given}})
+                "status": {"allocated": allocated, "given": donated}})
         };
         Snapshot {
             networks: vec![

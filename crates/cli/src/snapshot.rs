@@ -336,7 +336,7 @@ impl Objects for NodeView<'_> {
         let own = blocks_of(self.snapshot, network_uid)
             .filter(|block| text(block, "/spec/node") == self.node);
         own.flat_map(|block| list(block, "/status/given"))
-            .filter_map(|gift| text(gift, "/cidr").parse().ok())
+            .filter_map(|donation| text(donation, "/cidr").parse().ok())
             .collect()
     }
 

@@ -25,19 +25,19 @@ const COMPONENT: &str = "crds";
 /// Returns once all are served.
 pub(crate) async fn wait(client: &kube::Client, readiness: &Readiness) {
     let api: Api<Crd> = Api::all(client.clone());
-    let mut said = String::new();
+    let mut last_reason = String::new();
     readiness.not_yet(COMPONENT, "not looked for yet");
     loop {
-        let looked = tokio::time::timeout(REQUEST_TIMEOUT, missing(&api)).await;
+        let result = tokio::time::timeout(REQUEST_TIMEOUT, missing(&api)).await;
         let Some(why) =
-            looked.unwrap_or_else(|_| Some("the API server does not answer".to_owned()))
+            result.unwrap_or_else(|_| Some("the API server does not answer".to_owned()))
         else {
             readiness.ready(COMPONENT);
             return;
         };
-        if why != said {
+        if why != last_reason {
             tracing::warn!(%why, "waiting for the kinds that Plexus works with");
-            said.clone_from(&why);
+            last_reason.clone_from(&why);
         }
         readiness.not_yet(COMPONENT, why);
         tokio::time::sleep(RETRY_INTERVAL).await;

@@ -4,7 +4,7 @@
 use crate::act::cluster_default;
 use crate::api::{Cluster, Failure};
 use crate::cache::{Cache, Name, NetworkView, Update, Work};
-use crate::decide::since::Since;
+use crate::decide::first_seen::FirstSeen;
 use crate::events::Events;
 use crate::health::Readiness;
 use crate::later;
@@ -38,11 +38,11 @@ pub(crate) struct Engine {
     pub(crate) queue: Queue,
     pub(crate) events: Events,
     /// Since when Nodes have been gone, by UID.
-    pub(crate) gone: Since,
+    pub(crate) gone: FirstSeen,
     /// Since when deleted networks have had no user, by UID.
-    pub(crate) idle: Since,
+    pub(crate) idle: FirstSeen,
     /// Since when the engine has known that no owner donated a part, by the UID of the part's Block.
-    pub(crate) undonated: Since,
+    pub(crate) undonated: FirstSeen,
     /// The conditions of the cluster that the engine wrote last, as JSON.
     pub(crate) reported_conditions: Option<String>,
 }
@@ -59,9 +59,9 @@ impl Engine {
             metrics,
             cache,
             queue: Queue::default(),
-            gone: Since::default(),
-            idle: Since::default(),
-            undonated: Since::default(),
+            gone: FirstSeen::default(),
+            idle: FirstSeen::default(),
+            undonated: FirstSeen::default(),
             reported_conditions: None,
         }
     }

@@ -140,11 +140,11 @@ mod tests {
         assert!(ask(b"GET /readyz HTTP/1.1\r\n\r\n", &readiness).starts_with("HTTP/1.1 200"));
         readiness.not_yet("crds", "no networks.plexus.dev");
         readiness.not_yet("sync", "nodes");
-        let said = ask(b"GET /readyz?verbose HTTP/1.1\r\n\r\n", &readiness);
-        assert!(said.starts_with("HTTP/1.1 503"));
+        let response = ask(b"GET /readyz?verbose HTTP/1.1\r\n\r\n", &readiness);
+        assert!(response.starts_with("HTTP/1.1 503"));
         assert!(
-            said.ends_with("crds: no networks.plexus.dev\nsync: nodes\n"),
-            "{said}"
+            response.ends_with("crds: no networks.plexus.dev\nsync: nodes\n"),
+            "{response}"
         );
         readiness.ready("crds");
         readiness.ready("sync");

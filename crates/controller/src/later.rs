@@ -67,8 +67,8 @@ pub(crate) async fn follow(
 /// Whether the API server has the kind, in the version that we know.
 async fn is_served(client: &Client, kind: &LaterKind) -> kube::Result<bool> {
     let group = format!("{}/{}", kind.group, kind.version);
-    let asked = timeout(REQUEST_TIMEOUT, client.list_api_group_resources(&group));
-    match asked.await {
+    let request = timeout(REQUEST_TIMEOUT, client.list_api_group_resources(&group));
+    match request.await {
         Err(_) => Ok(false),
         Ok(Ok(list)) => Ok(list.resources.iter().any(|one| one.name == kind.plural)),
         Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(false),
@@ -142,13 +142,13 @@ fn seen(kind: &'static LaterKind, event: Event<DynamicObject>) -> Event<Waiting>
 /// What matters of an object.
 fn waiting(kind: &'static LaterKind, object: &DynamicObject) -> Waiting {
     let value = serde_json::to_value(object).unwrap_or_default();
-    let said = value.pointer("/status/configStatus");
+    let phase = value.pointer("/status/configStatus");
     Waiting {
         kind,
         name: place(kind, object),
         id: Identity::of(object.meta()),
         served: Served::of(kind, &value),
-        silent: kind.has_phase && said.is_none_or(|said| said == ""),
+        silent: kind.has_phase && phase.is_none_or(|phase| phase == ""),
     }
 }
 
@@ -193,11 +193,11 @@ mod tests {
     #[test]
     fn whose_an_object_is() {
         let network = kind("MultiNicNetwork");
-        let told = waiting(network, &object(network, json!({})));
-        assert_eq!(told.name, Name::new("", "x"));
-        assert_eq!(told.id.generation, Some(3));
-        assert!(told.kind.text.contains("multi-nic") && told.silent);
-        assert_eq!(told.served, Served::ByUs);
+        let object_view = waiting(network, &object(network, json!({})));
+        assert_eq!(object_view.name, Name::new("", "x"));
+        assert_eq!(object_view.id.generation, Some(3));
+        assert!(object_view.kind.text.contains("multi-nic") && object_view.silent);
+        assert_eq!(object_view.served, Served::ByUs);
         // Somebody says already how far it is.
         let mut served = object(network, json!({}));
         served.data["status"] = json!({"configStatus": "Success"});

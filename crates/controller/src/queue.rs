@@ -41,11 +41,11 @@ pub(crate) struct Queue {
 impl Queue {
     /// To be looked at now, after `delay`, or earlier if it waits already.
     pub(crate) fn add(&mut self, key: Key, at: Instant) {
-        if let Some(earlier) = self.due.get(&key).copied() {
-            if earlier <= at {
+        if let Some(due) = self.due.get(&key).copied() {
+            if due <= at {
                 return;
             }
-            self.order.remove(&(earlier, key.clone()));
+            self.order.remove(&(due, key.clone()));
         }
         self.due.insert(key.clone(), at);
         self.order.insert((at, key));

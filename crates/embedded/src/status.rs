@@ -32,7 +32,7 @@ impl Cause {
     pub fn invalid(field: impl Into<String>, value: &Value, why: impl fmt::Display) -> Self {
         Self {
             reason: "FieldValueInvalid",
-            message: format!("Invalid value: {}: {why}", shown(value)),
+            message: format!("Invalid value: {}: {why}", value_text(value)),
             field: field.into(),
         }
     }
@@ -156,17 +156,17 @@ impl Refused {
         }
         Self::new(409, "Conflict", message)
             .about(kind, name)
-            .because(causes)
+            .with_causes(causes)
     }
 
     /// The object breaks rules; all of them are said, unless there are too many.
     pub fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
-        let said = causes.iter().take(MAX_PROBLEMS);
-        let mut said: Vec<String> = said.map(|cause| cut(&cause.to_string())).collect();
+        let messages = causes.iter().take(MAX_PROBLEMS);
+        let mut messages: Vec<String> = messages.map(|cause| cut(&cause.to_string())).collect();
         if causes.len() > MAX_PROBLEMS {
-            said.push(format!("and more than these {MAX_PROBLEMS}"));
+            messages.push(format!("and more than these {MAX_PROBLEMS}"));
         }
-        let said = match said.as_slice() {
+        let messages = match messages.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
@@ -175,8 +175,8 @@ impl Refused {
         } else {
             format!("{}.{}", kind.kind, kind.group)
         };
-        let message = format!("{title} {name:?} is invalid: {said}");
-        let mut refused = Self::new(422, "Invalid", message).because(causes);
+        let message = format!("{title} {name:?} is invalid: {messages}");
+        let mut refused = Self::new(422, "Invalid", message).with_causes(causes);
         refused.detail("group", &kind.group);
         refused.detail("kind", &kind.kind);
         refused.detail("name", name);
@@ -186,7 +186,7 @@ impl Refused {
     /// An option of a verb makes no sense; `options` is what Kubernetes calls them: `PatchOptions`.
     pub(crate) fn options(options: &str, cause: Cause) -> Self {
         let message = format!("{options}.meta.k8s.io \"\" is invalid: {cause}");
-        Self::new(422, "Invalid", message).because(&[cause])
+        Self::new(422, "Invalid", message).with_causes(&[cause])
     }
 
     /// The request makes no sense.
@@ -263,7 +263,7 @@ impl Refused {
 
     /// Adds causes, as `details.causes`.
     #[must_use]
-    pub fn because(mut self, causes: &[Cause]) -> Self {
+    pub fn with_causes(mut self, causes: &[Cause]) -> Self {
         let causes = causes.iter().take(MAX_PROBLEMS).map(|cause| {
             let (message, field) = (cut(&cause.message), cut(&cause.field));
             json!({"reason": cause.reason, "message": message, "field": field})
@@ -290,7 +290,7 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 /// A value as a message has it: not more of it than somebody reads.
-fn shown(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     cut_at(&value.to_string(), MAX_TEXT_CHARS / 2)
 }
 
@@ -356,8 +356,8 @@ mod tests {
             many.message().ends_with("and more than these 64]"),
             "{many}"
         );
-        let said = many.status()["details"]["causes"].as_array().map(Vec::len);
-        assert_eq!(said, Some(super::MAX_PROBLEMS));
+        let messages = many.status()["details"]["causes"].as_array().map(Vec::len);
+        assert_eq!(messages, Some(super::MAX_PROBLEMS));
         let one = Refused::invalid(map, "m", &causes[..1]);
         assert_eq!(
             one.message(),

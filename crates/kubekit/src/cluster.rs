@@ -1,5 +1,5 @@
 //! The door for end-to-end tests: what a test may ask of a cluster, whether that is Kubernetes
-//! ([`crate::Kube`]) or a lab of virtual nodes ([`crate::Virtual`]). What only the former can do, a test asks
+//! ([`crate::Kube`]) or a lab of virtual nodes ([`crate::VirtualLab`]). What only the former can do, a test asks
 //! [`crate::test_cluster::kubernetes`] for.
 
 use crate::api::Api;

@@ -83,4 +83,4 @@ pub use lab::Lab;
 pub use namespace::Namespace;
 pub use part::Part;
 pub use spec::Spec;
-pub use virtual_lab::Virtual;
+pub use virtual_lab::VirtualLab;

@@ -17,7 +17,7 @@
 
 use crate::cluster::Cluster;
 use crate::kubernetes::{Kube, STATE};
-use crate::virtual_lab::{LAB, Virtual};
+use crate::virtual_lab::{LAB, VirtualLab};
 use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -61,7 +61,7 @@ pub fn shared() -> Result<&'static dyn Cluster> {
     match (std::env::var_os(STATE), std::env::var_os(LAB)) {
         (Some(_), Some(_)) => bail!("both {STATE} and {LAB} are set: unset one of them"),
         (_, None) => Ok(Kube::shared()?),
-        (None, Some(_)) => Ok(Virtual::shared()?),
+        (None, Some(_)) => Ok(VirtualLab::shared()?),
     }
 }
 

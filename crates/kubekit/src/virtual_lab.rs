@@ -27,7 +27,7 @@ const PROGRAM: &str = "PLEXUS_BIN";
 const FABRIC: [&str; 2] = ["10.200.0.254", "fd00:200::fe"];
 
 /// A running lab as a cluster under test.
-pub struct Virtual {
+pub struct VirtualLab {
     name: String,
     program: PathBuf,
     directory: PathBuf,
@@ -36,7 +36,7 @@ pub struct Virtual {
     servers: Servers,
 }
 
-impl Virtual {
+impl VirtualLab {
     /// The lab of that name, by its own word.
     pub fn open(name: &str) -> Result<Self> {
         let program = match std::env::var_os(PROGRAM) {
@@ -67,7 +67,7 @@ impl Virtual {
 
     /// The lab that this test run shares, named by `PLEXUS_LAB`.
     pub fn shared() -> Result<&'static Self> {
-        static SHARED: OnceLock<Result<Virtual>> = OnceLock::new();
+        static SHARED: OnceLock<Result<VirtualLab>> = OnceLock::new();
         let opened = SHARED.get_or_init(|| {
             let name = std::env::var(LAB).with_context(|| format!("{LAB} is not set"))?;
             Self::open(&name)
@@ -126,7 +126,7 @@ impl Virtual {
     }
 }
 
-impl Cluster for Virtual {
+impl Cluster for VirtualLab {
     fn api(&self) -> &Api {
         &self.api
     }

@@ -63,18 +63,18 @@ fn every_example_is_applied() {
     // The same again changes nothing; seed-004 has the same objects in two forms.
     let mut changed = Vec::new();
     for file in files.iter().filter(|file| !file.contains("seed-004")) {
-        let said = kubectl.ok(&["apply", "-f", file]);
-        let others = said.lines().filter(|line| !line.ends_with(" unchanged"));
+        let printed = kubectl.ok(&["apply", "-f", file]);
+        let others = printed.lines().filter(|line| !line.ends_with(" unchanged"));
         changed.extend(others.map(str::to_owned));
     }
     assert_eq!(changed, SENT_AGAIN);
     for file in examples_of_another_version() {
         let file = file.display().to_string();
         let refused = kubectl.run(&["apply", "--validate=false", "-f", &file]);
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(
-            !refused.status.success() && said.contains("v1beta1"),
-            "{said}"
+            !refused.status.success() && printed.contains("v1beta1"),
+            "{printed}"
         );
     }
     for (kind, name, namespace) in [

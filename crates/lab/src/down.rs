@@ -78,7 +78,7 @@ pub fn down(layout: &Layout, tell: &mut dyn FnMut(Removal)) -> Result<bool, LabE
     if errors.is_empty() {
         Ok(there)
     } else {
-        Err(LabError::Left(errors))
+        Err(LabError::NotRemoved(errors))
     }
 }
 

@@ -197,7 +197,7 @@ mod tests {
         let (first, process) = start();
         let (mut children, mut next) = (vec![first], vec![process]);
         let mut ended = BTreeSet::new();
-        let look = || {
+        let find = || {
             // The one that is found next comes while others are looked at.
             let now = std::mem::take(&mut next);
             if children.len() < 3 {
@@ -207,7 +207,7 @@ mod tests {
             }
             Ok(now)
         };
-        end_all(look, &mut ended).unwrap();
+        end_all(find, &mut ended).unwrap();
         let pids: BTreeSet<i32> = children.iter().map(|child| child.id() as i32).collect();
         for child in &mut children {
             assert!(!child.wait().unwrap().success());

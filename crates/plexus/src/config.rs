@@ -30,29 +30,30 @@ pub(crate) struct CommandLine {
 impl CommandLine {
     /// Reads the configuration file, if there is one for this command line.
     pub(crate) fn read(arguments: Vec<OsString>) -> anyhow::Result<Self> {
-        let mut given = Self {
+        let mut command_line = Self {
             arguments,
             added: Vec::new(),
             file: PathBuf::new(),
         };
-        let verb = given.arguments.get(1);
+        let verb = command_line.arguments.get(1);
         let Some((verb, usual)) = verb.and_then(|verb| FILES.iter().find(|(name, _)| verb == name))
         else {
-            return Ok(given);
+            return Ok(command_line);
         };
-        let named = named_file(&given.arguments);
-        given.file = named.clone().unwrap_or_else(|| PathBuf::from(usual));
-        if named.is_none() && !given.file.exists() {
-            return Ok(given);
+        let named = named_file(&command_line.arguments);
+        command_line.file = named.clone().unwrap_or_else(|| PathBuf::from(usual));
+        if named.is_none() && !command_line.file.exists() {
+            return Ok(command_line);
         }
-        let file = &given.file;
+        let file = &command_line.file;
         let text = std::fs::read_to_string(file)
             .with_context(|| format!("cannot read the configuration file {}", file.display()))?;
         let has = |key: &str| {
-            std::env::var_os(variable(key)).is_some() || on_command_line(key, &given.arguments)
+            std::env::var_os(variable(key)).is_some()
+                || on_command_line(key, &command_line.arguments)
         };
-        given.added = flags_of(&text, file, &Keys::of(verb), has)?;
-        Ok(given)
+        command_line.added = flags_of(&text, file, &Keys::of(verb), has)?;
+        Ok(command_line)
     }
 
     /// The command line with what the file adds.
@@ -191,7 +192,7 @@ fn flags_of(
     text: &str,
     path: &Path,
     keys: &Keys,
-    given: impl Fn(&str) -> bool,
+    command_line: impl Fn(&str) -> bool,
 ) -> anyhow::Result<Vec<String>> {
     let table: toml::Table = toml::from_str(text)
         .with_context(|| format!("the configuration file {} is not TOML", path.display()))?;
@@ -216,7 +217,7 @@ fn flags_of(
                 bail!("{path}: {key} = {value} is wrong: write {expected_text}")
             }
         };
-        flags.extend(flag.filter(|_| !given(key)));
+        flags.extend(flag.filter(|_| !command_line(key)));
     }
     Ok(flags)
 }
@@ -246,9 +247,9 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    fn read(text: &str, given: &str) -> anyhow::Result<Vec<String>> {
+    fn read(text: &str, command_line: &str) -> anyhow::Result<Vec<String>> {
         let path = Path::new("/etc/x.toml");
-        flags_of(text, path, &Keys::of("agent"), |key| key == given)
+        flags_of(text, path, &Keys::of("agent"), |key| key == command_line)
     }
 
     #[test]
@@ -340,13 +341,13 @@ mod tests {
     #[test]
     fn a_wrong_value_is_blamed_on_its_file() {
         let blame = |arguments: &[&str], added: &str| {
-            let given = CommandLine {
+            let command_line = CommandLine {
                 arguments: arguments.iter().map(OsString::from).collect(),
                 added: vec![added.to_owned()],
                 file: "/etc/x.toml".into(),
             };
-            let error = crate::Plexus::try_parse_from(given.all()).unwrap_err();
-            given.blame(&error).map(|blame| blame.to_string())
+            let error = crate::Plexus::try_parse_from(command_line.all()).unwrap_err();
+            command_line.blame(&error).map(|blame| blame.to_string())
         };
         let agent = ["plexus", "agent"];
         for (added, expected) in [

@@ -1,6 +1,6 @@
 //! `plexus server`: the embedded API by itself, until it is asked to stop.
 
-use crate::kinds::{self, Meaning};
+use crate::kinds::{self, KindValidator};
 use crate::kubernetes::NAMESPACE;
 use crate::log::{self, LogFlags};
 use anyhow::Context;
@@ -114,7 +114,7 @@ fn options(server: ServerOptions) -> anyhow::Result<Options> {
     options.unix = Some(server.unix);
     options.names = server.names;
     options.namespaces = vec![NAMESPACE.to_owned()];
-    options.validator = Arc::new(Meaning::new()?);
+    options.validator = Arc::new(KindValidator::new()?);
     options.pods_wait = server.pods_wait;
     Ok(options)
 }

@@ -370,7 +370,7 @@ fn agent(socket: &str) {
 #[test]
 fn a_machine_and_the_exit_codes_of_doctor() {
     let dir = Dir::new();
-    let places = ["agent.sock", "state", "bin", "conf", "pools"].map(|name| dir.path(name));
+    let paths = ["agent.sock", "state", "bin", "conf", "pools"].map(|name| dir.path(name));
     let flags = [
         "--socket",
         "--state-dir",
@@ -378,11 +378,11 @@ fn a_machine_and_the_exit_codes_of_doctor() {
         "--cni-conf-dir",
         "--pools",
     ];
-    let places = flags
+    let paths = flags
         .iter()
-        .zip(&places)
+        .zip(&paths)
         .flat_map(|(flag, place)| [*flag, place.as_str()]);
-    let words: Vec<&str> = ["doctor", "--no-api"].into_iter().chain(places).collect();
+    let words: Vec<&str> = ["doctor", "--no-api"].into_iter().chain(paths).collect();
     // No agent runs.
     let (code, report) = value(&words);
     assert_eq!(

@@ -41,7 +41,7 @@ mod up;
 pub use agent::{Agent, Start};
 pub use bin::{PLEXUS, SHIM, bin};
 pub use delegate::FAKE;
-pub use dump::{Dump, Look};
+pub use dump::{Dump, DumpBuilder};
 pub use examples::{example, examples, examples_of_another_version};
 pub use http::{Response, exchange, get, post, send};
 pub use journal::{Journal, Row};

@@ -17,7 +17,7 @@ mod interop;
 
 use common::{TIMEOUT, eventually, plexus};
 use interop::podman::Podman;
-use plexus_testkit::{Dump, Look, Node, Up, config};
+use plexus_testkit::{Dump, DumpBuilder, Node, Up, config};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -327,7 +327,7 @@ struct Traces {
 
 impl Traces {
     fn of(node: &Node) -> Self {
-        let kernel = Look::new().namespace("node", node.ns()).take();
+        let kernel = DumpBuilder::new().namespace("node", node.ns()).take();
         let directory = node.file("");
         let directory = directory.to_string_lossy().into_owned();
         let mut paths = BTreeSet::new();

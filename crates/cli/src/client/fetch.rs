@@ -134,14 +134,18 @@ impl Session {
                 }
                 Err(error) => return Err(error),
             };
-            place(&mut snapshot, *need).extend(found);
+            list_of(&mut snapshot, *need).extend(found);
         }
         Ok(snapshot)
     }
 
-    async fn needed(&self, need: Need, asked: Option<&str>) -> Result<Listed, ClientError> {
+    async fn needed(
+        &self,
+        need: Need,
+        namespace_asked: Option<&str>,
+    ) -> Result<Listed, ClientError> {
         let (kind, namespace, labels, fields) = match need {
-            Need::Pods => (kind("pods"), asked, None, None),
+            Need::Pods => (kind("pods"), namespace_asked, None, None),
             Need::Agents => (kind("pods"), None, Some(AGENTS), None),
             Need::Networks => (kind("networks"), None, None, None),
             Need::Nads => (kind("nads"), None, None, None),
@@ -150,9 +154,9 @@ impl Session {
             Need::Nodes => (kind("nodes"), None, None, None),
             Need::Records => (kind("attachments"), None, None, None),
             Need::Namespaces => (kind("namespaces"), None, None, None),
-            Need::Events => (Some(EVENTS), asked, None, None),
+            Need::Events => (Some(EVENTS), namespace_asked, None, None),
             Need::Leases => (Some(LEASES), None, None, Some(LEASE)),
-            Need::Waiting => return self.waiting(asked).await,
+            Need::Waiting => return self.waiting(namespace_asked).await,
             Need::Classes => return Ok(self.classes().await),
         };
         let Some(kind) = kind else {
@@ -162,33 +166,39 @@ impl Session {
             let found = self.listed(&kind, namespace, labels, fields).await?;
             return Ok(Listed::all(found));
         }
-        self.list_if_allowed(&kind, asked).await
+        self.list_if_allowed(&kind, namespace_asked).await
     }
 
     /// All objects of a kind; those of the namespace that is asked about, if we may not see all.
     async fn list_if_allowed(
         &self,
         kind: &Kind,
-        asked: Option<&str>,
+        namespace_asked: Option<&str>,
     ) -> Result<Listed, ClientError> {
-        let (error, asked) = match (self.listed(kind, None, None, None).await, asked) {
-            (Ok(found), _) => return Ok(Listed::all(found)),
-            (Err(error), Some(asked)) if error.is_forbidden() => (error, asked),
-            (Err(error), _) => return Err(error),
-        };
+        let (error, namespace_asked) =
+            match (self.listed(kind, None, None, None).await, namespace_asked) {
+                (Ok(found), _) => return Ok(Listed::all(found)),
+                (Err(error), Some(namespace_asked)) if error.is_forbidden() => {
+                    (error, namespace_asked)
+                }
+                (Err(error), _) => return Err(error),
+            };
         let found = match kind.kind {
-            "Namespace" => self.one(kind, asked).await.map(|one| vec![one]),
-            _ if kind.namespaced => self.listed(kind, Some(asked), None, None).await.ok(),
+            "Namespace" => self.one(kind, namespace_asked).await.map(|one| vec![one]),
+            _ if kind.namespaced => self
+                .listed(kind, Some(namespace_asked), None, None)
+                .await
+                .ok(),
             _ => None,
         };
         match found {
             Some(found) => Ok(Listed {
                 found,
                 hidden: format!(
-                    "{error}; of {} only namespace {asked} is known",
+                    "{error}; of {} only namespace {namespace_asked} is known",
                     kind.plural
                 ),
-                known_in: Some(asked.to_owned()),
+                known_in: Some(namespace_asked.to_owned()),
             }),
             None => Err(error),
         }
@@ -201,9 +211,11 @@ impl Session {
     }
 
     /// Kinds that a server need not have at all.
-    async fn waiting(&self, asked: Option<&str>) -> Result<Listed, ClientError> {
+    async fn waiting(&self, namespace_asked: Option<&str>) -> Result<Listed, ClientError> {
         let kinds: Vec<Kind> = later::KINDS.iter().filter_map(|k| kind(k.plural)).collect();
-        let lists = kinds.iter().map(|kind| self.list_if_allowed(kind, asked));
+        let lists = kinds
+            .iter()
+            .map(|kind| self.list_if_allowed(kind, namespace_asked));
         let mut all = Listed::default();
         // Claims are known there if those of every kind are.
         let mut claims_are_known = true;
@@ -224,7 +236,9 @@ impl Session {
                 all.hidden = hidden;
             }
         }
-        all.known_in = asked.filter(|_| claims_are_known).map(str::to_owned);
+        all.known_in = namespace_asked
+            .filter(|_| claims_are_known)
+            .map(str::to_owned);
         Ok(all)
     }
 
@@ -310,7 +324,7 @@ fn kind(word: &str) -> Option<Kind> {
 const EVENTS: Kind = kinds::plain("", "v1", "Event", "events", true);
 const LEASES: Kind = kinds::plain("coordination.k8s.io", "v1", "Lease", "leases", true);
 
-fn place(snapshot: &mut Snapshot, need: Need) -> &mut Vec<Value> {
+fn list_of(snapshot: &mut Snapshot, need: Need) -> &mut Vec<Value> {
     match need {
         Need::Pods | Need::Agents => &mut snapshot.pods,
         Need::Networks => &mut snapshot.networks,

@@ -111,10 +111,10 @@ pub(super) fn judge(agent: &Agent, path: &Path) -> Vec<Check> {
         }));
     }
     if agent.refused > 0 {
-        let (count, place) = (agent.refused, queue(path));
+        let (count, queue_dir) = (agent.refused, queue(path));
         checks.push(Check::warn(
             Subject::AgentQueue,
-            format!("{count} DELs could not be read and were set aside: {}/*.bad", place.display()),
+            format!("{count} DELs could not be read and were set aside: {}/*.bad", queue_dir.display()),
             "the agent's log says why; once the containers in their names are gone, remove the files",
         ));
     }

@@ -60,20 +60,20 @@ pub(super) fn check(machine: &Machine, agent: &Agent, api: Option<&ApiFacts>) ->
 
 /// What the agent knew before something was looked at, and what it knows now: of whatever comes or goes
 /// meanwhile it knows at one of the two times.
-fn known(machine: &Machine, agent: &Agent) -> Option<Known> {
+fn known(machine: &Machine, agent: &Agent) -> Option<AgentState> {
     let before = agent.attachments.as_ref()?;
     let now = crate::agent::attachments(&machine.socket).ok()?;
-    Some(Known::of(before.iter().chain(&now)))
+    Some(AgentState::of(before.iter().chain(&now)))
 }
 
 /// What the agent knows.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct AgentState {
     containers: BTreeSet<String>,
     addresses: BTreeSet<IpAddr>,
 }
 
-impl Known {
+impl AgentState {
     pub(super) fn of<'a>(attachments: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut known = Self::default();
         for one in attachments {
@@ -90,14 +90,14 @@ impl Known {
 
 /// A link with our mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Marked {
+pub(super) struct MarkedLink {
     name: String,
-    place: String,
+    netns: String,
     container: String,
 }
 
 /// The links of every namespace that carry this node's mark, and whether every namespace was seen.
-pub(super) fn marked_links() -> Result<(Vec<Marked>, bool), String> {
+pub(super) fn marked_links() -> Result<(Vec<MarkedLink>, bool), String> {
     let here = Netns::current().and_then(|netns| netns.cookie());
     let here = here.map_err(|error| format!("cannot tell this network namespace: {error}"))?;
     let scan = scan::namespaces();
@@ -109,9 +109,9 @@ pub(super) fn marked_links() -> Result<(Vec<Marked>, bool), String> {
             let Some(alias) = ours(&link.alias.unwrap_or_default(), here) else {
                 continue;
             };
-            found.push(Marked {
+            found.push(MarkedLink {
                 name: link.name,
-                place: namespace.path.display().to_string(),
+                netns: namespace.path.display().to_string(),
                 container: alias.container,
             });
         }
@@ -126,7 +126,11 @@ fn ours(alias: &str, here: NetnsCookie) -> Option<Alias> {
     Alias::parse(alias).filter(|alias| alias.node == here)
 }
 
-pub(super) fn links_without_record(links: &[Marked], known: &Known, complete: bool) -> Check {
+pub(super) fn links_without_record(
+    links: &[MarkedLink],
+    known: &AgentState,
+    complete: bool,
+) -> Check {
     let name = Subject::LeakedLinks;
     let lost: Vec<String> = links
         .iter()
@@ -134,7 +138,7 @@ pub(super) fn links_without_record(links: &[Marked], known: &Known, complete: bo
         .map(|link| {
             format!(
                 "{} in {} (container {})",
-                link.name, link.place, link.container
+                link.name, link.netns, link.container
             )
         })
         .collect();
@@ -166,7 +170,7 @@ fn ports() -> Result<Vec<HostPort>, String> {
     host_ports::list(&node).map_err(|error| error.to_string())
 }
 
-pub(super) fn ports_to_nobody(ports: &[HostPort], known: &Known) -> Check {
+pub(super) fn ports_to_nobody(ports: &[HostPort], known: &AgentState) -> Check {
     let name = Subject::LeakedPorts;
     let lost: Vec<String> = ports
         .iter()
@@ -206,7 +210,7 @@ pub(super) fn host_local(pools: &Path) -> Vec<(String, String)> {
     found
 }
 
-pub(super) fn files_without_container(files: &[(String, String)], known: &Known) -> Check {
+pub(super) fn files_without_container(files: &[(String, String)], known: &AgentState) -> Check {
     let name = Subject::LeakedAddresses;
     let lost: Vec<String> = files
         .iter()

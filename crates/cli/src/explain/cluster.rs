@@ -46,10 +46,10 @@ pub(super) fn runs_no_pods(node: &Value) -> bool {
 }
 
 /// What is said of pods there.
-pub(super) fn nobody_runs_pods(place: &str) -> Answer {
+pub(super) fn nobody_runs_pods(about: &str) -> Answer {
     Answer::wrong(
         Reason::NobodyRunsPods,
-        place,
+        about,
         "plexus up runs no Pods: containers there are started by Podman or containerd",
         "delete the pod, and start a container on the network (podman run --network …); a lab \
          (plexus lab up) or Kubernetes runs Pods",

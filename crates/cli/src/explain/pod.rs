@@ -19,40 +19,40 @@ const NO_PLUGIN: &str = "no executable file";
 /// Explains a pod by what the snapshot has.
 pub fn explain_pod(snapshot: &Snapshot, pod: &Value) -> Explanation {
     let node = text(pod, "/spec/nodeName");
-    let place = match node {
+    let on_node = match node {
         "" => String::new(),
         node => format!(" on node {node}"),
     };
-    let subject = format!("Pod {}/{}{place}", namespace(pod), name(pod));
+    let subject = format!("Pod {}/{}{on_node}", namespace(pod), name(pod));
     Explanation::new(subject, answers(snapshot, pod, node))
 }
 
 /// Explains whoever has interfaces and is no Pod.
 pub fn explain_holder(snapshot: &Snapshot, holder: Holder<'_>) -> Explanation {
     let node = text(holder.record, "/spec/node");
-    let trouble = cluster::node(snapshot, node);
+    let node_problem = cluster::node(snapshot, node);
     let mut all = match holder.container {
-        true => trouble.into_iter().collect(),
-        false => vec![left_on(trouble)],
+        true => node_problem.into_iter().collect(),
+        false => vec![left_on(node_problem)],
     };
     all.extend(interfaces(holder.record));
     Explanation::new(format!("{} on node {node}", holder.title()), all)
 }
 
 /// Why a pod that the API no longer has still has a record.
-fn left_on(trouble: Option<Answer>) -> Answer {
+fn left_on(node_problem: Option<Answer>) -> Answer {
     let why = "the API no longer has this pod, and its node has not seen it end";
-    let (why, next) = match trouble {
+    let (why, next) = match node_problem {
         None => (
             why.to_owned(),
             "its node removes its interfaces, then the record goes by itself",
         ),
-        Some(trouble) if trouble.reason == Reason::NodeGone => (
+        Some(node_problem) if node_problem.reason == Reason::NodeGone => (
             format!("{why}; the Node is gone as well"),
             "the controller releases what it had a while after the Node has gone",
         ),
-        Some(trouble) => (
-            format!("{why}: {}: {}", trouble.about, trouble.why),
+        Some(node_problem) => (
+            format!("{why}: {}: {}", node_problem.about, node_problem.why),
             "it ends as soon as its node can be asked; if that never comes back, delete its Node",
         ),
     };
@@ -124,7 +124,7 @@ fn ended(snapshot: &Snapshot, pod: &Value, node: &str) -> Option<Answer> {
             None => "it is being deleted",
         };
         let next = match cluster::node(snapshot, node) {
-            Some(trouble) => format!("{}: {}", trouble.about, trouble.why),
+            Some(node_problem) => format!("{}: {}", node_problem.about, node_problem.why),
             None => "its node removes its interfaces, then the record goes by itself".to_owned(),
         };
         return Some(Answer::waits(Reason::Going, "", why, next));
@@ -179,8 +179,8 @@ fn claims(snapshot: &Snapshot, pod: &Value) -> Vec<Answer> {
         let about = format!("{kind} {}/{named}", namespace(pod));
         let mut all = snapshot.waiting.iter();
         let found = all.find(|object| {
-            let place = (namespace(object), name(object));
-            text(object, "/kind") == kind && place == (namespace(pod), named)
+            let on_node = (namespace(object), name(object));
+            text(object, "/kind") == kind && on_node == (namespace(pod), named)
         });
         let Some(found) = found else {
             // A template is needed until the claim is made of it.

@@ -22,14 +22,14 @@ impl Engine {
             name,
             id: &waiting.id,
         };
-        let said = self
+        let warned = self
             .events
             .warn_of_generation(&self.cluster, about, REASON, waiting.kind.text)
             .await;
-        match said {
+        match warned {
             // Its namespace is gone or going, and it with that.
             Err(Failure::Request { source, .. }) if is_gone(&source) => {}
-            said => said?,
+            warned => warned?,
         }
         if waiting.silent {
             match self.cluster.set_waiting(&waiting).await {

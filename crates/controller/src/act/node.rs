@@ -105,7 +105,7 @@ impl Engine {
             self.gone.forget(&there.uid);
         }
         let other = |uid: &str| there.as_ref().is_none_or(|there| there.uid != uid);
-        let earlier = |made: &str| {
+        let is_older = |made: &str| {
             there
                 .as_ref()
                 .is_none_or(|there| made <= there.created.as_str())
@@ -117,7 +117,7 @@ impl Engine {
         let records = self
             .cache
             .records_on(node)
-            .filter(|(_, record)| earlier(&record.id.created));
+            .filter(|(_, record)| is_older(&record.id.created));
         GoneNodeObjects {
             blocks: blocks
                 .map(|(name, block)| (name.clone(), block.clone()))

@@ -146,7 +146,7 @@ mod tests {
     }
 
     /// The names of those that must be told.
-    fn told(
+    fn feed_keys(
         later: &mut Later,
         event: impl Fn(Waiting) -> Event<Waiting>,
         object: Waiting,
@@ -163,26 +163,26 @@ mod tests {
     fn a_claim_before_its_class_is_told_when_that_comes() {
         let mut later = Later::default();
         for (name, classes) in [("nic", ["gpu", "fast"]), ("other", ["gpu", "fast-2"])] {
-            assert!(told(&mut later, Event::Apply, claim(name, &classes)).is_empty());
+            assert!(feed_keys(&mut later, Event::Apply, claim(name, &classes)).is_empty());
         }
-        assert!(told(&mut later, Event::Apply, class("gpu", false)).is_empty());
+        assert!(feed_keys(&mut later, Event::Apply, class("gpu", false)).is_empty());
         assert_eq!(
-            told(&mut later, Event::Apply, class("fast", true)),
+            feed_keys(&mut later, Event::Apply, class("fast", true)),
             ["nic", "fast"]
         );
         // A change of the class tells the claim nothing; one that comes back does.
         assert_eq!(
-            told(&mut later, Event::Apply, class("fast", true)),
+            feed_keys(&mut later, Event::Apply, class("fast", true)),
             ["fast"]
         );
-        assert!(told(&mut later, Event::Delete, class("fast", true)).is_empty());
+        assert!(feed_keys(&mut later, Event::Delete, class("fast", true)).is_empty());
         assert_eq!(
-            told(&mut later, Event::Apply, class("fast", true)),
+            feed_keys(&mut later, Event::Apply, class("fast", true)),
             ["nic", "fast"]
         );
         // A class that is changed to lead to us is one that comes.
         assert_eq!(
-            told(&mut later, Event::Apply, class("gpu", true)),
+            feed_keys(&mut later, Event::Apply, class("gpu", true)),
             ["nic", "other", "gpu"]
         );
     }
@@ -191,26 +191,29 @@ mod tests {
     fn a_claim_after_its_class_is_told_at_once_while_that_leads_to_us() {
         let mut later = Later::default();
         assert_eq!(
-            told(&mut later, Event::Apply, claim("own", &[DEVICE_CLASS])),
+            feed_keys(&mut later, Event::Apply, claim("own", &[DEVICE_CLASS])),
             ["own"]
         );
         assert_eq!(
-            told(&mut later, Event::Apply, class("fast", true)),
+            feed_keys(&mut later, Event::Apply, class("fast", true)),
             ["fast"]
         );
-        assert_eq!(told(&mut later, Event::Apply, claim("a", &["fast"])), ["a"]);
+        assert_eq!(
+            feed_keys(&mut later, Event::Apply, claim("a", &["fast"])),
+            ["a"]
+        );
         // Another generation is told anew.
         let mut changed = claim("a", &["fast"]);
         changed.id.generation = Some(2);
-        assert_eq!(told(&mut later, Event::Apply, changed), ["a"]);
-        assert!(told(&mut later, Event::Apply, class("fast", false)).is_empty());
-        assert!(told(&mut later, Event::Apply, claim("b", &["fast"])).is_empty());
+        assert_eq!(feed_keys(&mut later, Event::Apply, changed), ["a"]);
+        assert!(feed_keys(&mut later, Event::Apply, class("fast", false)).is_empty());
+        assert!(feed_keys(&mut later, Event::Apply, claim("b", &["fast"])).is_empty());
         assert_eq!(
-            told(&mut later, Event::Apply, class("fast", true)),
+            feed_keys(&mut later, Event::Apply, class("fast", true)),
             ["a", "b", "fast"]
         );
-        assert!(told(&mut later, Event::Delete, class("fast", true)).is_empty());
-        assert!(told(&mut later, Event::Apply, claim("c", &["fast"])).is_empty());
+        assert!(feed_keys(&mut later, Event::Delete, class("fast", true)).is_empty());
+        assert!(feed_keys(&mut later, Event::Apply, claim("c", &["fast"])).is_empty());
     }
 
     #[test]
@@ -225,7 +228,7 @@ mod tests {
         newer.id.generation = Some(2);
         later.feed(kind("ResourceClaim"), Event::Apply(newer));
         assert_eq!(
-            told(&mut later, Event::Apply, class("fast", true)),
+            feed_keys(&mut later, Event::Apply, class("fast", true)),
             ["a", "fast"]
         );
     }
@@ -234,18 +237,18 @@ mod tests {
     fn claims_that_are_gone_going_or_changed_are_forgotten() {
         let mut later = Later::default();
         for name in ["deleted", "going", "changed"] {
-            told(&mut later, Event::Apply, claim(name, &["fast"]));
+            feed_keys(&mut later, Event::Apply, claim(name, &["fast"]));
         }
-        told(&mut later, Event::Delete, claim("deleted", &["fast"]));
+        feed_keys(&mut later, Event::Delete, claim("deleted", &["fast"]));
         let mut going = claim("going", &["fast"]);
         going.id.deleting = true;
-        told(&mut later, Event::Apply, going);
-        told(&mut later, Event::Apply, claim("changed", &["gpu"]));
+        feed_keys(&mut later, Event::Apply, going);
+        feed_keys(&mut later, Event::Apply, claim("changed", &["gpu"]));
         assert_eq!(
-            told(&mut later, Event::Apply, class("fast", true)),
+            feed_keys(&mut later, Event::Apply, class("fast", true)),
             ["fast"]
         );
-        told(&mut later, Event::Apply, claim("changed", &[]));
+        feed_keys(&mut later, Event::Apply, claim("changed", &[]));
         let classes = later.objects.keys().all(|(kind, _)| *kind == "DeviceClass");
         assert!(classes, "nothing can make it ours");
     }
@@ -253,22 +256,22 @@ mod tests {
     #[test]
     fn a_new_list_of_a_kind_replaces_what_was_known_of_it() {
         let mut later = Later::default();
-        told(&mut later, Event::Apply, claim("gone", &["fast"]));
-        told(&mut later, Event::Apply, claim("stays", &["fast"]));
-        told(&mut later, Event::Apply, class("old", true));
+        feed_keys(&mut later, Event::Apply, claim("gone", &["fast"]));
+        feed_keys(&mut later, Event::Apply, claim("stays", &["fast"]));
+        feed_keys(&mut later, Event::Apply, class("old", true));
         later.feed(kind("ResourceClaim"), Event::Init);
-        told(&mut later, Event::InitApply, claim("stays", &["fast"]));
+        feed_keys(&mut later, Event::InitApply, claim("stays", &["fast"]));
         later.feed(kind("ResourceClaim"), Event::InitDone);
         // The classes are listed anew: the claims are left alone, and those that are gone lead nowhere.
         later.feed(kind("DeviceClass"), Event::Init);
         assert_eq!(
-            told(&mut later, Event::InitApply, class("fast", true)),
+            feed_keys(&mut later, Event::InitApply, class("fast", true)),
             ["stays", "fast"]
         );
         later.feed(kind("DeviceClass"), Event::InitDone);
-        assert!(told(&mut later, Event::Apply, claim("late", &["old"])).is_empty());
+        assert!(feed_keys(&mut later, Event::Apply, claim("late", &["old"])).is_empty());
         assert_eq!(
-            told(&mut later, Event::Apply, claim("own", &[DEVICE_CLASS])),
+            feed_keys(&mut later, Event::Apply, claim("own", &[DEVICE_CLASS])),
             ["own"]
         );
     }

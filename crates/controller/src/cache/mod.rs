@@ -191,12 +191,14 @@ impl Cache {
         }
         let mut others = self.blocks_of(&block.network).map(|(_, other)| other);
         let has = |other: &BlockView| {
-            block.is_around(other) && other.node != block.node && self.is_legal_part(net, other)
+            block.contains_block(other)
+                && other.node != block.node
+                && self.is_legal_part(net, other)
         };
-        let open = |gift: &Gift| {
-            let name = BlockSpec::name(&block.network, &gift.cidr);
-            let there = self.nodes.get(&Name::new("", &gift.node)).is_some();
-            there && gift.node != block.node && self.blocks.get(&Name::new("", name)).is_none()
+        let open = |donation: &Gift| {
+            let name = BlockSpec::name(&block.network, &donation.cidr);
+            let there = self.nodes.get(&Name::new("", &donation.node)).is_some();
+            there && donation.node != block.node && self.blocks.get(&Name::new("", name)).is_none()
         };
         others.any(has) || block.given.iter().any(open)
     }
@@ -259,10 +261,10 @@ impl Cache {
     }
 
     fn age(&self, net: &NetworkView) -> Age {
-        let told = matches!(net.status.phase, Some(Phase::Active | Phase::Terminating));
+        let reported = matches!(net.status.phase, Some(Phase::Active | Phase::Terminating));
         Age {
             created: net.id.created.clone(),
-            newcomer: !told && self.blocks_of(&net.id.uid).next().is_none(),
+            newcomer: !reported && self.blocks_of(&net.id.uid).next().is_none(),
             uid: net.id.uid.clone(),
         }
     }

@@ -314,7 +314,7 @@ fn numbers_and_identities_that_two_have_are_noticed() {
 #[test]
 fn a_part_of_which_others_have_parts_is_known_and_so_is_what_nobody_gave() {
     let mut cache = Cache::default();
-    let gift = |cidr: &str, node: &str| Gift {
+    let donation = |cidr: &str, node: &str| Gift {
         cidr: cidr.parse().unwrap(),
         node: node.to_owned(),
     };
@@ -339,7 +339,7 @@ fn a_part_of_which_others_have_parts_is_known_and_so_is_what_nobody_gave() {
         &mut cache,
         "10.0.0.0/26",
         "n1",
-        vec![gift("10.0.0.8/29", "n2")],
+        vec![donation("10.0.0.8/29", "n2")],
     );
     assert!(!cache.has_parts_of_others(&whole));
     let part = |cache: &mut Cache, given| put(cache, "10.0.0.8/29", "n2", given);
@@ -347,10 +347,10 @@ fn a_part_of_which_others_have_parts_is_known_and_so_is_what_nobody_gave() {
     assert!(!cache.has_parts_of_others(&whole) && !cache.has_parts_of_others(&alone));
     // Given to a node that is there and has not taken it; to one that is gone; taken back.
     for (to, kept) in [("n3", true), ("gone", false), ("n2", false)] {
-        let gave = part(&mut cache, vec![gift("10.0.0.8/32", to)]);
+        let gave = part(&mut cache, vec![donation("10.0.0.8/32", to)]);
         assert_eq!(cache.has_parts_of_others(&gave), kept, "{to}");
     }
-    let gave = part(&mut cache, vec![gift("10.0.0.8/32", "gone")]);
+    let gave = part(&mut cache, vec![donation("10.0.0.8/32", "gone")]);
     put(&mut cache, "10.0.0.8/32", "gone", Vec::new());
     assert!(cache.has_parts_of_others(&gave), "its block is still there");
 
@@ -367,7 +367,7 @@ fn a_part_of_which_others_have_parts_is_known_and_so_is_what_nobody_gave() {
         &mut cache,
         "10.0.0.0/28",
         "n3",
-        vec![gift("10.0.0.9/32", "n3")],
+        vec![donation("10.0.0.9/32", "n3")],
     );
     put(&mut cache, "10.0.0.0/24", "n3", Vec::new());
     assert_eq!(wrong(&cache), ["10.0.0.0/28 n3", "10.0.0.9/32 n3"]);

@@ -33,7 +33,7 @@ impl<'a> Conditions<'a> {
             .list
             .iter()
             .position(|condition| condition.kind == kind);
-        let since = old
+        let first_seen = old
             .and_then(|at| self.list.get(at))
             .filter(|old| old.status == status)
             .map_or(self.now, |old| &old.last_transition_time)
@@ -43,7 +43,7 @@ impl<'a> Conditions<'a> {
             status: status.to_owned(),
             reason: reason.to_owned(),
             message: cut(message.into()),
-            last_transition_time: since,
+            last_transition_time: first_seen,
             observed_generation: self.generation,
         };
         match old.and_then(|at| self.list.get_mut(at)) {

@@ -125,7 +125,7 @@ pub(crate) fn status(facts: &NetworkFacts<'_>, before: &NetworkStatus, now: &str
 /// What its Events say: reason and message. That pods use a deleted network is said without their names,
 /// which change: once.
 pub(crate) fn complaints(status: &NetworkStatus) -> Vec<(String, String)> {
-    let told = status.conditions.iter().filter_map(|condition| {
+    let complaints_of = status.conditions.iter().filter_map(|condition| {
         let waits = matches!(status.phase, Some(Phase::Failed | Phase::Pending));
         let text = match (condition.kind.as_str(), condition.status.as_str()) {
             ("Ready", "False") if waits => condition.message.clone(),
@@ -144,7 +144,7 @@ pub(crate) fn complaints(status: &NetworkStatus) -> Vec<(String, String)> {
         };
         Some((reason.to_owned(), text))
     });
-    told.collect()
+    complaints_of.collect()
 }
 
 /// Agents take no block for the network's that is elsewhere: a subnet that was taken out of the spec
@@ -153,10 +153,13 @@ fn subnets(facts: &NetworkFacts<'_>, before: &[IpNet]) -> Vec<IpNet> {
     let valid = facts.spec.ok().filter(|_| problems(facts.spec).is_none());
     let now = valid.into_iter().flat_map(|spec| spec.subnets.values());
     let mut all: Vec<IpNet> = now.map(|subnet| subnet.cidr.trunc()).collect();
-    for earlier in before {
-        let left = facts.blocks.iter().any(|block| earlier.contains(block));
-        if !all.contains(earlier) && (left || valid.is_none()) {
-            all.push(*earlier);
+    for previous_subnet in before {
+        let left = facts
+            .blocks
+            .iter()
+            .any(|block| previous_subnet.contains(block));
+        if !all.contains(previous_subnet) && (left || valid.is_none()) {
+            all.push(*previous_subnet);
         }
     }
     all.sort();

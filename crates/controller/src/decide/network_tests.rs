@@ -268,16 +268,23 @@ fn what_is_wrong_is_said_once() {
     assert_eq!(complaints(&sound), []);
     let mut waiting = facts(Ok(&overlay()));
     waiting.rivals = vec![rival(true)];
-    let told = complaints(&status(&waiting, &sound, "t2"));
-    assert_eq!(told.len(), 1, "the condition says the same: {told:?}");
-    assert_eq!(told[0].0, "SubnetConflict");
+    let found_complaints = complaints(&status(&waiting, &sound, "t2"));
+    assert_eq!(
+        found_complaints.len(),
+        1,
+        "the condition says the same: {found_complaints:?}"
+    );
+    assert_eq!(found_complaints[0].0, "SubnetConflict");
     for word in ["spec.subnets", "10.1.0.0/16", "other addresses"] {
-        assert!(told[0].1.contains(word), "{told:?} lacks {word}");
+        assert!(
+            found_complaints[0].1.contains(word),
+            "{found_complaints:?} lacks {word}"
+        );
     }
     // It need not wait, but is to be known.
     waiting.rivals = vec![rival(false)];
-    let told = complaints(&status(&waiting, &sound, "t2"));
-    assert_eq!(told[0].0, "SubnetConflict");
+    let found_complaints = complaints(&status(&waiting, &sound, "t2"));
+    assert_eq!(found_complaints[0].0, "SubnetConflict");
     // Of a deleted one the pods are not named: they go one by one.
     let mut deleted = facts(Ok(&overlay()));
     deleted.deleting = true;

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// they are, in the part or in the rest. Addresses are those of the family with the fewest left.
 pub(crate) fn usage(
     spec: &NetworkSpec,
-    earlier: &[IpNet],
+    previous_subnets: &[IpNet],
     blocks: impl Iterator<Item = (Option<IpNet>, u64)>,
 ) -> Usage {
     let subnets = spec.subnets.values().map(|subnet| {
@@ -21,7 +21,7 @@ pub(crate) fn usage(
     let mut parts: Vec<(IpNet, u128, u128)> = subnets.collect();
     let families: BTreeSet<Family> = parts.iter().map(|(cidr, ..)| family(cidr)).collect();
     let is_part = |cidr: IpNet| {
-        let whole = spec.whole_block(earlier, &cidr);
+        let whole = spec.whole_block(previous_subnets, &cidr);
         whole.is_some_and(|whole| whole != cidr.trunc())
     };
     let mut whole_blocks = 0_u64;
@@ -31,11 +31,11 @@ pub(crate) fn usage(
         parts.extend(cidr.map(|cidr| (cidr, allocated.into(), 0)));
     }
     let share = tightest(&shares(parts));
-    let said = |count: u128| u64::try_from(count).unwrap_or(MAX_COUNT).min(MAX_COUNT);
+    let bounded = |count: u128| u64::try_from(count).unwrap_or(MAX_COUNT).min(MAX_COUNT);
     Usage {
         blocks: whole_blocks,
-        allocated: said(share.used),
-        capacity: said(share.capacity),
+        allocated: bounded(share.used),
+        capacity: bounded(share.capacity),
     }
 }
 

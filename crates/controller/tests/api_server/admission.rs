@@ -57,8 +57,8 @@ fn agents_write_their_own_records_under_their_own_names() {
             ),
             (request("u1-n1", "n1", "u2"), "plexus.dev/network must be"),
         ] {
-            let said = create(wrong).await;
-            assert!(said.contains(why), "{said}");
+            let message = create(wrong).await;
+            assert!(message.contains(why), "{message}");
         }
         let records: Api<PodAttachments> = Api::namespaced(agent, &environment.namespace);
         let create = async |object: Value| refusal(records.create(&dry, &from(object)).await);
@@ -73,8 +73,8 @@ fn agents_write_their_own_records_under_their_own_names() {
             (record(RECORD, json!({})), "plexus.dev/node must be"),
             (record(RECORD, labels("n1", "q")), "plexus.dev/pod must be"),
         ] {
-            let said = create(wrong).await;
-            assert!(said.contains(why), "{said}");
+            let message = create(wrong).await;
+            assert!(message.contains(why), "{message}");
         }
     });
 }
@@ -94,11 +94,11 @@ fn agents_write_their_own_events() {
             refusal(events.create(&dry, &from(foreign)).await).contains("only Events of")
         })
         .await;
-        let said = |result| refusal::<Event>(result);
+        let message = |result| refusal::<Event>(result);
         let own = event(&environment, "own", "plexus-agent", "n1");
-        assert_eq!(said(events.create(&post, &from(own)).await), "");
+        assert_eq!(message(events.create(&post, &from(own)).await), "");
         let elsewhere = event(&environment, "e", "plexus-agent", "n2");
-        assert!(said(events.create(&post, &from(elsewhere)).await).contains("\"n1\""));
+        assert!(message(events.create(&post, &from(elsewhere)).await).contains("\"n1\""));
 
         for (name, component, host) in
             [("kubelets", "kubelet", "n1"), ("n2s", "plexus-agent", "n2")]
@@ -124,8 +124,8 @@ fn agents_write_their_own_events() {
         }
         // Nor by making another's its own on the way.
         let taken = event(&environment, "kubelets", "plexus-agent", "n1");
-        let said = patch("kubelets", taken).await;
-        assert!(said.contains("made itself"), "{said}");
+        let message = patch("kubelets", taken).await;
+        assert!(message.contains("made itself"), "{message}");
     });
 }
 

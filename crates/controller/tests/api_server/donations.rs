@@ -22,11 +22,11 @@ fn a_block_returns_with_its_node_though_parts_of_it_are_others() {
         );
         let whole = environment.block(&network, &giver, "10.1.0.0/26", 3).await;
         environment
-            .set_given(&whole, &[("10.1.0.8/29", &asker)])
+            .set_donations(&whole, &[("10.1.0.8/29", &asker)])
             .await;
         let part = environment.block(&network, &asker, "10.1.0.8/29", 2).await;
         environment
-            .set_given(&part, &[("10.1.0.9/32", &third)])
+            .set_donations(&part, &[("10.1.0.9/32", &third)])
             .await;
         let single = environment.block(&network, &third, "10.1.0.9/32", 1).await;
         // Addresses count once, and a part is no block more.
@@ -69,15 +69,15 @@ fn a_block_that_was_not_given_is_pointed_out_and_removed_if_unused() {
         );
         let whole = environment.block(&network, &owner, "10.1.0.0/26", 0).await;
         environment
-            .set_given(&whole, &[("10.1.0.8/29", &other)])
+            .set_donations(&whole, &[("10.1.0.8/29", &other)])
             .await;
         let given = environment.block(&network, &other, "10.1.0.8/29", 0).await;
         let unused = environment.block(&network, &other, "10.1.0.16/29", 0).await;
         let used = environment.block(&network, &other, "10.1.0.24/29", 1).await;
-        let said = environment.until_event("blue", "BlockNotGiven").await;
+        let message = environment.until_event("blue", "BlockNotGiven").await;
         assert!(
-            said.contains("10.1.0.16/29") && !said.contains("10.1.0.8/29"),
-            "{said}"
+            message.contains("10.1.0.16/29") && !message.contains("10.1.0.8/29"),
+            "{message}"
         );
         until("that what nobody uses is gone", async || {
             !environment.has_block(&unused).await

@@ -342,10 +342,11 @@ impl Environment {
     }
 
     /// What a block's owner says that it gave away.
-    pub(crate) async fn set_given(&self, block: &Block, given: &[(&str, &Node)]) {
+    pub(crate) async fn set_donations(&self, block: &Block, given: &[(&str, &Node)]) {
         let api: Api<Block> = Api::all(self.client.clone());
-        let gift = |(cidr, node): &(&str, &Node)| json!({"cidr": cidr, "node": node.name_any()});
-        let given: Vec<Value> = given.iter().map(gift).collect();
+        let donation =
+            |(cidr, node): &(&str, &Node)| json!({"cidr": cidr, "node": node.name_any()});
+        let given: Vec<Value> = given.iter().map(donation).collect();
         let status = json!({"status": {"given": given}});
         let (params, patch) = (PatchParams::default(), Patch::Merge(&status));
         let patched = api.patch_status(&block.name_any(), &params, &patch).await;
@@ -400,12 +401,12 @@ impl Environment {
     pub(crate) async fn until_status(
         &self,
         network: &str,
-        wish: impl Fn(&NetworkStatus) -> bool,
+        condition: impl Fn(&NetworkStatus) -> bool,
     ) -> NetworkStatus {
         let begun = Instant::now();
         loop {
             let status = self.status(network).await;
-            if wish(&status) {
+            if condition(&status) {
                 return status;
             }
             assert!(begun.elapsed() < TIMEOUT, "{network} stays {status:#?}");

@@ -134,8 +134,8 @@ fn a_kind_that_comes_later_is_noticed() {
         };
         let message = status["message"].as_str().unwrap_or_default();
         assert!(message.contains("waits"), "{status}");
-        let said = waiting(&environment, &own).await;
-        assert_eq!(said.len(), 1, "{said:?}");
+        let waiting_events = waiting(&environment, &own).await;
+        assert_eq!(waiting_events.len(), 1, "{waiting_events:?}");
         definitions
             .delete(&name, &DeleteParams::default())
             .await

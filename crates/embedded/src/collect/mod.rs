@@ -9,7 +9,7 @@ mod owners;
 mod task;
 
 use crate::clock;
-use crate::store::{Change, Entry, Part, Table};
+use crate::store::{Change, Entry, ListScope, Table};
 use crate::verbs::Api;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -156,7 +156,7 @@ impl SeenVersions {
                 let found = since.map(|since| api.store.changes(table, since, BATCH));
                 let Some(Ok((entries, upto))) = found else {
                     // The first time, or too long ago: everything.
-                    let (objects, version) = api.store.list(table, Part::default());
+                    let (objects, version) = api.store.list(table, ListScope::default());
                     for object in &objects {
                         tasks.extend(task::of_object(api, table, object));
                     }

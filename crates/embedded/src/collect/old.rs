@@ -1,7 +1,7 @@
 //! Events are news: after an hour without a change they go. What counts is when they were written here, not
 //! what they say of themselves.
 
-use crate::store::{Key, Part};
+use crate::store::{Key, ListScope};
 use crate::verbs::Api;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) async fn sweep(api: &Arc<Api>, now: i64) {
         .and_then(|kind| api.store.table(kind));
     let Some(table) = table else { return };
     let before = now - EVENT_TTL_SECONDS;
-    let (events, _) = api.store.list(table, Part::default());
+    let (events, _) = api.store.list(table, ListScope::default());
     let old = events.iter().filter(|event| event.written < before);
     let old: Vec<Key> = old.map(|event| event.key.clone()).collect();
     for some in old.chunks(BATCH) {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     fn names(api: &Api, table: Table) -> Vec<String> {
-        let (events, _) = api.store.list(table, Part::default());
+        let (events, _) = api.store.list(table, ListScope::default());
         let names = events.iter().map(|event| event.key.name().to_owned());
         names.collect()
     }

@@ -124,7 +124,7 @@ impl Changes {
 
     /// All objects of a table that are in a namespace.
     pub(crate) fn in_namespace(&self, table: Table, namespace: &str) -> Vec<Arc<Stored>> {
-        let part = super::Part {
+        let part = super::ListScope {
             namespace: Some(namespace),
             after: None,
         };
@@ -147,8 +147,8 @@ impl Changes {
     pub(crate) fn owned_by(&self, uid: u128) -> Vec<(Table, Arc<Stored>)> {
         let committed = self.shared.read().owned_by(uid);
         let made = self.latest.keys().cloned();
-        let places: BTreeSet<(Table, Key)> = committed.into_iter().chain(made).collect();
-        let found = places.into_iter().filter_map(|(table, key)| {
+        let locations: BTreeSet<(Table, Key)> = committed.into_iter().chain(made).collect();
+        let found = locations.into_iter().filter_map(|(table, key)| {
             let object = self.get(table, &key)?;
             object.owners.contains(&uid).then_some((table, object))
         });

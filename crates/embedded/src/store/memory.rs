@@ -5,7 +5,7 @@ use super::disk::Gaps;
 use super::key::{Key, Table};
 use super::log::{Change, Entry, Log};
 use super::object::Stored;
-use super::{Part, Unknown, history};
+use super::{ListScope, Unknown, history};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ struct MemoryTable {
 
 /// Rows that nobody needs any more, and up to which version a table's changes are forgotten.
 #[derive(Debug, Default)]
-pub(super) struct Forgotten {
+pub(super) struct Evicted {
     pub(super) rows: Vec<u64>,
     pub(super) floors: BTreeMap<Table, u64>,
 }
@@ -76,7 +76,7 @@ impl Memory {
             .collect()
     }
 
-    pub(super) fn list(&self, table: Table, part: Part<'_>) -> Vec<Arc<Stored>> {
+    pub(super) fn list(&self, table: Table, part: ListScope<'_>) -> Vec<Arc<Stored>> {
         let objects = self.held(table).map(|held| range(&held.objects, part));
         objects
             .into_iter()
@@ -88,7 +88,7 @@ impl Memory {
     pub(super) fn list_at(
         &self,
         table: Table,
-        part: Part<'_>,
+        part: ListScope<'_>,
         version: u64,
     ) -> Result<Vec<Arc<Stored>>, Unknown> {
         let Some(held) = self.held(table) else {
@@ -121,7 +121,7 @@ impl Memory {
     }
 
     /// Takes a change in, and says what of the past is now forgotten.
-    pub(super) fn take(&mut self, table: Table, entry: Arc<Entry>, forgotten: &mut Forgotten) {
+    pub(super) fn take(&mut self, table: Table, entry: Arc<Entry>, forgotten: &mut Evicted) {
         if let Some(before) = &entry.before {
             self.unlink(table, before);
         }
@@ -204,7 +204,7 @@ impl Memory {
 /// The objects of a part.
 fn range<'a>(
     objects: &'a Objects,
-    part: Part<'a>,
+    part: ListScope<'a>,
 ) -> impl Iterator<Item = (&'a Key, &'a Arc<Stored>)> {
     let first = part.namespace.map(|namespace| format!("{namespace}/"));
     let start = match (part.after, &first) {
@@ -222,7 +222,7 @@ fn range<'a>(
         .take_while(move |(key, _)| inside(key))
 }
 
-fn holds(part: Part<'_>, key: &Key) -> bool {
+fn holds(part: ListScope<'_>, key: &Key) -> bool {
     let inside = part
         .namespace
         .is_none_or(|wanted| key.namespace() == wanted);

@@ -101,7 +101,7 @@ impl Shared {
 
 /// A part of a table, in order.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Part<'a> {
+pub(crate) struct ListScope<'a> {
     /// Only this namespace.
     pub(crate) namespace: Option<&'a str>,
     /// Only what comes after this key.
@@ -184,7 +184,7 @@ impl Store {
     }
 
     /// A part of a table as it is, and the version that it is of.
-    pub(crate) fn list(&self, table: Table, part: Part<'_>) -> (Vec<Arc<Stored>>, u64) {
+    pub(crate) fn list(&self, table: Table, part: ListScope<'_>) -> (Vec<Arc<Stored>>, u64) {
         let memory = self.shared.read();
         (memory.list(table, part), memory.version())
     }
@@ -196,7 +196,7 @@ impl Store {
     pub(crate) fn list_at(
         &self,
         table: Table,
-        part: Part<'_>,
+        part: ListScope<'_>,
         version: u64,
     ) -> Result<Vec<Arc<Stored>>, Unknown> {
         self.shared.read().list_at(table, part, version)

@@ -1,6 +1,6 @@
 //! The store: order, history, restarts, failures of the disk.
 
-use super::{Change, Key, Part, Store, Table};
+use super::{Change, Key, ListScope, Store, Table};
 use crate::kinds::Kinds;
 use crate::status::Refused;
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ fn everything_and_the_counter_survive_a_restart() {
     // The clock has gone back.
     let (store, maps) = dir.open(500);
     assert_eq!(store.version(), last);
-    let (objects, _) = store.list(maps, Part::default());
+    let (objects, _) = store.list(maps, ListScope::default());
     assert_eq!(names(&objects), ["a=2"]);
     let (changes, upto) = store.changes(maps, 1000, 10).unwrap();
     let what: Vec<_> = changes.iter().map(|entry| entry.change).collect();
@@ -152,9 +152,9 @@ fn a_table_can_be_seen_as_it_was() {
     remove(&store, maps, "d");
     put(&store, maps, "d", "4");
     remove(&store, maps, "e");
-    let was = store.list_at(maps, Part::default(), then).unwrap();
+    let was = store.list_at(maps, ListScope::default(), then).unwrap();
     assert_eq!(names(&was), ["b=1", "d=1", "e=1"]);
-    let part = Part {
+    let part = ListScope {
         namespace: Some("default"),
         after: Some("default/b"),
     };
@@ -181,7 +181,7 @@ fn namespaces_are_apart_though_one_begins_like_another() {
         let object = json!({"metadata": {}, "data": {"a": namespace}});
         wait(store.write(move |changes| changes.put(maps, &key, object))).unwrap();
     }
-    let part = Part {
+    let part = ListScope {
         namespace: Some("a"),
         after: None,
     };
@@ -260,7 +260,10 @@ fn old_changes_are_forgotten_in_memory_and_on_disk() {
         .unwrap();
     assert!(rows < 30, "{rows} rows are left");
     let (store, maps) = dir.open(1000);
-    assert_eq!(names(&store.list(maps, Part::default()).0), ["a=small"]);
+    assert_eq!(
+        names(&store.list(maps, ListScope::default()).0),
+        ["a=small"]
+    );
     assert!(
         store.changes(maps, 1001, 10).is_err(),
         "also after a restart"

@@ -212,7 +212,7 @@ fn end_all(
     selection: &Selection,
     ending: &Ending,
 ) -> Result<(Vec<Arc<Stored>>, u64), Refused> {
-    let part = store::Part {
+    let part = store::ListScope {
         namespace: Some(subject.namespace.as_str()).filter(|namespace| !namespace.is_empty()),
         after: None,
     };

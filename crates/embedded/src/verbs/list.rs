@@ -92,7 +92,7 @@ pub(super) async fn list(
         .map(Token::parse)
         .transpose()?;
     let version_match = VersionMatch::of(request, limit.is_some(), token.is_some())?;
-    let part = store::Part {
+    let part = store::ListScope {
         namespace: Some(subject.namespace.as_str()).filter(|namespace| !namespace.is_empty()),
         after: token.as_ref().map(|token| token.after.as_str()),
     };
@@ -124,17 +124,17 @@ pub(super) async fn list(
         (None, None) => api.store.list(subject.table, part),
     };
     let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    let piece = Piece::cut(subject, &selection, found, limit, version);
-    Ok(piece.answer(api, subject, form))
+    let page = ListPage::cut(subject, &selection, found, limit, version);
+    Ok(page.answer(api, subject, form))
 }
 
 /// The objects of an answer, and what it says of itself.
-struct Piece {
+struct ListPage {
     items: Vec<Arc<Stored>>,
     metadata: Value,
 }
 
-impl Piece {
+impl ListPage {
     fn cut(
         subject: &Subject,
         selection: &Selection,
@@ -191,7 +191,7 @@ impl Piece {
         subject: Subject,
         form: Form,
         pieces: mpsc::Sender<Bytes>,
-        patience: Duration,
+        page_timeout: Duration,
     ) {
         let now = clock::seconds();
         let (frame, field) = table::frame(&subject.kind, form, self.metadata);
@@ -206,8 +206,8 @@ impl Piece {
             text.push_str(&item.to_string());
             comma = ",";
             if text.len() >= CHUNK_BYTES {
-                let piece = pieces.send(std::mem::take(&mut text).into());
-                if !matches!(timeout(patience, piece).await, Ok(Ok(()))) {
+                let page = pieces.send(std::mem::take(&mut text).into());
+                if !matches!(timeout(page_timeout, page).await, Ok(Ok(()))) {
                     return;
                 }
                 yield_now().await;
@@ -313,7 +313,7 @@ pub(super) async fn not_older_than(api: &Api, version: u64) -> Result<(), Refuse
         message: "Too large resource version".to_owned(),
         field: String::new(),
     };
-    Err(Refused::timeout(message, 1).because(&[cause]))
+    Err(Refused::timeout(message, 1).with_causes(&[cause]))
 }
 
 fn too_old(goes_on: bool) -> Refused {

@@ -2,7 +2,7 @@
 
 use super::event::{Encoder, Kind};
 use crate::status::Refused;
-use crate::store::{Change, Entry, Part, Stored, Unknown};
+use crate::store::{Change, Entry, ListScope, Stored, Unknown};
 use crate::table::Form;
 use crate::verbs::{Api, Selection, Subject, is_reached};
 use hyper::body::Bytes;
@@ -117,7 +117,7 @@ impl Stream {
         pieces: &mpsc::Sender<Bytes>,
     ) -> Result<u64, End> {
         let namespace = Some(self.subject.namespace.as_str()).filter(|name| !name.is_empty());
-        let part = Part {
+        let part = ListScope {
             namespace,
             after: None,
         };

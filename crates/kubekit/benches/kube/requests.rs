@@ -76,10 +76,11 @@ fn count(log: &Path, who: Who, timings: &Timings) -> Result<usize> {
         std::fs::read_to_string(log).with_context(|| format!("cannot read {}", log.display()))?;
     let lines = text.lines().filter_map(|line| {
         let value: Value = serde_json::from_str(line).ok()?;
-        let said = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
-        let at = said("/requestReceivedTimestamp")?;
-        let agent = said("/user/username")?.ends_with(":plexus-agent");
-        let kept = said("/verb")? != "watch" && agent == (who == Who::Plexus) && our_node(&value);
+        let printed = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
+        let at = printed("/requestReceivedTimestamp")?;
+        let agent = printed("/user/username")?.ends_with(":plexus-agent");
+        let kept =
+            printed("/verb")? != "watch" && agent == (who == Who::Plexus) && our_node(&value);
         // Written alike, so that the order of the texts is that of the times.
         (kept && at >= timings.from.as_str() && at <= timings.to.as_str()).then_some(())
     });

@@ -156,11 +156,11 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Down(which) => Lab::down(&which.prefix)?,
         Verb::Kubectl { which, arguments } => {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            return Ok(shown(&kube(&which)?.kubectl(&arguments, "")?));
+            return Ok(rendered(&kube(&which)?.kubectl(&arguments, "")?));
         }
         Verb::Node { which, node, argv } => {
             let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-            return Ok(shown(&kube(&which)?.on_node(&node, &argv)?));
+            return Ok(rendered(&kube(&which)?.on_node(&node, &argv)?));
         }
         Verb::Start(one) => lab(&one.which)?.start(&one.part)?,
         Verb::Stop(one) => lab(&one.which)?.stop(&one.part)?,
@@ -239,7 +239,7 @@ fn print_disagreements(disagreements: &[String]) -> ExitCode {
     ExitCode::from(u8::from(!disagreements.is_empty()))
 }
 
-fn shown(output: &plexus_kubekit::Output) -> ExitCode {
+fn rendered(output: &plexus_kubekit::Output) -> ExitCode {
     print!("{}", output.stdout);
     eprint!("{}", output.stderr);
     ExitCode::from(u8::try_from(output.status).unwrap_or(1))

@@ -90,10 +90,10 @@ fn one_pod(
     journal: &[&Attachment],
     report: &mut dyn FnMut(String),
 ) {
-    let asked = 1 + asked(pod);
-    if journal.len() != asked || journal.iter().any(|one| !one.attached) {
+    let requested = 1 + requested(pod);
+    if journal.len() != requested || journal.iter().any(|one| !one.attached) {
         report(format!(
-            "{} asked for {asked} interfaces, the journal has {} of {}",
+            "{} asked for {requested} interfaces, the journal has {} of {}",
             title(pod),
             journal.iter().filter(|one| one.attached).count(),
             journal.first().map_or(0, |one| one.total)
@@ -214,7 +214,7 @@ fn cni_uid(pod: &Value) -> String {
 }
 
 /// How many networks the annotations name.
-fn asked(pod: &Value) -> usize {
+fn requested(pod: &Value) -> usize {
     let annotations = &pod["metadata"]["annotations"];
     let count = |key: &str| {
         let text = annotations[key].as_str().unwrap_or_default().trim();

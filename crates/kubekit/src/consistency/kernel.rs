@@ -118,7 +118,7 @@ fn uplinks(node: &Node, report: &mut dyn FnMut(String)) {
 }
 
 fn remote_blocks(state: &ClusterState, name: &str, node: &Node, report: &mut dyn FnMut(String)) {
-    let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut expected: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let others = state
         .blocks
         .iter()
@@ -135,7 +135,7 @@ fn remote_blocks(state: &ClusterState, name: &str, node: &Node, report: &mut dyn
             Some("overlay") | None => RouterName::of(&uid).to_string(),
             Some(_) => continue,
         };
-        wanted
+        expected
             .entry(location)
             .or_default()
             .insert(string(&block["spec"]["cidr"]));
@@ -145,33 +145,33 @@ fn remote_blocks(state: &ClusterState, name: &str, node: &Node, report: &mut dyn
         let cidrs = list(&other["spec"]["podCIDRs"])
             .iter()
             .filter_map(Value::as_str);
-        wanted
+        expected
             .entry(String::new())
             .or_default()
             .extend(cidrs.map(str::to_owned));
     }
     let empty = BTreeSet::new();
-    let mut places = vec![(String::new(), &node.here)];
-    places.extend(
+    let mut locations = vec![(String::new(), &node.here)];
+    locations.extend(
         node.routers
             .iter()
             .map(|(name, space)| (name.clone(), space)),
     );
-    for (location, space) in places {
+    for (location, space) in locations {
         let routes = space.routes.iter();
         let has: BTreeSet<String> = routes
             .filter(|route| !route.unreachable && route.via.is_some() && route.to != "default")
             .map(|route| prefix(&route.to))
             .collect();
-        let wanted = wanted.get(&location).unwrap_or(&empty);
-        if has != *wanted {
+        let expected = expected.get(&location).unwrap_or(&empty);
+        if has != *expected {
             let location = if location.is_empty() {
                 "the node"
             } else {
                 &location
             };
             report(format!(
-                "{location} has routes to the blocks {has:?}, others have {wanted:?}"
+                "{location} has routes to the blocks {has:?}, others have {expected:?}"
             ));
         }
     }

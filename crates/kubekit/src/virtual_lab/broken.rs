@@ -1,6 +1,6 @@
 //! A lab of virtual nodes, broken by its own verbs.
 
-use super::Virtual;
+use super::VirtualLab;
 use super::observer::records;
 use crate::breakable::{Breakable, node as node_object};
 use crate::cluster::{Cluster, Output, TIMEOUT, is_ready};
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 /// What `plexus lab kill-…` exits with if there is nobody to kill.
 const NOBODY: i32 = 3;
 
-impl Virtual {
+impl VirtualLab {
     /// A verb of `plexus lab`, whatever comes of it.
     fn try_lab(&self, words: &[&str]) -> Result<Output> {
         let argv = super::lab_argv(&self.program, &self.name, words);
@@ -49,7 +49,7 @@ impl Virtual {
     }
 }
 
-impl Breakable for Virtual {
+impl Breakable for VirtualLab {
     fn observer(&self) -> &dyn Observer {
         self
     }

@@ -4,7 +4,7 @@ use super::lab_argv;
 use crate::cluster::Cluster;
 use crate::command;
 use crate::consistency::{NodeObservation, Observer, Sandbox, Script};
-use crate::virtual_lab::Virtual;
+use crate::virtual_lab::VirtualLab;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ pub(super) fn records(directory: &Path, node: &str) -> Result<Vec<Value>> {
     Ok(records.collect())
 }
 
-impl Observer for Virtual {
+impl Observer for VirtualLab {
     fn nodes(&self) -> Result<Vec<String>> {
         self.view().nodes()
     }

@@ -18,7 +18,7 @@ use plexus_kubekit::spec::{Binaries, Cni};
 use plexus_kubekit::test_cluster::{self, Need};
 use plexus_kubekit::virtual_lab::LAB;
 use plexus_kubekit::{
-    Breakable, Cluster, Kube, Lab, Namespace, Object, Spec, Virtual, consistency, wait,
+    Breakable, Cluster, Kube, Lab, Namespace, Object, Spec, VirtualLab, consistency, wait,
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ pub(crate) fn run_scenarios(scenes: &[Scenario]) {
             (ScenarioBody::OnKubernetes(_, run_scenarios), TestHost::Kubernetes { kube, .. }) => {
                 &|| run_scenarios(kube)
             }
-            (ScenarioBody::OnKubernetes(need, _), TestHost::Virtual(_)) => {
+            (ScenarioBody::OnKubernetes(need, _), TestHost::VirtualLab(_)) => {
                 test_cluster::left_out(name, *need);
                 continue;
             }
@@ -111,14 +111,14 @@ pub(crate) fn run_scenarios(scenes: &[Scenario]) {
 /// Where the scenes are played.
 enum TestHost {
     Kubernetes { kube: Kube, own: bool },
-    Virtual(Virtual),
+    VirtualLab(VirtualLab),
 }
 
 impl TestHost {
     fn cluster(&self) -> &dyn Breakable {
         match self {
             Self::Kubernetes { kube, .. } => kube,
-            Self::Virtual(lab) => lab,
+            Self::VirtualLab(lab) => lab,
         }
     }
 
@@ -126,7 +126,7 @@ impl TestHost {
         if let Ok(name) = std::env::var(LAB) {
             let others = [STATE, RUNNING_LAB_VAR].map(std::env::var_os);
             assert_eq!(others, [None, None], "{LAB} is set too: unset one of them");
-            return Self::Virtual(Virtual::open(&name).expect("a running lab"));
+            return Self::VirtualLab(VirtualLab::open(&name).expect("a running lab"));
         }
         if let Some(state) = std::env::var_os(RUNNING_LAB_VAR) {
             let kube = Kube::open(Path::new(&state)).expect("a running lab");

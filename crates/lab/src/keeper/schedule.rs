@@ -94,7 +94,7 @@ impl Candidate {
         }
         let mut taints = self.taints.iter().filter(|taint| keeps_away(taint));
         if let Some(taint) = taints.find(|taint| !requirements.tolerates(taint)) {
-            return Some(Obstacle::Taint(shown(taint)));
+            return Some(Obstacle::Taint(listed(taint)));
         }
         if !self.ready {
             return Some(Obstacle::NotReady);
@@ -187,7 +187,7 @@ fn matches(toleration: &Toleration, taint: &Taint) -> bool {
 }
 
 /// As `kubectl taint` writes it.
-fn shown(taint: &Taint) -> String {
+fn listed(taint: &Taint) -> String {
     match taint.value.as_deref() {
         None | Some("") => format!("{}:{}", taint.key, taint.effect),
         Some(value) => format!("{}={value}:{}", taint.key, taint.effect),

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// By identity: what it does, and its subnets. A network may have several names: a NAD may stand for one.
-type Known = BTreeMap<String, (Kind, Vec<IpNet>)>;
+type NetworkSubnets = BTreeMap<String, (Kind, Vec<IpNet>)>;
 
 /// Records are written a moment after pods run.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(4);
@@ -37,7 +37,7 @@ pub(super) struct Gathered {
 pub(super) async fn gather(layout: &Layout, client: Client) -> Result<Gathered, LabError> {
     let start = Instant::now();
     loop {
-        let gathered = look(layout, &client).await?;
+        let gathered = gather_once(layout, &client).await?;
         if gathered.unseen.is_empty() || start.elapsed() > RECORD_TIMEOUT {
             return Ok(gathered);
         }
@@ -45,7 +45,7 @@ pub(super) async fn gather(layout: &Layout, client: Client) -> Result<Gathered, 
     }
 }
 
-async fn look(layout: &Layout, client: &Client) -> Result<Gathered, LabError> {
+async fn gather_once(layout: &Layout, client: &Client) -> Result<Gathered, LabError> {
     let mut gathered = Gathered::default();
     let pods: Api<Pod> = Api::all(client.clone());
     let pods = pods.list(&ListParams::default()).await;
@@ -97,7 +97,7 @@ fn join(
     pod: &str,
     sandbox: Option<&(NodeName, Sandbox)>,
     record: Option<&Result<PodAttachments, String>>,
-    known: &Known,
+    known: &NetworkSubnets,
 ) -> Gathered {
     let mut gathered = Gathered::default();
     let mut miss = |why: String| {
@@ -125,7 +125,7 @@ fn join(
     gathered
 }
 
-async fn networks(client: Client, unseen: &mut Vec<Unseen>) -> Result<Known, LabError> {
+async fn networks(client: Client, unseen: &mut Vec<Unseen>) -> Result<NetworkSubnets, LabError> {
     let networks: Api<DeserializeGuard<Network>> = Api::all(client);
     let networks = networks.list(&ListParams::default()).await;
     let networks = networks.map_err(LabError::api("list networks"))?;
@@ -162,7 +162,7 @@ fn kind(spec: &NetworkSpec) -> Kind {
     }
 }
 
-fn attachments(record: &PodAttachments, known: &Known) -> Vec<Attachment> {
+fn attachments(record: &PodAttachments, known: &NetworkSubnets) -> Vec<Attachment> {
     let attached = record.status.iter().flat_map(|status| &status.attachments);
     attached
         .map(|one| {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_pod_that_cannot_be_judged_is_named() {
-        let known = Known::new();
+        let known = NetworkSubnets::new();
         let why = |sandbox, record| {
             let found = join("web", sandbox, record, &known);
             assert!(found.members.is_empty());
@@ -249,7 +249,7 @@ mod tests {
             "spec": {"pod": {"name": "web", "uid": "u"}, "node": "n1"},
             "status": {"attachments": [one("eth0", "", "plexus"), one("net1", "a", "blue")]}}))
         .unwrap();
-        let known = Known::from([("uid-blue".to_owned(), (Kind::Overlay, vec![]))]);
+        let known = NetworkSubnets::from([("uid-blue".to_owned(), (Kind::Overlay, vec![]))]);
         let found = attachments(&record, &known);
         assert_eq!(found.len(), 2);
         assert_eq!(

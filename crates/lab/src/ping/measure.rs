@@ -190,12 +190,12 @@ impl Sockets {
 }
 
 fn index_of(netns: &Netns, name: &str) -> Result<u32, LabError> {
-    let look = || -> Result<Option<u32>, plexus_kernel::NetlinkError> {
+    let index = || -> Result<Option<u32>, plexus_kernel::NetlinkError> {
         let mut socket = Socket::open_in(netns)?;
         let found = observe::link_by_name(&mut socket, name)?;
         Ok(found.map(|link| link.index))
     };
-    let found = look().map_err(LabError::wires(format!("look for {name} of a pod")))?;
+    let found = index().map_err(LabError::wires(format!("look for {name} of a pod")))?;
     found.ok_or_else(|| LabError::NoPod(format!("a pod has no interface {name} any more")))
 }
 

@@ -16,9 +16,9 @@ pub(crate) fn add_all(
     lab: &Lab<'_>,
     clients: usize,
     (who, shape): (Who, Shape),
-    places: &[BenchPod<'_>],
+    bench_pods: &[BenchPod<'_>],
 ) -> Result<(Duration, Vec<Added>)> {
-    together(lab, clients, places, |bench_pod| {
+    in_parallel(lab, clients, bench_pods, |bench_pod| {
         lab.add(who, shape, bench_pod)
     })
 }
@@ -28,11 +28,11 @@ pub(crate) fn del_all(
     lab: &Lab<'_>,
     clients: usize,
     (who, shape): (Who, Shape),
-    places: &[BenchPod<'_>],
+    bench_pods: &[BenchPod<'_>],
     added: Vec<Added>,
 ) -> Result<(Duration, Vec<Duration>)> {
-    let items: Vec<(&BenchPod<'_>, Added)> = places.iter().zip(added).collect();
-    together(lab, clients, &items, |item| {
+    let items: Vec<(&BenchPod<'_>, Added)> = bench_pods.iter().zip(added).collect();
+    in_parallel(lab, clients, &items, |item| {
         let (bench_pod, (_, results)) = item;
         lab.del(who, shape, bench_pod, results.clone())
     })
@@ -40,7 +40,7 @@ pub(crate) fn del_all(
 
 /// Has `clients` threads do the work for all items, each taking the next; gives the time from
 /// the common start to the last end, and what the work gave, in the order of the items.
-fn together<I: Sync, T: Send>(
+fn in_parallel<I: Sync, T: Send>(
     lab: &Lab<'_>,
     clients: usize,
     items: &[I],

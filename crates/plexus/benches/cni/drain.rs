@@ -19,12 +19,12 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
         let mut order = [Who::Ours, Who::Floor];
         order.rotate_left(repetition % 2);
         for who in order {
-            let places = lab.places(PODS)?;
+            let bench_pods = lab.bench_pods(PODS)?;
             let what = (who, Shape::Macvlan);
-            let (_, added) = add_all(lab, 4, what, &places)?;
-            let (took, _) = del_all(lab, CONCURRENT_CALLS, what, &places, added)?;
+            let (_, added) = add_all(lab, 4, what, &bench_pods)?;
+            let (took, _) = del_all(lab, CONCURRENT_CALLS, what, &bench_pods, added)?;
             timings.entry(who).or_default().push(took);
-            lab.done_with(places)?;
+            lab.done_with(bench_pods)?;
         }
     }
     let of = |who| timings.get(&who).cloned().unwrap_or_default();

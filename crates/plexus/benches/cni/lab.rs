@@ -87,7 +87,7 @@ impl<'n> Lab<'n> {
     }
 
     /// New pods, empty but for `lo`.
-    pub(crate) fn places(&self, count: usize) -> Result<Vec<BenchPod<'n>>> {
+    pub(crate) fn bench_pods(&self, count: usize) -> Result<Vec<BenchPod<'n>>> {
         (0..count)
             .map(|_| {
                 let number = self.next.fetch_add(1, Ordering::SeqCst);
@@ -99,8 +99,8 @@ impl<'n> Lab<'n> {
     }
 
     /// Takes pods back, which must be empty again.
-    pub(crate) fn done_with(&self, places: Vec<BenchPod<'n>>) -> Result<()> {
-        for bench_pod in &places {
+    pub(crate) fn done_with(&self, bench_pods: Vec<BenchPod<'n>>) -> Result<()> {
+        for bench_pod in &bench_pods {
             let mut socket = Socket::open_in(&bench_pod.netns)?;
             let left = observe::links(&mut socket)?;
             if let Some(link) = left.iter().find(|link| link.name != "lo") {
@@ -111,7 +111,7 @@ impl<'n> Lab<'n> {
             .used
             .lock()
             .map_err(|_| anyhow::anyhow!("a client panicked"))?;
-        used.extend(places);
+        used.extend(bench_pods);
         if used.len() >= DELETED_AT_ONCE {
             used.clear();
             std::thread::sleep(CLEANUP_PAUSE);

@@ -52,14 +52,14 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
 }
 
 fn one_wave(lab: &Lab<'_>, who: Who, timings: &mut Timings) -> Result<()> {
-    let victims = attach_all(lab, who, lab.places(DELETERS)?)?;
+    let victims = attach_all(lab, who, lab.bench_pods(DELETERS)?)?;
     let mut attached = Vec::new();
-    for bench_pod in lab.places(ADDS)? {
+    for bench_pod in lab.bench_pods(ADDS)? {
         let (took, results) = lab.add(who, SHAPE, &bench_pod)?;
         timings.alone.push(took);
         attached.push((bench_pod, results));
     }
-    let spare = lab.places(ADDS)?;
+    let spare = lab.bench_pods(ADDS)?;
     let (gone, beside) = beside_deletions(lab, who, victims, spare)?;
     timings.beside.extend(beside.iter().map(|(took, ..)| *took));
     lab.done_with(gone)?;
@@ -125,9 +125,9 @@ fn beside_deletions<'n>(
 fn attach_all<'n>(
     lab: &Lab<'n>,
     who: Who,
-    places: Vec<BenchPod<'n>>,
+    bench_pods: Vec<BenchPod<'n>>,
 ) -> Result<Vec<(BenchPod<'n>, Results)>> {
-    places
+    bench_pods
         .into_iter()
         .map(|bench_pod| {
             let (_, results) = lab.add(who, SHAPE, &bench_pod)?;

@@ -35,23 +35,23 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
 
 fn one_round(lab: &Lab<'_>, round: usize, timings: &mut Timings) -> Result<()> {
     for shape in [Shape::Macvlan, Shape::Bridge, Shape::Four] {
-        let places = lab.places(3)?;
-        for (who, bench_pod) in Who::in_turn(round).into_iter().zip(&places) {
+        let bench_pods = lab.bench_pods(3)?;
+        for (who, bench_pod) in Who::in_turn(round).into_iter().zip(&bench_pods) {
             let (took, results) = lab.add(who, shape, bench_pod)?;
             timings.add.entry((shape, who)).or_default().push(took);
             let took = lab.del(who, shape, bench_pod, results)?;
             timings.del.entry((shape, who)).or_default().push(took);
         }
-        lab.done_with(places)?;
+        lab.done_with(bench_pods)?;
     }
-    let places = lab.places(1)?;
-    for bench_pod in &places {
+    let bench_pods = lab.bench_pods(1)?;
+    for bench_pod in &bench_pods {
         let key = (Shape::FourPlexus, Who::Ours);
         let (took, results) = lab.add(key.1, key.0, bench_pod)?;
         timings.add.entry(key).or_default().push(took);
         lab.del(key.1, key.0, bench_pod, results)?;
     }
-    lab.done_with(places)?;
+    lab.done_with(bench_pods)?;
     for who in [Who::Ours, Who::Peer] {
         timings
             .start

@@ -28,11 +28,11 @@ pub(crate) fn start(paths: &Paths) -> anyhow::Result<u32> {
         .with_context(|| format!("cannot write {}", paths.log().display()))?;
     let begins = log.metadata().map_or(0, |file| file.len());
     let program = std::env::current_exe().context("cannot find our own program")?;
-    let given = std::env::args_os()
+    let arguments = std::env::args_os()
         .skip(1)
         .filter(|word| word != "--detach");
     let mut child = Command::new(program)
-        .args(given)
+        .args(arguments)
         .arg("--detached")
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)

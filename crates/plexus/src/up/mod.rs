@@ -127,8 +127,8 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
 }
 
 fn shim(flags: &Flags) -> Option<PathBuf> {
-    let given = flags.shim_source.clone();
-    given.or_else(plexus_agent::shim_beside_us)
+    let arguments = flags.shim_source.clone();
+    arguments.or_else(plexus_agent::shim_beside_us)
 }
 
 fn check_shim(flags: &Flags) -> anyhow::Result<()> {
@@ -167,10 +167,10 @@ fn at_another_place(error: anyhow::Error, listen: SocketAddr) -> anyhow::Error {
 
 fn print_unit() -> anyhow::Result<()> {
     let program = std::env::current_exe().context("cannot find our own program")?;
-    let given = std::env::args_os().skip(2);
-    let given = given.filter(|word| word != "--print-unit" && word != "--detach");
-    let given = unit::absolute(given, &path_flags())?;
-    print(&unit::text(&program, &given))
+    let arguments = std::env::args_os().skip(2);
+    let arguments = arguments.filter(|word| word != "--print-unit" && word != "--detach");
+    let arguments = unit::absolute(arguments, &path_flags())?;
+    print(&unit::text(&program, &arguments))
 }
 
 /// The flags that take a path.

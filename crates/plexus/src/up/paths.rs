@@ -50,15 +50,15 @@ impl PathFlags {
     /// What was written, and the usual for the rest.
     pub(crate) fn paths(&self) -> anyhow::Result<Paths> {
         let root = std::path::absolute(&self.root)?;
-        let path_of = |given: &Option<PathBuf>, usual: &str| -> anyhow::Result<PathBuf> {
-            Ok(match given {
-                Some(given) => std::path::absolute(given)?,
+        let path_of = |flag: &Option<PathBuf>, usual: &str| -> anyhow::Result<PathBuf> {
+            Ok(match flag {
+                Some(flag) => std::path::absolute(flag)?,
                 None => root.join(usual),
             })
         };
         let state_dir = path_of(&self.state_dir, "var/lib/plexus")?;
         let server_dir = match &self.server_dir {
-            Some(given) => std::path::absolute(given)?,
+            Some(flag) => std::path::absolute(flag)?,
             None => state_dir.join("server"),
         };
         Ok(Paths {

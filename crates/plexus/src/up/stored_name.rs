@@ -7,15 +7,15 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 /// The name to go by: that of the first start, which may have been given or was the host's then.
-pub(super) fn find(file: &Path, given: Option<&str>) -> anyhow::Result<String> {
-    let given = given.map(host::node_name).transpose()?;
-    match (stored(file)?, given) {
-        (Some(stored), Some(given)) if stored != given => bail!(
+pub(super) fn find(file: &Path, requested: Option<&str>) -> anyhow::Result<String> {
+    let requested = requested.map(host::node_name).transpose()?;
+    match (stored(file)?, requested) {
+        (Some(stored), Some(requested)) if stored != requested => bail!(
             "this machine's Node is {stored:?} since the first start, and what is there belongs to it: start without \
-             --node {given}, or remove everything with plexus down first"
+             --node {requested}, or remove everything with plexus down first"
         ),
         (Some(stored), _) => Ok(stored),
-        (None, Some(given)) => Ok(given),
+        (None, Some(requested)) => Ok(requested),
         (None, None) => host::name(),
     }
 }
@@ -57,9 +57,9 @@ mod tests {
         assert!(!file.exists(), "a start that fails settles nothing");
         store(&file, "old").unwrap();
         store(&file, "other").unwrap();
-        for given in [None, Some("old"), Some("OLD")] {
+        for requested in [None, Some("old"), Some("OLD")] {
             assert_eq!(
-                find(&file, given).unwrap(),
+                find(&file, requested).unwrap(),
                 "old",
                 "whatever the host is called"
             );

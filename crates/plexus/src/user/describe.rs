@@ -47,7 +47,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     };
     let (mut found, mut failed, mut worlds) = (Vec::new(), Vec::new(), Vec::new());
     for named in &flags.name {
-        let described = look(flags, &session, named).and_then(|(namespaced_name, snapshot)| {
+        let described = fetch(flags, &session, named).and_then(|(namespaced_name, snapshot)| {
             let described = described(&kind, &snapshot, &namespaced_name, screen);
             worlds.push(snapshot);
             described
@@ -73,7 +73,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
 }
 
 /// Where an object is by its name, and what there is around it.
-fn look(
+fn fetch(
     flags: &Flags,
     session: &Session,
     named: &str,

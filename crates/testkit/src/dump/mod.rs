@@ -100,13 +100,13 @@ impl fmt::Display for Dump {
 
 /// What to look at.
 #[derive(Debug, Default)]
-pub struct Look<'a> {
+pub struct DumpBuilder<'a> {
     namespaces: Vec<(&'a str, &'a NetNs)>,
     directories: Vec<(&'a str, PathBuf)>,
     journal: Option<Journal>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> DumpBuilder<'a> {
     /// At nothing yet.
     pub fn new() -> Self {
         Self::default()

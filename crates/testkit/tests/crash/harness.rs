@@ -16,9 +16,9 @@ const BACKGROUND_WAIT: Duration = Duration::from_secs(3);
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Queue {
     /// The next agent finds it.
-    Kept,
+    Intact,
     /// It is lost: the journal alone must do.
-    Lost,
+    Removed,
 }
 
 /// A node on which what the networks keep is there already, and the dumps to compare with.
@@ -118,10 +118,10 @@ impl Harness {
             let died = !survives(&mut agent, &self.node, k);
             drop(agent);
             let context = format!("{}: DEL, k={k} ({})", self.case.name, self.last_effect());
-            if queue == Queue::Lost {
+            if queue == Queue::Removed {
                 let _ = std::fs::remove_dir_all(self.node.queue());
             }
-            let kept = !died || queue == Queue::Kept;
+            let kept = !died || queue == Queue::Intact;
             if kept && !answer.success() {
                 return Err(format!("{context}: DEL fails: {answer:?}"));
             }
@@ -138,19 +138,19 @@ impl Harness {
 
     /// The agent dies in an ADD or DEL, at some of the places; the next one dies while it starts,
     /// at each of them.
-    pub(crate) fn agent_dies_at_start(&self, places: usize) -> Result<usize, String> {
+    pub(crate) fn agent_dies_at_start(&self, count: usize) -> Result<usize, String> {
         let first = self.effects_until_ready() + 1;
         let adds = self.effects_of_add();
         let mut deaths = 0;
-        for context in 0..places {
-            let k = first + context * adds / places;
+        for context in 0..count {
+            let k = first + context * adds / count;
             deaths += self.start_after(&format!("ADD died at k={k}"), |pod| {
                 let agent = self.doomed(k).ready();
                 self.add(pod);
                 drop(agent);
             })?;
         }
-        for extra in 0..places {
+        for extra in 0..count {
             deaths += self.start_after(&format!("DEL died, {extra} effects in"), |pod| {
                 let agent = Agent::start(&self.node);
                 pod.add(&self.config);
@@ -381,13 +381,13 @@ pub(crate) fn survives(agent: &mut Agent<'_>, node: &Node, k: usize) -> bool {
 /// Waits a little for one of the wanted states: the kernel itself adds some routes later. Says what differs from
 /// the nearest.
 pub(crate) fn settles(
-    look: impl Fn() -> Dump,
+    builder: impl Fn() -> Dump,
     context: &str,
     expected: &[&Dump],
 ) -> Result<(), String> {
     let start = std::time::Instant::now();
     loop {
-        let found = look();
+        let found = builder();
         let diffs: Vec<String> = expected.iter().map(|dump| dump.diff(&found)).collect();
         if diffs.iter().any(String::is_empty) {
             return Ok(());

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn known(container: &str) -> leaks::Known {
-    leaks::Known::of(&[json!({"container": container, "ips": ["10.1.0.5/24"]})])
+fn known(container: &str) -> leaks::AgentState {
+    leaks::AgentState::of(&[json!({"container": container, "ips": ["10.1.0.5/24"]})])
 }
 
 /// One that another run of the same test does not have.

@@ -174,10 +174,10 @@ pub(super) fn networks_with_conditions() {
     );
     assert_eq!(with("FollowsNad", "False", "NoNad").state(), State::Good);
     let mut snapshot = snapshot();
-    let mut said = event("somebody says");
-    said["involvedObject"] =
+    let mut message_event = event("somebody says");
+    message_event["involvedObject"] =
         json!({"kind": "Network", "namespace": "team-a", "name": "blue", "uid": "uid-blue"});
-    snapshot.events.push(said);
+    snapshot.events.push(message_event);
     says(
         explain_network(&snapshot, &active("blue")),
         Reason::Event,

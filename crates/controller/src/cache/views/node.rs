@@ -30,7 +30,7 @@ pub(crate) struct BlockView {
 
 impl BlockView {
     /// Whether another block is a part of this one.
-    pub(crate) fn is_around(&self, other: &BlockView) -> bool {
+    pub(crate) fn contains_block(&self, other: &BlockView) -> bool {
         let (Some(mine), Some(theirs)) = (self.cidr, other.cidr) else {
             return false;
         };

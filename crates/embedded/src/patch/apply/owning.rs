@@ -4,7 +4,7 @@ use super::Writer;
 use super::compare::{Changes, same};
 use super::fields::Fields;
 use super::managers::{Manager, Managers, Operation, Owned};
-use super::remove::Left;
+use super::remove::EmptyContainer;
 use super::step::Step;
 use super::{field_set, merged, remove};
 use crate::patch::shape::Shape;
@@ -66,7 +66,7 @@ pub(super) fn applying(
 /// real server makes it null, which most schemas refuse).
 fn pruned(shape: &Shape, merged: &Value, owned: &Fields, last: &Fields) -> Value {
     let with_containers = |value: &Value| field_set::fields(shape, value).with_named(shape);
-    let without = |fields: &Fields| remove::without(shape, merged, fields, Left::Null);
+    let without = |fields: &Fields| remove::without(shape, merged, fields, EmptyContainer::Null);
     let candidates = last.with_named(shape);
     let all = with_containers(merged);
     // What nobody ever said stays, and what somebody says now.
@@ -75,7 +75,7 @@ fn pruned(shape: &Shape, merged: &Value, owned: &Fields, last: &Fields) -> Value
     // To take the rest away shows which containers are needed by what stays.
     let needed = with_containers(&without(&all.difference(&stays)));
     let gone = candidates.intersection(&all.difference(&needed));
-    remove::without(shape, merged, &gone, Left::Empty)
+    remove::without(shape, merged, &gone, EmptyContainer::Empty)
 }
 
 /// Ownership after a plain write.

@@ -15,7 +15,7 @@ mod load;
 use super::StoreError;
 use super::key::Table;
 use super::log::{Change, Entry};
-use super::memory::{Forgotten, Memory};
+use super::memory::{Evicted, Memory};
 use crate::kinds::Kind;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub(super) struct Disk {
     connection: Connection,
     /// What each table's rows say of themselves.
     resources: Vec<i64>,
-    forgotten: Forgotten,
+    forgotten: Evicted,
     uncertain: Option<UncertainCommit>,
     /// The next commit says that it failed, though it did not.
     #[cfg(test)]
@@ -76,7 +76,7 @@ impl Disk {
             path: path.to_owned(),
             connection,
             resources: Vec::new(),
-            forgotten: Forgotten::default(),
+            forgotten: Evicted::default(),
             uncertain: None,
             #[cfg(test)]
             fails_once_written: false,
@@ -108,7 +108,7 @@ impl Disk {
         let version = made.last().map_or(known, |(_, entry)| entry.version());
         let done = self.repair().and_then(|()| self.transact(made, version));
         match &done {
-            Ok(()) => self.forgotten = Forgotten::default(),
+            Ok(()) => self.forgotten = Evicted::default(),
             Err(error) => {
                 let reopen =
                     !is_full(error) || self.uncertain.is_some_and(|uncertain| uncertain.reopen);
@@ -127,7 +127,7 @@ impl Disk {
     }
 
     /// What can be removed from the file with the next commit.
-    pub(super) fn forgotten(&mut self) -> &mut Forgotten {
+    pub(super) fn forgotten(&mut self) -> &mut Evicted {
         &mut self.forgotten
     }
 

@@ -25,12 +25,12 @@ const ON_LABS: [&[Reason]; 4] = [
 #[test]
 fn every_kind_of_answer_is_made_to_happen() {
     let on_labs = ON_LABS.iter().flat_map(|some| some.iter());
-    let on_labs = on_labs.map(|because| because.word());
+    let on_labs = on_labs.map(|reason| reason.word());
     let elsewhere = [answers::ON_A_CLUSTER, answers::ON_UP].concat();
     let produced: BTreeSet<String> = on_labs
         .chain(elsewhere.into_iter().map(str::to_owned))
         .collect();
-    let all: BTreeSet<String> = Reason::ALL.iter().map(|because| because.word()).collect();
+    let all: BTreeSet<String> = Reason::ALL.iter().map(|reason| reason.word()).collect();
     assert_eq!(produced, all);
 }
 
@@ -85,9 +85,9 @@ impl FaultyLab {
     /// The answers about an object are of that kind and state, sooner or later; every one that is not ok
     /// says what to do, or waits for somebody else. Gives all of them.
     #[track_caller]
-    pub(crate) fn comes_to(&self, about: &[&str], because: Reason, state: &str) -> Value {
+    pub(crate) fn comes_to(&self, about: &[&str], reason: Reason, state: &str) -> Value {
         let words = [&["explain"], about, &["-o", "json"]].concat();
-        let kind = because.word();
+        let kind = reason.word();
         let mut last = Value::Null;
         let fits = |answer: &Value| answer["kind"] == kind.as_str() && answer["state"] == state;
         let what = format!("{about:?}: {kind} {state}");
@@ -99,7 +99,7 @@ impl FaultyLab {
             let told = answer["next"] != "" || answer["state"] != "wrong";
             assert!(told && answer["why"] != "", "{answer:#}");
         }
-        self.output.borrow_mut().insert(because);
+        self.output.borrow_mut().insert(reason);
         last
     }
 

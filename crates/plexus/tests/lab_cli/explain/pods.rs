@@ -40,7 +40,7 @@ fn what_pods_ask_for_and_cannot_have() {
     let unknown = r#"{"cniVersion": "1.0.0", "name": "x", "type": "no-such-plugin"}"#;
     faulty.nad("unknown", "{}", unknown);
     let slow = r#"[{"name": "wide", "bandwidth": {"ingressRate": 1000}}]"#;
-    for (name, annotation, networks, because) in [
+    for (name, annotation, networks, reason) in [
         ("missing", NETWORKS, "nosuch", Reason::NetworkMissing),
         ("no-nad", NADS, "nosuch", Reason::NadMissing),
         ("odd", NETWORKS, "a,,b", Reason::BadAnnotation),
@@ -57,7 +57,7 @@ fn what_pods_ask_for_and_cannot_have() {
         ("slow", NETWORKS, slow, Reason::BadWish),
     ] {
         faulty.pod(name, "n1", annotation, networks);
-        faulty.comes_to(&["pod", name], because, "wrong");
+        faulty.comes_to(&["pod", name], reason, "wrong");
     }
     faulty.pod("nowhere", "n9", NETWORKS, "tiny");
     faulty.comes_to(&["pod", "nowhere"], Reason::NodeGone, "wrong");

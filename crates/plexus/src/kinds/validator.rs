@@ -18,12 +18,12 @@ const LAST_APPLIED: &str =
 
 /// Knows our kinds.
 #[derive(Debug)]
-pub(crate) struct Meaning {
+pub(crate) struct KindValidator {
     /// By group and kind.
     rules: BTreeMap<(String, String), Rules>,
 }
 
-impl Meaning {
+impl KindValidator {
     /// Reads the rules of our definitions.
     pub(crate) fn new() -> anyhow::Result<Self> {
         let mut rules = BTreeMap::new();
@@ -42,7 +42,7 @@ impl Meaning {
     }
 }
 
-impl Validator for Meaning {
+impl Validator for KindValidator {
     fn received(
         &self,
         kind: &Kind,
@@ -110,7 +110,7 @@ mod tests {
         let kind = kind("plexus.dev", "v1alpha1", "networks");
         let object = |spec: Value| json!({"metadata": {"name": "n"}, "spec": spec});
         let old = old.map(object);
-        let found = Meaning::new()
+        let found = KindValidator::new()
             .unwrap()
             .problems(&kind, old.as_ref(), &object(spec));
         found.iter().map(ToString::to_string).collect()
@@ -196,9 +196,9 @@ mod tests {
             json!({"metadata": {"name": "b"}, "spec": {"cidr": cidr, "node": node, "nodeUID": uid,
                 "network": {"namespace": "default", "name": "blue"}}})
         };
-        let meaning = Meaning::new().unwrap();
+        let validator = KindValidator::new().unwrap();
         let old = block("10.1.0.0/26", "n1", "1");
-        let changed = |new: &Value| meaning.problems(&kind, Some(&old), new);
+        let changed = |new: &Value| validator.problems(&kind, Some(&old), new);
         assert_eq!(changed(&block("10.1.0.0/26", "n1", "2")), []);
         for new in [
             block("10.1.0.64/26", "n1", "1"),
@@ -222,23 +222,26 @@ mod tests {
     #[test]
     fn networks_of_a_pod_are_read_as_its_annotation() {
         let (pods, maps) = (kind("", "v1", "pods"), kind("", "v1", "configmaps"));
-        let (meaning, new) = (Meaning::new().unwrap(), PatchBase::default());
+        let (validator, new) = (KindValidator::new().unwrap(), PatchBase::default());
         let pod = |networks: Value| {
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
                 "spec": {"networks": networks}})
         };
         let mut written = pod(json!(["a"]));
-        assert_eq!(meaning.received(&pods, new, &mut written).unwrap().len(), 1);
+        assert_eq!(
+            validator.received(&pods, new, &mut written).unwrap().len(),
+            1
+        );
         assert_eq!(
             written["metadata"]["annotations"]["plexus.dev/networks"],
             "[\"a\"]"
         );
-        let wrong = meaning
+        let wrong = validator
             .received(&pods, new, &mut pod(json!(7)))
             .unwrap_err();
         assert_eq!(wrong[0].field, "spec.networks");
         let mut other = pod(json!(["a"]));
-        assert_eq!(meaning.received(&maps, new, &mut other), Ok(vec![]));
+        assert_eq!(validator.received(&maps, new, &mut other), Ok(vec![]));
     }
 
     /// A server with our kinds and their meaning.
@@ -252,7 +255,7 @@ mod tests {
             let dir = std::env::temp_dir().join(format!("px-{name}-{}", std::process::id()));
             let mut options = plexus_embedded::Options::new(&dir, crate::kinds::all().unwrap());
             options.unix = Some(dir.join("api.sock"));
-            options.validator = std::sync::Arc::new(Meaning::new().unwrap());
+            options.validator = std::sync::Arc::new(KindValidator::new().unwrap());
             let server = Some(plexus_embedded::Server::start(options).unwrap());
             Self { dir, server }
         }

@@ -6,13 +6,13 @@ use tokio::time::Instant;
 
 /// Since when it has been so of each object, by its UID.
 #[derive(Debug, Default)]
-pub(crate) struct Since(BTreeMap<String, Instant>);
+pub(crate) struct FirstSeen(BTreeMap<String, Instant>);
 
-impl Since {
+impl FirstSeen {
     /// It is so; gives how long we have known that.
     pub(crate) fn known_for(&mut self, uid: &str, now: Instant) -> Duration {
-        let since = self.0.entry(uid.to_owned()).or_insert(now);
-        now.saturating_duration_since(*since)
+        let first_seen = self.0.entry(uid.to_owned()).or_insert(now);
+        now.saturating_duration_since(*first_seen)
     }
 
     /// It is not so, or nothing of it is left.
@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn counts_from_when_it_is_first_seen() {
-        let (mut clock, now) = (Since::default(), Instant::now());
+        let (mut clock, now) = (FirstSeen::default(), Instant::now());
         let later = now + Duration::from_secs(60);
         assert_eq!(clock.known_for("u", now), Duration::ZERO);
         assert_eq!(clock.known_for("u", later), Duration::from_secs(60));

@@ -7,7 +7,7 @@ use crate::text::{Cell, Paint, Screen, Table, age, count, seconds_since};
 use plexus_api::cni::{How, Network, NetworkConfigKind};
 use serde_json::Value;
 
-/// What is said of a claim or a class that is not ours.
+/// The text for a claim or a class that is not ours.
 pub const OTHERS: &str = "it is for another driver than ours, if there is one";
 
 /// What stands where the server did not show what would tell.
@@ -51,7 +51,7 @@ pub fn table(kind: &Kind, objects: &[&Value], snapshot: &Snapshot, options: Tabl
     table
 }
 
-/// What is said where there is no object.
+/// The text that is printed if there is no object.
 pub fn none(kind: &Kind, in_namespace: Option<&str>) -> String {
     match in_namespace.filter(|_| kind.namespaced) {
         Some(namespace) => format!(

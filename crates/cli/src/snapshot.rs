@@ -1,5 +1,5 @@
 //! Objects of a cluster, as values, and what `core` wants to know of them. Owns how they are found
-//! and read; an object that cannot be read is said to be so and hides no other.
+//! and read; an object that cannot be read is reported and hides no other.
 
 use ipnet::IpNet;
 use plexus_api::later::{self, Classes, Served};

@@ -50,7 +50,7 @@ impl Server {
     }
 }
 
-/// How long a client waits.
+/// The timeouts of a client.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
     /// For a connection over the network.

@@ -31,7 +31,7 @@ pub fn over_socket(path: &Path, limit: Duration) -> Client {
     let http: Http<_, Body> = Http::builder(TokioExecutor::new()).build(connect);
     let ask = service_fn(move |mut request: http::Request<Body>| {
         let written = request.uri().path_and_query().cloned();
-        *request.uri_mut() = here(written);
+        *request.uri_mut() = local_uri(written);
         let answer = http.request(request);
         async move {
             match tokio::time::timeout(limit, answer).await {
@@ -55,7 +55,7 @@ async fn connect(path: &Path) -> io::Result<UnixStream> {
 }
 
 /// HTTP wants to name a host; who it is does not matter on a socket.
-fn here(path: Option<PathAndQuery>) -> Uri {
+fn local_uri(path: Option<PathAndQuery>) -> Uri {
     let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
     let parts = Uri::builder().scheme("http").authority("localhost");
     parts.path_and_query(path).build().unwrap_or_default()

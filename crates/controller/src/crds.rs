@@ -16,9 +16,9 @@ const OURS: [&str; 3] = [
     "podattachments.plexus.dev",
 ];
 const NAD: &str = "network-attachment-definitions.k8s.cni.cncf.io";
-/// How often is looked again.
+/// How often the controller looks for missing definitions.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// How long one look may take.
+/// How long one request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 const COMPONENT: &str = "crds";
 

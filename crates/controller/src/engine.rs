@@ -160,12 +160,12 @@ impl Engine {
     }
 
     /// Puts the answer to a write of ours where the watch will put it later.
-    pub(crate) fn learn(&mut self, name: &Name, net: NetworkView) {
+    pub(crate) fn cache_network(&mut self, name: &Name, net: NetworkView) {
         self.take(Update::Network(Event::Apply((name.clone(), net))));
     }
 
     /// Again after this long.
-    pub(crate) fn again_after(&mut self, key: Key, delay: Duration) {
+    pub(crate) fn retry_after(&mut self, key: Key, delay: Duration) {
         self.queue.add(key, Instant::now() + delay);
     }
 

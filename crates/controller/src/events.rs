@@ -1,7 +1,7 @@
-//! Events: what must be said about an object that has no status of its own for it. The same thing
-//! about the same state of an object is one Event: its name follows from what it says, so that a restart
-//! or another replica only renews it. API servers forget Events an hour after they were written last: as
-//! long as something is true, it is said again well before that, in the same Event.
+//! Events about objects whose status has no field for the message. One message about one state of an object is
+//! one Event: its name is derived from the message, so that a restart or another replica only renews it. API
+//! servers forget an Event an hour after its last write: the controller renews it well before that, as long as
+//! the message is true.
 
 use crate::api::{Cluster, Failure};
 use crate::cache::{Identity, Name};

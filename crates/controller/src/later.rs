@@ -22,13 +22,13 @@ use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use tokio::time::{sleep, timeout};
 
-/// How often a kind that is not there is looked for.
+/// How often the controller looks for a kind that the server does not have.
 const ABSENT_RETRY_INTERVAL: Duration = Duration::from_secs(20);
-/// How often one that we may not see is tried.
+/// How often the controller tries a kind that it may not list.
 const FORBIDDEN_RETRY_INTERVAL: Duration = Duration::from_secs(600);
 /// Pause after any other failure.
 const ERROR_RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// How long a question may take.
+/// How long one request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Those that users write; the others are made from them by whoever serves them.
 const WRITTEN: [&str; 5] = [

@@ -23,7 +23,7 @@ pub(crate) enum Key {
     Policy(Name),
     /// An object of a kind that is served later.
     Later(&'static str, Name),
-    /// What is said of the cluster as a whole.
+    /// The conditions of the cluster as a whole.
     Cluster,
 }
 

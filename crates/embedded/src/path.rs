@@ -1,13 +1,13 @@
-//! A place in an object, as messages name it: `spec.subnets.a`, `items[3]`.
+//! The path of a field in an object, as messages name it: `spec.subnets.a`, `items[3]`.
 //!
-//! It grows and shrinks with a walk through the object, and is copied only when something is said: a request
+//! It grows and shrinks with a walk through the object, and is copied only for a message: a request
 //! of three megabytes can have names of many kilobytes around a hundred thousand values, and their product
 //! is more than there is memory.
 
 use crate::status::cut;
 use std::fmt::{Display, Write};
 
-/// Where a walk is.
+/// The path of the current field.
 #[derive(Debug, Default)]
 pub(crate) struct Path(String);
 

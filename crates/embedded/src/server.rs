@@ -194,7 +194,7 @@ struct Serving {
 }
 
 impl Serving {
-    /// Runs until told to stop; `sender` is told when it answers, or why it does not.
+    /// Runs until told to stop; it sends on `sender` when it answers, or why it does not.
     fn run(self, sender: &mpsc::Sender<Result<(), StartError>>) {
         let runtime = match runtime(self.options.threads) {
             Ok(runtime) => runtime,
@@ -212,7 +212,7 @@ impl Serving {
         let own_uid = own_uid()?;
         let api = Api::new(self.store, &options, self.stopped.clone());
         let api = Arc::new(api.ok_or(StartError::Kinds)?);
-        seed::plant(&api, options.namespaces)
+        seed::create_initial(&api, options.namespaces)
             .await
             .map_err(StartError::Seed)?;
         let tcp: Result<Vec<_>, _> = options.listeners.into_iter().map(adopt).collect();

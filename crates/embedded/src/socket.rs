@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::sleep;
 
-/// How often the name is looked at.
+/// How often the server checks that the socket has its name.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A socket that only its owner may connect to.

@@ -13,7 +13,7 @@ use std::fmt;
 /// More problems than these are not said of one request, nor looked for: nobody reads them, and a request
 /// of three megabytes can have a quarter of a million.
 pub(crate) const MAX_PROBLEMS: usize = 64;
-/// Characters of a problem, and of its place, that are said.
+/// How many characters of a problem, and of its path, a message has.
 const MAX_TEXT_CHARS: usize = 2000;
 
 /// One problem of one field.
@@ -159,7 +159,7 @@ impl Refused {
             .with_causes(causes)
     }
 
-    /// The object breaks rules; all of them are said, unless there are too many.
+    /// The object breaks rules; the message lists all of them, up to a bound.
     pub fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
         let messages = causes.iter().take(MAX_PROBLEMS);
         let mut messages: Vec<String> = messages.map(|cause| cut(&cause.to_string())).collect();

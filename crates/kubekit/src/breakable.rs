@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// A cluster whose parts can be killed.
 pub trait Breakable: Cluster {
-    /// By which it is seen whether everybody there tells the same story.
+    /// The observer that the consistency check uses.
     fn observer(&self) -> &dyn Observer;
 
     /// Waits until pods can be made in a namespace.

@@ -1,4 +1,4 @@
-//! The door for end-to-end tests: what a test may ask of a cluster, whether that is Kubernetes
+//! The interface of end-to-end tests: what a test may ask of a cluster, whether that is Kubernetes
 //! ([`crate::Kube`]) or a lab of virtual nodes ([`crate::VirtualLab`]). What only the former can do, a test asks
 //! [`crate::test_cluster::kubernetes`] for.
 

@@ -50,11 +50,11 @@ pub(crate) fn wait_rolled_out(lab: &Lab, object: &Object) -> Result<()> {
         }
         bail!("{}; its status: {}", missing.join(", "), value["status"])
     });
-    waited.with_context(|| last_words(lab, object))
+    waited.with_context(|| recent_events(lab, object))
 }
 
 /// What its pods said last, for an error message.
-fn last_words(lab: &Lab, object: &Object) -> String {
+fn recent_events(lab: &Lab, object: &Object) -> String {
     let pods = format!("{}/{}", object.kind.to_lowercase(), object.name);
     let logs = [
         "logs",

@@ -1,4 +1,4 @@
-//! The door of `cluster` opened on a real Kubernetes: a running lab, found by its state directory.
+//! Implements `cluster` for a real Kubernetes: a running lab, found by its state directory.
 //! What only Kubernetes has is here and not in the trait.
 
 mod broken;

@@ -32,7 +32,7 @@ impl Lab {
         let tools = Tools::find()?;
         let layout = Layout::of(&spec.prefix)?;
         claim(&layout)?;
-        Self::rise(layout.clone(), tools, spec).with_context(|| {
+        Self::start_from(layout.clone(), tools, spec).with_context(|| {
             format!(
                 "lab {0} is not up; look at {1}/log, then `kubelab down --prefix {0}`",
                 layout.prefix(),
@@ -184,7 +184,7 @@ impl Lab {
     /// Puts back what `snapshot_etcd` copied: the cluster forgets what happened since. The controllers
     /// are started anew, because resource versions went back.
     pub fn restore_etcd(&self, copy: &Path) -> Result<()> {
-        self.with_etcd_stopped(|| control_plane::put_back(&self.layout, copy))?;
+        self.with_etcd_stopped(|| control_plane::restore_snapshot(&self.layout, copy))?;
         for part in [Part::ControllerManager, Part::Scheduler] {
             self.kill(&part)?;
             self.start(&part)?;
@@ -242,7 +242,7 @@ impl Lab {
         Ok(())
     }
 
-    fn rise(layout: Layout, tools: Tools, spec: &Spec) -> Result<Self> {
+    fn start_from(layout: Layout, tools: Tools, spec: &Spec) -> Result<Self> {
         spec.write(&layout)?;
         pki::make(&layout)?;
         image::make(&layout, spec.binaries.as_ref())?;

@@ -1,7 +1,7 @@
 //! The cluster that the tests of this run share: Kubernetes (`PLEXUS_KUBE_STATE`) or a lab of virtual nodes
 //! (`PLEXUS_LAB`). Only this module says what only the former has.
 //!
-//! Within a file each case asks for what it needs ([`Need`]); so does each scene of `deletion`, `restart` and
+//! Within a file each case asks for what it needs ([`Need`]); so does each scenario of `deletion`, `restart` and
 //! `faults`. These files are for Kubernetes as a whole:
 //!
 //! | file | why not on a lab | what shows the same there |

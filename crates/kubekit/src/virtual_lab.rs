@@ -1,4 +1,4 @@
-//! The door of `cluster` opened on a lab of `plexus lab`: virtual nodes, the embedded API, no containers.
+//! Implements `cluster` for a lab of `plexus lab`: virtual nodes, the embedded API, no containers.
 //! Programs are this machine's, in the network namespace of the pod or node; what a pod's own program would
 //! do, serving its name, a thread of the test does in its place.
 
@@ -78,7 +78,7 @@ impl VirtualLab {
         }
     }
 
-    /// Runs a program in a place of the lab that `plexus lab exec` knows, on a machine of that name.
+    /// Runs a program in a namespace of the lab that `plexus lab exec` knows, on a machine of that name.
     fn run(&self, place: &[&str], host: &str, argv: &[&str]) -> Result<Output> {
         let mut words = vec!["exec"];
         words.extend(place);

@@ -44,8 +44,8 @@ pub enum Removal {
     SwitchedOff,
 }
 
-/// Removes processes, namespaces, mounts and files; says whether there was anything. Of a lab that was not
-/// there nothing is told.
+/// Removes processes, namespaces, mounts and files; returns whether there was anything. Reports no step of a lab that
+/// was not there.
 pub fn down(layout: &Layout, tell: &mut dyn FnMut(Removal)) -> Result<bool, LabError> {
     need_root()?;
     let lock = Lock::take(layout)?;
@@ -71,7 +71,7 @@ pub fn down(layout: &Layout, tell: &mut dyn FnMut(Removal)) -> Result<bool, LabE
     attempt(namespaces.map(|count| say(Removal::Namespaces(count))));
     attempt(remove_files(layout));
     attempt(settings::restore(layout));
-    attempt(lock.dissolve());
+    attempt(lock.remove_with_lab());
     // Other labs may be there, or other things of ours.
     let _ = fs::remove_dir(layout.root());
     let _ = layout.root().parent().map(fs::remove_dir);

@@ -31,7 +31,7 @@ pub enum ExecTarget {
     Outside,
 }
 
-/// The network namespace of a place.
+/// The network namespace of a target.
 pub(crate) fn netns_of(layout: &Layout, target: &ExecTarget) -> Result<Netns, LabError> {
     need_root()?;
     let spec = control::of(layout)?;

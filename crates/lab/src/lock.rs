@@ -43,7 +43,7 @@ impl Lock {
     }
 
     /// Lets go, and removes the file: for when the lab is gone.
-    pub(crate) fn dissolve(self) -> Result<(), LabError> {
+    pub(crate) fn remove_with_lab(self) -> Result<(), LabError> {
         files::remove(&self.path)
     }
 }
@@ -83,7 +83,7 @@ mod tests {
             }
         });
         while !other.is_finished() {
-            Lock::take(&layout).unwrap().dissolve().unwrap();
+            Lock::take(&layout).unwrap().remove_with_lab().unwrap();
         }
         other.join().unwrap();
     }
@@ -99,7 +99,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(60));
         assert!(!next.is_finished());
         // The one who waits has opened the file that is removed now: it must not be content with that.
-        lock.dissolve().unwrap();
+        lock.remove_with_lab().unwrap();
         next.join().unwrap().unwrap();
         assert!(layout.lock().exists());
     }

@@ -145,7 +145,7 @@ async fn wait(
             return Err(LabError::NotYet {
                 what: format!("pod {name} to be ready"),
                 limit,
-                last: last_word(client, &pod).await,
+                last: last_event(client, &pod).await,
             });
         }
         tokio::time::sleep(pause).await;
@@ -160,7 +160,7 @@ fn is_ready(pod: &Pod) -> bool {
 }
 
 /// Why it is not: what the last Event about it says.
-async fn last_word(client: &Client, pod: &Pod) -> String {
+async fn last_event(client: &Client, pod: &Pod) -> String {
     let events: Api<Event> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
     let uid = pod.metadata.uid.clone().unwrap_or_default();
     let all = events.list(&ListParams::default()).await;

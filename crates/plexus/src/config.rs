@@ -63,7 +63,7 @@ impl CommandLine {
     }
 
     /// Where a wrong value is written, if not on the command line.
-    pub(crate) fn blame(&self, error: &clap::Error) -> Option<anyhow::Error> {
+    pub(crate) fn explain_error(&self, error: &clap::Error) -> Option<anyhow::Error> {
         let wrong = [ErrorKind::ValueValidation, ErrorKind::InvalidValue];
         let flag = error.get(ContextKind::InvalidArg)?.to_string();
         let key = flag.strip_prefix("--")?.split(' ').next()?;
@@ -340,14 +340,16 @@ mod tests {
 
     #[test]
     fn a_wrong_value_is_blamed_on_its_file() {
-        let blame = |arguments: &[&str], added: &str| {
+        let explain_error = |arguments: &[&str], added: &str| {
             let command_line = CommandLine {
                 arguments: arguments.iter().map(OsString::from).collect(),
                 added: vec![added.to_owned()],
                 file: "/etc/x.toml".into(),
             };
             let error = crate::Plexus::try_parse_from(command_line.all()).unwrap_err();
-            command_line.blame(&error).map(|blame| blame.to_string())
+            command_line
+                .explain_error(&error)
+                .map(|explain_error| explain_error.to_string())
         };
         let agent = ["plexus", "agent"];
         for (added, expected) in [
@@ -365,14 +367,23 @@ mod tests {
             ),
             ("--allow-delegates=a/b", "\"a/b\" is wrong: "),
         ] {
-            let text = blame(&agent, added).unwrap();
+            let text = explain_error(&agent, added).unwrap();
             assert!(
                 text.starts_with("/etc/x.toml: ") && text.contains(expected),
                 "{text}"
             );
         }
-        assert_eq!(blame(&["plexus", "agent", "--queue=0"], "--node=x"), None);
-        assert_eq!(blame(&["plexus", "agent", "--nonsense"], "--node=x"), None);
-        assert_eq!(blame(&["plexus", "get", "pods", "-o", "xml"], "-A"), None);
+        assert_eq!(
+            explain_error(&["plexus", "agent", "--queue=0"], "--node=x"),
+            None
+        );
+        assert_eq!(
+            explain_error(&["plexus", "agent", "--nonsense"], "--node=x"),
+            None
+        );
+        assert_eq!(
+            explain_error(&["plexus", "get", "pods", "-o", "xml"], "-A"),
+            None
+        );
     }
 }

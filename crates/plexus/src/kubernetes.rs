@@ -1,5 +1,5 @@
 //! The flags of `plexus agent` about the cluster that its node belongs to. Whether there is one, and
-//! who gives pods their first interface, is said, never guessed.
+//! who gives pods their first interface, is configured, never guessed.
 
 use crate::value;
 use anyhow::bail;

@@ -93,8 +93,8 @@ fn run() -> std::process::ExitCode {
     };
     let command = match Plexus::try_parse_from(command_line.all()) {
         Ok(parsed) => parsed.command,
-        Err(error) => match command_line.blame(&error) {
-            Some(blame) => return fail(&blame),
+        Err(error) => match command_line.explain_error(&error) {
+            Some(explain_error) => return fail(&explain_error),
             None => error.exit(),
         },
     };

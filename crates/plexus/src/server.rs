@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the API is served unless something else is said.
+/// The default address of the API.
 pub(crate) const LISTEN: &str = "127.0.0.1:7443";
 
 /// The flags of `plexus server`.

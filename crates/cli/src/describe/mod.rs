@@ -52,12 +52,12 @@ impl Section {
     }
 }
 
-/// All that is said of an object.
+/// The description of an object, in sections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Description(Vec<Section>);
 
 impl Description {
-    /// For programs: the object's title, and sections by theirs with what is said under a word in each.
+    /// For programs: the object's title, and its sections with the values under each word.
     pub fn to_json(&self) -> Value {
         let each = self.0.iter().map(|section| {
             let mut value: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -107,7 +107,7 @@ fn render(sections: &[Section], screen: Screen) -> String {
     out
 }
 
-/// What was said about an object.
+/// The Events about an object.
 fn events(snapshot: &Snapshot, kind: &str, object: &Value) -> Section {
     let mut section = Section::new("Events");
     let involved = |event: &&Value| {

@@ -66,7 +66,7 @@ fn known(machine: &Machine, agent: &Agent) -> Option<AgentState> {
     Some(AgentState::of(before.iter().chain(&now)))
 }
 
-/// What the agent knows.
+/// The containers and addresses that the agent knows.
 #[derive(Debug, Default)]
 pub(super) struct AgentState {
     containers: BTreeSet<String>,

@@ -1,5 +1,5 @@
 //! What an explanation needs to know of the cluster around an object: its node, the node's agent,
-//! the controller, and what was said about it.
+//! the controller, and the Events about it.
 
 use super::{Answer, Reason};
 use crate::snapshot::{Snapshot, condition, list, name, namespace, text};
@@ -45,7 +45,7 @@ pub(super) fn runs_no_pods(node: &Value) -> bool {
     condition(node, "Ready").is_some_and(|ready| text(ready, "/reason") == REGISTERED_BY_AGENT)
 }
 
-/// What is said of pods there.
+/// The answer for pods on a node that runs no pods.
 pub(super) fn nobody_runs_pods(about: &str) -> Answer {
     Answer::wrong(
         Reason::NobodyRunsPods,

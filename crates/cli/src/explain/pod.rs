@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// What the shim says when nobody answers it.
 const NO_AGENT: &str = "the agent does not answer on";
-/// What is said of a plugin that a node does not have.
+/// The part of a message that tells that a node does not have a plugin.
 const NO_PLUGIN: &str = "no executable file";
 
 /// Explains a pod by what the snapshot has.
@@ -63,7 +63,7 @@ fn answers(snapshot: &Snapshot, pod: &Value, node: &str) -> Vec<Answer> {
     if let Some(answer) = ended(snapshot, pod, node) {
         return vec![answer];
     }
-    let mut all = misspelt(pod);
+    let mut all = misspelled_annotations(pod);
     all.extend(claims(snapshot, pod));
     match node {
         "" => all.push(not_scheduled(snapshot, pod)),
@@ -89,7 +89,7 @@ fn answers(snapshot: &Snapshot, pod: &Value, node: &str) -> Vec<Answer> {
         )),
         (examined_networks, Some(record)) => {
             all.extend(interfaces(record));
-            if !leads_nowhere(snapshot, examined_networks) {
+            if !is_unresolved(snapshot, examined_networks) {
                 all.extend(changed(record, examined_networks));
             }
             all.extend(containers(pod));
@@ -102,7 +102,7 @@ fn answers(snapshot: &Snapshot, pod: &Value, node: &str) -> Vec<Answer> {
 }
 
 /// Annotations that nobody reads, and that somebody must have meant otherwise.
-fn misspelt(pod: &Value) -> Vec<Answer> {
+fn misspelled_annotations(pod: &Value) -> Vec<Answer> {
     let annotations = texts(pod, "/metadata/annotations");
     let wrong = annotations.keys().filter_map(|key| {
         let meant = plexus_api::pod::misspelt(key)?;
@@ -224,7 +224,7 @@ fn interfaces(record: &Value) -> Vec<Answer> {
 }
 
 /// Whether a reference may mean something that we are not shown.
-fn leads_nowhere(snapshot: &Snapshot, examined_networks: &Result<Vec<Examined>, Error>) -> bool {
+fn is_unresolved(snapshot: &Snapshot, examined_networks: &Result<Vec<Examined>, Error>) -> bool {
     let hidden = ["networks", "nads"].map(|list| snapshot.hidden(list, None).is_some());
     let unclear =
         |examined_networks: &Vec<Examined>| examined_networks.iter().any(|one| one.place.is_none());

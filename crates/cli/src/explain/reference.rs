@@ -278,7 +278,7 @@ pub(super) fn provider_next(network: &Value) -> String {
     )
 }
 
-/// The error without the reference, which is said beside it.
+/// The error without the reference, which the answer names already.
 fn plain(error: &Error) -> String {
     match error.msg.split_once("): ") {
         Some((before, rest)) if before.starts_with("network ") => rest.to_owned(),

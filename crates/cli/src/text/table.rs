@@ -175,7 +175,7 @@ fn line(cells: &[Cell], widths: &[usize], screen: Screen) -> String {
     out
 }
 
-/// What is not there is said, so that columns can be counted.
+/// An empty cell has a mark, so that columns can be counted.
 fn visible_text(text: &str) -> &str {
     match text {
         "" => "-",

@@ -37,7 +37,7 @@ impl Engine {
             let network = Network::new(&name.name, spec);
             if let Some(net) = self.cluster.create_network(&name, &network).await? {
                 tracing::info!(network = %name, "made: the cluster's default network");
-                self.learn(&name, net);
+                self.cache_network(&name, net);
             }
             return Ok(());
         };

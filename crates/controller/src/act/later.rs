@@ -1,5 +1,5 @@
-//! What is kept and waits for a later version is said, of each generation of the object: by an Event, again
-//! as long as it waits, and in its status where that has a field for it and nobody has written there.
+//! Objects that wait for a later version of Plexus. The controller reports each generation of such an object
+//! with an Event, which it renews as long as the object waits, and in the status if that has an empty field for it.
 
 use crate::api::Failure;
 use crate::cache::Name;

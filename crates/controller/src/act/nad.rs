@@ -127,7 +127,7 @@ impl Engine {
         match self.cluster.create_network(name, &network).await {
             Ok(Some(net)) => {
                 tracing::info!(network = %name, provider = spec.provider_name(), "made from its NetworkAttachmentDefinition");
-                self.learn(name, net);
+                self.cache_network(name, net);
                 Ok(())
             }
             // Another was faster; its news are on their way.
@@ -212,7 +212,7 @@ impl Engine {
         {
             Ok(net) => {
                 tracing::info!(network = %name, "follows its NetworkAttachmentDefinition");
-                self.learn(name, net);
+                self.cache_network(name, net);
                 Ok(())
             }
             Err(failure @ Failure::Refused { .. }) => {

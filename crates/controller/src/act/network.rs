@@ -42,7 +42,7 @@ impl Engine {
                 .cluster
                 .patch_network(name, &net.id, Some(&finalizers), None)
                 .await?;
-            self.learn(name, net.clone());
+            self.cache_network(name, net.clone());
         }
         if net.status.phase.is_none() && !net.id.deleting {
             let first = NetworkStatus {
@@ -65,7 +65,7 @@ impl Engine {
         self.remove_undonated_parts(name, &net).await
     }
 
-    /// The status says it to those who look there; an Event to everybody else.
+    /// Repeats the problems in the status as Events, for users who do not read the status.
     async fn warn_of_problems(&mut self, name: &Name, net: &NetworkView) -> Result<(), Failure> {
         for (reason, message) in network::complaints(&net.status) {
             let about = about(name, net);
@@ -76,9 +76,9 @@ impl Engine {
         Ok(())
     }
 
-    /// A block inside another node's is legal only if that node gave it: nothing leads to one that is
-    /// not, and its owner issues nothing from it. It is said, and what nobody uses is removed after a
-    /// while: whoever gave it may be about to say so.
+    /// A block inside another node's block is legal only if that node donated it. Agents route nothing to one
+    /// that is not, and issue nothing from it. An Event reports it, and the controller removes an unused one
+    /// after a while: its donor may not have written the donation yet.
     async fn remove_undonated_parts(
         &mut self,
         name: &Name,
@@ -107,7 +107,7 @@ impl Engine {
             self.undonated.forget(&owned.id.uid);
         }
         if let Some(first) = waits.into_iter().min() {
-            self.again_after(Key::Network(name.clone()), first);
+            self.retry_after(Key::Network(name.clone()), first);
         }
         let each = wrong.iter().filter_map(|(_, block)| {
             let cidr = block.cidr?;
@@ -185,7 +185,7 @@ impl Engine {
             let reason = ready.map_or("", |ready| ready.reason.as_str());
             tracing::info!(network = %name, phase = ?status.phase, vni = status.vni, reason, "network");
         }
-        self.learn(name, written.clone());
+        self.cache_network(name, written.clone());
         Ok(written)
     }
 
@@ -206,7 +206,7 @@ impl Engine {
         };
         let idle = self.idle.known_for(&net.id.uid, Instant::now());
         if idle < wait {
-            self.again_after(Key::Network(name.clone()), wait - idle);
+            self.retry_after(Key::Network(name.clone()), wait - idle);
             return Ok(());
         }
         let mut finalizers = net.id.finalizers.clone();
@@ -217,7 +217,7 @@ impl Engine {
             .await?;
         self.idle.forget(&net.id.uid);
         tracing::info!(network = %name, uid = net.id.uid, "nobody uses it: gone");
-        self.learn(name, patched);
+        self.cache_network(name, patched);
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often is looked whether the pods of a Node that is gone are gone too.
+/// How often the controller checks whether the pods of a Node that is gone are gone too.
 const POD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// … and of one that another Node of its name has replaced.
 const REPLACED_CHECK_INTERVAL: Duration = Duration::from_secs(60);
@@ -85,11 +85,11 @@ impl Engine {
             if held.is_empty() {
                 self.gone.forget(gone);
             } else {
-                rest = rest.min(again_after(known, grace, successor.is_some()));
+                rest = rest.min(retry_after(known, grace, successor.is_some()));
             }
         }
         if rest < Duration::MAX {
-            self.again_after(Key::Node(node.to_owned()), rest);
+            self.retry_after(Key::Node(node.to_owned()), rest);
         }
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Engine {
 }
 
 /// When to look again at blocks that may not return yet.
-fn again_after(known: Duration, grace: Duration, replaced: bool) -> Duration {
+fn retry_after(known: Duration, grace: Duration, replaced: bool) -> Duration {
     match grace.saturating_sub(known) {
         Duration::ZERO if replaced => REPLACED_CHECK_INTERVAL,
         rest => rest.clamp(Duration::from_millis(200), POD_CHECK_INTERVAL),

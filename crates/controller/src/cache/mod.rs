@@ -1,7 +1,7 @@
-//! What the API server says, cached and indexed for the questions that we ask. Fed by the watches
-//! alone (and by the answers to our own writes); never asks anybody.
+//! The objects of the API server, cached and indexed for the engine. The watches feed the cache, and so do the
+//! answers to our own writes; the cache sends no request.
 //!
-//! Each change names the keys that must be looked at because of it: nothing else is.
+//! Each change returns the keys that the engine must look at because of it, and no others.
 
 mod changed;
 mod later;
@@ -179,8 +179,8 @@ impl Cache {
         rows(&self.blocks, self.blocks_on.get(node))
     }
 
-    /// Whether a part of a block holds what it gave to others in turn: without it they would have
-    /// nothing to show. What is in a whole block needs it not: whoever claims that leaves room.
+    /// Whether a part of a block contains parts that its owner has donated in turn: they are legal only while
+    /// this part is there. Parts of a whole block stay legal without it: whoever claims that block leaves room.
     pub(crate) fn has_parts_of_others(&self, block: &BlockView) -> bool {
         let net = self.network_by_uid(&block.network);
         let (Some(net), Some(cidr)) = (net, block.cidr) else {
@@ -212,8 +212,8 @@ impl Cache {
             .collect()
     }
 
-    /// Whether a block is its owner's, though it is a part of one. Nothing is said of those that are not
-    /// the network's at all.
+    /// Whether the owner of the block around it has donated this part. True of whole blocks, and of blocks
+    /// outside of the network.
     fn is_legal_part(&self, net: &NetworkView, block: &BlockView) -> bool {
         let Some(cidr) = block.cidr else { return true };
         if net.whole_block(&cidr).is_none_or(|whole| whole == cidr) {
@@ -317,8 +317,8 @@ impl Cache {
     }
 
     /// What the pods of an overlay network could not reach through their first interface any more, because
-    /// their interface in this network leads there too. The cluster's pods and Services come first; that a
-    /// Node's address is hidden is said, no more.
+    /// their interface in this network leads there too. The cluster's pods and Services come first; a
+    /// hidden address of a Node is only reported.
     fn shadowed(&self, net: &NetworkView) -> Vec<Rival> {
         let each = subnets_of(net, "overlay").into_iter().flat_map(|ours| {
             let found = self.prefixes.overlapping(ours).into_iter();

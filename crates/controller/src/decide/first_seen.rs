@@ -1,21 +1,21 @@
-//! Since when something has been so, on our own clock. A controller that starts begins to count anew.
+//! Since when a condition of an object has been true, by our own clock. A restarted controller counts anew.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Since when it has been so of each object, by its UID.
+/// Since when the condition has been true of each object, by its UID.
 #[derive(Debug, Default)]
 pub(crate) struct FirstSeen(BTreeMap<String, Instant>);
 
 impl FirstSeen {
-    /// It is so; gives how long we have known that.
+    /// Records that the condition is true; returns how long the controller has known that.
     pub(crate) fn known_for(&mut self, uid: &str, now: Instant) -> Duration {
         let first_seen = self.0.entry(uid.to_owned()).or_insert(now);
         now.saturating_duration_since(*first_seen)
     }
 
-    /// It is not so, or nothing of it is left.
+    /// Records that the condition is not true, or that the object is gone.
     pub(crate) fn forget(&mut self, uid: &str) {
         self.0.remove(uid);
     }

@@ -122,10 +122,10 @@ pub(crate) fn status(facts: &NetworkFacts<'_>, before: &NetworkStatus, now: &str
     }
 }
 
-/// What its Events say: reason and message. That pods use a deleted network is said without their names,
-/// which change: once.
+/// The reasons and messages of its Events. The Event about pods that use a deleted network does not name the
+/// pods: their names change, and each message would be another Event.
 pub(crate) fn complaints(status: &NetworkStatus) -> Vec<(String, String)> {
-    let complaints_of = status.conditions.iter().filter_map(|condition| {
+    let found = status.conditions.iter().filter_map(|condition| {
         let waits = matches!(status.phase, Some(Phase::Failed | Phase::Pending));
         let text = match (condition.kind.as_str(), condition.status.as_str()) {
             ("Ready", "False") if waits => condition.message.clone(),
@@ -144,7 +144,7 @@ pub(crate) fn complaints(status: &NetworkStatus) -> Vec<(String, String)> {
         };
         Some((reason.to_owned(), text))
     });
-    complaints_of.collect()
+    found.collect()
 }
 
 /// Agents take no block for the network's that is elsewhere: a subnet that was taken out of the spec

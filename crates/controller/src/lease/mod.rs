@@ -2,13 +2,13 @@
 //! Lease object; what the leader does is not its business.
 //!
 //! Every write names the version that was read, so of two replicas that try at once one succeeds.
-//! A leader that could not renew within [`judge::RENEW_DEADLINE`] stops; others begin only after
-//! [`judge::LEASE_DURATION`] without a change. Both are measured by each replica's own monotonic clock.
+//! A leader that could not renew within [`decide::RENEW_DEADLINE`] stops; others begin only after
+//! [`decide::LEASE_DURATION`] without a change. Both are measured by each replica's own monotonic clock.
 
-mod judge;
+mod decide;
 
 use crate::FIELD_MANAGER;
-use judge::{LEASE_DURATION, RETRY_PERIOD, Step};
+use decide::{LEASE_DURATION, RETRY_PERIOD, Step};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
@@ -67,7 +67,7 @@ impl Election {
     /// Renews until that fails; says why we no longer lead.
     pub(crate) async fn hold(&mut self, mut renewed: Instant) -> String {
         let mut why = String::from("not renewed in time");
-        while judge::still_leads(renewed.elapsed()) {
+        while decide::still_leads(renewed.elapsed()) {
             let before = Instant::now();
             match timeout(REQUEST_TIMEOUT, self.attempt()).await {
                 Ok(Ok(true)) => renewed = before,
@@ -113,7 +113,7 @@ impl Election {
             since,
         });
         let spec = lease.and_then(|lease| lease.spec);
-        let written = match judge::judge(&self.identity, spec.as_ref(), since.elapsed()) {
+        let written = match decide::next_step(&self.identity, spec.as_ref(), since.elapsed()) {
             Step::Wait => return Ok(false),
             Step::Create if version.is_none() => self.create().await,
             Step::Create | Step::Take => self.write(version, self.taken(spec.as_ref())).await,

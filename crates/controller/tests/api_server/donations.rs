@@ -15,16 +15,18 @@ fn a_block_returns_with_its_node_though_parts_of_it_are_others() {
         let subnets = json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}});
         let network = environment.network("blue", subnets).await;
         environment.until_phase("blue", Phase::Active).await;
-        let (giver, asker, third) = (
+        let (donor, requester, third) = (
             environment.node("giver", None).await,
             environment.node("asker", None).await,
             environment.node("third", None).await,
         );
-        let whole = environment.block(&network, &giver, "10.1.0.0/26", 3).await;
+        let whole = environment.block(&network, &donor, "10.1.0.0/26", 3).await;
         environment
-            .set_donations(&whole, &[("10.1.0.8/29", &asker)])
+            .set_donations(&whole, &[("10.1.0.8/29", &requester)])
             .await;
-        let part = environment.block(&network, &asker, "10.1.0.8/29", 2).await;
+        let part = environment
+            .block(&network, &requester, "10.1.0.8/29", 2)
+            .await;
         environment
             .set_donations(&part, &[("10.1.0.9/32", &third)])
             .await;
@@ -39,14 +41,14 @@ fn a_block_returns_with_its_node_though_parts_of_it_are_others() {
         assert_eq!(status.usage.map(|usage| usage.blocks), Some(1));
         assert!(environment.events("blue", "BlockNotGiven").await.is_empty());
 
-        environment.delete_node(&giver).await;
+        environment.delete_node(&donor).await;
         until("the block returned", async || {
             !environment.has_block(&whole).await
         })
         .await;
         assert!(environment.has_block(&part).await && environment.has_block(&single).await);
         // A part stays while another has something of it: that has nothing else to show.
-        environment.delete_node(&asker).await;
+        environment.delete_node(&requester).await;
         tokio::time::sleep(Duration::from_secs(4)).await;
         assert!(environment.has_block(&part).await && environment.has_block(&single).await);
         environment.delete_node(&third).await;

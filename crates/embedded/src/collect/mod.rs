@@ -21,7 +21,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 const BATCH: usize = 256;
 /// After a write that failed; twice as long after each further time, up to [`EXPIRY_INTERVAL`].
 const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// How often old things are looked for.
+/// How often the collector looks for expired objects.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Runs until the server ends.

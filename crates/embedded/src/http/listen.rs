@@ -29,7 +29,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Between two tries to get the name of the socket back.
 const BIND_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The two doors: TLS for clients with a certificate, a socket for root.
+/// The sockets to listen on: TLS for clients with a certificate, a unix socket for root.
 pub(crate) struct ListenSockets {
     pub(crate) tcp: Vec<TcpListener>,
     pub(crate) tls: TlsAcceptor,
@@ -125,7 +125,7 @@ impl Acceptor {
     /// The same, for peers that have yet to say who they are.
     async fn accept_tcp(self: Arc<Self>, listener: TcpListener, tls: TlsAcceptor) {
         while let Some((stream, _)) = self.next(|| listener.accept()).await {
-            if let Some(peer) = self.unauthenticated.enter().await {
+            if let Some(peer) = self.unauthenticated.admit().await {
                 drop(tokio::spawn(Arc::clone(&self).tcp(
                     stream,
                     tls.clone(),

@@ -31,10 +31,9 @@ use std::time::Duration;
 /// What peers may cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at a time, at each of the two doors; further ones are closed at once.
+    /// Connections at a time, over TLS and over the unix socket each; further ones are closed at once.
     pub connections: usize,
-    /// How many of those at the TLS door may be of peers that have not said who they are; at most a
-    /// quarter of all.
+    /// How many of the TLS connections may be of unauthenticated peers; at most a quarter of all.
     pub unauthenticated: usize,
     /// Bytes of a body.
     pub body: usize,

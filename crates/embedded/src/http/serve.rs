@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use hyper::{Method, Response};
 use std::sync::Arc;
 
-/// What stands behind every connection.
+/// What every connection needs to answer requests.
 pub(crate) struct HttpContext {
     pub(crate) api: Arc<Api>,
     pub(crate) limits: Limits,

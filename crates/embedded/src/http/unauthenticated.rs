@@ -37,7 +37,7 @@ impl UnauthenticatedPeers {
     }
 
     /// Accepts a peer. If there is no free slot, it waits until the oldest peer is gone. `None`: never.
-    pub(super) async fn enter(self: &Arc<Self>) -> Option<UnauthenticatedPeer> {
+    pub(super) async fn admit(self: &Arc<Self>) -> Option<UnauthenticatedPeer> {
         let slot = match Arc::clone(&self.slots).try_acquire_owned() {
             Ok(slot) => slot,
             Err(_) => {
@@ -117,18 +117,18 @@ mod tests {
             .unwrap();
         runtime.block_on(async {
             let unauthenticated = UnauthenticatedPeers::new(2);
-            let mut first = unauthenticated.enter().await.unwrap();
-            let mut second = unauthenticated.enter().await.unwrap();
+            let mut first = unauthenticated.admit().await.unwrap();
+            let mut second = unauthenticated.admit().await.unwrap();
             assert_eq!(first.during(async { 1 }).await, Some(1));
             let gone = async {
                 assert_eq!(first.during(std::future::pending::<()>()).await, None);
                 drop(first);
             };
-            let (third, ()) = tokio::join!(unauthenticated.enter(), gone);
+            let (third, ()) = tokio::join!(unauthenticated.admit(), gone);
             let mut third = third.unwrap();
             assert_eq!(second.during(async { 2 }).await, Some(2));
             drop(second);
-            let _fourth = unauthenticated.enter().await.unwrap();
+            let _fourth = unauthenticated.admit().await.unwrap();
             assert_eq!(third.during(async { 3 }).await, Some(3));
         });
     }

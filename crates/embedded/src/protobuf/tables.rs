@@ -1,6 +1,6 @@
 //! Which field has which number: the messages of Kubernetes that clients send as protobuf.
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FieldType {
     /// A text; an empty one is not there.

@@ -1,6 +1,6 @@
 //! The wire format: keys, lengths and numbers, read from a slice that is never left.
 
-/// A field as it stands in a message.
+/// The value of a field, as it is encoded in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WireValue<'a> {
     /// A number.

@@ -242,7 +242,7 @@ fn stored(
     before: &Option<Arc<Stored>>,
 ) -> Result<Arc<Stored>, Refused> {
     bounds::depth(kind, key.name(), object)?;
-    let body = dressed(object, shown_version)?;
+    let body = with_version(object, shown_version)?;
     let sizes = (before.as_ref().map(|before| before.body.len()), body.len());
     let stored = Stored::new(kind, key.clone(), version, now, object, body);
     bounds::size(kind, key.name(), stored.dying, sizes)?;
@@ -257,13 +257,13 @@ pub(super) fn ended(
     now: i64,
 ) -> Result<Stored, Refused> {
     let mut object = before.value()?;
-    let body = dressed(&mut object, Some(version))?;
+    let body = with_version(&mut object, Some(version))?;
     let key = before.key.clone();
     Ok(Stored::new(kind, key, version, now, &object, body))
 }
 
 /// Sets the version; gives the bytes.
-fn dressed(object: &mut Value, version: Option<u64>) -> Result<Bytes, Refused> {
+fn with_version(object: &mut Value, version: Option<u64>) -> Result<Bytes, Refused> {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         match version {
             Some(version) => {

@@ -47,7 +47,7 @@ fn run(shared: &Arc<Shared>, mut disk: Disk, mut jobs: mpsc::Receiver<Job>) {
             let done = commit(shared, &mut disk, &changes);
             if done.is_err() != fails {
                 fails = !fails;
-                say(&disk, &done);
+                log_result(&disk, &done);
             }
             done
         };
@@ -96,8 +96,8 @@ fn refusal(disk: &Disk, error: &rusqlite::Error) -> Refused {
     ))
 }
 
-/// Once when it begins to fail and once when it is over: a log of every refusal would fill the disk.
-fn say(disk: &Disk, done: &Result<(), Refused>) {
+/// Logs when writes begin to fail and when they succeed again: a log of every refusal would fill the disk.
+fn log_result(disk: &Disk, done: &Result<(), Refused>) {
     let path = disk.path().display();
     match done {
         Ok(()) => tracing::info!(%path, "the store can be written again"),

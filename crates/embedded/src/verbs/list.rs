@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-/// How long a version may be in coming.
+/// How long a request waits for a version that the store has not reached.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(3);
 /// How much of a list is brought into a form at a time.
 const CHUNK_BYTES: usize = 48 << 10;

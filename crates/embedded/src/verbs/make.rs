@@ -180,7 +180,7 @@ fn keeps_status(kind: &str) -> bool {
 ///
 /// # Errors
 /// Those of [`make`].
-pub(crate) fn plant(
+pub(crate) fn create_initial(
     api: &Api,
     changes: &mut Changes,
     subject: &Subject,

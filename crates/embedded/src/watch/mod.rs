@@ -1,5 +1,5 @@
-//! Watches: what exists, then what changes, as one stream of events. Owns the order in which things
-//! are told and how a watch begins and ends; what is told comes from the store's log.
+//! Watches: what exists, then what changes, as one stream of events. Owns the order of the
+//! events and how a watch begins and ends; the events come from the store's log.
 //!
 //! ```text
 //!   ADDED … ADDED, BOOKMARK (all that existed)   if asked for, or from version 0 on
@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 
 /// Pieces that wait for a slow peer; each is up to 48 KiB and one object.
 const MAX_WAITING_CHUNKS: usize = 2;
-/// How long a watch lasts if nobody says, in seconds; and up to as much again, so that not all end
+/// How long a watch lasts by default, in seconds; and up to as much again, so that not all end
 /// at once. Twice of it is the longest that is granted.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 1800;
 

@@ -57,7 +57,7 @@ impl Stream {
         let end = Instant::now() + self.duration;
         let mut encoder = Encoder::new(self.form);
         let ended = tokio::select! {
-            ended = self.tell(beginning, &mut encoder, &pieces) => ended,
+            ended = self.send_events(beginning, &mut encoder, &pieces) => ended,
             () = sleep_until(end) => return,
             () = self.api.stop.requested() => return,
             () = pieces.closed() => return,
@@ -67,7 +67,7 @@ impl Stream {
         }
     }
 
-    async fn tell(
+    async fn send_events(
         &self,
         beginning: Beginning,
         encoder: &mut Encoder,

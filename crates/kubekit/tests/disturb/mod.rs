@@ -1,5 +1,5 @@
-//! For tests that break things: a cluster of their own, scenes on it one after the other, and a churn of pods
-//! meanwhile. On a lab of virtual nodes (`PLEXUS_LAB`) the scenes are played that need no more.
+//! For tests that break things: a cluster of their own, scenarios on it one after the other, and a churn of pods
+//! meanwhile. On a lab of virtual nodes (`PLEXUS_LAB`) only the scenarios run that need no more.
 #![allow(
     dead_code,
     clippy::expect_used,
@@ -32,10 +32,10 @@ const RUNNING_LAB_VAR: &str = "PLEXUS_FAULTS_STATE";
 /// Longer than anything takes to settle after the last fault.
 pub(crate) const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// One thing to show.
+/// One test on the cluster that a file shares.
 pub(crate) struct Scenario {
     name: &'static str,
-    run_scenarios: ScenarioBody,
+    body: ScenarioBody,
 }
 
 enum ScenarioBody {
@@ -45,41 +45,34 @@ enum ScenarioBody {
 
 impl Scenario {
     /// On a cluster of either kind.
-    pub(crate) const fn anywhere(name: &'static str, run_scenarios: fn(&dyn Breakable)) -> Self {
-        let run_scenarios = ScenarioBody::Anywhere(run_scenarios);
-        Self {
-            name,
-            run_scenarios,
-        }
+    pub(crate) const fn anywhere(name: &'static str, body: fn(&dyn Breakable)) -> Self {
+        let body = ScenarioBody::Anywhere(body);
+        Self { name, body }
     }
 
     /// Not without this.
-    pub(crate) const fn with(need: Need, name: &'static str, run_scenarios: fn(&Kube)) -> Self {
-        let run_scenarios = ScenarioBody::OnKubernetes(need, run_scenarios);
-        Self {
-            name,
-            run_scenarios,
-        }
+    pub(crate) const fn with(need: Need, name: &'static str, body: fn(&Kube)) -> Self {
+        let body = ScenarioBody::OnKubernetes(need, body);
+        Self { name, body }
     }
 }
 
-/// Plays all scenes; each one that fails is told, and the next is played. After each, everybody must tell the
-/// same story.
-pub(crate) fn run_scenarios(scenes: &[Scenario]) {
+/// Runs all scenarios; prints each one that fails and goes on with the next. After each of them the state of the
+/// cluster must be consistent.
+pub(crate) fn run_scenarios(scenarios: &[Scenario]) {
     let only = std::env::var("PLEXUS_SCENE").unwrap_or_default();
-    let home = TestHost::open();
-    let cluster = home.cluster();
+    let host = TestHost::open();
+    let cluster = host.cluster();
     let mut failed = Vec::new();
-    for Scenario {
-        name,
-        run_scenarios,
-    } in scenes.iter().filter(|scene| scene.name.contains(&only))
+    for Scenario { name, body } in scenarios
+        .iter()
+        .filter(|scenario| scenario.name.contains(&only))
     {
         let started = Instant::now();
-        let scene: &dyn Fn() = match (run_scenarios, &home) {
-            (ScenarioBody::Anywhere(run_scenarios), _) => &|| run_scenarios(cluster),
-            (ScenarioBody::OnKubernetes(_, run_scenarios), TestHost::Kubernetes { kube, .. }) => {
-                &|| run_scenarios(kube)
+        let scenario: &dyn Fn() = match (body, &host) {
+            (ScenarioBody::Anywhere(body), _) => &|| body(cluster),
+            (ScenarioBody::OnKubernetes(_, body), TestHost::Kubernetes { kube, .. }) => {
+                &|| body(kube)
             }
             (ScenarioBody::OnKubernetes(need, _), TestHost::VirtualLab(_)) => {
                 test_cluster::left_out(name, *need);
@@ -87,12 +80,12 @@ pub(crate) fn run_scenarios(scenes: &[Scenario]) {
             }
         };
         let run = std::panic::AssertUnwindSafe(|| {
-            scene();
+            scenario();
             consistency::check(cluster.observer(), SETTLE_TIMEOUT)
                 .expect("all tell the same story");
         });
         let ended = std::panic::catch_unwind(run).is_ok();
-        // A scene that failed may have left something dead: the next one need not fail too.
+        // A scenario that failed may have left something dead: the next one need not fail too.
         if let Err(error) = cluster.revive() {
             eprintln!("{error:#}");
         }
@@ -108,7 +101,7 @@ pub(crate) fn run_scenarios(scenes: &[Scenario]) {
     assert!(failed.is_empty(), "failed: {failed:?}");
 }
 
-/// Where the scenes are played.
+/// The cluster that the scenarios run on.
 enum TestHost {
     Kubernetes { kube: Kube, own: bool },
     VirtualLab(VirtualLab),
@@ -209,7 +202,7 @@ pub(crate) fn three_networks(cluster: &dyn Cluster, namespace: &str) {
     );
 }
 
-/// A number for `10.…` and `fd00:…` of a routed network: those share the nodes' routes, and an earlier scene's, or
+/// A number for `10.…` and `fd00:…` of a routed network: those share the nodes' routes, and an earlier scenario's, or
 /// an earlier test's on the same lab, may not be gone yet.
 fn free_octet(cluster: &dyn Cluster) -> u8 {
     static NEXT: AtomicU8 = AtomicU8::new(100);

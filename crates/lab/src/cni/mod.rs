@@ -67,7 +67,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// With no more patience than that per plugin.
+    /// Sets how long each plugin may take.
     pub(crate) fn within(self, limit: Duration) -> Self {
         Self { limit, ..self }
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// How often a Node is looked at though nothing has changed: somebody may have deleted it.
+/// How often the keeper reads a Node though nothing has changed: somebody may have deleted it.
 const RESYNC_INTERVAL: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -72,7 +72,7 @@ async fn register(shared: Arc<Shared>, node: NodeName) {
     loop {
         let ready = shared.is_ready(node);
         if reported != Some(ready) || since.elapsed() > RESYNC_INTERVAL {
-            match tell(&client, node, ready).await {
+            match write_ready(&client, node, ready).await {
                 Ok(()) => (reported, since) = (Some(ready), tokio::time::Instant::now()),
                 Err(error) => tracing::debug!(%node, error = chain(&error), "Node not written"),
             }
@@ -81,7 +81,7 @@ async fn register(shared: Arc<Shared>, node: NodeName) {
     }
 }
 
-async fn tell(client: &Client, node: NodeName, ready: bool) -> Result<(), LabError> {
+async fn write_ready(client: &Client, node: NodeName, ready: bool) -> Result<(), LabError> {
     let api: Api<Node> = Api::all(client.clone());
     let name = node.to_string();
     let failed = || LabError::api(format!("write Node {node}"));
@@ -96,7 +96,7 @@ async fn tell(client: &Client, node: NodeName, ready: bool) -> Result<(), LabErr
             made.map_err(failed())?
         }
     };
-    if says(&found, ready) {
+    if has_ready(&found, ready) {
         return Ok(());
     }
     let patch = Patch::Merge(status(node, ready));
@@ -105,7 +105,7 @@ async fn tell(client: &Client, node: NodeName, ready: bool) -> Result<(), LabErr
     written.map(drop).map_err(failed())
 }
 
-fn says(node: &Node, ready: bool) -> bool {
+fn has_ready(node: &Node, ready: bool) -> bool {
     let expected = if ready { "True" } else { "False" };
     let conditions = node.status.as_ref().and_then(|s| s.conditions.as_ref());
     let mut conditions = conditions.into_iter().flatten();
@@ -170,7 +170,7 @@ async fn try_switch_off(shared: &Arc<Shared>, node: NodeName) -> Result<(), LabE
     let deleted = nodes
         .delete(&node.to_string(), &DeleteParams::default())
         .await;
-    forgiving(deleted.map(drop), format!("delete Node {node}"))?;
+    ignore_absent(deleted.map(drop), format!("delete Node {node}"))?;
     let pods: Api<Pod> = Api::all(client.clone());
     let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
     let found = pods.list(&params).await;
@@ -181,7 +181,7 @@ async fn try_switch_off(shared: &Arc<Shared>, node: NodeName) -> Result<(), LabE
     Ok(())
 }
 
-fn forgiving(done: Result<(), kube::Error>, what: String) -> Result<(), LabError> {
+fn ignore_absent(done: Result<(), kube::Error>, what: String) -> Result<(), LabError> {
     match done {
         Err(error) if !api::is_absent(&error) => Err(LabError::api(what)(error)),
         _ => Ok(()),

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How often pods that found no node are looked at again.
+/// How often the keeper tries to schedule pods that found no node.
 const UNSCHEDULED_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// Pauses after the API has failed: short enough that a server that is back is noticed at once.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ struct Pods {
     client: Client,
     /// By UID. One per pod, also of a pod that is gone, until nothing is left of it.
     workers: BTreeMap<String, Worker>,
-    /// Those without a node, with what was said about that.
+    /// Pods without a node, each with the reason that was reported last.
     unscheduled: BTreeMap<String, (Pod, String)>,
     /// UIDs that a list has named so far.
     listed: BTreeSet<String>,
@@ -119,13 +119,13 @@ impl Pods {
         let Ok(node) = node.parse::<NodeName>() else {
             return;
         };
-        self.tell_worker(&uid, node, Some(Arc::new(pod)));
+        self.notify_worker(&uid, node, Some(Arc::new(pod)));
     }
 
     fn forget(&mut self, uid: &str) {
         self.unscheduled.remove(uid);
         if let Some(node) = self.workers.get(uid).map(|worker| worker.node) {
-            self.tell_worker(uid, node, None);
+            self.notify_worker(uid, node, None);
         }
     }
 
@@ -134,7 +134,7 @@ impl Pods {
         let recorded = sandbox::all(&self.shared.layout);
         for (node, sandbox) in recorded {
             if !self.listed.contains(&sandbox.uid) && !self.workers.contains_key(&sandbox.uid) {
-                self.tell_worker(&sandbox.uid, node, None);
+                self.notify_worker(&sandbox.uid, node, None);
             }
         }
         let known: Vec<String> = self.workers.keys().cloned().collect();
@@ -147,7 +147,7 @@ impl Pods {
     }
 
     /// Tells a pod's worker what is wanted now.
-    fn tell_worker(&mut self, uid: &str, node: NodeName, desired: worker::Desired) {
+    fn notify_worker(&mut self, uid: &str, node: NodeName, desired: worker::Desired) {
         if let Some(worker) = self.workers.get(uid)
             && worker.desired.send(desired.clone()).is_ok()
         {
@@ -169,10 +169,10 @@ impl Pods {
     async fn schedule(&mut self, again: bool) {
         for (pod, last_reason) in self.unscheduled.values_mut() {
             if let Some(why) = claims::waits(pod).filter(|_| !is_going(pod)) {
-                say_unschedulable(&self.client, pod, last_reason, why).await;
+                report_unschedulable(&self.client, pod, last_reason, why).await;
             }
         }
-        if !asks_for_nodes(self.unscheduled.values(), again) {
+        if !needs_nodes(self.unscheduled.values(), again) {
             return;
         }
         let mut candidates = match nodes(&self.client).await {
@@ -184,7 +184,7 @@ impl Pods {
         };
         let mut found = Vec::new();
         for (uid, (pod, last_reason)) in &mut self.unscheduled {
-            if !wants_node(pod) {
+            if !needs_node(pod) {
                 continue;
             }
             let requirements = NodeRequirements::of(pod);
@@ -201,7 +201,7 @@ impl Pods {
                         }
                     }
                 }
-                Err(why) => say_unschedulable(&self.client, pod, last_reason, why).await,
+                Err(why) => report_unschedulable(&self.client, pod, last_reason, why).await,
             }
         }
         for uid in found {
@@ -255,7 +255,7 @@ async fn nodes(client: &Client) -> Result<Vec<Node>, LabError> {
 }
 
 /// Says once why a pod has no node.
-async fn say_unschedulable(client: &Client, pod: &Pod, last_reason: &mut String, why: String) {
+async fn report_unschedulable(client: &Client, pod: &Pod, last_reason: &mut String, why: String) {
     if *last_reason == why {
         return;
     }
@@ -270,15 +270,12 @@ async fn say_unschedulable(client: &Client, pod: &Pod, last_reason: &mut String,
 }
 
 /// Whether a node would help it.
-fn wants_node(pod: &Pod) -> bool {
+fn needs_node(pod: &Pod) -> bool {
     !is_going(pod) && claims::waits(pod).is_none()
 }
 
-fn asks_for_nodes<'p>(
-    mut unscheduled: impl Iterator<Item = &'p (Pod, String)>,
-    again: bool,
-) -> bool {
-    unscheduled.any(|(pod, last_reason)| wants_node(pod) && (again || last_reason.is_empty()))
+fn needs_nodes<'p>(mut unscheduled: impl Iterator<Item = &'p (Pod, String)>, again: bool) -> bool {
+    unscheduled.any(|(pod, last_reason)| needs_node(pod) && (again || last_reason.is_empty()))
 }
 
 #[cfg(test)]
@@ -299,7 +296,7 @@ mod tests {
         let mut going = new.clone();
         going.0.metadata.deletion_timestamp =
             Some(serde_json::from_value(json!("2024-01-01T00:00:00Z")).unwrap());
-        let asks = |all: &[&(Pod, String)], again| asks_for_nodes(all.iter().copied(), again);
+        let asks = |all: &[&(Pod, String)], again| needs_nodes(all.iter().copied(), again);
         for never in [&pod(claims.clone(), ""), &pod(claims, "it waits"), &going] {
             assert!(!asks(&[never], false) && !asks(&[never], true));
         }

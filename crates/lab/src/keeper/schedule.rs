@@ -92,7 +92,7 @@ impl Candidate {
         if self.unschedulable && !requirements.tolerates(&cordon()) {
             return Some(Obstacle::Cordon);
         }
-        let mut taints = self.taints.iter().filter(|taint| keeps_away(taint));
+        let mut taints = self.taints.iter().filter(|taint| repels_pods(taint));
         if let Some(taint) = taints.find(|taint| !requirements.tolerates(taint)) {
             return Some(Obstacle::Taint(listed(taint)));
         }
@@ -170,7 +170,7 @@ fn cordon() -> Taint {
 }
 
 /// `PreferNoSchedule` is a wish only.
-fn keeps_away(taint: &Taint) -> bool {
+fn repels_pods(taint: &Taint) -> bool {
     ["NoSchedule", "NoExecute"].contains(&taint.effect.as_str())
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
 
-/// How often the specification is looked at.
+/// How often the keeper reads the specification.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Calls of plugins at a time.
 const CONCURRENT_CALLS: usize = 16;

@@ -1,6 +1,6 @@
 //! The pods that run on the lab's nodes, as the API says, with their sandboxes and what the API's records say
-//! they are attached to. What should be there and is not is given by name: nobody may take a pod that was not
-//! looked at for one that is well.
+//! they are attached to. A pod that should be there and is not is named: nobody may take a pod that was not
+//! checked for one that is well.
 
 use super::expect::{Attachment, Kind, Member};
 use super::matrix::Unseen;
@@ -72,7 +72,7 @@ async fn gather_once(layout: &Layout, client: &Client) -> Result<Gathered, LabEr
         .items
         .iter()
         .filter(on_ours)
-        .filter(|pod| takes_part(pod))
+        .filter(|pod| is_running(pod))
     {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let name = short(&pod.namespace().unwrap_or_default(), &pod.name_any());
@@ -84,7 +84,7 @@ async fn gather_once(layout: &Layout, client: &Client) -> Result<Gathered, LabEr
 }
 
 /// Whether a pod has, or is to have, interfaces of its own.
-fn takes_part(pod: &Pod) -> bool {
+fn is_running(pod: &Pod) -> bool {
     let spec = pod.spec.as_ref();
     let on_host = spec.and_then(|spec| spec.host_network).unwrap_or_default();
     let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
@@ -226,7 +226,7 @@ mod tests {
             found.unseen[0].why.clone()
         };
         assert!(why(None, None).contains("no sandbox"));
-        let pod = |value: Value| takes_part(&serde_json::from_value(value).unwrap());
+        let pod = |value: Value| is_running(&serde_json::from_value(value).unwrap());
         assert!(pod(json!({"spec": {"containers": []}})));
         assert!(pod(json!({"status": {"phase": "Pending"}})));
         assert!(!pod(json!({"status": {"phase": "Succeeded"}})));

@@ -1,5 +1,5 @@
 //! Many pings at a time: all are sent, those that are not answered are sent again, and everybody listens.
-//! What must not arrive is given its time; what must arrive is given more if the machine is slow.
+//! A ping that must not arrive has a fixed time; one that must arrive has more time if the machine is slow.
 
 use super::expect::Expected;
 use crate::error::LabError;
@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// Everybody has had the time to answer.
+/// How long a ping that must not arrive is waited for.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(1200);
 /// The time for those that must arrive.
 const ROUND_TIMEOUT: Duration = Duration::from_secs(6);
 const SEND_INTERVAL: Duration = Duration::from_millis(300);
 const LISTEN_TIMEOUT: Duration = Duration::from_millis(20);
-/// So many are sent before we listen: what arrives meanwhile must fit into the sockets.
+/// How many pings are sent before we listen: the answers meanwhile must fit into the sockets.
 const SEND_BATCH: usize = 200;
 
 /// A ping to be sent.
@@ -73,7 +73,7 @@ impl<'p> Round<'p> {
         self.first | at as u64
     }
 
-    fn hear(&mut self, namespace: &str, heard: Heard) {
+    fn receive(&mut self, namespace: &str, heard: Heard) {
         let (Heard::Request(number) | Heard::Reply(number)) = heard;
         let at = number.checked_sub(self.first);
         let at = at.and_then(|at| usize::try_from(at).ok());
@@ -131,10 +131,10 @@ pub(super) fn measure(probes: &[Probe]) -> Result<BTreeSet<usize>, LabError> {
                     let sender = &sockets.all[senders[*at]].echo;
                     let _ = sender.send(probe.address, round.number(*at));
                 }
-                sockets.listen(Duration::ZERO, |space, heard| round.hear(space, heard));
+                sockets.listen(Duration::ZERO, |space, heard| round.receive(space, heard));
             }
         }
-        sockets.listen(LISTEN_TIMEOUT, |space, heard| round.hear(space, heard));
+        sockets.listen(LISTEN_TIMEOUT, |space, heard| round.receive(space, heard));
     }
     let open: BTreeSet<usize> = round.open().map(|(at, _)| at).collect();
     let reached = probes.iter().enumerate();
@@ -178,12 +178,12 @@ impl Sockets {
         Ok(self.all.len() - 1)
     }
 
-    fn listen(&self, limit: Duration, mut hear: impl FnMut(&str, Heard)) {
+    fn listen(&self, limit: Duration, mut receive: impl FnMut(&str, Heard)) {
         let echos: Vec<&Echo> = self.all.iter().map(|open| &open.echo).collect();
         wait(&echos, limit);
         for open in &self.all {
             for heard in open.echo.heard() {
-                hear(&open.namespace, heard);
+                receive(&open.namespace, heard);
             }
         }
     }

@@ -24,7 +24,7 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
             let (_, added) = add_all(lab, 4, what, &bench_pods)?;
             let (took, _) = del_all(lab, CONCURRENT_CALLS, what, &bench_pods, added)?;
             timings.entry(who).or_default().push(took);
-            lab.done_with(bench_pods)?;
+            lab.release(bench_pods)?;
         }
     }
     let of = |who| timings.get(&who).cloned().unwrap_or_default();

@@ -31,7 +31,7 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
             flush.push(start.elapsed());
             lab.del(Who::Ours, Shape::Macvlan, bench_pod, results)?;
         }
-        lab.done_with(bench_pods)?;
+        lab.release(bench_pods)?;
     }
     report.push(Row::new("(h) one flushed commit by itself").of("ours", &flush));
     report.push(Row::new("(h) ADD 1 macvlan with a flush").of("ours", &add.plus(&flush)));

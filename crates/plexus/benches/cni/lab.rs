@@ -99,7 +99,7 @@ impl<'n> Lab<'n> {
     }
 
     /// Takes pods back, which must be empty again.
-    pub(crate) fn done_with(&self, bench_pods: Vec<BenchPod<'n>>) -> Result<()> {
+    pub(crate) fn release(&self, bench_pods: Vec<BenchPod<'n>>) -> Result<()> {
         for bench_pod in &bench_pods {
             let mut socket = Socket::open_in(&bench_pod.netns)?;
             let left = observe::links(&mut socket)?;

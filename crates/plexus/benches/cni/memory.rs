@@ -29,7 +29,7 @@ pub(crate) fn full(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<
     let (_, added) = add_all(lab, 4, what, &bench_pods)?;
     let size = megabytes(lab.agent());
     del_all(lab, 16, what, &bench_pods, added)?;
-    lab.done_with(bench_pods)?;
+    lab.release(bench_pods)?;
     let name = format!("agent RSS, {} attachments", pods * 4);
     let row = Row::new(name)
         .unit("MB")

@@ -62,7 +62,7 @@ fn one_wave(lab: &Lab<'_>, who: Who, timings: &mut Timings) -> Result<()> {
     let spare = lab.bench_pods(ADDS)?;
     let (gone, beside) = beside_deletions(lab, who, victims, spare)?;
     timings.beside.extend(beside.iter().map(|(took, ..)| *took));
-    lab.done_with(gone)?;
+    lab.release(gone)?;
     attached.extend(
         beside
             .into_iter()
@@ -70,7 +70,7 @@ fn one_wave(lab: &Lab<'_>, who: Who, timings: &mut Timings) -> Result<()> {
     );
     for (bench_pod, results) in attached {
         lab.del(who, SHAPE, &bench_pod, results)?;
-        lab.done_with(vec![bench_pod])?;
+        lab.release(vec![bench_pod])?;
     }
     Ok(())
 }

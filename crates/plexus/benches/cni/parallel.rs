@@ -23,7 +23,7 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
             add.entry(who).or_default().extend(took);
             let (_, deleted) = del_all(lab, CLIENTS, what, &bench_pods, added)?;
             del.entry(who).or_default().extend(deleted);
-            lab.done_with(bench_pods)?;
+            lab.release(bench_pods)?;
         }
     }
     for (verb, timings) in [("ADD", add), ("DEL", del)] {

@@ -42,7 +42,7 @@ fn one_round(lab: &Lab<'_>, round: usize, timings: &mut Timings) -> Result<()> {
             let took = lab.del(who, shape, bench_pod, results)?;
             timings.del.entry((shape, who)).or_default().push(took);
         }
-        lab.done_with(bench_pods)?;
+        lab.release(bench_pods)?;
     }
     let bench_pods = lab.bench_pods(1)?;
     for bench_pod in &bench_pods {
@@ -51,7 +51,7 @@ fn one_round(lab: &Lab<'_>, round: usize, timings: &mut Timings) -> Result<()> {
         timings.add.entry(key).or_default().push(took);
         lab.del(key.1, key.0, bench_pod, results)?;
     }
-    lab.done_with(bench_pods)?;
+    lab.release(bench_pods)?;
     for who in [Who::Ours, Who::Peer] {
         timings
             .start

@@ -1,5 +1,5 @@
 //! What the embedded API serves here: the kinds that it has by itself, ours with their definitions,
-//! and the second name that one of them has. What the objects mean is in [`validator`].
+//! and the second name that one of them has. The rules of our kinds are in [`validator`].
 
 mod cidr;
 mod known;

@@ -1,4 +1,4 @@
-//! What objects mean, for the embedded API: the rules of our definitions, and a Pod's `spec.networks`
+//! Validates objects for the embedded API: by the rules of our definitions, and a Pod's `spec.networks`
 //! read as the annotation that it stands for. Says what a Kubernetes API server with our definitions
 //! would say, no more: the rest is the controller's, in conditions.
 
@@ -16,7 +16,7 @@ const ANNOTATION: &str = "/metadata/annotations/plexus.dev~1networks";
 const LAST_APPLIED: &str =
     "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
 
-/// Knows our kinds.
+/// Validates objects of our kinds.
 #[derive(Debug)]
 pub(crate) struct KindValidator {
     /// By group and kind.

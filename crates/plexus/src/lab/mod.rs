@@ -226,14 +226,14 @@ fn act(flags: Flags) -> anyhow::Result<ExitCode> {
 fn down(lab: &Layout) -> anyhow::Result<()> {
     let name = format!("lab {}", lab.name());
     let progress = Progress::new(Instant::now());
-    let there = plexus_lab::down(lab, &mut |step| progress.tell_removal(&name, step))?;
+    let there = plexus_lab::down(lab, &mut |step| progress.print_removal(&name, step))?;
     let state = if there { "is gone" } else { "was not there" };
     show::print(&format!("{name} {state}\n"))
 }
 
 fn add_node(lab: &Layout) -> anyhow::Result<()> {
     let mut progress = Progress::new(Instant::now());
-    let node = plexus_lab::add_node(lab, &mut |step| progress.tell(&step));
+    let node = plexus_lab::add_node(lab, &mut |step| progress.print_step(&step));
     progress.end();
     show::print(&format!("{} ready\n", node?))
 }
@@ -241,7 +241,7 @@ fn add_node(lab: &Layout) -> anyhow::Result<()> {
 fn remove_node(lab: &Layout, node: NodeName) -> anyhow::Result<()> {
     let name = node.to_string();
     let progress = Progress::new(Instant::now());
-    plexus_lab::remove_node(lab, node, &mut |step| progress.tell_removal(&name, step))?;
+    plexus_lab::remove_node(lab, node, &mut |step| progress.print_removal(&name, step))?;
     show::print(&format!("{name} is gone\n"))
 }
 

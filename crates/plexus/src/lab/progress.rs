@@ -1,4 +1,4 @@
-//! What is said while a lab, or a node of one, comes or goes: lines on stderr, each with the time since the
+//! Progress messages while a lab, or a node of one, comes or goes: lines on stderr, each with the time since the
 //! beginning; and what is waited for, on a terminal alone. What comes out of it in the end is for others to print.
 
 use plexus_lab::{Removal, Step};
@@ -30,7 +30,7 @@ impl Progress {
     }
 
     /// Something comes.
-    pub(super) fn tell(&mut self, step: &Step) {
+    pub(super) fn print_step(&mut self, step: &Step) {
         match step {
             Step::Underlay { nodes, nics } => {
                 self.nodes = *nodes;
@@ -51,7 +51,7 @@ impl Progress {
     }
 
     /// Something goes: `what` is the lab, or the node.
-    pub(super) fn tell_removal(&self, what: &str, step: Removal) {
+    pub(super) fn print_removal(&self, what: &str, step: Removal) {
         match step {
             Removal::Begun => self.write(&format!("  removing {what}\n")),
             Removal::Pods { detached, of } => {

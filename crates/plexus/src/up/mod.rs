@@ -82,7 +82,7 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
         // It would find the other one's agent ready.
         Lock::check_free(&paths.lock())?;
         let process = detach::start(&paths)?;
-        return say_how_to_go_on(&paths, process);
+        return print_next_steps(&paths, process);
     }
     if flags.detached {
         // A session of its own: the end of the terminal is not ours.
@@ -184,7 +184,7 @@ fn path_flags() -> Vec<String> {
     names.map(|name| format!("--{name}")).collect()
 }
 
-fn say_how_to_go_on(paths: &Paths, process: u32) -> anyhow::Result<()> {
+fn print_next_steps(paths: &Paths, process: u32) -> anyhow::Result<()> {
     let (kubeconfig, log) = (paths.kubeconfig.display(), paths.log());
     print(&format!(
         "plexus runs (process {process}); it logs to {}\n\n  \

@@ -1,6 +1,6 @@
 //! `plexus describe`.
 
-use super::server::{ClusterFlags, ServerFlags, mention_unknown, snapshot};
+use super::server::{ClusterFlags, ServerFlags, print_unknown, snapshot};
 use super::{Structured, code, print, structured};
 use crate::value::KindWords;
 use anyhow::{anyhow, bail};
@@ -57,7 +57,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
             Err(error) => failed.push(error),
         }
     }
-    mention_unknown(&worlds);
+    print_unknown(&worlds);
     let value = || found.iter().map(Description::to_json).collect();
     let text = || {
         let each = found.iter().map(|one| one.render(screen));

@@ -64,7 +64,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     };
     let api = match flags.no_api {
         true => None,
-        false => learn(flags),
+        false => fetch_api_facts(flags),
     };
     let report = examine(&machine, api.as_ref());
     let text = || report.render(Screen::stdout(), !flags.quiet);
@@ -78,7 +78,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
 }
 
 /// What can be learnt of an API server; none if nobody says where one is.
-fn learn(flags: &Flags) -> Option<ApiFacts> {
+fn fetch_api_facts(flags: &Flags) -> Option<ApiFacts> {
     let mut facts = ApiFacts {
         node: flags.node.clone(),
         server: String::new(),

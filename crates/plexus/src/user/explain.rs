@@ -1,6 +1,6 @@
 //! `plexus explain`.
 
-use super::server::{ClusterFlags, ServerFlags, mention_unknown, snapshot};
+use super::server::{ClusterFlags, ServerFlags, print_unknown, snapshot};
 use super::{Structured, print, structured};
 use crate::value::KindWords;
 use anyhow::{anyhow, bail};
@@ -38,7 +38,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let (namespace, name) = flags.server.namespace_and_name(&session, &flags.name)?;
     let mut snapshot = snapshot(&session, &Need::ALL, Some(&namespace))?;
     snapshot.cluster_name = Some(flags.cluster.cluster_name.clone());
-    mention_unknown([&snapshot]);
+    print_unknown([&snapshot]);
     let explained = explained(&kind, &snapshot, &namespace, &name)?;
     let text = || explained.render(Screen::stdout());
     print(&structured(flags.output, || explained.to_json(), text))?;

@@ -1,6 +1,6 @@
 //! `plexus get`.
 
-use super::server::{ScopedFlags, mention_unknown, snapshot};
+use super::server::{ScopedFlags, print_unknown, snapshot};
 use super::{Output, print};
 use crate::value::{KindWords, every_kind};
 use clap::Args;
@@ -66,7 +66,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
             continue;
         }
         let snapshot = snapshot(&session, beside(kind), within)?;
-        mention_unknown([&snapshot]);
+        print_unknown([&snapshot]);
         let options = TableOptions {
             wide: form == Form::Wide,
             namespaces: all || elsewhere,

@@ -111,8 +111,8 @@ pub(crate) fn snapshot(
     Ok(session.snapshot(needs, namespace, now())?)
 }
 
-/// What could not be seen is said beside what was, once.
-pub(crate) fn mention_unknown<'w>(snapshots: impl IntoIterator<Item = &'w Snapshot>) {
+/// Prints once what could not be read.
+pub(crate) fn print_unknown<'w>(snapshots: impl IntoIterator<Item = &'w Snapshot>) {
     let snapshots = snapshots.into_iter();
     let reasons: BTreeSet<&String> = snapshots
         .flat_map(|snapshot| snapshot.unknown.values())

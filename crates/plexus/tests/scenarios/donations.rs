@@ -7,9 +7,9 @@ use crate::runtime::Sandbox;
 use plexus_testkit::Journal;
 use serde_json::Value;
 
-/// What a giver does, in order; it dies before or after.
+/// What a donor does, in order; it dies before or after.
 const DONOR: [&str; 4] = ["journal.give<", "journal.give>", "api.given<", "api.given>"];
-/// What an asker does.
+/// What a requester does.
 const REQUESTER: [&str; 8] = [
     "api.request<",
     "api.request>",
@@ -35,18 +35,18 @@ spec: {{subnets: {{a: {{cidr: 10.70.{number}.0/28}}}}, blockSize: {{ipv4: 28}}}}
     name
 }
 
-/// A part of the giver's block is the asker's, each says so, and every address is of its node's own.
+/// A part of the donor's block is the requester's, each says so, and every address is of its node's own.
 #[track_caller]
-fn shared_out(lab: &Lab, network: &str, giver: &str, asker: &str) {
+fn shared_out(lab: &Lab, network: &str, donor: &str, requester: &str) {
     let mut seen = Default::default();
     let shared = within(TIMEOUT, || {
         let (blocks, given) = (lab.blocks_of(network), lab.given_of(network));
-        let parts = blocks.iter().filter(|(_, node)| node == asker);
+        let parts = blocks.iter().filter(|(_, node)| node == requester);
         let parts: Vec<&String> = parts.map(|(cidr, _)| cidr).collect();
-        let donated = |part: &&String| given.contains(&((*part).clone(), asker.to_owned()));
+        let donated = |part: &&String| given.contains(&((*part).clone(), requester.to_owned()));
         let whole = blocks
             .iter()
-            .any(|(cidr, node)| node == giver && cidr.ends_with("/28"));
+            .any(|(cidr, node)| node == donor && cidr.ends_with("/28"));
         let shared = whole && !parts.is_empty() && parts.iter().all(donated);
         seen = (blocks, given);
         shared
@@ -73,12 +73,12 @@ fn a_part_has_one_owner_whoever_dies_at_whatever_step() {
         ("api.given>", "api.block<"),
         ("api.given>", "api.block>"),
     ];
-    let both = both.map(|(giver, asker)| (Some(giver), Some(asker)));
-    for (number, (giver, asker)) in deaths.chain(both).enumerate() {
-        println!("n1 dies at {giver:?}, n3 at {asker:?}");
+    let both = both.map(|(donor, requester)| (Some(donor), Some(requester)));
+    for (number, (donor, requester)) in deaths.chain(both).enumerate() {
+        println!("n1 dies at {donor:?}, n3 at {requester:?}");
         let network = network(&lab, number);
         lab.pod_on(&format!("a{number}"), "n1", &network);
-        let faulty = [("n1", giver), ("n3", asker)];
+        let faulty = [("n1", donor), ("n3", requester)];
         let faulty = faulty
             .into_iter()
             .filter_map(|(node, at)| Some((node, at?)));
@@ -121,7 +121,7 @@ fn a_giver_that_forgot_what_it_gave_would_be_noticed() {
     assert_ne!(lab.duplicates(), Vec::<String>::new());
 }
 
-/// A giver dies when it has told the API and nobody else, and comes back after the API went; gives sandboxes with everything
+/// A donor dies when it has told the API and nobody else, and comes back after the API went; gives sandboxes with everything
 /// that it then thinks is its own.
 fn comes_back<'a>(lab: &'a Lab, meanwhile: impl Fn(&Journal)) -> Vec<Sandbox<'a>> {
     let network = network(lab, 0);
@@ -199,7 +199,7 @@ fn when_everything_is_used_a_pod_waits_and_says_why() {
     lab.all_is_true();
 }
 
-/// How many gifts a node's journal has.
+/// How many donations a node's journal has.
 fn donations(lab: &Lab, node: &str) -> usize {
     let file = lab.file(&format!("{node}/state/journal.db"));
     let tables = Journal::at(file.as_ref()).tables();

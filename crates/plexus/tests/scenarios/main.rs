@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   churn       500 attachments and detachments while server, controller and agents are killed at random
-//!   gifts       no block is free: parts of blocks change hands, whoever dies in between
+//!   donations   no block is free: parts of blocks change hands, whoever dies in between
 //!   removal     nodes go, and their blocks return
 //!   api_away    a minute without the API
 //!   disk_full   the server cannot write

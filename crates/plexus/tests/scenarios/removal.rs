@@ -4,7 +4,7 @@ use crate::machine::Lab;
 use crate::objects::within;
 use std::time::Duration;
 
-/// Longer than a giver waits before it takes back what nobody is left to have.
+/// Longer than a donor waits before it takes back a part whose requester is gone.
 const RETURN_TIMEOUT: Duration = Duration::from_secs(120);
 
 const NETWORK: &str = "
@@ -41,7 +41,7 @@ fn blocks_return_with_their_node_and_parts_with_theirs() {
     let parts = owned(&before, "n3");
     assert!(!parts.is_empty(), "{before:?}");
 
-    // The asker goes: its part is nobody's, then the giver's again, as a block of its own.
+    // The requester goes: its part is nobody's, then the donor's again, as a block of its own.
     lab.ok(&["remove-node", "n3"]);
     eventually(&lab, "nothing is n3's", |blocks| {
         owned(blocks, "n3").is_empty()
@@ -58,7 +58,7 @@ fn blocks_return_with_their_node_and_parts_with_theirs() {
         lab.end_pod(&format!("full{number}"), 0);
     }
 
-    // The giver goes while somebody has a part of its block: the rest is free, and whoever claims it leaves that alone.
+    // The donor goes while somebody has a part of its block: the rest is free, and whoever claims it leaves that alone.
     let asked = lab.pod_on("asker-2", "n2", "small");
     let parts = owned(&lab.blocks_of("small"), "n2");
     assert!(!parts.is_empty());

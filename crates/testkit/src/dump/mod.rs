@@ -98,7 +98,7 @@ impl fmt::Display for Dump {
     }
 }
 
-/// What to look at.
+/// Collects what a dump contains.
 #[derive(Debug, Default)]
 pub struct DumpBuilder<'a> {
     namespaces: Vec<(&'a str, &'a NetNs)>,
@@ -107,7 +107,7 @@ pub struct DumpBuilder<'a> {
 }
 
 impl<'a> DumpBuilder<'a> {
-    /// At nothing yet.
+    /// An empty dump.
     pub fn new() -> Self {
         Self::default()
     }

@@ -10,9 +10,9 @@ pub(super) fn annotations_that_cannot_be_had() {
         State::Wrong,
         &["plexus.dev/networks[1]"],
     );
-    let misspelt = pod(json!({"plexus.dev/network": "blue"}));
+    let misspelled_annotations = pod(json!({"plexus.dev/network": "blue"}));
     says(
-        explain_pod(&snapshot(), &misspelt),
+        explain_pod(&snapshot(), &misspelled_annotations),
         Reason::BadAnnotation,
         State::Wrong,
         &[

@@ -24,7 +24,7 @@ pub(crate) struct BlockView {
     pub(crate) allocated: u64,
     /// Nothing more is issued from it.
     pub(crate) closed: bool,
-    /// What its owner gave away.
+    /// The parts that its owner has donated.
     pub(crate) given: Vec<Gift>,
 }
 

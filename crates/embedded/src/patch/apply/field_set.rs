@@ -49,7 +49,7 @@ pub(super) fn by_step<'a>(items: &Items, list: &'a [Value]) -> BTreeMap<Step, Ve
     found
 }
 
-/// What an applied object says that its kind cannot have; not much more of it than is said of one request.
+/// The fields of an applied object that its kind cannot have; bounded, as all problems of one request are.
 pub(super) fn problems(shape: &Shape, value: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     check(shape, value, &mut Path::default(), &mut problems);

@@ -212,7 +212,7 @@ fn conflicts_left(
     conflicts
 }
 
-/// A cause for each field, or for one more than are said.
+/// A cause for each field; at most one more than a message lists.
 fn causes(conflicts: &Conflicts) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (manager, fields) in conflicts {

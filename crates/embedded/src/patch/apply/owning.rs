@@ -45,7 +45,7 @@ pub(super) fn applying(
     }
     managers.release(Some(&me), &changes);
     if let Some(mine) = managers.owned.get_mut(&me) {
-        mine.fields = mine.fields.difference(&nobodys());
+        mine.fields = mine.fields.difference(&unowned_fields());
         if changed {
             mine.time = Some(writer.now.to_owned());
         }
@@ -91,7 +91,7 @@ pub(super) fn took_over(
     let fields = changes
         .modified
         .union(&changes.added)
-        .difference(&nobodys());
+        .difference(&unowned_fields());
     if fields.is_empty() {
         return;
     }
@@ -108,7 +108,7 @@ pub(super) fn took_over(
 }
 
 /// What the server sets: nobody owns it.
-fn nobodys() -> Fields {
+fn unowned_fields() -> Fields {
     const METADATA: [&str; 9] = [
         "name",
         "namespace",
@@ -127,9 +127,9 @@ fn nobodys() -> Fields {
     for name in METADATA {
         leaf(&mut metadata, name);
     }
-    let mut nobodys = Fields::default();
-    nobodys.add(Step::Field("metadata".to_owned()), true, metadata);
-    leaf(&mut nobodys, "apiVersion");
-    leaf(&mut nobodys, "kind");
-    nobodys
+    let mut unowned_fields = Fields::default();
+    unowned_fields.add(Step::Field("metadata".to_owned()), true, metadata);
+    leaf(&mut unowned_fields, "apiVersion");
+    leaf(&mut unowned_fields, "kind");
+    unowned_fields
 }

@@ -5,7 +5,7 @@ use super::step::Step;
 use crate::patch::shape::{Form, Shape};
 use serde_json::{Map, Value};
 
-/// What becomes of a container in which nothing is left, but which is not itself to go.
+/// What replaces a map or list that has become empty but must stay.
 #[derive(Clone, Copy)]
 pub(super) enum EmptyContainer {
     /// Null: a leaf, so that it counts as a field.

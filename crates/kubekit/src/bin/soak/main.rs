@@ -76,7 +76,7 @@ fn soak(kube: &'static Kube, length: Duration, seed: u64, summary: &mut Summary)
         faults.mend()?;
         settle(kube, &mut churn, summary);
         memory::look(kube, start.elapsed(), summary);
-        summary.say(start.elapsed());
+        summary.print_progress(start.elapsed());
     }
     churn.clear()?;
     check(kube, "after everything was deleted", summary);

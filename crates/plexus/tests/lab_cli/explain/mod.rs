@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// The kinds of answers that the scenes on labs lead to: each scene sees to its own.
+/// The kinds of answers that the tests on labs produce; each of these tests checks its own list.
 const ON_LABS: [&[Reason]; 4] = [
     pods::LEADS_TO,
     networks::LEADS_TO,

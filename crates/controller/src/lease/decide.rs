@@ -9,7 +9,7 @@ use std::time::Duration;
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// How long we lead without having said so again; shorter, so that we end before another begins.
 pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(10);
-/// How often we say so, or look whether we could begin.
+/// How often a leader renews the lease, and other replicas read it.
 pub(crate) const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
 /// The next step of a replica.
@@ -24,7 +24,7 @@ pub(crate) enum Step {
 }
 
 /// `unchanged`: how long we have seen this very version of the lease.
-pub(crate) fn judge(identity: &str, lease: Option<&LeaseSpec>, unchanged: Duration) -> Step {
+pub(crate) fn next_step(identity: &str, lease: Option<&LeaseSpec>, unchanged: Duration) -> Step {
     let Some(lease) = lease else {
         return Step::Create;
     };
@@ -58,18 +58,18 @@ mod tests {
     #[test]
     fn a_lease_is_taken_only_when_it_did_not_change_for_its_duration() {
         let other = lease("b", Some(15));
-        assert_eq!(judge("a", None, Duration::ZERO), Step::Create);
+        assert_eq!(next_step("a", None, Duration::ZERO), Step::Create);
         assert_eq!(
-            judge("a", Some(&other), Duration::from_secs(15)),
+            next_step("a", Some(&other), Duration::from_secs(15)),
             Step::Wait
         );
         assert_eq!(
-            judge("a", Some(&other), Duration::from_secs(16)),
+            next_step("a", Some(&other), Duration::from_secs(16)),
             Step::Take
         );
-        assert_eq!(judge("b", Some(&other), Duration::ZERO), Step::Take);
+        assert_eq!(next_step("b", Some(&other), Duration::ZERO), Step::Take);
         assert_eq!(
-            judge("a", Some(&lease("", Some(15))), Duration::ZERO),
+            next_step("a", Some(&lease("", Some(15))), Duration::ZERO),
             Step::Take
         );
     }
@@ -78,17 +78,17 @@ mod tests {
     fn hostile_durations() {
         for seconds in [None, Some(-5), Some(0)] {
             assert_eq!(
-                judge("a", Some(&lease("b", seconds)), Duration::ZERO),
+                next_step("a", Some(&lease("b", seconds)), Duration::ZERO),
                 Step::Wait
             );
             assert_eq!(
-                judge("a", Some(&lease("b", seconds)), Duration::from_millis(1)),
+                next_step("a", Some(&lease("b", seconds)), Duration::from_millis(1)),
                 Step::Take
             );
         }
         let forever = lease("b", Some(i32::MAX));
         assert_eq!(
-            judge("a", Some(&forever), Duration::from_secs(3601)),
+            next_step("a", Some(&forever), Duration::from_secs(3601)),
             Step::Take
         );
     }

@@ -2,7 +2,7 @@
 //! Nothing of a cluster is needed for [`conformance`].
 
 use crate::kube::E2E;
-use crate::place::Place;
+use crate::workspace::Workspace;
 use crate::{kube_tools, run};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -12,34 +12,34 @@ use std::time::{Duration, Instant};
 /// Of each kind, for the comparison with a real server: about a minute.
 const SEQUENCES: &str = "60";
 /// Longer than a start takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The suite that a real API server passes (`make test-kube`), on the embedded one. The programs are built.
-pub(crate) fn conformance(place: &Place) -> Result<()> {
-    let server = Embedded::start(place)?;
-    let mut suite = run::suite(place, &[E2E], &["conformance"])?;
+pub(crate) fn conformance(workspace: &Workspace) -> Result<()> {
+    let server = Embedded::start(workspace)?;
+    let mut suite = run::suite(workspace, &[E2E], &["conformance"])?;
     suite.env("PLEXUS_CONFORMANCE_KUBECONFIG", server.kubeconfig());
-    run::shout(place, &mut suite)
+    run::logged(workspace, &mut suite)
 }
 
 /// kubectl, command by command; `make kube-tools` has built it.
-pub(crate) fn kubectl(place: &Place) -> Result<()> {
-    let program = kube_tools::installed(place, "kubernetes")?.join("kubectl");
-    let mut suite = run::suite(place, &["plexus-embedded/e2e"], &["kubectl"])?;
+pub(crate) fn kubectl(workspace: &Workspace) -> Result<()> {
+    let program = kube_tools::installed(workspace, "kubernetes")?.join("kubectl");
+    let mut suite = run::suite(workspace, &["plexus-embedded/e2e"], &["kubectl"])?;
     suite.env("PLEXUS_KUBECTL", program);
-    run::shout(place, &mut suite)
+    run::logged(workspace, &mut suite)
 }
 
 /// Random writes to the embedded API and to a real one that has our definitions.
-pub(crate) fn differential(place: &Place, real: &Path) -> Result<()> {
-    let server = Embedded::start(place)?;
-    let mut suite = run::suite(place, &[E2E], &["apply_differential"])?;
+pub(crate) fn differential(workspace: &Workspace, real: &Path) -> Result<()> {
+    let server = Embedded::start(workspace)?;
+    let mut suite = run::suite(workspace, &[E2E], &["apply_differential"])?;
     suite
         .args(["--", "--nocapture"])
         .env("PLEXUS_TEST_KUBECONFIG", real)
         .env("PLEXUS_OTHER_KUBECONFIG", server.kubeconfig())
         .env("PLEXUS_TEST_SEQUENCES", SEQUENCES);
-    run::shout(place, &mut suite)
+    run::logged(workspace, &mut suite)
 }
 
 /// `plexus server` with a directory of its own; both go with this.
@@ -50,9 +50,9 @@ pub(crate) struct Embedded {
 
 impl Embedded {
     /// The one that tests use, which must be built.
-    pub(crate) fn start(place: &Place) -> Result<Self> {
+    pub(crate) fn start(workspace: &Workspace) -> Result<Self> {
         let dir = std::env::temp_dir().join(format!("plexus-api-{}", std::process::id()));
-        let program = place.target.join("debug/plexus");
+        let program = workspace.target.join("debug/plexus");
         let process = Command::new(&program)
             .args(["server", "--listen", "127.0.0.1:0", "--dir"])
             .arg(dir.join("server"))
@@ -71,13 +71,13 @@ impl Embedded {
     }
 
     fn wait(&mut self) -> Result<()> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + START_TIMEOUT;
         while !is_written(&self.kubeconfig()) {
             if let Some(status) = self.process.try_wait()? {
                 bail!("`plexus server` ended with {status}; its own message is above");
             }
             if Instant::now() > end {
-                bail!("`plexus server` does not answer after {PATIENCE:?}");
+                bail!("`plexus server` does not answer after {START_TIMEOUT:?}");
             }
             std::thread::sleep(Duration::from_millis(50));
         }

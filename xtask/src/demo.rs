@@ -1,7 +1,7 @@
 //! `crates/plexus/examples/demo`: builds it and runs it, for people; and runs it as a test, also where it must fail. A
 //! development build: it is ready in half the time of a release build, and `make test` uses most of it.
 
-use crate::{build, lock, place::Place, run};
+use crate::{build, lock, run, workspace::Workspace};
 use anyhow::{Context, Result, bail};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Longer than it takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(180);
+const DEMO_TIMEOUT: Duration = Duration::from_secs(180);
 /// Where the lab of the demonstration keeps its files.
 const LAB: &str = "/run/plexus/lab/demo";
 
-pub(crate) fn run(place: &Place) -> Result<()> {
-    let alone = lock::build_directory(place)?;
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let alone = lock::build_directory(workspace)?;
     let build = ["build", "-p", "plexus", "--bins", "--example", "demo"];
-    run::cargo(place, &build)?;
-    build::static_shim(place)?;
-    let mut demo = demo(place, &place.target.join("debug/plexus"));
+    run::cargo(workspace, &build)?;
+    build::static_shim(workspace)?;
+    let mut demo = demo(workspace, &workspace.target.join("debug/plexus"));
     println!("+ {}", demo.get_program().display());
     // It takes our place, and the lock with it: who presses Ctrl-C has the prompt again when it has cleaned up.
     Err(demo.stdin(alone).exec()).context("cannot start the demonstration")
@@ -26,45 +26,48 @@ pub(crate) fn run(place: &Place) -> Result<()> {
 
 /// All is well; a cell of the ping matrix differs, or is not judged; somebody presses Ctrl-C, or closes the terminal.
 /// Needs the programs and the shim.
-pub(crate) fn checked(place: &Place, features: &str) -> Result<()> {
+pub(crate) fn checked(workspace: &Workspace, features: &str) -> Result<()> {
     let features = format!("{},{features}", build::FAULTS);
     let build = ["build", "--workspace", "--example", "demo"];
-    run::cargo(place, &[&build[..], &["--features", &features]].concat())?;
-    let plexus = place.target.join("debug/plexus");
-    run::shout(place, &mut demo(place, &plexus))?;
+    run::cargo(
+        workspace,
+        &[&build[..], &["--features", &features]].concat(),
+    )?;
+    let plexus = workspace.target.join("debug/plexus");
+    run::logged(workspace, &mut demo(workspace, &plexus))?;
     let cut = format!("'{}' lab partition n3 >&2 || exit", plexus.display());
     let wrong = [
         "Error: plexus lab ping --all failed:",
         "are not as expected (!)",
     ];
-    fails_at_ping(place, &plexus, &cut, &wrong)?;
+    fails_at_ping(workspace, &plexus, &cut, &wrong)?;
     nothing_is_left("it failed")?;
     let silent = format!(
         "'{}' \"$@\" | sed 's/60 judged/59 judged/'; exit",
         plexus.display()
     );
-    fails_at_ping(place, &plexus, &silent, &["some were not judged"])?;
+    fails_at_ping(workspace, &plexus, &silent, &["some were not judged"])?;
     nothing_is_left("it failed")?;
     for signal in ["-INT", "-HUP"] {
-        interrupted(place, &plexus, signal)?;
+        interrupted(workspace, &plexus, signal)?;
         nothing_is_left(signal)?;
     }
     Ok(())
 }
 
-fn demo(place: &Place, plexus: &Path) -> Command {
-    let mut demo = Command::new(place.target.join("debug/examples/demo"));
+fn demo(workspace: &Workspace, plexus: &Path) -> Command {
+    let mut demo = Command::new(workspace.target.join("debug/examples/demo"));
     demo.env("PLEXUS_BIN", plexus)
-        .env("PLEXUS_CNI_BIN", place.shim())
-        .current_dir(&place.root);
+        .env("PLEXUS_CNI_BIN", workspace.shim())
+        .current_dir(&workspace.root);
     demo
 }
 
 /// It fails where the pods ping, because something is done there that it must notice, and says so.
-fn fails_at_ping(place: &Place, plexus: &Path, done: &str, says: &[&str]) -> Result<()> {
-    let saboteur = saboteur(place, plexus, done)?;
+fn fails_at_ping(workspace: &Workspace, plexus: &Path, done: &str, says: &[&str]) -> Result<()> {
+    let saboteur = saboteur(workspace, plexus, done)?;
     println!("+ demo, and where the pods ping: {done}");
-    let output = demo(place, &saboteur)
+    let output = demo(workspace, &saboteur)
         .output()
         .context("cannot start the demonstration")?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -82,9 +85,9 @@ fn fails_at_ping(place: &Place, plexus: &Path, done: &str, says: &[&str]) -> Res
 }
 
 /// A `plexus` that does something else where pods ping.
-fn saboteur(place: &Place, plexus: &Path, done: &str) -> Result<PathBuf> {
+fn saboteur(workspace: &Workspace, plexus: &Path, done: &str) -> Result<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
-    let dir = place.target.join("demo-sabotage");
+    let dir = workspace.target.join("demo-sabotage");
     let script = dir.join("plexus");
     let text = format!(
         "#!/bin/sh\n\
@@ -100,8 +103,8 @@ fn saboteur(place: &Place, plexus: &Path, done: &str) -> Result<PathBuf> {
 }
 
 /// As a terminal does it: the signal goes to the whole group of processes, which does not ignore it, whoever started us.
-fn interrupted(place: &Place, plexus: &Path, signal: &str) -> Result<()> {
-    let demo = demo(place, plexus);
+fn interrupted(workspace: &Workspace, plexus: &Path, signal: &str) -> Result<()> {
+    let demo = demo(workspace, plexus);
     let variables = demo
         .get_envs()
         .filter_map(|(name, value)| Some((name, value?)));
@@ -110,9 +113,9 @@ fn interrupted(place: &Place, plexus: &Path, signal: &str) -> Result<()> {
         .arg("--default-signal=INT,HUP")
         .arg(demo.get_program())
         .envs(variables)
-        .current_dir(&place.root);
+        .current_dir(&workspace.root);
     let mut demo = command.process_group(0).spawn()?;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + DEMO_TIMEOUT;
     let mut sent = false;
     loop {
         if let Some(status) = demo.try_wait()? {
@@ -123,7 +126,7 @@ fn interrupted(place: &Place, plexus: &Path, signal: &str) -> Result<()> {
         }
         if !sent && Path::new(LAB).join("n3").exists() {
             let group = format!("-{}", demo.id());
-            run::shout(place, Command::new("kill").args([signal, "--", &group]))?;
+            run::logged(workspace, Command::new("kill").args([signal, "--", &group]))?;
             sent = true;
         }
         if Instant::now() > end {

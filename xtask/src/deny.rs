@@ -2,18 +2,18 @@
 //! Compiled once per version into the cache; the advisory database is used where it is present,
 //! never fetched.
 
-use crate::{place::Place, run};
+use crate::{run, workspace::Workspace};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const DENY_VERSION: &str = "0.20.2";
 
-pub(crate) fn run(place: &Place) -> Result<()> {
-    let program = cargo_deny(place)?;
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let program = cargo_deny(workspace)?;
     let check = ["--locked", "check", "--hide-inclusion-graph"];
-    run::shout(
-        place,
+    run::logged(
+        workspace,
         Command::new(&program)
             .args(check)
             .args(["bans", "licenses", "sources"]),
@@ -22,8 +22,8 @@ pub(crate) fn run(place: &Place) -> Result<()> {
         println!("no advisory database in CARGO_HOME: advisories are not checked");
         return Ok(());
     }
-    run::shout(
-        place,
+    run::logged(
+        workspace,
         Command::new(&program)
             .arg("--offline")
             .args(check)
@@ -32,13 +32,13 @@ pub(crate) fn run(place: &Place) -> Result<()> {
 }
 
 /// The installed program; compiled quickly rather than well, it runs for a second.
-fn cargo_deny(place: &Place) -> Result<PathBuf> {
-    let dir = place.tools().join(format!("cargo-deny-{DENY_VERSION}"));
+fn cargo_deny(workspace: &Workspace) -> Result<PathBuf> {
+    let dir = workspace.tools().join(format!("cargo-deny-{DENY_VERSION}"));
     let program = dir.join("bin/cargo-deny");
     if program.exists() {
         return Ok(program);
     }
-    let output = place.cache.join("cargo-deny-build");
+    let output = workspace.cache.join("cargo-deny-build");
     let mut install = Command::new("cargo");
     install
         .args(["install", "--quiet", "--locked", "--version", DENY_VERSION])
@@ -52,7 +52,7 @@ fn cargo_deny(place: &Place) -> Result<PathBuf> {
         .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
         .env("CARGO_PROFILE_RELEASE_LTO", "off")
         .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
-    run::shout(place, &mut install)?;
+    run::logged(workspace, &mut install)?;
     std::fs::remove_dir_all(&output)
         .with_context(|| format!("cannot remove {}", output.display()))?;
     Ok(program)

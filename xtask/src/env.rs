@@ -1,25 +1,25 @@
 //! The variables through which a test finds what it needs. `eval "$(cargo xtask env)"` gives a
 //! shell the same ones, for a plain `cargo test`.
 
-use crate::{go_tools, place::Place, vm};
+use crate::{go_tools, vm, workspace::Workspace};
 use anyhow::Result;
 use std::path::PathBuf;
 
 /// Name and value, in the order in which they are printed.
-pub(crate) fn variables(place: &Place) -> Result<Vec<(&'static str, PathBuf)>> {
-    let tool = |name| go_tools::installed(place, name);
+pub(crate) fn variables(workspace: &Workspace) -> Result<Vec<(&'static str, PathBuf)>> {
+    let tool = |name| go_tools::installed(workspace, name);
     let mut variables = vec![
-        ("CARGO_TARGET_DIR", place.target.clone()),
+        ("CARGO_TARGET_DIR", workspace.target.clone()),
         ("PLEXUS_REF_PLUGINS", tool("cni-plugins")?),
         ("PLEXUS_CNITOOL", tool("cnitool")?.join("cnitool")),
-        ("PLEXUS_STATIC_SHIM", place.shim()),
+        ("PLEXUS_STATIC_SHIM", workspace.shim()),
     ];
-    variables.extend(vm::variables(place)?);
+    variables.extend(vm::variables(workspace)?);
     Ok(variables)
 }
 
-pub(crate) fn run(place: &Place) -> Result<()> {
-    for (name, value) in variables(place)? {
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    for (name, value) in variables(workspace)? {
         println!("export {name}={}", quoted(&value.to_string_lossy()));
     }
     Ok(())

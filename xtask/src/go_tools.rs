@@ -2,7 +2,7 @@
 //! packages (`tool` directives) and pins the version. They are built into the cache, once per
 //! version; a directory that is there is complete, because it gets its name last.
 
-use crate::{place::Place, run};
+use crate::{run, workspace::Workspace};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ pub(crate) struct Recipe<'a> {
 }
 
 /// Builds every tool of `tools/go/` that the cache does not have.
-pub(crate) fn install_missing(place: &Place) -> Result<()> {
-    let dir = place.root.join(DIR);
+pub(crate) fn install_missing(workspace: &Workspace) -> Result<()> {
+    let dir = workspace.root.join(DIR);
     let entries = fs::read_dir(&dir).with_context(|| format!("cannot list {}", dir.display()))?;
     for entry in entries {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        let wanted = installed(place, &name)?;
+        let wanted = installed(workspace, &name)?;
         if !wanted.is_dir() {
             let recipe = Recipe {
                 from: DIR,
@@ -36,20 +36,20 @@ pub(crate) fn install_missing(place: &Place) -> Result<()> {
                 linker_flags: None,
                 renamed: None,
             };
-            build(place, &recipe, &wanted)?;
+            build(workspace, &recipe, &wanted)?;
         }
     }
     Ok(())
 }
 
 /// Where a tool of `tools/go/` is, or will be: `<cache>/tools/<name>-<version>`.
-pub(crate) fn installed(place: &Place, name: &str) -> Result<PathBuf> {
-    installed_from(place, DIR, name)
+pub(crate) fn installed(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    installed_from(workspace, DIR, name)
 }
 
 /// The same for a tool whose directory is in `from`.
-pub(crate) fn installed_from(place: &Place, from: &str, name: &str) -> Result<PathBuf> {
-    let path = place.root.join(from).join(name).join("go.mod");
+pub(crate) fn installed_from(workspace: &Workspace, from: &str, name: &str) -> Result<PathBuf> {
+    let path = workspace.root.join(from).join(name).join("go.mod");
     let text =
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let version = version_of(&text).with_context(|| {
@@ -58,14 +58,14 @@ pub(crate) fn installed_from(place: &Place, from: &str, name: &str) -> Result<Pa
             path.display()
         )
     })?;
-    Ok(place.tools().join(format!("{name}-{version}")))
+    Ok(workspace.tools().join(format!("{name}-{version}")))
 }
 
 /// Builds a tool into `wanted`.
-pub(crate) fn build(place: &Place, recipe: &Recipe<'_>, wanted: &Path) -> Result<()> {
+pub(crate) fn build(workspace: &Workspace, recipe: &Recipe<'_>, wanted: &Path) -> Result<()> {
     let name = recipe.name;
     println!("building {name} into {}", wanted.display());
-    let partial = place
+    let partial = workspace
         .tools()
         .join(format!("{name}.partial-{}", std::process::id()));
     let mut go = Command::new("go");
@@ -81,7 +81,7 @@ pub(crate) fn build(place: &Place, recipe: &Recipe<'_>, wanted: &Path) -> Result
     go.arg("tool")
         .env("CGO_ENABLED", "0")
         .env("GOBIN", &partial);
-    run::shout(place, &mut go).with_context(|| {
+    run::logged(workspace, &mut go).with_context(|| {
         format!(
             "cannot build {name}; Go must be in PATH, and as new as {}/{name}/go.mod says",
             recipe.from

@@ -1,7 +1,7 @@
 //! The components of a real cluster: each has a directory in `tools/kube/` with a `go.mod`, as those
 //! of `tools/go/` have, but only `make kube-tools` builds them, because it takes a quarter of an hour.
 
-use crate::{go_tools, place::Place};
+use crate::{go_tools, workspace::Workspace};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::PathBuf;
@@ -12,8 +12,8 @@ const DIR: &str = "tools/kube";
 const RENAMED: &[(&str, &str)] = &[("etcd", "server"), ("whereabouts", "cmd")];
 
 /// Builds what the cache does not have.
-pub(crate) fn install_missing(place: &Place) -> Result<()> {
-    let dir = place.root.join(DIR);
+pub(crate) fn install_missing(workspace: &Workspace) -> Result<()> {
+    let dir = workspace.root.join(DIR);
     let entries = fs::read_dir(&dir).with_context(|| format!("cannot list {}", dir.display()))?;
     let mut names: Vec<String> = Vec::new();
     for entry in entries {
@@ -21,18 +21,18 @@ pub(crate) fn install_missing(place: &Place) -> Result<()> {
     }
     names.sort();
     for name in names {
-        install(place, &name)?;
+        install(workspace, &name)?;
     }
     Ok(())
 }
 
 /// Where a component is, or will be.
-pub(crate) fn installed(place: &Place, name: &str) -> Result<PathBuf> {
-    go_tools::installed_from(place, DIR, name)
+pub(crate) fn installed(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    go_tools::installed_from(workspace, DIR, name)
 }
 
-fn install(place: &Place, name: &str) -> Result<()> {
-    let wanted = installed(place, name)?;
+fn install(workspace: &Workspace, name: &str) -> Result<()> {
+    let wanted = installed(workspace, name)?;
     if wanted.is_dir() {
         return Ok(());
     }
@@ -54,5 +54,5 @@ fn install(place: &Place, name: &str) -> Result<()> {
         linker_flags: Some(&flags),
         renamed: renamed.map(|(tool, built)| (*built, *tool)),
     };
-    go_tools::build(place, &recipe, &wanted)
+    go_tools::build(workspace, &recipe, &wanted)
 }

@@ -1,7 +1,7 @@
 //! The lab's tier: what goes wrong on three nodes without Kubernetes. Builds the programs with their places to die, then runs
 //! one suite after the other; all run, whichever fails. At most a quarter of an hour on two cores.
 
-use crate::{build, demo, kube, lab_cases, lock, place::Place, run, vm};
+use crate::{build, demo, kube, lab_cases, lock, run, vm, workspace::Workspace};
 use anyhow::{Result, bail};
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use std::time::Instant;
 const SCENARIOS: &str = "plexus/scenarios";
 
 /// A suite: what it is called, and how it is run.
-type Suite = (&'static str, fn(&Place) -> Result<()>);
+type Suite = (&'static str, fn(&Workspace) -> Result<()>);
 
 /// In this order. (The conformance of the embedded API takes seconds: it is part of `make test`.)
 const SUITES: &[Suite] = &[
@@ -20,13 +20,13 @@ const SUITES: &[Suite] = &[
     ("end-to-end cases that need no kubelet", lab_cases::cases),
 ];
 
-pub(crate) fn test(place: &Place) -> Result<()> {
-    let _alone = lock::build_directory(place)?;
-    built(place)?;
+pub(crate) fn test(workspace: &Workspace) -> Result<()> {
+    let _alone = lock::build_directory(workspace)?;
+    built(workspace)?;
     let mut failed = Vec::new();
     for (name, suite) in SUITES {
         let begun = Instant::now();
-        let done = suite(place);
+        let done = suite(workspace);
         println!("{name}: {} s", begun.elapsed().as_secs());
         if let Err(error) = done {
             failed.push(format!("{name}: {error:#}"));
@@ -39,27 +39,36 @@ pub(crate) fn test(place: &Place) -> Result<()> {
 }
 
 /// Once for all: what one suite starts must not be replaced by what the next one is built with.
-fn built(place: &Place) -> Result<()> {
-    kube::tools(place)?;
-    vm::install_missing(place)?;
-    build::with(place, SCENARIOS)?;
-    build::static_shim(place)
+fn built(workspace: &Workspace) -> Result<()> {
+    kube::tools(workspace)?;
+    vm::install_missing(workspace)?;
+    build::with(workspace, SCENARIOS)?;
+    build::static_shim(workspace)
 }
 
-fn itself(place: &Place) -> Result<()> {
-    run::shout(place, &mut run::suite(place, &[SCENARIOS], &["lab"])?)
+fn itself(workspace: &Workspace) -> Result<()> {
+    run::logged(
+        workspace,
+        &mut run::suite(workspace, &[SCENARIOS], &["lab"])?,
+    )
 }
 
-fn command_line(place: &Place) -> Result<()> {
-    run::shout(place, &mut run::suite(place, &[SCENARIOS], &["lab_cli"])?)
+fn command_line(workspace: &Workspace) -> Result<()> {
+    run::logged(
+        workspace,
+        &mut run::suite(workspace, &[SCENARIOS], &["lab_cli"])?,
+    )
 }
 
-fn demonstration(place: &Place) -> Result<()> {
-    demo::checked(place, SCENARIOS)
+fn demonstration(workspace: &Workspace) -> Result<()> {
+    demo::checked(workspace, SCENARIOS)
 }
 
 /// Two labs at a time: they wait more than they work.
-fn scenarios(place: &Place) -> Result<()> {
-    let mut suite = run::suite(place, &[SCENARIOS], &["scenarios"])?;
-    run::shout(place, suite.args(["--", "--test-threads=2", "--nocapture"]))
+fn scenarios(workspace: &Workspace) -> Result<()> {
+    let mut suite = run::suite(workspace, &[SCENARIOS], &["scenarios"])?;
+    run::logged(
+        workspace,
+        suite.args(["--", "--test-threads=2", "--nocapture"]),
+    )
 }

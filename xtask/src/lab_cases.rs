@@ -1,7 +1,7 @@
 //! The end-to-end cases of `crates/kubekit` that need no kubelet, on a lab of virtual nodes: the same test
 //! functions as on Kubernetes, against the embedded API.
 
-use crate::place::Place;
+use crate::workspace::Workspace;
 use crate::{build, go_tools, kube, lock, run};
 use anyhow::{Context, Result};
 use std::fs;
@@ -25,54 +25,55 @@ const FILES: [&str; 10] = [
 ];
 
 /// The verb: builds what `cases` needs first.
-pub(crate) fn run(place: &Place) -> Result<()> {
-    let _alone = lock::build_directory(place)?;
-    kube::tools(place)?;
-    build::with_faults(place)?;
-    build::static_shim(place)?;
-    cases(place)
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let _alone = lock::build_directory(workspace)?;
+    kube::tools(workspace)?;
+    build::with_faults(workspace)?;
+    build::static_shim(workspace)?;
+    cases(workspace)
 }
 
 /// Runs them. Needs the dev binaries (`build::with_faults`), the static shim and `kubectl`. The lab is gone
 /// afterwards, whatever happened; what an interrupted run has left goes first.
-pub(crate) fn cases(place: &Place) -> Result<()> {
-    down(place)?;
-    let done = plugins(place).and_then(|plugins| up(place, &plugins).and_then(|()| tests(place)));
-    let stopped = down(place);
+pub(crate) fn cases(workspace: &Workspace) -> Result<()> {
+    down(workspace)?;
+    let done = plugins(workspace)
+        .and_then(|plugins| up(workspace, &plugins).and_then(|()| tests(workspace)));
+    let stopped = down(workspace);
     done.and(stopped)
 }
 
-fn tests(place: &Place) -> Result<()> {
-    let mut tests = run::suite(place, &[kube::E2E], &FILES)?;
+fn tests(workspace: &Workspace) -> Result<()> {
+    let mut tests = run::suite(workspace, &[kube::E2E], &FILES)?;
     tests.arg("--no-fail-fast");
     // Two at a time: some count packets, and all of them share two cores.
     tests.args(["--", "--test-threads", "2"]);
     tests
-        .env("PLEXUS_BIN", plexus(place))
+        .env("PLEXUS_BIN", plexus(workspace))
         .env("PLEXUS_LAB", LAB)
         .env_remove("PLEXUS_KUBE_STATE");
-    run::shout(place, &mut tests)
+    run::logged(workspace, &mut tests)
 }
 
-fn up(place: &Place, plugins: &Path) -> Result<()> {
-    let mut up = Command::new(plexus(place));
+fn up(workspace: &Workspace, plugins: &Path) -> Result<()> {
+    let mut up = Command::new(plexus(workspace));
     up.args(["lab", "--lab", LAB, "up", "--nodes", "2", "--nics", "2"])
         .arg("--shim")
-        .arg(place.shim())
+        .arg(workspace.shim())
         .arg("--delegate-bin-dir")
         .arg(plugins);
-    run::shout(place, &mut up)
+    run::logged(workspace, &mut up)
 }
 
-fn down(place: &Place) -> Result<()> {
-    let mut down = Command::new(plexus(place));
-    run::shout(place, down.args(["lab", "--lab", LAB, "down"]))
+fn down(workspace: &Workspace) -> Result<()> {
+    let mut down = Command::new(plexus(workspace));
+    run::logged(workspace, down.args(["lab", "--lab", LAB, "down"]))
 }
 
 /// The reference plugins in a directory of the lab's own: some cases add a plugin to them.
-fn plugins(place: &Place) -> Result<PathBuf> {
-    let own = place.target.join("lab-cases/plugins");
-    let from = go_tools::installed(place, "cni-plugins")?;
+fn plugins(workspace: &Workspace) -> Result<PathBuf> {
+    let own = workspace.target.join("lab-cases/plugins");
+    let from = go_tools::installed(workspace, "cni-plugins")?;
     let failed = || format!("cannot copy {} to {}", from.display(), own.display());
     if own.exists() {
         fs::remove_dir_all(&own).with_context(failed)?;
@@ -87,6 +88,6 @@ fn plugins(place: &Place) -> Result<PathBuf> {
     Ok(own)
 }
 
-fn plexus(place: &Place) -> PathBuf {
-    place.target.join("debug/plexus")
+fn plexus(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("debug/plexus")
 }

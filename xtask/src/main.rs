@@ -16,17 +16,17 @@ mod lab_cases;
 mod lint;
 mod lock;
 mod manifests;
-mod place;
 mod run;
 mod setup;
 mod shim;
 mod test;
 mod tidy;
 mod vm;
+mod workspace;
 
 use anyhow::{Result, bail};
-use place::Place;
 use std::process::ExitCode;
+use workspace::Workspace;
 
 const USAGE: &str = "usage: cargo xtask <verb>
   setup      build the CNI tools that the tests use, where missing
@@ -65,32 +65,32 @@ fn run_verb() -> Result<()> {
     if let [verb, rest @ ..] = arguments.as_slice()
         && verb == "vm"
     {
-        return vm::run(&Place::find()?, rest);
+        return vm::run(&Workspace::find()?, rest);
     }
     let [verb] = arguments.as_slice() else {
         bail!("one verb expected, {} given\n{USAGE}", arguments.len());
     };
-    let place = Place::find()?;
+    let workspace = Workspace::find()?;
     match verb.as_str() {
-        "setup" => setup::run(&place),
-        "env" => env::run(&place),
-        "build" => build::run(&place),
-        "demo" => demo::run(&place),
-        "test" => test::run(&place),
-        "test-lab" => lab::test(&place),
-        "lint" => lint::run(&place),
-        "deny" => deny::run(&place),
-        "tidy" => tidy::run(&place),
-        "manifests" => manifests::run(&place),
-        "bench-cni" => bench::run(&place),
-        "bench-embedded" => bench::embedded(&place),
-        "kube-tools" => kube::tools(&place),
-        "kube-up" => kube::up(&place),
-        "kube-down" => kube::down(&place),
-        "lab-cases" => lab_cases::run(&place),
-        "test-kube" => kube::test(&place),
-        "bench-kube" => kube::bench(&place),
-        "soak" => kube::soak(&place),
+        "setup" => setup::run(&workspace),
+        "env" => env::run(&workspace),
+        "build" => build::run(&workspace),
+        "demo" => demo::run(&workspace),
+        "test" => test::run(&workspace),
+        "test-lab" => lab::test(&workspace),
+        "lint" => lint::run(&workspace),
+        "deny" => deny::run(&workspace),
+        "tidy" => tidy::run(&workspace),
+        "manifests" => manifests::run(&workspace),
+        "bench-cni" => bench::run(&workspace),
+        "bench-embedded" => bench::embedded(&workspace),
+        "kube-tools" => kube::tools(&workspace),
+        "kube-up" => kube::up(&workspace),
+        "kube-down" => kube::down(&workspace),
+        "lab-cases" => lab_cases::run(&workspace),
+        "test-kube" => kube::test(&workspace),
+        "bench-kube" => kube::bench(&workspace),
+        "soak" => kube::soak(&workspace),
         unknown => bail!("no verb {unknown:?}\n{USAGE}"),
     }
 }

@@ -3,7 +3,7 @@
 //! must not overwrite the one that Multus or another system has installed; the controller makes it
 //! where it is missing.
 
-use crate::place::Place;
+use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ const HEADER: &str = "\
 ";
 
 /// Writes the file.
-pub(crate) fn run(place: &Place) -> Result<()> {
-    let path = installed(&place.root);
-    fs::write(&path, assemble(&place.root)?)
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let path = installed(&workspace.root);
+    fs::write(&path, assemble(&workspace.root)?)
         .with_context(|| format!("cannot write {}", path.display()))
 }
 

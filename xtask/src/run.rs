@@ -1,17 +1,17 @@
 //! Runs other programs: says what it runs, and turns a failure into an error that names it.
 
-use crate::{build, env, place::Place};
+use crate::{build, env, workspace::Workspace};
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 
 /// Runs [`cargo_command`] with arguments.
-pub(crate) fn cargo(place: &Place, arguments: &[&str]) -> Result<()> {
-    shout(place, cargo_command(place)?.args(arguments))
+pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<()> {
+    logged(workspace, cargo_command(workspace)?.args(arguments))
 }
 
 /// `cargo` in the tree, with the build directory and the variables that tests read. It does not see what the
 /// cargo that runs us has said about `xtask`: `ring` is built again whenever one of those changes, and all that uses it.
-pub(crate) fn cargo_command(place: &Place) -> Result<Command> {
+pub(crate) fn cargo_command(workspace: &Workspace) -> Result<Command> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
         let of_xtask = ["CARGO_MANIFEST_", "CARGO_PKG_"];
@@ -22,15 +22,15 @@ pub(crate) fn cargo_command(place: &Place) -> Result<Command> {
             let _ = command.env_remove(&name);
         }
     }
-    let _ = command.envs(env::variables(place)?);
+    let _ = command.envs(env::variables(workspace)?);
     Ok(command)
 }
 
 /// `cargo test` of integration tests by their names, which are unique in the workspace, with features besides those
 /// of all test builds. Always of the whole workspace: then nothing that another suite has built is built again.
-pub(crate) fn suite(place: &Place, features: &[&str], names: &[&str]) -> Result<Command> {
+pub(crate) fn suite(workspace: &Workspace, features: &[&str], names: &[&str]) -> Result<Command> {
     let features = [&[build::FAULTS], features].concat().join(",");
-    let mut command = cargo_command(place)?;
+    let mut command = cargo_command(workspace)?;
     let _ = command.args(["test", "--workspace", "--features", &features]);
     for name in names {
         let _ = command.args(["--test", name]);
@@ -39,16 +39,16 @@ pub(crate) fn suite(place: &Place, features: &[&str], names: &[&str]) -> Result<
 }
 
 /// Prints the command line, runs it in the tree and fails when it does.
-pub(crate) fn shout(place: &Place, command: &mut Command) -> Result<()> {
+pub(crate) fn logged(workspace: &Workspace, command: &mut Command) -> Result<()> {
     println!("+ {}", line_of(command));
-    quietly(place, command)
+    quiet(workspace, command)
 }
 
-/// The same without a word, for what has usually nothing to do.
-pub(crate) fn quietly(place: &Place, command: &mut Command) -> Result<()> {
+/// The same without printing the command line, for commands that usually have nothing to do.
+pub(crate) fn quiet(workspace: &Workspace, command: &mut Command) -> Result<()> {
     let line = line_of(command);
     let status = command
-        .current_dir(&place.root)
+        .current_dir(&workspace.root)
         .status()
         .with_context(|| format!("cannot start `{line}`: is it installed and in PATH?"))?;
     if !status.success() {

@@ -3,15 +3,15 @@
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 
-const LARGEST: usize = 600_000;
+const MAX_SHIM_BYTES: usize = 600_000;
 const PROGRAM_HEADER_INTERPRETER: u32 = 3;
 
 /// Fails when the binary at `path` breaks a promise, and says which.
 pub(crate) fn check(path: &Path) -> Result<()> {
     let elf = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    if elf.len() > LARGEST {
+    if elf.len() > MAX_SHIM_BYTES {
         bail!(
-            "{} has {} bytes, at most {LARGEST} are allowed: see what `cargo bloat` or `nm -S` \
+            "{} has {} bytes, at most {MAX_SHIM_BYTES} are allowed: see what `cargo bloat` or `nm -S` \
              shows; a new dependency is the likely cause",
             path.display(),
             elf.len()

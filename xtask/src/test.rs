@@ -1,15 +1,18 @@
 //! The tests that need no parts of a cluster, against freshly built binaries, then the checks that cost
 //! nothing.
 
-use crate::{api, build, lock, place::Place, run, tidy};
+use crate::{api, build, lock, run, tidy, workspace::Workspace};
 use anyhow::Result;
 
-pub(crate) fn run(place: &Place) -> Result<()> {
-    let _alone = lock::build_directory(place)?;
-    build::with_faults(place)?;
-    build::static_shim(place)?;
-    run::cargo(place, &["test", "--workspace", "--features", build::FAULTS])?;
-    api::conformance(place)?;
-    run::cargo(place, &["fmt", "--all", "--check"])?;
-    tidy::run(place)
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let _alone = lock::build_directory(workspace)?;
+    build::with_faults(workspace)?;
+    build::static_shim(workspace)?;
+    run::cargo(
+        workspace,
+        &["test", "--workspace", "--features", build::FAULTS],
+    )?;
+    api::conformance(workspace)?;
+    run::cargo(workspace, &["fmt", "--all", "--check"])?;
+    tidy::run(workspace)
 }

@@ -8,7 +8,7 @@ mod sizes;
 mod source;
 mod words;
 
-use crate::place::Place;
+use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 
@@ -38,8 +38,8 @@ impl Text {
     }
 }
 
-pub(crate) fn run(place: &Place) -> Result<()> {
-    let texts = tracked(place)?;
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let texts = tracked(workspace)?;
     let mut problems = Vec::new();
     for text in &texts {
         problems.extend(words::problems(text));
@@ -64,7 +64,7 @@ pub(crate) fn run(place: &Place) -> Result<()> {
 }
 
 /// Text files that are tracked, or would be by `git add .`.
-fn tracked(place: &Place) -> Result<Vec<Text>> {
+fn tracked(workspace: &Workspace) -> Result<Vec<Text>> {
     let output = Command::new("git")
         .args([
             "ls-files",
@@ -73,20 +73,20 @@ fn tracked(place: &Place) -> Result<Vec<Text>> {
             "--others",
             "--exclude-standard",
         ])
-        .current_dir(&place.root)
+        .current_dir(&workspace.root)
         .output()
         .context("cannot start git: is it installed and in PATH?")?;
     if !output.status.success() {
         bail!(
             "git cannot list the files of {}: {}",
-            place.root.display(),
+            workspace.root.display(),
             String::from_utf8_lossy(&output.stderr).trim()
         );
     }
     let mut texts = Vec::new();
     for path in String::from_utf8_lossy(&output.stdout).split_terminator('\0') {
         // A deleted file may still be in the index, a symbolic link may point anywhere.
-        let full = place.root.join(path);
+        let full = workspace.root.join(path);
         if !full.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
             continue;
         }

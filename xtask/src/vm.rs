@@ -2,7 +2,7 @@
 //! lack: `tools/vm/run`. This file installs what that needs, the first time; a kernel that is in the cache is
 //! complete, because it gets its name last, and stays until somebody removes it.
 
-use crate::{place::Place, run};
+use crate::{run, workspace::Workspace};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
@@ -16,37 +16,37 @@ const NEWEST: &str = "linux-image-amd64";
 const KERNEL: &str = "PLEXUS_VM_KERNEL";
 
 /// The verb: takes our place, so that the exit code of the command is that of `cargo xtask`.
-pub(crate) fn run(place: &Place, arguments: &[String]) -> Result<()> {
-    install_missing(place)?;
-    let mut script = Command::new(script(place));
-    let failed = script.args(arguments).envs(variables(place)?).exec();
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    install_missing(workspace)?;
+    let mut script = Command::new(script(workspace));
+    let failed = script.args(arguments).envs(variables(workspace)?).exec();
     Err(failed).with_context(|| format!("cannot start {}", script.get_program().display()))
 }
 
 /// What tests find it by; the kernel only once it is installed.
-pub(crate) fn variables(place: &Place) -> Result<Vec<(&'static str, PathBuf)>> {
-    let mut variables = vec![("PLEXUS_VM", script(place))];
-    variables.extend(installed(place)?.map(|kernel| (KERNEL, kernel)));
+pub(crate) fn variables(workspace: &Workspace) -> Result<Vec<(&'static str, PathBuf)>> {
+    let mut variables = vec![("PLEXUS_VM", script(workspace))];
+    variables.extend(installed(workspace)?.map(|kernel| (KERNEL, kernel)));
     Ok(variables)
 }
 
 /// Debian packages, and the kernel in `<cache>/tools/linux-<version>`: `vmlinux` and `lib/modules`.
-pub(crate) fn install_missing(place: &Place) -> Result<()> {
-    let mut bootstrap = Command::new(place.root.join("tools/bootstrap"));
-    run::quietly(place, bootstrap.arg(PACKAGES))?;
-    if installed(place)?.is_some() {
+pub(crate) fn install_missing(workspace: &Workspace) -> Result<()> {
+    let mut bootstrap = Command::new(workspace.root.join("tools/bootstrap"));
+    run::quiet(workspace, bootstrap.arg(PACKAGES))?;
+    if installed(workspace)?.is_some() {
         return Ok(());
     }
-    run::shout(place, Command::new("apt-get").args(["update", "-qq"]))?;
+    run::logged(workspace, Command::new("apt-get").args(["update", "-qq"]))?;
     let package = newest_package()?;
     let version = package.trim_start_matches("linux-image-");
-    let wanted = place.tools().join(format!("linux-{version}"));
+    let wanted = workspace.tools().join(format!("linux-{version}"));
     println!("unpacking {package} into {}", wanted.display());
-    let partial = place
+    let partial = workspace
         .tools()
         .join(format!("linux.partial-{}", std::process::id()));
     fs::create_dir_all(&partial).with_context(|| format!("cannot make {}", partial.display()))?;
-    let named = unpack(place, &package, version, &partial)
+    let named = unpack(workspace, &package, version, &partial)
         .and_then(|()| fs::rename(&partial, &wanted).context("cannot give it its name"));
     if named.is_err() {
         let _ = fs::remove_dir_all(&partial);
@@ -58,12 +58,12 @@ pub(crate) fn install_missing(place: &Place) -> Result<()> {
     }
 }
 
-fn script(place: &Place) -> PathBuf {
-    place.root.join("tools/vm/run")
+fn script(workspace: &Workspace) -> PathBuf {
+    workspace.root.join("tools/vm/run")
 }
 
-fn installed(place: &Place) -> Result<Option<PathBuf>> {
-    let dir = place.tools();
+fn installed(workspace: &Workspace) -> Result<Option<PathBuf>> {
+    let dir = workspace.tools();
     if !dir.is_dir() {
         return Ok(None);
     }
@@ -98,17 +98,17 @@ fn dependency(description: &str) -> Option<&str> {
     package.starts_with("linux-image-").then_some(package)
 }
 
-fn unpack(place: &Place, package: &str, version: &str, dir: &Path) -> Result<()> {
+fn unpack(workspace: &Workspace, package: &str, version: &str, dir: &Path) -> Result<()> {
     let mut download = Command::new("env");
     download.arg("--chdir").arg(dir);
     download.args(["apt-get", "-qq", "-o", "APT::Sandbox::User=root"]);
-    run::shout(place, download.args(["download", package]))?;
+    run::logged(workspace, download.args(["download", package]))?;
     let archive = fs::read_dir(dir)?
         .next()
         .context("apt-get left no file")??;
     let mut extract = Command::new("dpkg-deb");
     extract.arg("--extract").arg(archive.path()).arg(dir);
-    run::shout(place, &mut extract)?;
+    run::logged(workspace, &mut extract)?;
     decompress(
         &dir.join(format!("boot/vmlinuz-{version}")),
         &dir.join("vmlinux"),
@@ -118,7 +118,7 @@ fn unpack(place: &Place, package: &str, version: &str, dir: &Path) -> Result<()>
         fs::remove_dir_all(dir.join(unused))?;
     }
     let mut depmod = Command::new("/sbin/depmod");
-    run::shout(place, depmod.arg("--basedir").arg(dir).arg(version))
+    run::logged(workspace, depmod.arg("--basedir").arg(dir).arg(version))
 }
 
 /// The kernel as it is in memory: without hardware that helps, a guest would need seconds to decompress it.

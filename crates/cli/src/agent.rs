@@ -7,19 +7,19 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Longer than any answer takes.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// More than any answer has.
-const MOST: u64 = 256 << 20;
+const MAX_ANSWER_BYTES: u64 = 256 << 20;
 
 /// One GET: the status and the text.
 pub fn get(socket: &Path, path: &str) -> io::Result<(u16, String)> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     let mut answer = String::new();
-    stream.take(MOST).read_to_string(&mut answer)?;
+    stream.take(MAX_ANSWER_BYTES).read_to_string(&mut answer)?;
     let odd = || io::Error::new(io::ErrorKind::InvalidData, "it does not speak HTTP");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(odd)?;
     let status = head

@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn all_that_is_wrong_is_said_before_anyone_is_asked() {
-        for (wrong, said) in [
+        for (wrong, expected) in [
             (flags(&[]), "--subnet is missing"),
             (
                 flags(&["10.1.0.7/16"]),
@@ -248,7 +248,7 @@ mod tests {
             ),
         ] {
             let error = network(&wrong).unwrap_err();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::ipam;
 use crate::kinds::Kind;
+use crate::snapshot::{self, ServedBy, Snapshot, condition, list, name, namespace, number, text};
 use crate::text::{Cell, Paint, Screen, Table, age, count, seconds_since};
-use crate::world::{self, Whose, World, condition, list, name, namespace, number, text};
 use plexus_api::cni::{How, Network, NetworkConfigKind};
 use serde_json::Value;
 
-/// What is said of a claim or a class that is not ours.
+/// The text for a claim or a class that is not ours.
 pub const OTHERS: &str = "it is for another driver than ours, if there is one";
 
 /// What stands where the server did not show what would tell.
@@ -15,32 +15,32 @@ const NOT_KNOWN: &str = "not known";
 
 /// How a table is made.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Look {
+pub struct TableOptions {
     /// `-o wide`.
     pub wide: bool,
     /// `-A`: the namespace is a column.
     pub namespaces: bool,
 }
 
-/// The table of the objects of a kind, with what the world knows beside them.
-pub fn table(kind: &Kind, objects: &[&Value], world: &World, look: Look) -> Table {
+/// The table of the objects of a kind, with what the snapshot knows beside them.
+pub fn table(kind: &Kind, objects: &[&Value], snapshot: &Snapshot, options: TableOptions) -> Table {
     let rows = objects.iter().flat_map(|object| {
-        let rows = rows(kind, object, world).into_iter();
+        let rows = rows(kind, object, snapshot).into_iter();
         rows.map(|cells| (namespace(object), cells))
     });
     let rows: Vec<(&str, Vec<Cell>)> = rows.collect();
     let (plain, more) = columns(kind);
-    let said = |at: usize| {
+    let has_text = |at: usize| {
         let mut cells = rows.iter().filter_map(|(_, cells)| cells.get(at));
         cells.any(|cell| !cell.text().is_empty())
     };
     // A reason is shown where there is one, also to whoever did not ask for all columns.
     let is_shown = |at: usize, name: &str| {
-        at < plain.len() || look.wide || (matches!(name, "WHY" | "NOTE") && said(at))
+        at < plain.len() || options.wide || (matches!(name, "WHY" | "NOTE") && has_text(at))
     };
     let columns = plain.iter().chain(more).copied().enumerate();
     let columns: Vec<(usize, &str)> = columns.filter(|(at, name)| is_shown(*at, name)).collect();
-    let scoped = look.namespaces && kind.namespaced;
+    let scoped = options.namespaces && kind.namespaced;
     let head = scoped.then_some("NAMESPACE").into_iter();
     let mut table = Table::new(head.chain(columns.iter().map(|(_, name)| *name)));
     for (namespace, cells) in rows {
@@ -51,7 +51,7 @@ pub fn table(kind: &Kind, objects: &[&Value], world: &World, look: Look) -> Tabl
     table
 }
 
-/// What is said where there is no object.
+/// The text that is printed if there is no object.
 pub fn none(kind: &Kind, in_namespace: Option<&str>) -> String {
     match in_namespace.filter(|_| kind.namespaced) {
         Some(namespace) => format!(
@@ -109,13 +109,13 @@ fn columns(kind: &Kind) -> (&'static [&'static str], &'static [&'static str]) {
 }
 
 /// All columns.
-fn rows(kind: &Kind, object: &Value, world: &World) -> Vec<Vec<Cell>> {
-    let age = || Cell::from(age_of(object, world.now));
+fn rows(kind: &Kind, object: &Value, snapshot: &Snapshot) -> Vec<Vec<Cell>> {
+    let age = || Cell::from(age_of(object, snapshot.now));
     vec![match kind.kind {
-        "Network" => network(object, world, age()),
-        "Pod" => pod(object, world, age()),
-        "Block" => block(object, world, age()),
-        "Node" => node(object, world, age()),
+        "Network" => network(object, snapshot, age()),
+        "Pod" => pod(object, snapshot, age()),
+        "Block" => block(object, snapshot, age()),
+        "Node" => node(object, snapshot, age()),
         "PodAttachments" => return attachments(object),
         "NetworkAttachmentDefinition" => nad(object, age()),
         "BlockRequest" => request(object, age()),
@@ -124,7 +124,7 @@ fn rows(kind: &Kind, object: &Value, world: &World) -> Vec<Vec<Cell>> {
             text(object, "/status/phase").into(),
             age(),
         ],
-        _ => later(object, world, age()),
+        _ => later(object, snapshot, age()),
     }]
 }
 
@@ -150,7 +150,7 @@ pub fn phase(object: &Value) -> Cell {
     Cell::painted(paint, phase)
 }
 
-fn network(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
+fn network(object: &Value, snapshot: &Snapshot, age: Cell) -> Vec<Cell> {
     let provider = match text(object, "/spec/provider") {
         "" => "overlay",
         provider => provider,
@@ -160,9 +160,11 @@ fn network(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
     let subnets: Vec<&str> = subnets.map(|(_, subnet)| text(subnet, "/cidr")).collect();
     let usage = |what: &str| number(object, &format!("/status/usage/{what}"));
     // Reckoned, if blocks may be seen: what is reported comes later.
-    let fullness = ipam::fullness(object, world).ok();
+    let fullness = ipam::fullness(object, snapshot).ok();
     let reckoned = fullness
-        .filter(|fullness| !fullness.subnets.is_empty() && world.hidden("blocks", None).is_none())
+        .filter(|fullness| {
+            !fullness.subnets.is_empty() && snapshot.hidden("blocks", None).is_none()
+        })
         .map(|fullness| fullness.tightest());
     let reported = || {
         Some(ipam::Share {
@@ -174,7 +176,7 @@ fn network(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
         Some(share) => format!("{}/{}", share.used, count(share.capacity)),
         None => String::new(),
     };
-    let shown = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
+    let number_text = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
     let mut owners = list(object, "/metadata/ownerReferences").iter();
     let nad = owners.find(|owner| text(owner, "/kind") == "NetworkAttachmentDefinition");
     let why = condition(object, "Ready")
@@ -188,9 +190,9 @@ fn network(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
         subnets.join(",").into(),
         used.into(),
         age,
-        shown(number(object, "/status/vni")).into(),
-        shown(usage("blocks")).into(),
-        shown(number(object, "/spec/mtu")).into(),
+        number_text(number(object, "/status/vni")).into(),
+        number_text(usage("blocks")).into(),
+        number_text(number(object, "/spec/mtu")).into(),
         nad.map(|nad| format!("nad/{}", text(nad, "/name")))
             .unwrap_or_default()
             .into(),
@@ -198,11 +200,11 @@ fn network(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
     ]
 }
 
-fn pod(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
-    let record = record_of(world, object);
+fn pod(object: &Value, snapshot: &Snapshot, age: Cell) -> Vec<Cell> {
+    let record = record_of(snapshot, object);
     let attached = record.map(|record| list(record, "/status/attachments"));
     let attached = attached.unwrap_or_default();
-    let hidden = world.hidden("attachments", Some(namespace(object)));
+    let hidden = snapshot.hidden("attachments", Some(namespace(object)));
     let each = |of: &dyn Fn(&Value) -> String| {
         if record.is_none() && hidden.is_some() {
             return NOT_KNOWN.to_owned();
@@ -227,9 +229,9 @@ fn pod(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
 }
 
 /// The record of a pod, by its UID.
-pub fn record_of<'w>(world: &'w World, pod: &Value) -> Option<&'w Value> {
+pub fn record_of<'w>(snapshot: &'w Snapshot, pod: &Value) -> Option<&'w Value> {
     let uid = text(pod, "/metadata/uid");
-    world
+    snapshot
         .records
         .iter()
         .find(|record| text(record, "/spec/pod/uid") == uid && namespace(record) == namespace(pod))
@@ -247,8 +249,8 @@ pub fn network_of(attachment: &Value) -> String {
     }
 }
 
-fn block(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
-    let fullness = ipam::block_fullness(object, world);
+fn block(object: &Value, snapshot: &Snapshot, age: Cell) -> Vec<Cell> {
+    let fullness = ipam::block_fullness(object, snapshot);
     let paint = match fullness {
         Some((used, capacity)) if used >= capacity => Paint::Warn,
         _ => Paint::Plain,
@@ -259,15 +261,16 @@ fn block(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
             .unwrap_or_default()
             .to_string(),
     };
-    let given = list(object, "/status/given").iter();
-    let given = given.map(|gift| format!("{}→{}", text(gift, "/cidr"), text(gift, "/node")));
+    let donated = list(object, "/status/given").iter();
+    let donated =
+        donated.map(|donation| format!("{}→{}", text(donation, "/cidr"), text(donation, "/node")));
     vec![
         text(object, "/spec/cidr").into(),
         network_of_block(object).into(),
         text(object, "/spec/node").into(),
         Cell::painted(paint, used),
         age,
-        given.collect::<Vec<_>>().join(",").into(),
+        donated.collect::<Vec<_>>().join(",").into(),
         name(object).into(),
     ]
 }
@@ -278,7 +281,7 @@ pub fn network_of_block(block: &Value) -> String {
     network_of(spec)
 }
 
-fn node(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
+fn node(object: &Value, snapshot: &Snapshot, age: Cell) -> Vec<Cell> {
     let named = name(object);
     let status = match condition(object, "Ready").map(|ready| text(ready, "/status")) {
         Some("True") => Cell::painted(Paint::Good, "Ready"),
@@ -292,7 +295,7 @@ fn node(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
     let cidrs: Vec<&str> = cidrs.filter_map(Value::as_str).collect();
     let count = |list: &str, objects: &[Value]| {
         let mine = objects.iter().filter(|o| text(o, "/spec/node") == named);
-        match world.hidden(list, None) {
+        match snapshot.hidden(list, None) {
             Some(_) => NOT_KNOWN.to_owned(),
             None => mine.count().to_string(),
         }
@@ -302,8 +305,8 @@ fn node(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
         status,
         internal.join(",").into(),
         cidrs.join(",").into(),
-        count("blocks", &world.blocks).into(),
-        count("attachments", &world.records).into(),
+        count("blocks", &snapshot.blocks).into(),
+        count("attachments", &snapshot.records).into(),
         age,
         text(object, "/status/nodeInfo/kubeletVersion").into(),
         text(object, "/metadata/uid").into(),
@@ -399,11 +402,11 @@ fn request(object: &Value, age: Cell) -> Vec<Cell> {
     ]
 }
 
-fn later(object: &Value, world: &World, age: Cell) -> Vec<Cell> {
-    let (state, why) = match world.whose(object) {
-        Whose::Ours(text) => (Cell::painted(Paint::Warn, "waits"), text.into()),
-        Whose::Unclear(why) => (Cell::painted(Paint::Warn, NOT_KNOWN), why.into()),
-        Whose::Others => (Cell::painted(Paint::Faint, "not ours"), OTHERS.into()),
+fn later(object: &Value, snapshot: &Snapshot, age: Cell) -> Vec<Cell> {
+    let (state, why) = match snapshot.served_by(object) {
+        ServedBy::Ours(text) => (Cell::painted(Paint::Warn, "waits"), text.into()),
+        ServedBy::Unclear(why) => (Cell::painted(Paint::Warn, NOT_KNOWN), why.into()),
+        ServedBy::Others => (Cell::painted(Paint::Faint, "not ours"), OTHERS.into()),
     };
     vec![name(object).into(), state, age, why]
 }
@@ -419,7 +422,7 @@ pub fn chosen<'w>(
     // Records are named by UIDs: people look for pods.
     found.sort_by_key(|object| {
         let pod = text(object, "/spec/pod/name");
-        (namespace(object), pod, world::name(object))
+        (namespace(object), pod, snapshot::name(object))
     });
     let is_in = |object: &Value, wanted: Option<&str>| {
         !kind.namespaced || wanted.is_none_or(|wanted| namespace(object) == wanted)

@@ -6,20 +6,25 @@ use serde_json::json;
 
 const NOW: i64 = 1_704_067_300;
 
-fn shown(word: &str, objects: &[Value], world: &World, look: Look) -> Vec<String> {
+fn render_lines(
+    word: &str,
+    objects: &[Value],
+    snapshot: &Snapshot,
+    options: TableOptions,
+) -> Vec<String> {
     let kind = kinds::find(word).unwrap();
     let all: Vec<&Value> = objects.iter().collect();
-    let text = render(&table(&kind, &all, world, look), Screen::PIPE);
+    let text = render(&table(&kind, &all, snapshot, options), Screen::PIPE);
     let lines = text.lines();
     lines
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect()
 }
 
-fn world() -> World {
-    World {
+fn snapshot() -> Snapshot {
+    Snapshot {
         now: NOW,
-        ..World::default()
+        ..Snapshot::default()
     }
 }
 
@@ -28,7 +33,7 @@ fn meta(name: &str) -> Value {
         "creationTimestamp": "2024-01-01T00:00:00Z"})
 }
 
-const WIDE: Look = Look {
+const WIDE: TableOptions = TableOptions {
     wide: true,
     namespaces: true,
 };
@@ -44,20 +49,20 @@ fn networks() {
         json!({"metadata": meta("new"), "spec": {}}),
     ];
     // Blocks that are not there have no addresses in use; of those that cannot be seen the status tells.
-    let lines = shown("networks", &list, &world(), Look::default());
+    let lines = render_lines("networks", &list, &snapshot(), TableOptions::default());
     assert_eq!(lines[1], "blue overlay Active 10.1.0.0/16 0/65533 100s -");
     let mut both = list.clone();
     both[0]["spec"]["subnets"]["b"] = json!({"cidr": "fd00::/48"});
-    let lines = shown("networks", &both, &world(), Look::default());
+    let lines = render_lines("networks", &both, &snapshot(), TableOptions::default());
     assert!(lines[1].contains(" 0/65533 "), "{lines:?}");
-    let mut world = world();
-    world.unknown.insert("blocks", "forbidden".to_owned());
-    let lines = shown("networks", &list, &world, Look::default());
+    let mut snapshot = snapshot();
+    snapshot.unknown.insert("blocks", "forbidden".to_owned());
+    let lines = render_lines("networks", &list, &snapshot, TableOptions::default());
     assert_eq!(lines[0], "NAME PROVIDER PHASE SUBNETS USED AGE WHY");
     assert_eq!(lines[1], "blue overlay Active 10.1.0.0/16 41/65520 100s -");
     assert_eq!(lines[2], "red bridge Failed - - 100s spec.mtu");
     assert_eq!(lines[3], "new overlay Initializing - - 100s -");
-    let wide = shown("networks", &list, &world, WIDE);
+    let wide = render_lines("networks", &list, &snapshot, WIDE);
     assert_eq!(
         wide[0],
         "NAMESPACE NAME PROVIDER PHASE SUBNETS USED AGE VNI BLOCKS MTU FROM WHY"
@@ -78,21 +83,21 @@ fn pods_and_attachments() {
             {"interface": "net1", "network": {"namespace": "a", "name": "blue"}, "mac": "02:00:00:00:00:01",
              "ips": ["10.1.0.5/16", "fd00::5/64"], "gateways": ["10.1.0.1"], "defaultRoute": ["ipv6"],
              "id": "x", "state": "Attached"}]}});
-    let mut world = world();
-    world.records.push(record.clone());
+    let mut snapshot = snapshot();
+    snapshot.records.push(record.clone());
     let pods = [
         json!({"metadata": meta("web"), "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}),
         json!({"metadata": meta("late"), "spec": {}, "status": {"phase": "Pending"}}),
     ];
-    let lines = shown("pods", &pods, &world, Look::default());
+    let lines = render_lines("pods", &pods, &snapshot, TableOptions::default());
     assert_eq!(lines[1], "web Running n1 eth0,net1 100s");
     assert_eq!(lines[2], "late Pending - - 100s");
-    let wide = shown("pods", &pods, &world, WIDE);
+    let wide = render_lines("pods", &pods, &snapshot, WIDE);
     assert_eq!(
         wide[1],
         "a web Running n1 eth0,net1 100s 10.244.0.2,10.1.0.5+fd00::5 cluster-default,a/blue"
     );
-    let lines = shown("attachments", &[record], &world, WIDE);
+    let lines = render_lines("attachments", &[record], &snapshot, WIDE);
     assert_eq!(
         lines[1],
         "a web eth0 cluster-default 10.244.0.2/24 n1 Attached - - - -"
@@ -105,33 +110,38 @@ fn pods_and_attachments() {
 
 #[test]
 fn blocks_nodes_and_requests() {
-    let mut world = world();
-    world.networks.push(
+    let mut snapshot = snapshot();
+    snapshot.networks.push(
         json!({"metadata": meta("blue"), "spec": {"subnets": {"a": {"cidr": "10.1.0.0/16"}}}}),
     );
     let spec = json!({"network": {"namespace": "a", "name": "blue", "uid": "uid-blue"}, "cidr": "10.1.0.64/26", "node": "n1"});
     let block = json!({"metadata": meta("b"), "spec": spec, "status": {"allocated": 3,
         "given": [{"cidr": "10.1.0.96/32", "node": "n2"}]}});
-    let lines = shown("blocks", std::slice::from_ref(&block), &world, WIDE);
+    let lines = render_lines("blocks", std::slice::from_ref(&block), &snapshot, WIDE);
     assert_eq!(
         lines[1],
         "10.1.0.64/26 a/blue n1 3/63 100s 10.1.0.96/32→n2 b"
     );
-    world.blocks.push(block);
+    snapshot.blocks.push(block);
     let node = json!({"metadata": meta("n1"), "spec": {"podCIDRs": ["10.244.0.0/24"]}, "status": {
         "addresses": [{"type": "InternalIP", "address": "192.0.2.1"}, {"type": "Hostname", "address": "x"}],
         "conditions": [{"type": "Ready", "status": "True"}]}});
-    let lines = shown(
+    let lines = render_lines(
         "nodes",
         &[node, json!({"metadata": meta("n2")})],
-        &world,
-        Look::default(),
+        &snapshot,
+        TableOptions::default(),
     );
     assert_eq!(lines[1], "n1 Ready 192.0.2.1 10.244.0.0/24 1 0 100s");
     assert_eq!(lines[2], "n2 Unknown - - 0 0 100s");
     let request = json!({"metadata": meta("r"), "spec": {"network": {"namespace": "a", "name": "blue"},
         "node": "n2", "family": "ipv4", "addresses": 1}});
-    let lines = shown("blockrequests", &[request], &world, Look::default());
+    let lines = render_lines(
+        "blockrequests",
+        &[request],
+        &snapshot,
+        TableOptions::default(),
+    );
     assert_eq!(lines[1], "a/blue n2 ipv4 1 100s");
 }
 
@@ -148,7 +158,7 @@ fn definitions_and_what_waits() {
         nad("odd", r#"{"type":"macvlan","mode":"x"}"#),
         json!({"metadata": meta("bare")}),
     ];
-    let lines = shown("nads", &list, &world(), Look::default());
+    let lines = render_lines("nads", &list, &snapshot(), TableOptions::default());
     let done = lines[1..].iter().map(|line| {
         let words: Vec<&str> = line.split(' ').take(4).collect();
         words.join(" ")
@@ -176,7 +186,12 @@ fn definitions_and_what_waits() {
         claim("gpu.example.com"),
         claim("fast-nic"),
     ];
-    let lines = shown("resourceclaims", &list, &world(), Look::default());
+    let lines = render_lines(
+        "resourceclaims",
+        &list,
+        &snapshot(),
+        TableOptions::default(),
+    );
     assert_eq!(lines[0], "NAME STATE AGE WHY");
     assert!(
         lines[1].starts_with(
@@ -184,43 +199,43 @@ fn definitions_and_what_waits() {
         )
     );
     let missing = "is not there: until it is, nobody serves the claim";
-    let said = format!("fast-nic not known 100s DeviceClass fast-nic {missing}");
-    assert_eq!(lines[3], said);
+    let message = format!("fast-nic not known 100s DeviceClass fast-nic {missing}");
+    assert_eq!(lines[3], message);
     let others = "100s it is for another driver than ours, if there is one";
     let class = |name: &str, driver: &str| {
         let expression = format!("device.driver == \"{driver}\"");
         json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": meta(name),
             "spec": {"selectors": [{"cel": {"expression": expression}}]}})
     };
-    let known = World {
+    let known = Snapshot {
         waiting: vec![
             class("fast-nic", "cni.dra.networking.x-k8s.io"),
             class("gpu.example.com", "gpu.example.com"),
         ],
-        ..world()
+        ..snapshot()
     };
-    let lines = shown("resourceclaims", &list, &known, Look::default());
+    let lines = render_lines("resourceclaims", &list, &known, TableOptions::default());
     assert_eq!(lines[2], format!("gpu.example.com not ours {others}"));
     assert!(lines[3].starts_with("fast-nic waits 100s it is kept, and waits: the DRA driver"));
-    let lines = shown("resourceclaims", &list, &world(), WIDE);
+    let lines = render_lines("resourceclaims", &list, &snapshot(), WIDE);
     assert_eq!(lines[0], "NAMESPACE NAME STATE AGE WHY");
     let network = |phase: &str, status: &str| {
         json!({"metadata": meta("blue"), "spec": {}, "status": {"phase": phase, "conditions": [
             {"type": "Ready", "status": status, "message": "no such provider"}]}})
     };
-    let lines = shown(
+    let lines = render_lines(
         "networks",
         &[network("Pending", "False")],
-        &world(),
-        Look::default(),
+        &snapshot(),
+        TableOptions::default(),
     );
     assert!(lines[0].ends_with(" AGE WHY"), "{lines:?}");
     assert!(lines[1].ends_with(" no such provider"), "{lines:?}");
-    let lines = shown(
+    let lines = render_lines(
         "networks",
         &[network("Active", "True")],
-        &world(),
-        Look::default(),
+        &snapshot(),
+        TableOptions::default(),
     );
     assert!(
         lines[0].ends_with(" AGE"),

@@ -1,7 +1,7 @@
 //! Who has interfaces and is no Pod: a container that a runtime has started on a machine of `plexus up`, or a pod
 //! that the API no longer has while its node has not seen it end. Their record is all that is known of them.
 
-use crate::world::{World, list, name, namespace, text, uid};
+use crate::snapshot::{Snapshot, list, name, namespace, text, uid};
 use serde_json::Value;
 
 /// As much of a container's id as may stand for it.
@@ -19,10 +19,16 @@ pub struct Holder<'w> {
 impl<'w> Holder<'w> {
     /// The one of that name, or whose record's name (the container's id, the pod's UID) begins like that. An error
     /// if there are several.
-    pub fn find(world: &'w World, in_namespace: &str, named: &str) -> Result<Option<Self>, String> {
-        let here = world.records.iter();
+    pub fn find(
+        snapshot: &'w Snapshot,
+        in_namespace: &str,
+        named: &str,
+    ) -> Result<Option<Self>, String> {
+        let here = snapshot.records.iter();
         let here = here.filter(|record| namespace(record) == in_namespace);
-        let here: Vec<Self> = here.filter_map(|record| Self::of(world, record)).collect();
+        let here: Vec<Self> = here
+            .filter_map(|record| Self::of(snapshot, record))
+            .collect();
         let by_name = |one: &&Self| text(one.record, "/spec/pod/name") == named;
         let by_id = |one: &&Self| named.len() >= SHORT_ID && one.is_called(named);
         let mut found: Vec<&Self> = here.iter().filter(by_name).collect();
@@ -43,12 +49,12 @@ impl<'w> Holder<'w> {
     }
 
     /// A record that has no Pod, as far as that can be told.
-    fn of(world: &World, record: &'w Value) -> Option<Self> {
+    fn of(snapshot: &Snapshot, record: &'w Value) -> Option<Self> {
         // Its agent writes down whose it is; a container is nobody's.
         let container = list(record, "/metadata/ownerReferences").is_empty();
         let owner = text(record, "/spec/pod/uid");
-        let has_pod = world.pods.iter().any(|pod| uid(pod) == owner);
-        let pods_are_seen = !world.unknown.contains_key("pods");
+        let has_pod = snapshot.pods.iter().any(|pod| uid(pod) == owner);
+        let pods_are_seen = !snapshot.unknown.contains_key("pods");
         (container || (pods_are_seen && !has_pod)).then_some(Self { record, container })
     }
 

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// More than any manifest has.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 /// The endings that count in a directory.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 
@@ -30,7 +30,7 @@ pub enum InputError {
         path: String,
     },
     /// Too much of it.
-    #[error("{path} has more than {} MiB: no manifest has", MOST_BYTES >> 20)]
+    #[error("{path} has more than {} MiB: no manifest has", MAX_BYTES >> 20)]
     TooLarge {
         /// The file.
         path: String,
@@ -89,13 +89,13 @@ fn file_source(path: &Path) -> Result<Source, InputError> {
 fn source(name: &str, from: &mut dyn Read) -> Result<Source, InputError> {
     let mut bytes = Vec::new();
     let path = || name.to_owned();
-    from.take(MOST_BYTES + 1)
+    from.take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|source| InputError::Read {
             path: path(),
             source,
         })?;
-    if bytes.len() as u64 > MOST_BYTES {
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(InputError::TooLarge { path: path() });
     }
     let text = text(bytes).ok_or_else(|| InputError::NotText { path: path() })?;
@@ -212,10 +212,10 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_named() {
         let dir = Dir::new("refused");
-        let said = |path: &Path| sources(&[path.to_owned()], false).unwrap_err().to_string();
-        assert!(said(&dir.0).contains("-R looks"));
-        assert!(said(&dir.0.join("none.yaml")).contains("none.yaml"));
+        let error_of = |path: &Path| sources(&[path.to_owned()], false).unwrap_err().to_string();
+        assert!(error_of(&dir.0).contains("-R looks"));
+        assert!(error_of(&dir.0.join("none.yaml")).contains("none.yaml"));
         fs::write(dir.0.join("x.yaml"), [0xff, 0xfe, 0x00]).unwrap();
-        assert!(said(&dir.0.join("x.yaml")).contains("is not text"));
+        assert!(error_of(&dir.0.join("x.yaml")).contains("is not text"));
     }
 }

@@ -1,10 +1,10 @@
 //! How full a network is: by subnet, by block and by node, with what blocks can hand out at all.
 
 use crate::get::age_of;
-use crate::text::{Cell, Paint, Screen, Table, bar, count};
-use crate::world::{
-    World, blocks_of, cidr, list, name, namespace, network_spec, number, text, uid,
+use crate::snapshot::{
+    Snapshot, blocks_of, cidr, list, name, namespace, network_spec, number, text, uid,
 };
+use crate::text::{Cell, Paint, Screen, Table, bar, count};
 use ipnet::IpNet;
 use plexus_api::cni::BlockSubnet;
 pub use plexus_core::ipam::Share;
@@ -58,7 +58,7 @@ pub struct BlockUse {
     /// How many are in use.
     pub used: u128,
     /// Parts that are others' now.
-    pub given: Vec<IpNet>,
+    pub donated: Vec<IpNet>,
 }
 
 impl BlockUse {
@@ -68,11 +68,11 @@ impl BlockUse {
 }
 
 /// Reckons a network; an error if its spec cannot be read.
-pub fn fullness(network: &Value, world: &World) -> Result<Fullness, String> {
+pub fn fullness(network: &Value, snapshot: &Snapshot) -> Result<Fullness, String> {
     let spec = network_spec(network)?;
     let subnets = spec.block_subnets();
-    let recorded = recorded(network, world);
-    let mut blocks: Vec<BlockUse> = blocks_of(world, &uid(network))
+    let recorded = recorded(network, snapshot);
+    let mut blocks: Vec<BlockUse> = blocks_of(snapshot, &uid(network))
         .filter_map(|block| block_use(block, &subnets, &recorded))
         .collect();
     blocks.sort_by_key(|block| block.cidr);
@@ -163,9 +163,9 @@ impl Fullness {
 
 /// The addresses of a network that pods have by their records. Agents report the use of their
 /// blocks now and then; records are there at once.
-fn recorded(network: &Value, world: &World) -> BTreeSet<IpAddr> {
+fn recorded(network: &Value, snapshot: &Snapshot) -> BTreeSet<IpAddr> {
     let identities = [uid(network), text(network, "/spec/uuid").to_owned()];
-    let attachments = world
+    let attachments = snapshot
         .records
         .iter()
         .flat_map(|record| list(record, "/status/attachments"));
@@ -180,14 +180,14 @@ fn recorded(network: &Value, world: &World) -> BTreeSet<IpAddr> {
 
 /// How many addresses of a block are in use, and how many its owner can hand out, if its network is
 /// known.
-pub fn block_fullness(block: &Value, world: &World) -> Option<(u128, u128)> {
+pub fn block_fullness(block: &Value, snapshot: &Snapshot) -> Option<(u128, u128)> {
     let wanted = text(block, "/spec/network/uid");
-    let network = world
+    let network = snapshot
         .networks
         .iter()
         .find(|network| uid(network) == wanted)?;
     let spec = network_spec(network).ok()?;
-    let found = block_use(block, &spec.block_subnets(), &recorded(network, world))?;
+    let found = block_use(block, &spec.block_subnets(), &recorded(network, snapshot))?;
     Some((found.used, found.capacity))
 }
 
@@ -197,7 +197,7 @@ fn block_use(
     recorded: &BTreeSet<IpAddr>,
 ) -> Option<BlockUse> {
     let cidr = cidr(block)?;
-    let given: Vec<IpNet> = list(block, "/status/given")
+    let donated: Vec<IpNet> = list(block, "/status/given")
         .iter()
         .filter_map(|gift| text(gift, "/cidr").parse().ok())
         .collect();
@@ -208,22 +208,23 @@ fn block_use(
         Some(pool.capacity())
     };
     let whole = capacity(cidr).unwrap_or(0);
-    let gone = given.iter().filter_map(|part| capacity(*part));
+    let gone = donated.iter().filter_map(|part| capacity(*part));
     let gone = gone.fold(0, u128::saturating_add);
-    let inside = |ip: &&IpAddr| cidr.contains(*ip) && !given.iter().any(|part| part.contains(*ip));
+    let inside =
+        |ip: &&IpAddr| cidr.contains(*ip) && !donated.iter().any(|part| part.contains(*ip));
     let reported = number(block, "/status/allocated").unwrap_or_default();
     Some(BlockUse {
         cidr,
         node: text(block, "/spec/node").to_owned(),
         capacity: whole.saturating_sub(gone),
         used: u128::from(reported).max(recorded.iter().filter(inside).count() as u128),
-        given,
+        donated,
     })
 }
 
 /// A network's use, for people.
-pub fn show(network: &Value, world: &World, screen: Screen) -> Result<String, String> {
-    let fullness = fullness(network, world)?;
+pub fn show(network: &Value, snapshot: &Snapshot, screen: Screen) -> Result<String, String> {
+    let fullness = fullness(network, snapshot)?;
     let title = format!("Network {}/{}", namespace(network), name(network));
     let mut out = screen.paint(Paint::Strong, &title);
     let families = fullness.families();
@@ -283,22 +284,22 @@ pub fn show(network: &Value, world: &World, screen: Screen) -> Result<String, St
     out.push_str(&nodes.render(screen));
     let mut blocks = Table::new(["BLOCK", "NODE", "USED", "OF", "", "GIVEN"]);
     for block in &fullness.blocks {
-        let given: Vec<String> = block.given.iter().map(IpNet::to_string).collect();
+        let donated: Vec<String> = block.donated.iter().map(IpNet::to_string).collect();
         blocks.row(vec![
             block.cidr.to_string().into(),
             block.node.as_str().into(),
             block.used.to_string().into(),
             count(block.capacity).into(),
             bar_cell(block.used, block.capacity, plain),
-            given.join(",").into(),
+            donated.join(",").into(),
         ]);
     }
     out.push('\n');
     out.push_str(&blocks.render(screen));
-    let asked = requests(network, world);
-    if !asked.is_empty() {
+    let pending = requests(network, snapshot);
+    if !pending.is_empty() {
         out.push('\n');
-        out.push_str(&asked);
+        out.push_str(&pending);
     }
     Ok(out)
 }
@@ -324,46 +325,46 @@ fn bar_cell(used: u128, capacity: u128, plain: Screen) -> Cell {
 }
 
 /// Nodes that ask for addresses because no block is free.
-fn requests(network: &Value, world: &World) -> String {
+fn requests(network: &Value, snapshot: &Snapshot) -> String {
     let wanted = uid(network);
-    let asked = world
+    let pending = snapshot
         .requests
         .iter()
         .filter(|request| text(request, "/spec/network/uid") == wanted);
-    let lines = asked.map(|request| {
+    let lines = pending.map(|request| {
         format!(
             "node {} asks for {} {} address(es) since {}\n",
             text(request, "/spec/node"),
             number(request, "/spec/addresses").unwrap_or(1),
             text(request, "/spec/family"),
-            age_of(request, world.now),
+            age_of(request, snapshot.now),
         )
     });
     lines.collect()
 }
 
 /// The same for programs.
-pub fn to_json(network: &Value, world: &World) -> Result<Value, String> {
-    let fullness = fullness(network, world)?;
-    let shown =
+pub fn to_json(network: &Value, snapshot: &Snapshot) -> Result<Value, String> {
+    let fullness = fullness(network, snapshot)?;
+    let number_json =
         |number: u128| u64::try_from(number).map_or(json!(number.to_string()), |n| json!(n));
     let families = fullness.families().into_iter().map(|(family, share)| {
         json!({
-            "family": family.to_string(), "used": shown(share.used),
-            "capacity": shown(share.capacity),
+            "family": family.to_string(), "used": number_json(share.used),
+            "capacity": number_json(share.capacity),
         })
     });
     let subnets = fullness.subnets.iter().map(|subnet| {
         json!({
-            "cidr": subnet.cidr, "used": shown(subnet.used), "capacity": shown(subnet.capacity),
-            "claimedBlocks": subnet.claimed, "blocks": shown(subnet.blocks),
+            "cidr": subnet.cidr, "used": number_json(subnet.used), "capacity": number_json(subnet.capacity),
+            "claimedBlocks": subnet.claimed, "blocks": number_json(subnet.blocks),
             "hasFreeBlock": subnet.has_free_block,
         })
     });
     let blocks = fullness.blocks.iter().map(|block| {
         json!({
-            "cidr": block.cidr, "node": block.node, "used": shown(block.used),
-            "capacity": shown(block.capacity), "given": block.given,
+            "cidr": block.cidr, "node": block.node, "used": number_json(block.used),
+            "capacity": number_json(block.capacity), "given": block.donated,
         })
     });
     Ok(json!({
@@ -377,12 +378,12 @@ pub fn to_json(network: &Value, world: &World) -> Result<Value, String> {
 mod tests {
     use super::*;
 
-    fn world(first: u64, second: u64) -> World {
-        let block = |cidr: &str, node: &str, allocated: u64, given: Value| {
+    fn snapshot(first: u64, second: u64) -> Snapshot {
+        let block = |cidr: &str, node: &str, allocated: u64, donated: Value| {
             json!({"spec": {"network": {"uid": "u"}, "cidr": cidr, "node": node},
-                "status": {"allocated": allocated, "given": given}})
+                "status": {"allocated": allocated, "given": donated}})
         };
-        World {
+        Snapshot {
             networks: vec![
                 json!({"metadata": {"name": "blue", "namespace": "a", "uid": "u"},
                 "spec": {"blockSize": {"ipv4": 30}, "subnets": {
@@ -397,19 +398,19 @@ mod tests {
                     json!([{"cidr": "10.1.0.1/32", "node": "n2"}]),
                 ),
             ],
-            ..World::default()
+            ..Snapshot::default()
         }
     }
 
     #[test]
     fn a_gift_is_no_longer_the_givers() {
-        let world = world(1, 0);
-        let full = fullness(&world.networks[0], &world).unwrap();
+        let snapshot = snapshot(1, 0);
+        let full = fullness(&snapshot.networks[0], &snapshot).unwrap();
         // Of four one is the network's address, one is given away.
         let capacities: Vec<u128> = full.blocks.iter().map(|block| block.capacity).collect();
         assert_eq!(capacities, [2, 2]);
         assert_eq!(full.blocks[0].node, "n1");
-        assert_eq!(block_fullness(&world.blocks[1], &world), Some((1, 2)));
+        assert_eq!(block_fullness(&snapshot.blocks[1], &snapshot), Some((1, 2)));
         let share = Share {
             used: 1,
             capacity: 2,
@@ -419,12 +420,12 @@ mod tests {
 
     #[test]
     fn the_family_that_runs_out_first_counts() {
-        let mut world = world(2, 2);
-        world.blocks.push(
+        let mut snapshot = snapshot(2, 2);
+        snapshot.blocks.push(
             json!({"spec": {"network": {"uid": "u"}, "cidr": "fd00::/122", "node": "n1"},
             "status": {"allocated": 4}}),
         );
-        let full = fullness(&world.networks[0], &world).unwrap();
+        let full = fullness(&snapshot.networks[0], &snapshot).unwrap();
         let share = full.tightest();
         assert_eq!((share.used, share.capacity), (4, 5));
         let families: Vec<Family> = full.families().iter().map(|(family, _)| *family).collect();
@@ -436,14 +437,14 @@ mod tests {
 
     #[test]
     fn what_pods_have_counts_before_agents_have_said_so() {
-        let mut world = world(0, 0);
+        let mut snapshot = snapshot(0, 0);
         let attached = |ip: &str, uuid: &str| json!({"ips": [ip], "network": {"uuid": uuid}});
-        world.records = vec![json!({"status": {"attachments": [
+        snapshot.records = vec![json!({"status": {"attachments": [
             attached("10.1.0.5/29", "u"), attached("10.1.0.6/29", "another"),
             // In the part that n1 has given away.
             attached("10.1.0.1/29", "u"),
         ]}})];
-        let full = fullness(&world.networks[0], &world).unwrap();
+        let full = fullness(&snapshot.networks[0], &snapshot).unwrap();
         let used: Vec<u128> = full.blocks.iter().map(|block| block.used).collect();
         assert_eq!(used, [0, 1]);
     }
@@ -451,14 +452,14 @@ mod tests {
     #[test]
     fn room_is_what_a_node_has_or_can_claim() {
         let of = |first, second| {
-            let world = world(first, second);
-            fullness(&world.networks[0], &world).unwrap()
+            let snapshot = snapshot(first, second);
+            fullness(&snapshot.networks[0], &snapshot).unwrap()
         };
         assert_eq!(of(2, 0).has_room("n1", Family::V4), Some(false));
         assert_eq!(of(2, 0).elsewhere("n1", Family::V4), ["n2"]);
         assert_eq!(of(1, 0).has_room("n1", Family::V4), Some(true));
         assert_eq!(of(2, 2).has_room("n3", Family::V6), Some(true));
-        let mut bare = world(0, 0);
+        let mut bare = snapshot(0, 0);
         bare.networks[0]["spec"]["subnets"] = json!({});
         let none = fullness(&bare.networks[0], &bare).unwrap();
         assert_eq!(none.has_room("n1", Family::V4), None);
@@ -466,8 +467,8 @@ mod tests {
 
     #[test]
     fn shown_with_bars() {
-        let world = world(2, 1);
-        let text = show(&world.networks[0], &world, Screen::PIPE).unwrap();
+        let snapshot = snapshot(2, 1);
+        let text = show(&snapshot.networks[0], &snapshot, Screen::PIPE).unwrap();
         for words in [
             "Network a/blue: 3 of ",
             "10.1.0.0/29   3      5",
@@ -479,12 +480,12 @@ mod tests {
         ] {
             assert!(text.contains(words), "no {words:?} in\n{text}");
         }
-        let value = to_json(&world.networks[0], &world).unwrap();
+        let value = to_json(&snapshot.networks[0], &snapshot).unwrap();
         assert_eq!(value["blocks"][0]["node"], "n1");
         let first = json!({"family": "IPv4", "used": 3, "capacity": 5});
         assert_eq!(value["families"][0], first, "{value:#}");
         assert_eq!(value["families"].as_array().unwrap().len(), 2);
-        let mut odd = world.clone();
+        let mut odd = snapshot.clone();
         odd.networks[0]["spec"]["mtu"] = json!("x");
         assert!(show(&odd.networks[0], &odd, Screen::PIPE).is_err());
     }

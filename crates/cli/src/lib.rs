@@ -36,6 +36,6 @@ pub mod ipam;
 pub mod kinds;
 pub mod output;
 pub mod plan;
+pub mod snapshot;
 pub mod text;
 pub mod validate;
-pub mod world;

@@ -52,10 +52,10 @@ mod tests {
             json!({"metadata": {"name": "a"}}),
             json!({"metadata": {"name": "b"}}),
         ];
-        let given = |form, single| objects(form, &list, single);
-        assert_eq!(given(Form::Table, false), None);
-        assert_eq!(given(Form::Wide, false), None);
-        let both: Value = serde_json::from_str(&given(Form::Json, false).unwrap()).unwrap();
+        let rendered = |form, single| objects(form, &list, single);
+        assert_eq!(rendered(Form::Table, false), None);
+        assert_eq!(rendered(Form::Wide, false), None);
+        let both: Value = serde_json::from_str(&rendered(Form::Json, false).unwrap()).unwrap();
         assert_eq!(both["items"].as_array().unwrap().len(), 2);
         let one = objects(Form::Yaml, &list[..1], true).unwrap();
         assert_eq!(one, "metadata:\n  name: a\n");

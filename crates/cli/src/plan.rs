@@ -1,9 +1,9 @@
 //! `plexus plan`: the commands that the pods of some files amount to, on a node that is only
 //! described. Nothing is asked and nothing is changed.
 
-use crate::explain::{Answer, Because, State, explain_pod};
+use crate::explain::{Answer, Reason, State, explain_pod};
+use crate::snapshot::{NodeView, Snapshot, list, name, namespace, pod_facts, text};
 use crate::text::{Paint, Screen};
-use crate::world::{Seen, World, list, name, namespace, pod_facts, text};
 use ipnet::IpNet;
 use plexus_api::cni::{Args, Chain, Error, How, NetConf, Network, Version};
 use plexus_api::translate;
@@ -18,7 +18,7 @@ use std::net::IpAddr;
 
 /// The node that is described.
 #[derive(Debug, Clone)]
-pub struct Described {
+pub struct DescribedNode {
     /// Its name.
     pub node: String,
     /// Its address on the underlay.
@@ -47,28 +47,28 @@ pub struct Planned {
 }
 
 /// Plans every pod among the objects, with the networks that are there too.
-pub fn plan(objects: Vec<Value>, described: &Described, screen: Screen) -> Planned {
-    let mut said = Vec::new();
+pub fn plan(objects: Vec<Value>, described: &DescribedNode, screen: Screen) -> Planned {
+    let mut messages = Vec::new();
     let objects: Vec<Value> = objects
         .into_iter()
         .map(|mut object| {
             match translate(&mut object) {
-                Ok(notes) => said.extend(notes),
-                Err(problem) => said.push(format!("spec.networks {problem}")),
+                Ok(notes) => messages.extend(notes),
+                Err(problem) => messages.push(format!("spec.networks {problem}")),
             }
             object
         })
         .collect();
     let pods: Vec<Value> = objects.iter().filter_map(pod_of).collect();
-    let mut world = World::of_files(objects);
-    world.cluster_name = Some(described.cluster_name.clone());
+    let mut snapshot = Snapshot::of_files(objects);
+    snapshot.cluster_name = Some(described.cluster_name.clone());
     let mut planned = Planned {
         pods: pods.len(),
         text: comment(screen, &assumed(described)),
         ..Planned::default()
     };
-    for said in said {
-        planned.text.push_str(&comment(screen, &said));
+    for messages in messages {
+        planned.text.push_str(&comment(screen, &messages));
     }
     let mut nodes: BTreeMap<String, OnNode> = BTreeMap::new();
     for pod in &pods {
@@ -88,7 +88,7 @@ pub fn plan(objects: Vec<Value>, described: &Described, screen: Screen) -> Plann
             planned.text.push_str(&comment(screen, text));
             continue;
         }
-        let answers = explain_pod(&world, pod).answers;
+        let answers = explain_pod(&snapshot, pod).answers;
         for text in not_known(&answers) {
             planned.text.push_str(&comment(screen, &text));
         }
@@ -100,14 +100,14 @@ pub fn plan(objects: Vec<Value>, described: &Described, screen: Screen) -> Plann
             }
             continue;
         }
-        match one(pod, &world, described, &node, &mut there.issued) {
+        match one(pod, &snapshot, described, &node, &mut there.issued) {
             Ok((made, warnings)) => {
                 for warning in warnings {
                     let text = format!("warning: {warning}");
                     planned.text.push_str(&comment(screen, &text));
                 }
                 let new = there.new_lines(&node_text(&made.node));
-                planned.text.push_str(&kept(&new, screen));
+                planned.text.push_str(&node_commands(&new, screen));
                 planned.text.push_str(&commands(&made, screen));
             }
             Err(error) => {
@@ -127,14 +127,14 @@ pub fn plan(objects: Vec<Value>, described: &Described, screen: Screen) -> Plann
 fn not_known(answers: &[Answer]) -> Vec<String> {
     let unclear = answers
         .iter()
-        .filter(|answer| matches!(answer.because, Because::ClassUnknown | Because::NotSeen));
-    let said = unclear.map(|answer| {
+        .filter(|answer| matches!(answer.reason, Reason::ClassUnknown | Reason::NotSeen));
+    let messages = unclear.map(|answer| {
         format!(
             "not known: whether it would wait for {}: {}",
             answer.about, answer.why
         )
     });
-    said.collect()
+    messages.collect()
 }
 
 /// What of a pod later versions serve, and what is wrong besides, in the words of `explain`; nothing if nothing
@@ -142,30 +142,27 @@ fn not_known(answers: &[Answer]) -> Vec<String> {
 fn waits(mut answers: Vec<Answer>) -> Vec<String> {
     // A node is assumed.
     answers.retain(|answer| {
-        let wrong = answer.state == State::Wrong && answer.because != Because::NodeGone;
-        wrong || answer.because == Because::Later
+        let wrong = answer.state == State::Wrong && answer.reason != Reason::NodeGone;
+        wrong || answer.reason == Reason::Later
     });
-    if !answers
-        .iter()
-        .any(|answer| answer.because == Because::Later)
-    {
+    if !answers.iter().any(|answer| answer.reason == Reason::Later) {
         return Vec::new();
     }
-    let said = answers.into_iter().map(|answer| {
+    let messages = answers.into_iter().map(|answer| {
         let what = match answer.state {
             State::Wrong => "it would not start",
             State::Waits | State::Good => "it would wait",
         };
         format!("{what}: {}: {}", answer.about, answer.why)
     });
-    said.collect()
+    messages.collect()
 }
 
 /// What the pods before have made on a node.
 #[derive(Default)]
 struct OnNode {
     issued: Issued,
-    kept: BTreeSet<String>,
+    node_commands: BTreeSet<String>,
 }
 
 impl OnNode {
@@ -173,13 +170,13 @@ impl OnNode {
     fn new_lines(&mut self, text: &str) -> String {
         let new = text
             .lines()
-            .filter(|line| self.kept.insert((*line).to_owned()));
+            .filter(|line| self.node_commands.insert((*line).to_owned()));
         new.map(|line| format!("{line}\n")).collect()
     }
 }
 
 /// What networks keep on the node.
-fn kept(commands: &str, screen: Screen) -> String {
+fn node_commands(commands: &str, screen: Screen) -> String {
     if commands.is_empty() {
         return String::new();
     }
@@ -207,8 +204,8 @@ type Made = (Preview, Vec<String>);
 
 fn one(
     pod: &Value,
-    world: &World,
-    described: &Described,
+    snapshot: &Snapshot,
+    described: &DescribedNode,
     node: &str,
     issued: &mut Issued,
 ) -> Result<Made, Error> {
@@ -218,8 +215,8 @@ fn one(
     });
     let conf = NetConf::parse(text.to_string().as_bytes(), &Args::default())?;
     let first = first(described)?;
-    let seen = Seen::rehearsal(world, node);
-    let settings = world.settings(described.cluster_cidrs.clone());
+    let seen = NodeView::rehearsal(snapshot, node);
+    let settings = snapshot.settings(described.cluster_cidrs.clone());
     let all = pod_networks(&pod_facts(pod), first, &conf.runtime, &settings, &seen)?;
     let conf = NetConf {
         body: all.body,
@@ -248,7 +245,7 @@ fn one(
 }
 
 /// Index 0: ours, or another CNI's.
-fn first(described: &Described) -> Result<(Network, Reference), Error> {
+fn first(described: &DescribedNode) -> Result<(Network, Reference), Error> {
     let (network, reference) = cluster_network(&described.pod_cidrs, &described.cluster_cidrs)?;
     if !described.pod_cidrs.is_empty() {
         return Ok((network, reference));
@@ -367,7 +364,7 @@ fn origin(reference: &Reference) -> String {
     }
 }
 
-fn assumed(described: &Described) -> String {
+fn assumed(described: &DescribedNode) -> String {
     let first = match described.pod_cidrs.as_slice() {
         [] => "another CNI makes the first interface".to_owned(),
         cidrs => {

@@ -107,7 +107,7 @@ impl Report {
                 line: number,
                 text,
             } = &line.finding;
-            let place = format!("{}:{number}: ", line.file);
+            let location = format!("{}:{number}: ", line.file);
             let (word, paint) = word(*level);
             let object = match line.object.as_str() {
                 "" => String::new(),
@@ -122,11 +122,11 @@ impl Report {
                 "" => String::new(),
                 path => format!("{path}: "),
             };
-            let (place, word) = (
-                screen.paint(Paint::Faint, &place),
+            let (location, word) = (
+                screen.paint(Paint::Faint, &location),
                 screen.paint(paint, word),
             );
-            let head = format!("{place}{word}: ");
+            let head = format!("{location}{word}: ");
             out.push_str(&screen.wrapped(&head, 4, &format!("{object}{path}{text}")));
         }
         out.push_str(&self.sum());
@@ -140,7 +140,7 @@ impl Report {
         };
         let objects = counted(self.objects, "object", "objects");
         let files = counted(self.files, "file", "files");
-        let mut said = vec![match self.count(Level::Problem) {
+        let mut counts = vec![match self.count(Level::Problem) {
             0 => "no problem".to_owned(),
             problems => counted(problems, "problem", "problems"),
         }];
@@ -151,10 +151,10 @@ impl Report {
         ] {
             match self.count(level) {
                 0 => {}
-                count => said.push(counted(count, one, many)),
+                count => counts.push(counted(count, one, many)),
             }
         }
-        format!("{objects} in {files}: {}\n", said.join(", "))
+        format!("{objects} in {files}: {}\n", counts.join(", "))
     }
 
     /// For programs.

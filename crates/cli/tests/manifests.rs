@@ -9,7 +9,7 @@
 
 use plexus_api::manifest::Level;
 use plexus_cli::input::sources;
-use plexus_cli::plan::{Described, Planned, plan};
+use plexus_cli::plan::{DescribedNode, Planned, plan};
 use plexus_cli::text::Screen;
 use plexus_cli::validate::{Report, validate};
 use serde_json::{Value, json};
@@ -209,7 +209,7 @@ fn planned(paths: &[PathBuf]) -> Planned {
 fn planned_with(paths: &[PathBuf], another: Option<Value>) -> Planned {
     let objects = sources(paths, false).unwrap().into_iter();
     let objects = objects.flat_map(|source| source.objects);
-    let described = Described {
+    let described = DescribedNode {
         node: "n1".to_owned(),
         node_ip: "192.0.2.1".parse().unwrap(),
         uplink: "eth0".parse().unwrap(),

@@ -31,9 +31,9 @@ pub enum Server {
 impl Server {
     /// A client of it. Reads credentials; asks nobody yet. Must be called inside of a runtime, which is the
     /// client's as well.
-    pub async fn client(&self, patience: Patience) -> Result<Client, ClientError> {
+    pub async fn client(&self, timeouts: Timeouts) -> Result<Client, ClientError> {
         let mut config = match self {
-            Self::Socket(path) => return Ok(over_socket(path, patience.answer)),
+            Self::Socket(path) => return Ok(over_socket(path, timeouts.answer)),
             Self::Kubeconfig(path) => by_kubeconfig(path).await?,
             Self::Account => {
                 Config::incluster().map_err(|error| ClientError::Account(error.into()))?
@@ -42,17 +42,17 @@ impl Server {
                 .await
                 .map_err(|error| ClientError::Nowhere(error.into()))?,
         };
-        config.connect_timeout = Some(patience.connect);
-        if let Some(send) = patience.send {
+        config.connect_timeout = Some(timeouts.connect);
+        if let Some(send) = timeouts.send {
             config.write_timeout = Some(send);
         }
         Client::try_from(config).map_err(|error| ClientError::Unusable(error.into()))
     }
 }
 
-/// How long a client waits.
+/// The timeouts of a client.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct Timeouts {
     /// For a connection over the network.
     pub connect: Duration,
     /// For a request to be sent there; none: as long as kube's clients wait.
@@ -103,13 +103,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_kubeconfig_that_is_not_there_is_named() {
-        let patience = Patience {
+        let timeouts = Timeouts {
             connect: Duration::from_secs(1),
             send: None,
             answer: Duration::from_secs(1),
         };
         let server = Server::Kubeconfig("/nonexistent/kubeconfig".into());
-        let Err(error) = server.client(patience).await else {
+        let Err(error) = server.client(timeouts).await else {
             panic!("there is a client");
         };
         assert!(error.to_string().contains("/nonexistent/kubeconfig"));

@@ -31,7 +31,7 @@ pub fn over_socket(path: &Path, limit: Duration) -> Client {
     let http: Http<_, Body> = Http::builder(TokioExecutor::new()).build(connect);
     let ask = service_fn(move |mut request: http::Request<Body>| {
         let written = request.uri().path_and_query().cloned();
-        *request.uri_mut() = here(written);
+        *request.uri_mut() = local_uri(written);
         let answer = http.request(request);
         async move {
             match tokio::time::timeout(limit, answer).await {
@@ -55,7 +55,7 @@ async fn connect(path: &Path) -> io::Result<UnixStream> {
 }
 
 /// HTTP wants to name a host; who it is does not matter on a socket.
-fn here(path: Option<PathAndQuery>) -> Uri {
+fn local_uri(path: Option<PathAndQuery>) -> Uri {
     let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
     let parts = Uri::builder().scheme("http").authority("localhost");
     parts.path_and_query(path).build().unwrap_or_default()
@@ -73,15 +73,15 @@ mod tests {
         let asked = tokio::time::timeout(Duration::from_secs(60), client.apiserver_version()).await;
         let _ = std::fs::remove_file(&path);
         let error = asked.expect("it ends by itself").unwrap_err();
-        let said = format!("{error} {error:?}");
-        assert!(said.contains("no answer within 0.1 s"), "{said}");
+        let message = format!("{error} {error:?}");
+        assert!(message.contains("no answer within 0.1 s"), "{message}");
     }
 
     #[tokio::test]
     async fn one_that_is_not_there_is_named() {
         let client = over_socket(Path::new("/nonexistent/api.sock"), Duration::from_secs(1));
         let error = client.apiserver_version().await.unwrap_err();
-        let said = format!("{error:?}");
-        assert!(said.contains("/nonexistent/api.sock"), "{said}");
+        let message = format!("{error:?}");
+        assert!(message.contains("/nonexistent/api.sock"), "{message}");
     }
 }

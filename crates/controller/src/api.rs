@@ -2,7 +2,7 @@
 //! Writes are patches, creates and deletes that name what they expect; nothing is replaced.
 
 use crate::FIELD_MANAGER;
-use crate::world::{Identity, Name, Net, View, Waiting};
+use crate::cache::{Identity, Name, NetworkView, View, Waiting};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -38,13 +38,13 @@ pub(crate) enum Failure {
         source: Box<kube::Error>,
     },
     /// No answer.
-    #[error("cannot {what} {object}: no answer within {} s", PATIENCE.as_secs())]
+    #[error("cannot {what} {object}: no answer within {} s", REQUEST_TIMEOUT.as_secs())]
     Silence { what: &'static str, object: String },
 }
 
 /// How long one request may take. Short enough that a leader that lost its lease writes nothing
 /// after its successor began.
-const PATIENCE: Duration = Duration::from_secs(4);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The API server, as the one who acts sees it.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ impl Cluster {
         name: &Name,
         id: &Identity,
         status: &NetworkStatus,
-    ) -> Result<Net, Failure> {
+    ) -> Result<NetworkView, Failure> {
         let mut value = json!(status);
         for key in ["phase", "observedGeneration", "vni", "usage", "conditions"] {
             if value.get(key).is_none() {
@@ -73,7 +73,7 @@ impl Cluster {
         let sent = api.patch_status(&name.name, &params, &patch);
         self.answer("write the status of", format!("Network {name}"), sent)
             .await
-            .map(Net::of)
+            .map(NetworkView::of)
     }
 
     /// Says in the status of an object of a later kind that it waits, if it is still the version that
@@ -111,7 +111,7 @@ impl Cluster {
         id: &Identity,
         finalizers: Option<&[String]>,
         spec: Option<Value>,
-    ) -> Result<Net, Failure> {
+    ) -> Result<NetworkView, Failure> {
         let mut patch = json!({"metadata": {"resourceVersion": id.version, "uid": id.uid}});
         if let Some(finalizers) = finalizers {
             patch["metadata"]["finalizers"] = json!(finalizers);
@@ -124,7 +124,7 @@ impl Cluster {
         let sent = api.patch(&name.name, &params, &patch);
         self.answer("change", format!("Network {name}"), sent)
             .await
-            .map(Net::of)
+            .map(NetworkView::of)
     }
 
     /// Makes a Network; none if there is one of that name.
@@ -132,12 +132,12 @@ impl Cluster {
         &self,
         name: &Name,
         network: &Network,
-    ) -> Result<Option<Net>, Failure> {
+    ) -> Result<Option<NetworkView>, Failure> {
         let api: Api<Network> = Api::namespaced(self.client.clone(), &name.namespace);
         let params = post();
         let sent = api.create(&params, network);
         match self.answer("create", format!("Network {name}"), sent).await {
-            Ok(network) => Ok(Some(Net::of(DeserializeGuard(Ok(network))))),
+            Ok(network) => Ok(Some(NetworkView::of(DeserializeGuard(Ok(network))))),
             Err(Failure::Changed { .. }) => Ok(None),
             Err(failure) => Err(failure),
         }
@@ -352,7 +352,7 @@ impl Cluster {
         object: String,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, Failure> {
-        match tokio::time::timeout(PATIENCE, request).await {
+        match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
             Err(_) => Err(Failure::Silence { what, object }),
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(kube::Error::Api(status))) if status.code == 409 => {

@@ -16,31 +16,31 @@ const OURS: [&str; 3] = [
     "podattachments.plexus.dev",
 ];
 const NAD: &str = "network-attachment-definitions.k8s.cni.cncf.io";
-/// How often is looked again.
-const PERIOD: Duration = Duration::from_secs(1);
-/// How long one look may take.
-const PATIENCE: Duration = Duration::from_secs(15);
-const WHO: &str = "crds";
+/// How often the controller looks for missing definitions.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// How long one request may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+const COMPONENT: &str = "crds";
 
 /// Returns once all are served.
 pub(crate) async fn wait(client: &kube::Client, readiness: &Readiness) {
     let api: Api<Crd> = Api::all(client.clone());
-    let mut said = String::new();
-    readiness.not_yet(WHO, "not looked for yet");
+    let mut last_reason = String::new();
+    readiness.not_yet(COMPONENT, "not looked for yet");
     loop {
-        let looked = tokio::time::timeout(PATIENCE, missing(&api)).await;
+        let result = tokio::time::timeout(REQUEST_TIMEOUT, missing(&api)).await;
         let Some(why) =
-            looked.unwrap_or_else(|_| Some("the API server does not answer".to_owned()))
+            result.unwrap_or_else(|_| Some("the API server does not answer".to_owned()))
         else {
-            readiness.ready(WHO);
+            readiness.ready(COMPONENT);
             return;
         };
-        if why != said {
+        if why != last_reason {
             tracing::warn!(%why, "waiting for the kinds that Plexus works with");
-            said.clone_from(&why);
+            last_reason.clone_from(&why);
         }
-        readiness.not_yet(WHO, why);
-        tokio::time::sleep(PERIOD).await;
+        readiness.not_yet(COMPONENT, why);
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 

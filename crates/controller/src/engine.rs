@@ -3,14 +3,14 @@
 
 use crate::act::cluster_default;
 use crate::api::{Cluster, Failure};
-use crate::decide::since::Since;
+use crate::cache::{Cache, Name, NetworkView, Update, Work};
+use crate::decide::first_seen::FirstSeen;
 use crate::events::Events;
 use crate::health::Readiness;
 use crate::later;
 use crate::metrics::Metrics;
 use crate::queue::{Key, Queue};
 use crate::watch::{Need, watch};
-use crate::world::{Name, Net, News, Work, World};
 use crate::{ClusterNetwork, Error, Options};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -25,74 +25,74 @@ use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::Instant;
 
-/// News that wait to be taken; a full channel makes the watches wait.
-const NEWS: usize = 1024;
-const WHO: &str = "sync";
+/// How many updates the channel holds. A full channel makes the watches wait.
+const CHANNEL_CAPACITY: usize = 1024;
+const COMPONENT: &str = "sync";
 
 /// Everything that acting takes.
 pub(crate) struct Engine {
     pub(crate) cluster: Cluster,
     pub(crate) options: Options,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) world: World,
+    pub(crate) cache: Cache,
     pub(crate) queue: Queue,
     pub(crate) events: Events,
     /// Since when Nodes have been gone, by UID.
-    pub(crate) gone: Since,
+    pub(crate) gone: FirstSeen,
     /// Since when deleted networks have had no user, by UID.
-    pub(crate) idle: Since,
-    /// Since when we know that parts of blocks were not given, by the UID of their Block.
-    pub(crate) void: Since,
-    /// What was last said of the cluster as a whole.
-    pub(crate) said: Option<String>,
+    pub(crate) idle: FirstSeen,
+    /// Since when the engine has known that no owner donated a part, by the UID of the part's Block.
+    pub(crate) undonated: FirstSeen,
+    /// The conditions of the cluster that the engine wrote last, as JSON.
+    pub(crate) reported_conditions: Option<String>,
 }
 
 impl Engine {
     pub(crate) fn new(client: kube::Client, options: Options, metrics: Arc<Metrics>) -> Self {
         let own = options.cluster_cidrs();
-        let mut world = World::default();
-        world.own = own.map(|_| cluster_default(&options.namespace));
+        let mut cache = Cache::default();
+        cache.default_network = own.map(|_| cluster_default(&options.namespace));
         Engine {
             cluster: Cluster { client },
             events: Events::new(&options.identity),
             options,
             metrics,
-            world,
+            cache,
             queue: Queue::default(),
-            gone: Since::default(),
-            idle: Since::default(),
-            void: Since::default(),
-            said: None,
+            gone: FirstSeen::default(),
+            idle: FirstSeen::default(),
+            undonated: FirstSeen::default(),
+            reported_conditions: None,
         }
     }
 
     /// Acts until it is dropped.
     pub(crate) async fn run(mut self, readiness: &Readiness) -> Error {
-        let (sender, mut news) = channel(NEWS);
+        let (sender, mut updates) = channel(CHANNEL_CAPACITY);
         let mut watches = self.watches(&sender);
         drop(sender);
         tokio::select! {
             kind = watches.next() => Error::WatchEnded(kind.unwrap_or("everything")),
-            ended = self.work(&mut news, readiness) => ended,
+            ended = self.work(&mut updates, readiness) => ended,
         }
     }
 
-    async fn work(&mut self, news: &mut Receiver<News>, readiness: &Readiness) -> Error {
-        while let incomplete @ [_, ..] = self.world.incomplete(self.is_index_0()).as_slice() {
+    async fn work(&mut self, updates: &mut Receiver<Update>, readiness: &Readiness) -> Error {
+        while let incomplete @ [_, ..] = self.cache.incomplete(self.is_index_0()).as_slice() {
             readiness.not_yet(
-                WHO,
+                COMPONENT,
                 format!("waits for the first list of {}", incomplete.join(", ")),
             );
-            match news.recv().await {
+            match updates.recv().await {
                 Some(one) => self.take(one),
                 None => return Error::WatchEnded("everything"),
             }
         }
-        readiness.ready(WHO);
+        readiness.ready(COMPONENT);
         tracing::info!(
-            networks = self.world.networks.len(),
-            nads = self.world.nads.len(),
-            nodes = self.world.nodes.len(),
+            networks = self.cache.networks.len(),
+            nads = self.cache.nads.len(),
+            nodes = self.cache.nodes.len(),
             "in sync"
         );
         let now = Instant::now();
@@ -100,7 +100,7 @@ impl Engine {
         self.queue.add(Key::Cluster, now);
         self.queue.level(now);
         loop {
-            while let Ok(one) = news.try_recv() {
+            while let Ok(one) = updates.try_recv() {
                 self.take(one);
             }
             if let Some(key) = self.queue.next(Instant::now()) {
@@ -112,7 +112,7 @@ impl Engine {
                 .wake()
                 .unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
             tokio::select! {
-                one = news.recv() => match one {
+                one = updates.recv() => match one {
                     Some(one) => self.take(one),
                     None => return Error::WatchEnded("everything"),
                 },
@@ -155,17 +155,17 @@ impl Engine {
             Key::Orphans(uid) => self.orphans(uid).await,
             Key::Policy(name) => self.policy(name).await,
             Key::Later(kind, name) => self.later(kind, name).await,
-            Key::Cluster => self.say_cluster().await,
+            Key::Cluster => self.write_cluster_status().await,
         }
     }
 
     /// Puts the answer to a write of ours where the watch will put it later.
-    pub(crate) fn learn(&mut self, name: &Name, net: Net) {
-        self.take(News::Network(Event::Apply((name.clone(), net))));
+    pub(crate) fn cache_network(&mut self, name: &Name, net: NetworkView) {
+        self.take(Update::Network(Event::Apply((name.clone(), net))));
     }
 
     /// Again after this long.
-    pub(crate) fn again_after(&mut self, key: Key, delay: Duration) {
+    pub(crate) fn retry_after(&mut self, key: Key, delay: Duration) {
         self.queue.add(key, Instant::now() + delay);
     }
 
@@ -174,15 +174,15 @@ impl Engine {
         self.options.cluster_network == ClusterNetwork::Own
     }
 
-    fn take(&mut self, news: News) {
-        let work: Work = self.world.feed(news);
+    fn take(&mut self, updates: Update) {
+        let work: Work = self.cache.feed(updates);
         let now = Instant::now();
         for (key, delay) in work {
             self.queue.add(key, now + delay);
         }
     }
 
-    fn watches(&self, news: &Sender<News>) -> FuturesUnordered<Watch> {
+    fn watches(&self, updates: &Sender<Update>) -> FuturesUnordered<Watch> {
         let client = || self.cluster.client.clone();
         let followed = Watches::default();
         let watches = FuturesUnordered::new();
@@ -194,16 +194,16 @@ impl Engine {
             watches.push(named);
         };
         macro_rules! kind {
-            ($name:literal, $need:ident, $news:expr) => {
+            ($name:literal, $need:ident, $updates:expr) => {
                 add(
                     $name,
                     Box::pin(watch(
                         $name,
                         Api::all(client()),
                         Need::$need,
-                        $news,
+                        $updates,
                         followed.clone(),
-                        news.clone(),
+                        updates.clone(),
                     )),
                 )
             };
@@ -213,15 +213,15 @@ impl Engine {
             "the server",
             Box::pin(async move { probed.probe(server).await }),
         );
-        kind!("NetworkAttachmentDefinitions", Must, News::Nad);
-        kind!("Networks", Must, News::Network);
-        kind!("Blocks", Must, News::Block);
-        kind!("BlockRequests", May, News::Request);
-        kind!("PodAttachments", Must, News::Record);
-        kind!("Nodes", Must, News::Node);
-        kind!("ServiceCIDRs", May, News::Services);
+        kind!("NetworkAttachmentDefinitions", Must, Update::Nad);
+        kind!("Networks", Must, Update::Network);
+        kind!("Blocks", Must, Update::Block);
+        kind!("BlockRequests", May, Update::Request);
+        kind!("PodAttachments", Must, Update::Record);
+        kind!("Nodes", Must, Update::Node);
+        kind!("ServiceCIDRs", May, Update::Services);
         if self.is_index_0() {
-            kind!("NetworkPolicies", May, News::Policy);
+            kind!("NetworkPolicies", May, Update::Policy);
         }
         for kind in later::kinds() {
             add(
@@ -230,7 +230,7 @@ impl Engine {
                     client(),
                     kind,
                     followed.clone(),
-                    news.clone(),
+                    updates.clone(),
                 )),
             );
         }

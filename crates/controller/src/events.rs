@@ -1,10 +1,10 @@
-//! Events: what must be said about an object that has no status of its own for it. The same thing
-//! about the same state of an object is one Event: its name follows from what it says, so that a restart
-//! or another replica only renews it. API servers forget Events an hour after they were written last: as
-//! long as something is true, it is said again well before that, in the same Event.
+//! Events about objects whose status has no field for the message. One message about one state of an object is
+//! one Event: its name is derived from the message, so that a restart or another replica only renews it. API
+//! servers forget an Event an hour after its last write: the controller renews it well before that, as long as
+//! the message is true.
 
 use crate::api::{Cluster, Failure};
-use crate::world::{Identity, Name};
+use crate::cache::{Identity, Name};
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -13,32 +13,32 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How many names are remembered, to save requests; then it begins anew.
-const REMEMBERED: usize = 4096;
-/// When something that is still true is said again.
-const AGAIN: Duration = Duration::from_secs(30 * 60);
+const MAX_REMEMBERED: usize = 4096;
+/// An Event that is still true is renewed after this time.
+const RENEW_INTERVAL: Duration = Duration::from_secs(30 * 60);
 /// What the API allows of a message.
-const LONGEST: usize = 1024;
+const MAX_MESSAGE_BYTES: usize = 1024;
 
-/// What something is said about.
+/// The object that an Event is about.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct About<'a> {
+pub(crate) struct EventSubject<'a> {
     pub(crate) api_version: &'a str,
     pub(crate) kind: &'static str,
     pub(crate) name: &'a Name,
     pub(crate) id: &'a Identity,
 }
 
-/// Says things, and again as long as they are true.
+/// Sends Events, and renews them as long as they are true.
 pub(crate) struct Events {
     identity: String,
-    said: BTreeMap<String, Said>,
+    sent: BTreeMap<String, SentEvent>,
     /// When the first of what there is to say since it was asked for must be said again.
     next: Option<Instant>,
 }
 
-/// When something was said last, and how often the Event says that it was; unknown if somebody else began.
+/// When an Event was sent last, and its count; the count is unknown if another replica created the Event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Said {
+struct SentEvent {
     at: Instant,
     count: Option<i32>,
 }
@@ -56,7 +56,7 @@ impl Events {
     pub(crate) fn new(identity: &str) -> Self {
         Events {
             identity: identity.to_owned(),
-            said: BTreeMap::new(),
+            sent: BTreeMap::new(),
             next: None,
         }
     }
@@ -70,30 +70,30 @@ impl Events {
     pub(crate) async fn warn(
         &mut self,
         cluster: &Cluster,
-        about: About<'_>,
+        about: EventSubject<'_>,
         reason: &str,
         message: &str,
     ) -> Result<(), Failure> {
         let name = event_name(about, reason, message, None);
-        self.say(cluster, about, name, reason, message).await
+        self.send(cluster, about, name, reason, message).await
     }
 
     /// Warns about an object, and again after it was changed.
     pub(crate) async fn warn_of_generation(
         &mut self,
         cluster: &Cluster,
-        about: About<'_>,
+        about: EventSubject<'_>,
         reason: &str,
         message: &str,
     ) -> Result<(), Failure> {
         let name = event_name(about, reason, message, about.id.generation);
-        self.say(cluster, about, name, reason, message).await
+        self.send(cluster, about, name, reason, message).await
     }
 
-    async fn say(
+    async fn send(
         &mut self,
         cluster: &Cluster,
-        about: About<'_>,
+        about: EventSubject<'_>,
         name: String,
         reason: &str,
         message: &str,
@@ -119,9 +119,11 @@ impl Events {
     }
 
     fn due(&self, name: &str, now: Instant) -> Due {
-        match self.said.get(name) {
+        match self.sent.get(name) {
             None => Due::First,
-            Some(said) if now.saturating_duration_since(said.at) >= AGAIN => Due::Again(said.count),
+            Some(sent) if now.saturating_duration_since(sent.at) >= RENEW_INTERVAL => {
+                Due::Again(sent.count)
+            }
             Some(_) => Due::Nothing,
         }
     }
@@ -129,16 +131,16 @@ impl Events {
     /// Notes that something is true, and was said as far as it was due.
     fn remember(&mut self, name: String, due: Due, count: Option<i32>, now: Instant) {
         if due != Due::Nothing {
-            if self.said.len() >= REMEMBERED {
-                self.said.clear();
+            if self.sent.len() >= MAX_REMEMBERED {
+                self.sent.clear();
             }
-            self.said.insert(name.clone(), Said { at: now, count });
+            self.sent.insert(name.clone(), SentEvent { at: now, count });
         }
-        let again = self.said.get(&name).map_or(now, |said| said.at) + AGAIN;
+        let again = self.sent.get(&name).map_or(now, |sent| sent.at) + RENEW_INTERVAL;
         self.next = Some(self.next.map_or(again, |next| next.min(again)));
     }
 
-    fn event(&self, about: About<'_>, name: String, reason: &str, message: &str) -> Event {
+    fn event(&self, about: EventSubject<'_>, name: String, reason: &str, message: &str) -> Event {
         let now = Timestamp::now();
         let namespace = about.name.namespace.clone();
         Event {
@@ -162,8 +164,14 @@ impl Events {
             },
             type_: Some("Warning".to_owned()),
             reason: Some(reason.to_owned()),
-            message: Some(message.chars().take(LONGEST / 4).collect::<String>()).map(|short| {
-                if message.len() <= LONGEST {
+            message: Some(
+                message
+                    .chars()
+                    .take(MAX_MESSAGE_BYTES / 4)
+                    .collect::<String>(),
+            )
+            .map(|short| {
+                if message.len() <= MAX_MESSAGE_BYTES {
                     message.to_owned()
                 } else {
                     short + "…"
@@ -186,7 +194,12 @@ impl Events {
 }
 
 /// `<object>.<hash of the object's UID, the reason and the message, and its generation if that counts>`.
-fn event_name(about: About<'_>, reason: &str, message: &str, generation: Option<i64>) -> String {
+fn event_name(
+    about: EventSubject<'_>,
+    reason: &str,
+    message: &str,
+    generation: Option<i64>,
+) -> String {
     let generation = generation.map(|generation| generation.to_string());
     let parts = [about.id.uid.as_str(), reason, message].into_iter();
     let parts: Vec<&str> = parts.chain(generation.as_deref()).collect();
@@ -206,7 +219,7 @@ mod tests {
             uid: "u".into(),
             ..Identity::default()
         };
-        let about = About {
+        let about = EventSubject {
             api_version: "v1",
             kind: "Pod",
             name: &name,
@@ -227,7 +240,7 @@ mod tests {
         assert_ne!(
             first,
             event_name(
-                About {
+                EventSubject {
                     id: &successor,
                     ..about
                 },
@@ -242,28 +255,28 @@ mod tests {
     fn what_stays_true_is_said_again_before_an_api_server_forgets_it() {
         let forgotten = Duration::from_secs(3600);
         let (mut events, begun) = (Events::new("me"), Instant::now());
-        let mut said = Vec::new();
+        let mut sent = Vec::new();
         // Asked for other reasons too, at times that have nothing to do with it.
         for minutes in (0..=300).step_by(7) {
             let now = begun + Duration::from_secs(60 * minutes);
             let due = events.due("x", now);
             if due != Due::Nothing {
-                said.push(now);
+                sent.push(now);
             }
-            events.remember("x".into(), due, Some(said.len() as i32), now);
+            events.remember("x".into(), due, Some(sent.len() as i32), now);
             let next = events.next().unwrap();
-            assert_eq!(next, said.last().copied().unwrap() + AGAIN);
+            assert_eq!(next, sent.last().copied().unwrap() + RENEW_INTERVAL);
             assert_eq!(events.next(), None, "it is asked for once");
         }
         assert!(
-            said.windows(2).all(|two| two[1] - two[0] < forgotten),
-            "{said:?}"
+            sent.windows(2).all(|two| two[1] - two[0] < forgotten),
+            "{sent:?}"
         );
-        assert_eq!(said.len(), 300 / 35 + 1, "and no more than that");
-        let last = said.last().copied().unwrap();
+        assert_eq!(sent.len(), 300 / 35 + 1, "and no more than that");
+        let last = sent.last().copied().unwrap();
         assert_eq!(
-            events.due("x", last + AGAIN),
-            Due::Again(Some(said.len() as i32))
+            events.due("x", last + RENEW_INTERVAL),
+            Due::Again(Some(sent.len() as i32))
         );
         assert_eq!(events.due("y", last), Due::First);
     }
@@ -274,15 +287,15 @@ mod tests {
         let later = begun + Duration::from_secs(60);
         events.remember("x".into(), Due::First, Some(1), begun);
         events.remember("y".into(), Due::First, Some(1), later);
-        assert_eq!(events.next(), Some(begun + AGAIN));
+        assert_eq!(events.next(), Some(begun + RENEW_INTERVAL));
         events.remember("y".into(), Due::Nothing, None, later);
-        assert_eq!(events.next(), Some(later + AGAIN));
+        assert_eq!(events.next(), Some(later + RENEW_INTERVAL));
     }
 
     #[test]
     fn an_object_in_no_namespace_has_its_events_in_the_default_one() {
         let (name, id) = (Name::new("", "x"), Identity::default());
-        let about = About {
+        let about = EventSubject {
             api_version: "net.cogadvisor.io/v1",
             kind: "MultiNicNetwork",
             name: &name,
@@ -297,13 +310,13 @@ mod tests {
     fn a_message_fits() {
         let name = Name::new("a", "x");
         let id = Identity::default();
-        let about = About {
+        let about = EventSubject {
             api_version: "v1",
             kind: "Pod",
             name: &name,
             id: &id,
         };
         let event = Events::new("me").event(about, "n".into(), "R", &"ü".repeat(2000));
-        assert!(event.message.unwrap().len() <= LONGEST);
+        assert!(event.message.unwrap().len() <= MAX_MESSAGE_BYTES);
     }
 }

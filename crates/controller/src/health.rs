@@ -12,11 +12,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 /// How long a request and its answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a request's head may be.
-const HEAD: usize = 8192;
+const MAX_HEAD_BYTES: usize = 8192;
 /// How many are served at a time; more wait in the kernel's queue.
-const AT_A_TIME: usize = 32;
+const MAX_CONNECTIONS: usize = 32;
 
 /// Why this replica is not ready, by who says so; ready if nobody does.
 #[derive(Debug, Clone, Default)]
@@ -60,7 +60,7 @@ pub(crate) async fn serve(
     let failed = |source| Error::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     tracing::info!(%address, "serving /healthz, /readyz and /metrics");
-    let slots = Arc::new(Semaphore::new(AT_A_TIME));
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else {
             return Ok(());
@@ -72,7 +72,8 @@ pub(crate) async fn serve(
         };
         let (readiness, metrics) = (readiness.clone(), metrics.clone());
         tokio::spawn(async move {
-            let _ = tokio::time::timeout(PATIENCE, converse(stream, &readiness, &metrics)).await;
+            let _ =
+                tokio::time::timeout(REQUEST_TIMEOUT, converse(stream, &readiness, &metrics)).await;
             drop(slot);
         });
     }
@@ -88,7 +89,7 @@ async fn converse(
         let mut part = [0; 1024];
         let read = stream.read(&mut part).await?;
         head.extend(part.get(..read).unwrap_or_default());
-        if read == 0 || head.len() > HEAD {
+        if read == 0 || head.len() > MAX_HEAD_BYTES {
             break;
         }
     }
@@ -139,11 +140,11 @@ mod tests {
         assert!(ask(b"GET /readyz HTTP/1.1\r\n\r\n", &readiness).starts_with("HTTP/1.1 200"));
         readiness.not_yet("crds", "no networks.plexus.dev");
         readiness.not_yet("sync", "nodes");
-        let said = ask(b"GET /readyz?verbose HTTP/1.1\r\n\r\n", &readiness);
-        assert!(said.starts_with("HTTP/1.1 503"));
+        let response = ask(b"GET /readyz?verbose HTTP/1.1\r\n\r\n", &readiness);
+        assert!(response.starts_with("HTTP/1.1 503"));
         assert!(
-            said.ends_with("crds: no networks.plexus.dev\nsync: nodes\n"),
-            "{said}"
+            response.ends_with("crds: no networks.plexus.dev\nsync: nodes\n"),
+            "{response}"
         );
         readiness.ready("crds");
         readiness.ready("sync");

@@ -10,7 +10,7 @@
 //! A cluster need not have any of these kinds, and need not let us see them: both are looked for
 //! again now and then, at the price of one request.
 
-use crate::world::{Identity, Name, News, Waiting, name_of};
+use crate::cache::{Identity, Name, Update, Waiting, name_of};
 use futures::StreamExt;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::runtime::watcher::Event;
@@ -22,14 +22,14 @@ use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use tokio::time::{sleep, timeout};
 
-/// How often a kind that is not there is looked for.
-const LOOK_AGAIN: Duration = Duration::from_secs(20);
-/// How often one that we may not see is tried.
-const NOT_ALLOWED: Duration = Duration::from_secs(600);
+/// How often the controller looks for a kind that the server does not have.
+const ABSENT_RETRY_INTERVAL: Duration = Duration::from_secs(20);
+/// How often the controller tries a kind that it may not list.
+const FORBIDDEN_RETRY_INTERVAL: Duration = Duration::from_secs(600);
 /// Pause after any other failure.
-const PAUSE: Duration = Duration::from_secs(5);
-/// How long a question may take.
-const PATIENCE: Duration = Duration::from_secs(15);
+const ERROR_RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// How long one request may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Those that users write; the others are made from them by whoever serves them.
 const WRITTEN: [&str; 5] = [
     "ResourceClaim",
@@ -49,15 +49,15 @@ pub(crate) async fn follow(
     client: Client,
     kind: &'static LaterKind,
     watches: Watches,
-    news: Sender<News>,
+    updates: Sender<Update>,
 ) {
-    while !news.is_closed() {
+    while !updates.is_closed() {
         let pause = match is_served(&client, kind).await {
-            Ok(true) => watch(&client, kind, &watches, &news).await,
-            Ok(false) => LOOK_AGAIN,
+            Ok(true) => watch(&client, kind, &watches, &updates).await,
+            Ok(false) => ABSENT_RETRY_INTERVAL,
             Err(error) => {
                 tracing::debug!(kind = kind.kind, %error, "cannot be looked for");
-                PAUSE
+                ERROR_RETRY_INTERVAL
             }
         };
         sleep(pause).await;
@@ -67,8 +67,8 @@ pub(crate) async fn follow(
 /// Whether the API server has the kind, in the version that we know.
 async fn is_served(client: &Client, kind: &LaterKind) -> kube::Result<bool> {
     let group = format!("{}/{}", kind.group, kind.version);
-    let asked = timeout(PATIENCE, client.list_api_group_resources(&group));
-    match asked.await {
+    let request = timeout(REQUEST_TIMEOUT, client.list_api_group_resources(&group));
+    match request.await {
         Err(_) => Ok(false),
         Ok(Ok(list)) => Ok(list.resources.iter().any(|one| one.name == kind.plural)),
         Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(false),
@@ -81,7 +81,7 @@ async fn watch(
     client: &Client,
     kind: &'static LaterKind,
     watches: &Watches,
-    news: &Sender<News>,
+    updates: &Sender<Update>,
 ) -> Duration {
     let resource = ApiResource {
         group: kind.group.to_owned(),
@@ -104,25 +104,29 @@ async fn watch(
                     error,
                     "cannot be watched: its objects are not told that they wait"
                 );
-                return if refused { NOT_ALLOWED } else { PAUSE };
+                return if refused {
+                    FORBIDDEN_RETRY_INTERVAL
+                } else {
+                    ERROR_RETRY_INTERVAL
+                };
             }
             Err(error) => {
                 let error = chain(&error);
                 tracing::debug!(kind = kind.kind, error, "cannot watch: trying again");
                 // It may be gone for good: looked for anew.
-                return PAUSE;
+                return ERROR_RETRY_INTERVAL;
             }
         };
         begun |= matches!(event, Event::InitDone);
-        if news
-            .send(News::Later(kind, seen(kind, event)))
+        if updates
+            .send(Update::Later(kind, seen(kind, event)))
             .await
             .is_err()
         {
             break;
         }
     }
-    PAUSE
+    ERROR_RETRY_INTERVAL
 }
 
 fn seen(kind: &'static LaterKind, event: Event<DynamicObject>) -> Event<Waiting> {
@@ -138,13 +142,13 @@ fn seen(kind: &'static LaterKind, event: Event<DynamicObject>) -> Event<Waiting>
 /// What matters of an object.
 fn waiting(kind: &'static LaterKind, object: &DynamicObject) -> Waiting {
     let value = serde_json::to_value(object).unwrap_or_default();
-    let said = value.pointer("/status/configStatus");
+    let phase = value.pointer("/status/configStatus");
     Waiting {
         kind,
         name: place(kind, object),
         id: Identity::of(object.meta()),
         served: Served::of(kind, &value),
-        silent: kind.has_phase && said.is_none_or(|said| said == ""),
+        silent: kind.has_phase && phase.is_none_or(|phase| phase == ""),
     }
 }
 
@@ -163,8 +167,8 @@ fn is_refused(error: &WatchError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::Cache;
     use crate::queue::Key;
-    use crate::world::World;
     use plexus_api::later;
     use serde_json::json;
 
@@ -189,11 +193,11 @@ mod tests {
     #[test]
     fn whose_an_object_is() {
         let network = kind("MultiNicNetwork");
-        let told = waiting(network, &object(network, json!({})));
-        assert_eq!(told.name, Name::new("", "x"));
-        assert_eq!(told.id.generation, Some(3));
-        assert!(told.kind.text.contains("multi-nic") && told.silent);
-        assert_eq!(told.served, Served::ByUs);
+        let object_view = waiting(network, &object(network, json!({})));
+        assert_eq!(object_view.name, Name::new("", "x"));
+        assert_eq!(object_view.id.generation, Some(3));
+        assert!(object_view.kind.text.contains("multi-nic") && object_view.silent);
+        assert_eq!(object_view.served, Served::ByUs);
         // Somebody says already how far it is.
         let mut served = object(network, json!({}));
         served.data["status"] = json!({"configStatus": "Success"});
@@ -216,11 +220,11 @@ mod tests {
     /// What the watches say of the objects makes work for those that are ours, and for no others.
     #[test]
     fn only_what_waits_for_us_is_told() {
-        let mut world = World::default();
+        let mut cache = Cache::default();
         let mut work_of = |name: &str, spec: serde_json::Value| {
             let kind = kind(name);
             let event = seen(kind, Event::Apply(object(kind, spec)));
-            let work = world.feed(News::Later(kind, event)).into_iter();
+            let work = cache.feed(Update::Later(kind, event)).into_iter();
             let kinds = work.map(|(key, _)| match key {
                 Key::Later(kind, name) => format!("{kind} {name}"),
                 other => panic!("{other:?}"),

@@ -3,7 +3,7 @@
 //! the way of a pod's start.
 //!
 //! ```text
-//!   watches ──► world (caches, indexes) ──► queue of keys ──► act ──► decide (pure) ──► patches
+//!   watches ──► cache (objects, indexes) ──► queue of keys ──► act ──► decide (pure) ──► patches
 //! ```
 //!
 //! One replica acts at a time ([`lease`]); what it does is decided anew from what the API says, so
@@ -11,6 +11,7 @@
 
 mod act;
 mod api;
+mod cache;
 mod crds;
 mod decide;
 mod engine;
@@ -24,7 +25,6 @@ mod options;
 mod queue;
 mod run;
 mod watch;
-mod world;
 
 pub use error::Error;
 pub use options::{ClusterNetwork, Options, OwnCidrs};

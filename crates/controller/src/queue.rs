@@ -1,6 +1,6 @@
 //! What is to be looked at, and when. Each key waits once; a key that fails waits longer each time.
 
-use crate::world::Name;
+use crate::cache::Name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -23,7 +23,7 @@ pub(crate) enum Key {
     Policy(Name),
     /// An object of a kind that is served later.
     Later(&'static str, Name),
-    /// What is said of the cluster as a whole.
+    /// The conditions of the cluster as a whole.
     Cluster,
 }
 
@@ -41,11 +41,11 @@ pub(crate) struct Queue {
 impl Queue {
     /// To be looked at now, after `delay`, or earlier if it waits already.
     pub(crate) fn add(&mut self, key: Key, at: Instant) {
-        if let Some(earlier) = self.due.get(&key).copied() {
-            if earlier <= at {
+        if let Some(due) = self.due.get(&key).copied() {
+            if due <= at {
                 return;
             }
-            self.order.remove(&(earlier, key.clone()));
+            self.order.remove(&(due, key.clone()));
         }
         self.due.insert(key.clone(), at);
         self.order.insert((at, key));

@@ -7,14 +7,14 @@ use crate::health::{self, Readiness};
 use crate::lease::Election;
 use crate::metrics::Metrics;
 use crate::{Error, Options};
-use plexus_client::Patience;
+use plexus_client::Timeouts;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How long the API server may take.
-const PATIENCE: Patience = Patience {
+const API_TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(30),
     send: None,
     answer: Duration::from_secs(60),
@@ -53,7 +53,7 @@ fn event_loop() -> Result<tokio::runtime::Runtime, Error> {
 }
 
 async fn until(options: Options, stop: impl Future<Output = ()>) -> Result<(), Error> {
-    let client = options.server.client(PATIENCE).await?;
+    let client = options.server.client(API_TIMEOUTS).await?;
     let readiness = Readiness::default();
     let metrics = Arc::new(Metrics::default());
     let mut election = Election::new(client.clone(), &options.namespace, &options.identity);
@@ -85,11 +85,11 @@ async fn lead(
 ) -> Result<(), Error> {
     loop {
         crds::wait(&client, readiness).await;
-        let since = election.acquire().await;
+        let first_seen = election.acquire().await;
         metrics.leading.store(true, Relaxed);
         let engine = Engine::new(client.clone(), options.clone(), metrics.clone());
         let why = tokio::select! {
-            why = election.hold(since) => why,
+            why = election.hold(first_seen) => why,
             ended = engine.run(readiness) => return Err(ended),
         };
         // What acted was dropped with the select. The process goes on: if it ended whenever the API server is

@@ -1,7 +1,7 @@
-//! The watches: what the API server says of each kind, as [`News`]. Each goes on until it is dropped; failures are
+//! The watches: what the API server says of each kind, as [`Update`]. Each goes on until it is dropped; failures are
 //! logged and waited out, and never lose what was known. When a kind is listed again is `plexus_client`'s business.
 
-use crate::world::{News, View, name_of};
+use crate::cache::{Update, View, name_of};
 use futures::StreamExt;
 use kube::Api;
 use kube::api::ListParams;
@@ -28,9 +28,9 @@ pub(crate) async fn watch<V>(
     kind: &'static str,
     api: Api<V::Object>,
     need: Need,
-    wrap: fn(Event<(crate::world::Name, V)>) -> News,
+    wrap: fn(Event<(crate::cache::Name, V)>) -> Update,
     watches: Watches,
-    news: Sender<News>,
+    updates: Sender<Update>,
 ) where
     V: View,
     V::Object: Watchable,
@@ -66,7 +66,7 @@ pub(crate) async fn watch<V>(
             }
         };
         for event in events {
-            if news.send(wrap(event)).await.is_err() {
+            if updates.send(wrap(event)).await.is_err() {
                 return;
             }
         }
@@ -90,7 +90,7 @@ impl Pauses {
     }
 }
 
-fn view<V: View>(event: Event<V::Object>) -> Event<(crate::world::Name, V)> {
+fn view<V: View>(event: Event<V::Object>) -> Event<(crate::cache::Name, V)> {
     let both = |object: V::Object| (name_of(&object), V::of(object));
     match event {
         Event::Apply(object) => Event::Apply(both(object)),

@@ -25,7 +25,7 @@ pub struct Name {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alias {
     /// The name that clients use.
-    pub shown: Name,
+    pub served: Name,
     /// The kind in whose table the objects are.
     pub stored: Name,
 }
@@ -33,7 +33,7 @@ pub struct Alias {
 /// The `Network` that the proposal for tenant networks put into the core API, stored as ours. Its
 /// fields (`spec.provider`, `uuid`, `subnets`, `status.phase`) are where ours are.
 pub const CORE_NETWORK: Alias = Alias {
-    shown: Name {
+    served: Name {
         group: "",
         version: "v1",
         kind: "Network",
@@ -66,12 +66,12 @@ impl Alias {
             ));
         }
         let mut kind = stored.clone();
-        kind.group = self.shown.group.to_owned();
-        kind.version = self.shown.version.to_owned();
-        kind.kind = self.shown.kind.to_owned();
-        kind.plural = self.shown.plural.to_owned();
-        kind.singular = self.shown.kind.to_lowercase();
-        kind.list_kind = format!("{}List", self.shown.kind);
+        kind.group = self.served.group.to_owned();
+        kind.version = self.served.version.to_owned();
+        kind.kind = self.served.kind.to_owned();
+        kind.plural = self.served.plural.to_owned();
+        kind.singular = self.served.kind.to_lowercase();
+        kind.list_kind = format!("{}List", self.served.kind);
         kind.short.clear();
         kind.categories.clear();
         kind.storage = Storage::View(View::alias(self));
@@ -87,7 +87,7 @@ impl Alias {
     /// A stored object in the form of the alias.
     #[must_use]
     pub fn outward(&self, stored: &Value) -> Value {
-        translated(stored, &self.shown)
+        translated(stored, &self.served)
     }
 }
 

@@ -7,14 +7,14 @@ use crate::status::{Cause, Refused};
 use serde_json::Value;
 
 /// Maps and lists inside of each other.
-pub(crate) const DEEPEST: usize = 100;
+pub(crate) const MAX_DEPTH: usize = 100;
 /// Bytes of an object as JSON.
-pub(crate) const LARGEST: usize = 3 << 20;
+pub(crate) const MAX_OBJECT_BYTES: usize = 3 << 20;
 /// So much more may be added to an object that is being deleted: by that it gets rid of its finalizers.
-const TO_END: usize = 64 << 10;
+const DELETION_ALLOWANCE: usize = 64 << 10;
 
 /// Bytes of a field's name. Names are repeated in the paths of all that is below them.
-pub(crate) const LONGEST_NAME: usize = 16 << 10;
+pub(crate) const MAX_NAME_BYTES: usize = 16 << 10;
 
 /// The length of a field's name that is longer than a name may be.
 pub(crate) fn long_name(value: &Value) -> Option<usize> {
@@ -24,7 +24,7 @@ pub(crate) fn long_name(value: &Value) -> Option<usize> {
             Value::Array(items) => left.extend(items),
             Value::Object(members) => {
                 let mut lengths = members.keys().map(String::len);
-                if let Some(length) = lengths.find(|length| *length > LONGEST_NAME) {
+                if let Some(length) = lengths.find(|length| *length > MAX_NAME_BYTES) {
                     return Some(length);
                 }
                 left.extend(members.values());
@@ -76,13 +76,13 @@ pub(crate) fn is_deeper(value: &Value, than: usize) -> bool {
 /// Whether an object may be stored; before it is written as JSON.
 ///
 /// # Errors
-/// Maps and lists are inside of each other more than [`DEEPEST`] times.
+/// Maps and lists are inside of each other more than [`MAX_DEPTH`] times.
 pub(crate) fn depth(kind: &Kind, name: &str, object: &Value) -> Result<(), Refused> {
-    if !is_deeper(object, DEEPEST) {
+    if !is_deeper(object, MAX_DEPTH) {
         return Ok(());
     }
     let why = format!(
-        "maps and lists are nested more than {DEEPEST} deep, with the record of who owns them in \
+        "maps and lists are nested more than {MAX_DEPTH} deep, with the record of who owns them in \
          metadata.managedFields"
     );
     let cause = Cause {
@@ -96,14 +96,18 @@ pub(crate) fn depth(kind: &Kind, name: &str, object: &Value) -> Result<(), Refus
 /// Whether it may be as large as it became. What becomes smaller is never refused.
 ///
 /// # Errors
-/// The object has more than [`LARGEST`] bytes, and more than before.
+/// The object has more than [`MAX_OBJECT_BYTES`] bytes, and more than before.
 pub(crate) fn size(
     kind: &Kind,
     name: &str,
     dying: bool,
     (before, now): (Option<usize>, usize),
 ) -> Result<(), Refused> {
-    let most = if dying { LARGEST + TO_END } else { LARGEST };
+    let most = if dying {
+        MAX_OBJECT_BYTES + DELETION_ALLOWANCE
+    } else {
+        MAX_OBJECT_BYTES
+    };
     if now <= most || before.is_some_and(|before| now <= before) {
         return Ok(());
     }
@@ -135,7 +139,7 @@ mod tests {
 
     #[test]
     fn long_names_are_found_wherever_they_are() {
-        let name = "x".repeat(super::LONGEST_NAME);
+        let name = "x".repeat(super::MAX_NAME_BYTES);
         assert_eq!(long_name(&json!([{"a": {&name: 1}}])), None);
         let longer = format!("{name}x");
         assert_eq!(long_name(&json!([{"a": {&longer: 1}}])), Some(longer.len()));
@@ -145,13 +149,17 @@ mod tests {
     fn what_is_too_large_can_shrink_and_end() {
         let kinds = Kinds::builtin().unwrap();
         let kind = kinds.get("", "v1", "configmaps").unwrap();
-        let most = super::LARGEST;
+        let most = super::MAX_OBJECT_BYTES;
         let fits = |dying, before, now| size(kind, "m", dying, (before, now)).is_ok();
         assert!(fits(false, None, most));
         assert!(!fits(false, None, most + 1));
         assert!(fits(false, Some(most + 9), most + 8));
         assert!(!fits(false, Some(most + 9), most + 10));
         assert!(fits(true, Some(most), most + 1000));
-        assert!(!fits(true, Some(most), most + super::TO_END + 1));
+        assert!(!fits(
+            true,
+            Some(most),
+            most + super::DELETION_ALLOWANCE + 1
+        ));
     }
 }

@@ -3,7 +3,7 @@
 //! is refused. Sets the status that clients wait for.
 
 use crate::kinds::{Kind, Kinds};
-use crate::status::{Cause, ENOUGH};
+use crate::status::{Cause, MAX_PROBLEMS};
 use serde_json::{Map, Value, json};
 
 /// Why a definition cannot be accepted.
@@ -40,7 +40,7 @@ pub fn check(kinds: &Kinds, definition: &Value) -> Vec<Cause> {
         .pointer("/spec/versions")
         .and_then(Value::as_array);
     for (index, version) in versions.into_iter().flatten().enumerate() {
-        if causes.len() > ENOUGH {
+        if causes.len() > MAX_PROBLEMS {
             break;
         }
         if version["served"] != true {
@@ -138,13 +138,13 @@ fn names(kind: &Kind, definition: &Value, causes: &mut Vec<Cause>) {
         ("/spec/names/kind", "spec.names.kind", kind.kind.as_str()),
         ("/spec/scope", "spec.scope", scope),
     ] {
-        let said = definition.pointer(at).cloned().unwrap_or_default();
-        if said != have {
+        let requested = definition.pointer(at).cloned().unwrap_or_default();
+        if requested != have {
             let why = format!(
                 "the embedded API has {} with {have:?}",
                 kind.group_resource()
             );
-            let cause = Cause::invalid(field, &said, why);
+            let cause = Cause::invalid(field, &requested, why);
             if !causes.contains(&cause) {
                 causes.push(cause);
             }

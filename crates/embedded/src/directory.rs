@@ -16,7 +16,7 @@ pub(crate) const KEY: &str = "ca.key";
 pub(crate) const KUBECONFIG: &str = "kubeconfig";
 const BESIDE_THE_STORE: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// The kernel may still be ending whoever had the store.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why a directory was not taken, or not removed.
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +122,7 @@ impl Directory {
 fn lock(file: &Path) -> Result<(Connection, bool), rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(LOCK_TIMEOUT)?;
     connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;")?;
     let question = "SELECT count(*), coalesce(sum(name IN ('revisions', 'counter')), 0) FROM sqlite_schema \
                     WHERE type = 'table'";

@@ -47,4 +47,4 @@ pub use options::Options;
 pub use server::{Server, StartError};
 pub use store::StoreError;
 pub use tls::TlsError;
-pub use validator::{Anything, Before, Validator};
+pub use validator::{Anything, PatchBase, Validator};

@@ -1,13 +1,13 @@
-//! A place in an object, as messages name it: `spec.subnets.a`, `items[3]`.
+//! The path of a field in an object, as messages name it: `spec.subnets.a`, `items[3]`.
 //!
-//! It grows and shrinks with a walk through the object, and is copied only when something is said: a request
+//! It grows and shrinks with a walk through the object, and is copied only for a message: a request
 //! of three megabytes can have names of many kilobytes around a hundred thousand values, and their product
 //! is more than there is memory.
 
 use crate::status::cut;
 use std::fmt::{Display, Write};
 
-/// Where a walk is.
+/// The path of the current field.
 #[derive(Debug, Default)]
 pub(crate) struct Path(String);
 
@@ -38,8 +38,8 @@ impl Path {
         &self.0
     }
 
-    /// As much of it as somebody reads.
-    pub(crate) fn said(&self) -> String {
+    /// The path, cut to a length that fits a message.
+    pub(crate) fn shortened(&self) -> String {
         cut(&self.0)
     }
 }
@@ -56,9 +56,9 @@ mod tests {
                 path.item(3, |path| assert_eq!(path.text(), "spec.routes[3]"));
             });
             path.member("x".repeat(1 << 20).as_str(), |path| {
-                assert!(path.said().len() < 10_000);
+                assert!(path.shortened().len() < 10_000);
             });
-            assert_eq!(path.said(), "spec");
+            assert_eq!(path.shortened(), "spec");
         });
         assert_eq!(path.text(), "");
     }

@@ -1,7 +1,7 @@
 //! What every server has: namespaces, and the definitions of its own kinds, as it serves them.
 
 use crate::status::Refused;
-use crate::verbs::{Api, Subject, plant as make, renew};
+use crate::verbs::{Api, Subject, create_initial as make, renew};
 use crate::{crds, store};
 use serde_json::json;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 ///
 /// # Errors
 /// The store refuses a write.
-pub(crate) async fn plant(api: &Arc<Api>, more: Vec<String>) -> Result<(), Refused> {
+pub(crate) async fn create_initial(api: &Arc<Api>, more: Vec<String>) -> Result<(), Refused> {
     let (table, kind) = api.namespaces();
     let kind = Arc::clone(kind);
     let definitions = api

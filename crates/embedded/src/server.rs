@@ -1,6 +1,6 @@
 //! The server as a whole: brings the parts up in order, and down again.
 
-use crate::http::{Front, Listening, listen};
+use crate::http::{HttpContext, ListenSockets, listen};
 use crate::options::Options;
 use crate::socket::Socket;
 use crate::stop::{Stop, Stopper};
@@ -38,10 +38,10 @@ pub enum StartError {
         source: io::Error,
     },
     /// An address or a socket.
-    #[error("cannot listen on {place}")]
+    #[error("cannot listen on {address}")]
     Listen {
         /// Which.
-        place: String,
+        address: String,
         /// Why.
         #[source]
         source: io::Error,
@@ -87,7 +87,7 @@ impl Server {
         let authority = Authority::open(&options.dir)?;
         let listener = bind(options.listen)?;
         let address = listener.local_addr().map_err(|source| StartError::Listen {
-            place: options.listen.to_string(),
+            address: options.listen.to_string(),
             source,
         })?;
         let tls = tls::acceptor(&authority, &names(&options, address))?;
@@ -102,7 +102,7 @@ impl Server {
             version,
             thread: None,
         };
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let serving = Serving {
             options,
             store,
@@ -112,11 +112,11 @@ impl Server {
         // A thread of its own: whoever calls may be in the middle of another runtime.
         let thread = std::thread::Builder::new()
             .name("embedded-main".to_owned())
-            .spawn(move || serving.run(&tell))
+            .spawn(move || serving.run(&sender))
             .map_err(StartError::Threads)?;
         server.thread = Some(thread);
         let ended = |_| StartError::Threads(io::Error::other("the server ended as it began"));
-        told.recv().map_err(ended)??;
+        receiver.recv().map_err(ended)??;
         let text = server.kubeconfig_for("admin", "system:masters")?;
         let path = &server.kubeconfig;
         match private::write(path, &text) {
@@ -194,25 +194,25 @@ struct Serving {
 }
 
 impl Serving {
-    /// Runs until told to stop; `tell` is told when it answers, or why it does not.
-    fn run(self, tell: &mpsc::Sender<Result<(), StartError>>) {
+    /// Runs until told to stop; it sends on `sender` when it answers, or why it does not.
+    fn run(self, sender: &mpsc::Sender<Result<(), StartError>>) {
         let runtime = match runtime(self.options.threads) {
             Ok(runtime) => runtime,
-            Err(error) => return drop(tell.send(Err(StartError::Threads(error)))),
+            Err(error) => return drop(sender.send(Err(StartError::Threads(error)))),
         };
-        let ended = runtime.block_on(self.serve(tell));
+        let ended = runtime.block_on(self.serve(sender));
         if let Err(error) = ended {
-            let _ = tell.send(Err(error));
+            let _ = sender.send(Err(error));
         }
         runtime.shutdown_timeout(Duration::from_secs(1));
     }
 
-    async fn serve(self, tell: &mpsc::Sender<Result<(), StartError>>) -> Result<(), StartError> {
+    async fn serve(self, sender: &mpsc::Sender<Result<(), StartError>>) -> Result<(), StartError> {
         let options = self.options;
         let own_uid = own_uid()?;
         let api = Api::new(self.store, &options, self.stopped.clone());
         let api = Arc::new(api.ok_or(StartError::Kinds)?);
-        seed::plant(&api, options.namespaces)
+        seed::create_initial(&api, options.namespaces)
             .await
             .map_err(StartError::Seed)?;
         let tcp: Result<Vec<_>, _> = options.listeners.into_iter().map(adopt).collect();
@@ -220,26 +220,26 @@ impl Serving {
             Some(path) => {
                 let bound = Socket::bind(path).await;
                 let bound = bound.map_err(|source| StartError::Listen {
-                    place: path.display().to_string(),
+                    address: path.display().to_string(),
                     source,
                 });
                 Some(bound?)
             }
             None => None,
         };
-        let listening = Listening {
+        let listening = ListenSockets {
             tcp: tcp?,
             tls: self.tls,
             unix,
         };
-        let front = Arc::new(Front {
+        let context = Arc::new(HttpContext {
             api: Arc::clone(&api),
             limits: options.limits,
             own_uid,
         });
-        let _ = tell.send(Ok(()));
+        let _ = sender.send(Ok(()));
         let collector = tokio::spawn(collect::run(Arc::clone(&api)));
-        let unix = listen(listening, front, self.stopped).await;
+        let unix = listen(listening, context, self.stopped).await;
         let _ = collector.await;
         api.store.close();
         drop(unix);
@@ -269,7 +269,7 @@ fn own_uid() -> Result<u32, StartError> {
 
 fn bind(address: SocketAddr) -> Result<std::net::TcpListener, StartError> {
     std::net::TcpListener::bind(address).map_err(|source| StartError::Listen {
-        place: address.to_string(),
+        address: address.to_string(),
         source,
     })
 }
@@ -279,7 +279,7 @@ fn adopt(listener: std::net::TcpListener) -> Result<TcpListener, StartError> {
         .set_nonblocking(true)
         .and_then(|()| TcpListener::from_std(listener));
     adopted.map_err(|source| StartError::Listen {
-        place: "a socket that was handed in".to_owned(),
+        address: "a socket that was handed in".to_owned(),
         source,
     })
 }

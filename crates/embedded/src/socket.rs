@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::sleep;
 
-/// How often the name is looked at.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often the server checks that the socket has its name.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A socket that only its owner may connect to.
 pub(crate) struct Socket {
@@ -45,7 +45,7 @@ impl Socket {
     /// Returns when nobody finds us by our name any more.
     pub(crate) async fn lost(&self) {
         while self.is_ours() {
-            sleep(LOOK).await;
+            sleep(CHECK_INTERVAL).await;
         }
     }
 

@@ -12,9 +12,9 @@ use std::fmt;
 
 /// More problems than these are not said of one request, nor looked for: nobody reads them, and a request
 /// of three megabytes can have a quarter of a million.
-pub(crate) const ENOUGH: usize = 64;
-/// Characters of a problem, and of its place, that are said.
-const LONGEST: usize = 2000;
+pub(crate) const MAX_PROBLEMS: usize = 64;
+/// How many characters of a problem, and of its path, a message has.
+const MAX_TEXT_CHARS: usize = 2000;
 
 /// One problem of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Cause {
     pub fn invalid(field: impl Into<String>, value: &Value, why: impl fmt::Display) -> Self {
         Self {
             reason: "FieldValueInvalid",
-            message: format!("Invalid value: {}: {why}", shown(value)),
+            message: format!("Invalid value: {}: {why}", value_text(value)),
             field: field.into(),
         }
     }
@@ -150,23 +150,23 @@ impl Refused {
 
     /// Other managers own what an apply would change; each cause names one field.
     pub fn apply_conflict(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
-        let mut message = apply::conflict_message(&causes[..causes.len().min(ENOUGH)]);
-        if causes.len() > ENOUGH {
+        let mut message = apply::conflict_message(&causes[..causes.len().min(MAX_PROBLEMS)]);
+        if causes.len() > MAX_PROBLEMS {
             message.push_str("\n- and more");
         }
         Self::new(409, "Conflict", message)
             .about(kind, name)
-            .because(causes)
+            .with_causes(causes)
     }
 
-    /// The object breaks rules; all of them are said, unless there are too many.
+    /// The object breaks rules; the message lists all of them, up to a bound.
     pub fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
-        let said = causes.iter().take(ENOUGH);
-        let mut said: Vec<String> = said.map(|cause| cut(&cause.to_string())).collect();
-        if causes.len() > ENOUGH {
-            said.push(format!("and more than these {ENOUGH}"));
+        let messages = causes.iter().take(MAX_PROBLEMS);
+        let mut messages: Vec<String> = messages.map(|cause| cut(&cause.to_string())).collect();
+        if causes.len() > MAX_PROBLEMS {
+            messages.push(format!("and more than these {MAX_PROBLEMS}"));
         }
-        let said = match said.as_slice() {
+        let messages = match messages.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
@@ -175,8 +175,8 @@ impl Refused {
         } else {
             format!("{}.{}", kind.kind, kind.group)
         };
-        let message = format!("{title} {name:?} is invalid: {said}");
-        let mut refused = Self::new(422, "Invalid", message).because(causes);
+        let message = format!("{title} {name:?} is invalid: {messages}");
+        let mut refused = Self::new(422, "Invalid", message).with_causes(causes);
         refused.detail("group", &kind.group);
         refused.detail("kind", &kind.kind);
         refused.detail("name", name);
@@ -186,7 +186,7 @@ impl Refused {
     /// An option of a verb makes no sense; `options` is what Kubernetes calls them: `PatchOptions`.
     pub(crate) fn options(options: &str, cause: Cause) -> Self {
         let message = format!("{options}.meta.k8s.io \"\" is invalid: {cause}");
-        Self::new(422, "Invalid", message).because(&[cause])
+        Self::new(422, "Invalid", message).with_causes(&[cause])
     }
 
     /// The request makes no sense.
@@ -263,8 +263,8 @@ impl Refused {
 
     /// Adds causes, as `details.causes`.
     #[must_use]
-    pub fn because(mut self, causes: &[Cause]) -> Self {
-        let causes = causes.iter().take(ENOUGH).map(|cause| {
+    pub fn with_causes(mut self, causes: &[Cause]) -> Self {
+        let causes = causes.iter().take(MAX_PROBLEMS).map(|cause| {
             let (message, field) = (cut(&cause.message), cut(&cause.field));
             json!({"reason": cause.reason, "message": message, "field": field})
         });
@@ -290,13 +290,13 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 /// A value as a message has it: not more of it than somebody reads.
-fn shown(value: &Value) -> String {
-    cut_at(&value.to_string(), LONGEST / 2)
+fn value_text(value: &Value) -> String {
+    cut_at(&value.to_string(), MAX_TEXT_CHARS / 2)
 }
 
 /// As much of a text as somebody reads.
 pub(crate) fn cut(text: &str) -> String {
-    cut_at(text, LONGEST)
+    cut_at(text, MAX_TEXT_CHARS)
 }
 
 fn cut_at(text: &str, characters: usize) -> String {
@@ -350,14 +350,14 @@ mod tests {
         assert!(refused.message().starts_with(start), "{refused}");
         assert!(refused.message().len() < 1200);
         assert_eq!(refused.status()["details"]["causes"][0]["field"], "data.a");
-        let many = vec![causes[0].clone(); super::ENOUGH + 1];
+        let many = vec![causes[0].clone(); super::MAX_PROBLEMS + 1];
         let many = Refused::invalid(map, "m", &many);
         assert!(
             many.message().ends_with("and more than these 64]"),
             "{many}"
         );
-        let said = many.status()["details"]["causes"].as_array().map(Vec::len);
-        assert_eq!(said, Some(super::ENOUGH));
+        let messages = many.status()["details"]["causes"].as_array().map(Vec::len);
+        assert_eq!(messages, Some(super::MAX_PROBLEMS));
         let one = Refused::invalid(map, "m", &causes[..1]);
         assert_eq!(
             one.message(),

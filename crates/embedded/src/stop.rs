@@ -1,4 +1,4 @@
-//! The word that the server is to end, for everyone who waits for something else.
+//! The signal that the server stops, for tasks that wait for something else.
 
 use tokio::sync::watch;
 
@@ -22,7 +22,7 @@ pub(crate) struct Stop(watch::Receiver<bool>);
 
 impl Stop {
     /// Waits until the server is to end.
-    pub(crate) async fn said(&self) {
+    pub(crate) async fn requested(&self) {
         let mut hear = self.0.clone();
         // Whoever could say it is gone: that says it too.
         drop(hear.wait_for(|stop| *stop).await);

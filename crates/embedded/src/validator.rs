@@ -4,10 +4,10 @@ use crate::kinds::Kind;
 use crate::status::Cause;
 use serde_json::Value;
 
-/// What a patch was made on, and what it says. Nothing of it if the client sent what it wrote, whole or to be
-/// applied.
+/// The object that a patch changes, and the patch. Both are none if the client sent a whole object, or one to
+/// apply.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Before<'a> {
+pub struct PatchBase<'a> {
     /// The object as it is stored.
     pub stored: Option<&'a Value>,
     /// A merge or a strategic patch, as it was sent: fields that it takes away are null.
@@ -26,7 +26,7 @@ pub trait Validator: Send + Sync {
     fn received(
         &self,
         kind: &Kind,
-        before: Before<'_>,
+        before: PatchBase<'_>,
         object: &mut Value,
     ) -> Result<Vec<String>, Vec<Cause>> {
         let _ = (kind, before, object);

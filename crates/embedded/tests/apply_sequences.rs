@@ -12,7 +12,9 @@
 #[path = "../../kubekit/src/apply_diff/mod.rs"]
 mod apply_diff;
 
-use apply_diff::{How, MANAGERS, SUBJECTS, Sequence, Subject, Write, at, comparable, owned, paths};
+use apply_diff::{
+    MANAGERS, SUBJECTS, Sequence, Subject, Write, WriteKind, at, comparable, owned, paths,
+};
 use plexus_embedded::kinds::{Kind, Kinds};
 use plexus_embedded::patch::apply::{ApplyError, Writer, apply, keep_times, update};
 use plexus_embedded::patch::{Shape, merge, strategic};
@@ -22,12 +24,12 @@ use std::sync::Arc;
 const SEEDS: u64 = 80;
 
 /// Where objects of one kind live: as a server has them, without the server.
-struct Place {
+struct Fixture {
     kind: Arc<Kind>,
     subject: Subject,
 }
 
-impl Place {
+impl Fixture {
     fn new(subject: Subject) -> Self {
         let definition = include_str!("../../../deploy/crds/networks.plexus.dev.yaml");
         let definition: Value = serde_yaml_ng::from_str(definition).unwrap();
@@ -49,10 +51,10 @@ impl Place {
         }
         let write = Write {
             manager: "base",
-            how: How::Replace,
+            kind: WriteKind::Replace,
             body: json!({"spec": {"provider": "diff.example/none"}}),
         };
-        let network = Place::new(Subject::Network).write(None, &write);
+        let network = Fixture::new(Subject::Network).write(None, &write);
         Some(network.unwrap())
     }
 
@@ -70,25 +72,25 @@ impl Place {
         };
         let shape = Shape::of(&self.kind);
         let body = self.named(write.body.clone());
-        let mut after = match (write.how, live) {
-            (How::Apply | How::Force, _) => {
-                apply(shape, live, &body, &writer, write.how == How::Force)?
+        let mut after = match (write.kind, live) {
+            (WriteKind::Apply | WriteKind::Force, _) => {
+                apply(shape, live, &body, &writer, write.kind == WriteKind::Force)?
             }
-            (How::Merge, Some(live)) => {
+            (WriteKind::Merge, Some(live)) => {
                 let mut after = live.clone();
                 merge(&mut after, &write.body);
                 after
             }
-            (How::Strategic, Some(live)) => {
+            (WriteKind::Strategic, Some(live)) => {
                 let mut after = live.clone();
                 strategic(shape, &mut after, &write.body).unwrap();
                 after
             }
             (_, None) => body,
-            (How::Replace, Some(live)) => replaced(live, &write.body),
+            (WriteKind::Replace, Some(live)) => replaced(live, &write.body),
         };
         after = self.complete(after);
-        if !matches!(write.how, How::Apply | How::Force) {
+        if !matches!(write.kind, WriteKind::Apply | WriteKind::Force) {
             update(shape, live, &mut after, &writer);
         }
         if let Some(live) = live {
@@ -143,14 +145,14 @@ fn replaced(live: &Value, body: &Value) -> Value {
 }
 
 /// Runs every sequence; `check` gets the object before, the write, and what came of it.
-fn every_step(mut check: impl FnMut(&Place, Option<&Value>, &Write, &Result<Value, ApplyError>)) {
+fn every_step(mut check: impl FnMut(&Fixture, Option<&Value>, &Write, &Result<Value, ApplyError>)) {
     for subject in SUBJECTS {
-        let place = Place::new(subject);
+        let fixture = Fixture::new(subject);
         for seed in 0..SEEDS {
-            let mut live = place.start();
+            let mut live = fixture.start();
             for write in Sequence::new(seed, subject).writes {
-                let result = place.write(live.as_ref(), &write);
-                check(&place, live.as_ref(), &write, &result);
+                let result = fixture.write(live.as_ref(), &write);
+                check(&fixture, live.as_ref(), &write, &result);
                 if let Ok(after) = result {
                     live = Some(after);
                 }
@@ -161,24 +163,24 @@ fn every_step(mut check: impl FnMut(&Place, Option<&Value>, &Write, &Result<Valu
 
 #[test]
 fn repeating_an_apply_changes_nothing() {
-    every_step(|place, _, write, result| {
-        if let (How::Apply | How::Force, Ok(after)) = (write.how, result) {
-            match place.write(Some(after), write) {
+    every_step(|fixture, _, write, result| {
+        if let (WriteKind::Apply | WriteKind::Force, Ok(after)) = (write.kind, result) {
+            match fixture.write(Some(after), write) {
                 // An empty list where there was none is the only thing that a repetition may bring.
                 Ok(again) => {
-                    let content = |object| comparable(place.subject, object)["content"].take();
+                    let content = |object| comparable(fixture.subject, object)["content"].take();
                     assert_eq!(content(&again), content(after), "{write:?}");
-                    assert_eq!(place.write(Some(&again), write), Ok(again), "{write:?}");
+                    assert_eq!(fixture.write(Some(&again), write), Ok(again), "{write:?}");
                 }
                 // A map that became empty is gone, and to say again that it is empty is a conflict with
                 // others who say so.
                 Err(ApplyError::Conflicts(causes)) => {
                     let empty = |field: &str| {
-                        let said = field
+                        let expected = field
                             .split('.')
                             .skip(1)
                             .try_fold(&write.body, |v, k| v.get(k));
-                        said.is_some_and(only_empty)
+                        expected.is_some_and(only_empty)
                     };
                     assert!(
                         causes.iter().all(|cause| empty(&cause.field)),
@@ -193,8 +195,8 @@ fn repeating_an_apply_changes_nothing() {
 
 #[test]
 fn what_is_applied_is_there_and_owned() {
-    every_step(|place, _, write, result| {
-        if let (How::Apply | How::Force, Ok(after)) = (write.how, result) {
+    every_step(|fixture, _, write, result| {
+        if let (WriteKind::Apply | WriteKind::Force, Ok(after)) = (write.kind, result) {
             assert_there(&write.body, after, write);
             let mine = format!("{} Apply", write.manager);
             let says_something = write.body != json!({"metadata": {}});
@@ -203,7 +205,7 @@ fn what_is_applied_is_there_and_owned() {
                 owns || !says_something || only_empty(&write.body),
                 "{write:?} {after}"
             );
-            let _ = place;
+            let _ = fixture;
         }
     });
 }
@@ -216,7 +218,7 @@ fn conflicts_are_with_others_and_force_has_none() {
             let ApplyError::Conflicts(causes) = error else {
                 panic!("{write:?}: {error}");
             };
-            assert_eq!(write.how, How::Apply, "{write:?}");
+            assert_eq!(write.kind, WriteKind::Apply, "{write:?}");
             let me = format!("conflict with {:?}", write.manager);
             // One's own plain writes are another's; what one applied oneself is not.
             assert!(causes.iter().all(|cause| cause.message != me), "{causes:?}");
@@ -252,7 +254,9 @@ fn nobody_owns_what_is_not_there() {
 fn what_is_no_longer_said_goes_unless_somebody_owns_it() {
     let mut gone = 0;
     every_step(|_, live, write, result| {
-        let (How::Apply | How::Force, Some(live), Ok(after)) = (write.how, live, result) else {
+        let (WriteKind::Apply | WriteKind::Force, Some(live), Ok(after)) =
+            (write.kind, live, result)
+        else {
             return;
         };
         let mine = format!("{} Apply", write.manager);
@@ -286,21 +290,21 @@ fn what_is_no_longer_said_goes_unless_somebody_owns_it() {
 #[test]
 fn everybody_can_take_everything_back() {
     for subject in SUBJECTS {
-        let place = Place::new(subject);
+        let fixture = Fixture::new(subject);
         for seed in 0..SEEDS {
-            let mut live = place.start();
+            let mut live = fixture.start();
             for mut write in Sequence::new(seed, subject).writes {
-                write.how = How::Force;
-                live = place.write(live.as_ref(), &write).ok();
+                write.kind = WriteKind::Force;
+                live = fixture.write(live.as_ref(), &write).ok();
             }
             for manager in MANAGERS {
                 let body = json!({"metadata": {}});
                 let write = Write {
                     manager,
-                    how: How::Apply,
+                    kind: WriteKind::Apply,
                     body,
                 };
-                live = Some(place.write(live.as_ref(), &write).unwrap());
+                live = Some(fixture.write(live.as_ref(), &write).unwrap());
             }
             let left = owned(live.as_ref().unwrap());
             assert!(left.is_empty(), "{subject:?} {seed}: {left:?}");
@@ -309,8 +313,8 @@ fn everybody_can_take_everything_back() {
 }
 
 /// Everything said is so; lists with identity have at least the items said.
-fn assert_there(said: &Value, object: &Value, write: &Write) {
-    match said {
+fn assert_there(expected: &Value, object: &Value, write: &Write) {
+    match expected {
         Value::Object(members) => {
             for (name, value) in members {
                 match object.get(name) {

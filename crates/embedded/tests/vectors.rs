@@ -83,21 +83,21 @@ fn objects_against_a_schema() {
         };
         assert_eq!(object, case["object"], "{case}");
         assert_eq!(Value::from(unknown), case["unknown"], "{case}");
-        assert_eq!(said(causes), wanted(case), "{case}");
+        assert_eq!(messages(causes), expected(case), "{case}");
         count += case["causes"].as_array().unwrap().len();
     }
     assert!(count > 200, "{count}");
 }
 
 /// In no particular order: the real server has none.
-fn said(causes: Vec<Cause>) -> Vec<String> {
+fn messages(causes: Vec<Cause>) -> Vec<String> {
     let line = |cause: Cause| format!("{}: {}: {}", cause.field, cause.reason, cause.message);
     let mut lines: Vec<String> = causes.into_iter().map(line).collect();
     lines.sort();
     lines
 }
 
-fn wanted(case: &Value) -> Vec<String> {
+fn expected(case: &Value) -> Vec<String> {
     let causes = case["causes"].as_array().unwrap().iter();
     let mut lines: Vec<String> = causes
         .map(|cause| cause.as_str().unwrap().to_owned())

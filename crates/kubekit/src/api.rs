@@ -63,7 +63,7 @@ impl Api {
     pub fn apply(&self, yaml: &str) -> Result<()> {
         for value in documents(yaml)? {
             let object = object_of(&value)?;
-            let resource = wait::until(&format!("the kind of {object}"), KIND_PATIENCE, || {
+            let resource = wait::until(&format!("the kind of {object}"), KIND_TIMEOUT, || {
                 self.resource(&object).map(Some)
             })?;
             let params = PatchParams::apply("kubekit").force();
@@ -155,7 +155,7 @@ impl Api {
     }
 }
 
-const KIND_PATIENCE: Duration = Duration::from_secs(10);
+const KIND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The documents of a YAML text, empty ones left out.
 pub(crate) fn documents(yaml: &str) -> Result<Vec<Value>> {

@@ -1,16 +1,16 @@
 //! What a test may break on a cluster of either kind, and how it is mended: agents, the controller, the API
 //! server, single sandboxes. What can die on Kubernetes only is asked of that ([`crate::Kube::lab`]).
 
-use crate::cluster::{Cluster, Object, PATIENCE};
-use crate::truth::Sight;
+use crate::cluster::{Cluster, Object, TIMEOUT};
+use crate::consistency::Observer;
 use crate::wait;
 use anyhow::Result;
 use std::collections::BTreeSet;
 
 /// A cluster whose parts can be killed.
 pub trait Breakable: Cluster {
-    /// By which it is seen whether everybody there tells the same story.
-    fn sight(&self) -> &dyn Sight;
+    /// The observer that the consistency check uses.
+    fn observer(&self) -> &dyn Observer;
 
     /// Waits until pods can be made in a namespace.
     fn wait_usable(&self, namespace: &str) -> Result<()>;
@@ -56,7 +56,7 @@ pub trait Breakable: Cluster {
     /// Waits until a node's agent says that it is ready.
     fn wait_agent(&self, node: &str) -> Result<()> {
         let asked = ["curl", "-sf", "-m", "2", "http://127.0.0.1:9091/readyz"];
-        wait::until(&format!("the agent of {node}"), PATIENCE, || {
+        wait::until(&format!("the agent of {node}"), TIMEOUT, || {
             Ok(self.on_node(node, &asked)?.ok().then_some(()))
         })
     }

@@ -1,6 +1,6 @@
-//! The door for end-to-end tests: what a test may ask of a cluster, whether that is Kubernetes
-//! ([`crate::Kube`]) or a lab of virtual nodes ([`crate::Virtual`]). What only the former can do, a test asks
-//! [`crate::ground::kubernetes`] for.
+//! The interface of end-to-end tests: what a test may ask of a cluster, whether that is Kubernetes
+//! ([`crate::Kube`]) or a lab of virtual nodes ([`crate::VirtualLab`]). What only the former can do, a test asks
+//! [`crate::test_cluster::kubernetes`] for.
 
 use crate::api::Api;
 use crate::wait;
@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// Longer than anything healthy takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Which object: version, kind, namespace (empty where there is none), name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

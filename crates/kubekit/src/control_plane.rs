@@ -37,7 +37,7 @@ pub(crate) fn save(layout: &Layout, to: &Path) -> Result<()> {
 }
 
 /// Puts data that was saved back in place; etcd must not run.
-pub(crate) fn put_back(layout: &Layout, from: &Path) -> Result<()> {
+pub(crate) fn restore_snapshot(layout: &Layout, from: &Path) -> Result<()> {
     let data = layout.etcd();
     fs::remove_dir_all(&data).with_context(|| format!("cannot remove {}", data.display()))?;
     copy(from, &data)

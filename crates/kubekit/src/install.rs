@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::fs;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Applies the manifest with the lab's edits, and waits until everything that it starts is ready.
 pub(crate) fn install(lab: &Lab, spec: &Spec) -> Result<()> {
@@ -42,7 +42,7 @@ pub(crate) fn restart(lab: &Lab, spec: &Spec) -> Result<()> {
 
 /// Waits until a DaemonSet or a Deployment runs its newest pods, all of them, ready.
 pub(crate) fn wait_rolled_out(lab: &Lab, object: &Object) -> Result<()> {
-    let waited = wait::until(&format!("{object} rolled out"), PATIENCE, || {
+    let waited = wait::until(&format!("{object} rolled out"), TIMEOUT, || {
         let value = lab.api().get(object)?.context("it is gone")?;
         let missing = missing(&value);
         if missing.is_empty() {
@@ -50,11 +50,11 @@ pub(crate) fn wait_rolled_out(lab: &Lab, object: &Object) -> Result<()> {
         }
         bail!("{}; its status: {}", missing.join(", "), value["status"])
     });
-    waited.with_context(|| last_words(lab, object))
+    waited.with_context(|| recent_events(lab, object))
 }
 
 /// What its pods said last, for an error message.
-fn last_words(lab: &Lab, object: &Object) -> String {
+fn recent_events(lab: &Lab, object: &Object) -> String {
     let pods = format!("{}/{}", object.kind.to_lowercase(), object.name);
     let logs = [
         "logs",

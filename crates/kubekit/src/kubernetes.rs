@@ -1,4 +1,4 @@
-//! The door of `cluster` opened on a real Kubernetes: a running lab, found by its state directory.
+//! Implements `cluster` for a real Kubernetes: a running lab, found by its state directory.
 //! What only Kubernetes has is here and not in the trait.
 
 mod broken;
@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 pub const STATE: &str = "PLEXUS_KUBE_STATE";
 
 /// Seconds that a program started by a test may take.
-pub(crate) const LONGEST: &str = "30";
+pub(crate) const COMMAND_TIMEOUT_SECONDS: &str = "30";
 
 /// A running lab as a cluster under test.
 pub struct Kube {
@@ -193,7 +193,7 @@ impl Cluster for Kube {
 
     fn outside(&self, argv: &[&str]) -> Result<Output> {
         let mut inside = underlay::inside(self.lab.layout(), "cp");
-        let bounded = ["timeout", "-k", "1", LONGEST];
+        let bounded = ["timeout", "-k", "1", COMMAND_TIMEOUT_SECONDS];
         inside.extend(bounded.iter().chain(argv).map(|word| (*word).to_owned()));
         Ok(output(command::output(&inside, "")?))
     }
@@ -242,7 +242,14 @@ pub(crate) fn kubectl(
 ) -> Result<Output> {
     let program = program.display().to_string();
     let config = format!("--kubeconfig={}", kubeconfig.display());
-    let mut argv = vec!["timeout", "-k", "1", LONGEST, &program, &config];
+    let mut argv = vec![
+        "timeout",
+        "-k",
+        "1",
+        COMMAND_TIMEOUT_SECONDS,
+        &program,
+        &config,
+    ];
     argv.extend(arguments);
     Ok(output(command::output(&argv, input)?))
 }
@@ -257,7 +264,7 @@ pub(crate) fn crictl(lab: &Lab, node: &str, arguments: &[&str]) -> Result<Output
 }
 
 fn on_node(lab: &Lab, node: &str, argv: &[&str]) -> Result<Output> {
-    let mut bounded = vec!["timeout", "-k", "1", LONGEST];
+    let mut bounded = vec!["timeout", "-k", "1", COMMAND_TIMEOUT_SECONDS];
     bounded.extend(argv);
     Ok(output(command::output(&lab.inside(node, &bounded)?, "")?))
 }

@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const NODE_PATIENCE: Duration = Duration::from_secs(120);
+const NODE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A running lab.
 pub struct Lab {
@@ -32,7 +32,7 @@ impl Lab {
         let tools = Tools::find()?;
         let layout = Layout::of(&spec.prefix)?;
         claim(&layout)?;
-        Self::rise(layout.clone(), tools, spec).with_context(|| {
+        Self::start_from(layout.clone(), tools, spec).with_context(|| {
             format!(
                 "lab {0} is not up; look at {1}/log, then `kubelab down --prefix {0}`",
                 layout.prefix(),
@@ -184,7 +184,7 @@ impl Lab {
     /// Puts back what `snapshot_etcd` copied: the cluster forgets what happened since. The controllers
     /// are started anew, because resource versions went back.
     pub fn restore_etcd(&self, copy: &Path) -> Result<()> {
-        self.with_etcd_stopped(|| control_plane::put_back(&self.layout, copy))?;
+        self.with_etcd_stopped(|| control_plane::restore_snapshot(&self.layout, copy))?;
         for part in [Part::ControllerManager, Part::Scheduler] {
             self.kill(&part)?;
             self.start(&part)?;
@@ -217,7 +217,7 @@ impl Lab {
 
     /// Waits until these nodes are ready.
     pub fn wait_nodes(&self, names: &[&str]) -> Result<()> {
-        wait::until(&format!("nodes {names:?} ready"), NODE_PATIENCE, || {
+        wait::until(&format!("nodes {names:?} ready"), NODE_TIMEOUT, || {
             for name in names {
                 let node = self.api.get(&Object::new("v1", "Node", "", name))?;
                 if !node.is_some_and(|node| is_ready(&node)) {
@@ -242,7 +242,7 @@ impl Lab {
         Ok(())
     }
 
-    fn rise(layout: Layout, tools: Tools, spec: &Spec) -> Result<Self> {
+    fn start_from(layout: Layout, tools: Tools, spec: &Spec) -> Result<Self> {
         spec.write(&layout)?;
         pki::make(&layout)?;
         image::make(&layout, spec.binaries.as_ref())?;
@@ -282,7 +282,7 @@ impl Lab {
         for name in &spec.nodes {
             node::join(&self.layout, spec, &self.tools, name)?;
         }
-        wait::until("nodes registered", NODE_PATIENCE, || {
+        wait::until("nodes registered", NODE_TIMEOUT, || {
             let nodes = self.api.list("v1", "Node", "")?;
             Ok((nodes.len() == spec.nodes.len()).then_some(()))
         })?;

@@ -30,7 +30,7 @@
 //! PLEXUS_KUBE_STATE=~/.cache/plexus/kube/lab cargo test -p plexus-kubekit --features e2e --test smoke
 //! ```
 //!
-//! `make test-kube` does all of it. A test says `let kube = ground::shared()?;`, makes a [`Namespace`] of
+//! `make test-kube` does all of it. A test says `let kube = test_cluster::shared()?;`, makes a [`Namespace`] of
 //! its own, and speaks through [`Cluster`] wherever that is enough. Such a test runs on a lab of
 //! `plexus lab` too, which takes seconds to come up:
 //!
@@ -39,7 +39,7 @@
 //! ```
 //!
 //! A test that kills agents, the controller or the API server speaks through [`Breakable`]. What only Kubernetes has,
-//! it asks [`ground::kubernetes`] for: `kube.lab()` has further faults, and nodes.
+//! it asks [`test_cluster::kubernetes`] for: `kube.lab()` has further faults, and nodes.
 //!
 //! # What a lab is
 //!
@@ -53,9 +53,9 @@ pub mod breakable;
 pub mod bridge;
 pub mod cluster;
 mod command;
+pub mod consistency;
 mod control_plane;
 mod down;
-pub mod ground;
 pub mod image;
 mod install;
 pub mod kubernetes;
@@ -70,8 +70,8 @@ mod process;
 pub mod relay;
 pub mod spec;
 mod sysctl;
+pub mod test_cluster;
 pub mod tools;
-pub mod truth;
 mod underlay;
 pub mod virtual_lab;
 pub mod wait;
@@ -83,4 +83,4 @@ pub use lab::Lab;
 pub use namespace::Namespace;
 pub use part::Part;
 pub use spec::Spec;
-pub use virtual_lab::Virtual;
+pub use virtual_lab::VirtualLab;

@@ -55,10 +55,10 @@ impl Process {
         self.wait_gone(Duration::from_secs(10))
     }
 
-    /// Asks it to end, and kills it if it does not within `patience`.
-    pub(crate) fn stop(self, patience: Duration) -> Result<()> {
+    /// Asks it to end, and kills it if it does not within `timeout`.
+    pub(crate) fn stop(self, timeout: Duration) -> Result<()> {
         self.signal(Signal::TERM);
-        self.wait_gone(patience).or_else(|_| self.kill())
+        self.wait_gone(timeout).or_else(|_| self.kill())
     }
 
     pub(crate) fn wait_gone(self, timeout: Duration) -> Result<()> {

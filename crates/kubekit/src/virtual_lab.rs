@@ -1,16 +1,16 @@
-//! The door of `cluster` opened on a lab of `plexus lab`: virtual nodes, the embedded API, no containers.
+//! Implements `cluster` for a lab of `plexus lab`: virtual nodes, the embedded API, no containers.
 //! Programs are this machine's, in the network namespace of the pod or node; what a pod's own program would
 //! do, serving its name, a thread of the test does in its place.
 
 mod broken;
+mod observer;
 mod serve;
-mod sight;
 
-pub use sight::LabView;
+pub use observer::LabView;
 
 use crate::api::Api;
 use crate::cluster::{Cluster, NodeFiles, Object, Output, Sandbox, is_ready};
-use crate::kubernetes::{LONGEST, kubectl, output};
+use crate::kubernetes::{COMMAND_TIMEOUT_SECONDS, kubectl, output};
 use crate::{command, tools};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -27,7 +27,7 @@ const PROGRAM: &str = "PLEXUS_BIN";
 const FABRIC: [&str; 2] = ["10.200.0.254", "fd00:200::fe"];
 
 /// A running lab as a cluster under test.
-pub struct Virtual {
+pub struct VirtualLab {
     name: String,
     program: PathBuf,
     directory: PathBuf,
@@ -36,7 +36,7 @@ pub struct Virtual {
     servers: Servers,
 }
 
-impl Virtual {
+impl VirtualLab {
     /// The lab of that name, by its own word.
     pub fn open(name: &str) -> Result<Self> {
         let program = match std::env::var_os(PROGRAM) {
@@ -67,7 +67,7 @@ impl Virtual {
 
     /// The lab that this test run shares, named by `PLEXUS_LAB`.
     pub fn shared() -> Result<&'static Self> {
-        static SHARED: OnceLock<Result<Virtual>> = OnceLock::new();
+        static SHARED: OnceLock<Result<VirtualLab>> = OnceLock::new();
         let opened = SHARED.get_or_init(|| {
             let name = std::env::var(LAB).with_context(|| format!("{LAB} is not set"))?;
             Self::open(&name)
@@ -78,11 +78,11 @@ impl Virtual {
         }
     }
 
-    /// Runs a program in a place of the lab that `plexus lab exec` knows, on a machine of that name.
+    /// Runs a program in a namespace of the lab that `plexus lab exec` knows, on a machine of that name.
     fn run(&self, place: &[&str], host: &str, argv: &[&str]) -> Result<Output> {
         let mut words = vec!["exec"];
         words.extend(place);
-        words.extend(["--", "timeout", "-k", "1", LONGEST]);
+        words.extend(["--", "timeout", "-k", "1", COMMAND_TIMEOUT_SECONDS]);
         // Only a machine has a name of its own; here it is that of the namespace's owner.
         let named = "hostname \"$0\"; exec \"$@\"";
         words.extend(["unshare", "--uts", "sh", "-c", named, host]);
@@ -126,7 +126,7 @@ impl Virtual {
     }
 }
 
-impl Cluster for Virtual {
+impl Cluster for VirtualLab {
     fn api(&self) -> &Api {
         &self.api
     }

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use std::time::{Duration, Instant};
 
-const PAUSE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Waits until `look` gives a value. Errors count as "not yet"; the last one is told if time runs out.
 pub fn until<T>(
@@ -23,6 +23,6 @@ pub fn until<T>(
                 _ => bail!("{what}: not within {timeout:?}"),
             }
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

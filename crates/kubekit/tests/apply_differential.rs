@@ -41,7 +41,7 @@ use kube::api::{
 };
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error};
-use plexus_kubekit::apply_diff::{CORE, How, SUBJECTS, Sequence, Subject, Write, comparable};
+use plexus_kubekit::apply_diff::{CORE, SUBJECTS, Sequence, Subject, Write, WriteKind, comparable};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -62,7 +62,7 @@ async fn two_servers_agree() {
     for seed in first..first + number("PLEXUS_TEST_SEQUENCES", 20) {
         for &subject in subjects {
             let sequence = Sequence::new(seed, subject);
-            let (here, there) = (one.place(&sequence).await, other.place(&sequence).await);
+            let (here, there) = (one.target(&sequence).await, other.target(&sequence).await);
             for (step, write) in sequence.writes.iter().enumerate() {
                 writes += 1;
                 let (left, right) = (here.write(write).await, there.write(write).await);
@@ -75,7 +75,7 @@ async fn two_servers_agree() {
                 } else {
                     differences.push(format!(
                         "{subject:?}, seed {seed}, step {step}, {} {:?} {}\n  one:   {left}\n  other: {right}",
-                        write.manager, write.how, write.body
+                        write.manager, write.kind, write.body
                     ));
                 }
                 break;
@@ -126,7 +126,7 @@ struct Server {
 }
 
 /// One object.
-struct Place {
+struct TestObject {
     subject: Subject,
     api: Api<DynamicObject>,
     version: &'static str,
@@ -163,7 +163,7 @@ impl Server {
         Self { client, namespace }
     }
 
-    async fn place(&self, sequence: &Sequence) -> Place {
+    async fn target(&self, sequence: &Sequence) -> TestObject {
         let (group, version, kind, plural) = match sequence.subject {
             Subject::ConfigMap => ("", "v1", "ConfigMap", "configmaps"),
             Subject::Node | Subject::NodeStatus => ("", "v1", "Node", "nodes"),
@@ -173,7 +173,7 @@ impl Server {
         let gvk = GroupVersionKind::gvk(group, version, kind);
         let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
         let of_cluster = kind == "Node";
-        let place = Place {
+        let target = TestObject {
             subject: sequence.subject,
             api: match of_cluster {
                 true => Api::all_with(self.client.clone(), &resource),
@@ -190,15 +190,15 @@ impl Server {
                 false => format!("s{}", sequence.seed),
             },
         };
-        if let Some(base) = place.subject.base() {
-            let base = serde_json::from_value(place.object(&base)).unwrap();
-            place
+        if let Some(base) = target.subject.base() {
+            let base = serde_json::from_value(target.object(&base)).unwrap();
+            target
                 .api
                 .create(&PostParams::default(), &base)
                 .await
                 .unwrap();
         }
-        place
+        target
     }
 
     async fn remove(&self) {
@@ -209,19 +209,19 @@ impl Server {
     }
 }
 
-impl Place {
+impl TestObject {
     /// What came of it: the part of the object that counts, or the refusal.
     async fn write(&self, write: &Write) -> Value {
         let by = PatchParams {
             field_manager: Some(write.manager.to_owned()),
             ..PatchParams::default()
         };
-        let answer = match write.how {
-            How::Apply => self.apply(write, false).await,
-            How::Force => self.apply(write, true).await,
-            How::Merge => self.patch(&by, &Patch::Merge(&write.body)).await,
-            How::Strategic => self.patch(&by, &Patch::Strategic(&write.body)).await,
-            How::Replace => self.replace(write).await,
+        let answer = match write.kind {
+            WriteKind::Apply => self.apply(write, false).await,
+            WriteKind::Force => self.apply(write, true).await,
+            WriteKind::Merge => self.patch(&by, &Patch::Merge(&write.body)).await,
+            WriteKind::Strategic => self.patch(&by, &Patch::Strategic(&write.body)).await,
+            WriteKind::Replace => self.replace(write).await,
         };
         match answer {
             Ok(object) => comparable(self.subject, &serde_json::to_value(object).unwrap()),

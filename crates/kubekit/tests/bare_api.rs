@@ -49,10 +49,10 @@ fn doctor_says_what_is_not_installed() {
         ("api.definitions", "deploy/install.yaml"),
         ("api.controller", "no controller has ever run"),
     ] {
-        let (verdict, said) = of(name);
+        let (verdict, message) = of(name);
         assert!(
-            verdict == "fail" && said.contains(words),
-            "{name}: {verdict}: {said}"
+            verdict == "fail" && message.contains(words),
+            "{name}: {verdict}: {message}"
         );
         failed.insert(name);
     }
@@ -62,10 +62,10 @@ fn doctor_says_what_is_not_installed() {
         .collect();
     assert_eq!(failed, wanted);
     let refused = plexus(&["get", "networks"]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        !refused.status.success() && said.contains("knows no Network"),
-        "{said}"
+        !refused.status.success() && message.contains("knows no Network"),
+        "{message}"
     );
 }
 

@@ -10,7 +10,7 @@
 mod common;
 mod disturb;
 
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::{Cluster, Kube, Namespace, Object};
 use plexus_testkit::{PLEXUS, answers, bin};
 use serde_json::{Value, json};
@@ -22,13 +22,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// One test after the other: they send agents away.
 fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Exit code, standard output, standard error.
 #[derive(Debug)]
-struct Said {
+struct CommandOutput {
     code: Option<i32>,
     out: String,
     error: String,
@@ -98,7 +98,7 @@ impl<'a> Cli<'a> {
         path.display().to_string()
     }
 
-    fn run(&self, words: &[&str]) -> Said {
+    fn run(&self, words: &[&str]) -> CommandOutput {
         let mut command = Command::new(bin(PLEXUS));
         command
             .args(words)
@@ -106,7 +106,7 @@ impl<'a> Cli<'a> {
             .env_remove("PLEXUS_LAB")
             .stdin(Stdio::null());
         let output = command.output().expect("plexus runs");
-        Said {
+        CommandOutput {
             code: output.status.code(),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
             error: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -115,27 +115,27 @@ impl<'a> Cli<'a> {
 
     #[track_caller]
     fn ok(&self, words: &[&str]) -> String {
-        let said = self.run(words);
-        assert_eq!(said.code, Some(0), "{words:?}: {said:#?}");
-        assert_eq!(said.error, "", "{words:?}: nothing is left out");
-        said.out
+        let output = self.run(words);
+        assert_eq!(output.code, Some(0), "{words:?}: {output:#?}");
+        assert_eq!(output.error, "", "{words:?}: nothing is left out");
+        output.out
     }
 
     /// As the reader: it works, and says what it could not see.
     #[track_caller]
-    fn noted(&self, words: &[&str]) -> Said {
-        let said = self.run(&[words, &["--context", "reader"]].concat());
-        assert_eq!(said.code, Some(0), "{words:?}: {said:#?}");
-        assert!(said.error.contains("note: cannot list"), "{said:#?}");
-        assert!(said.error.contains("ask for that right"), "{said:#?}");
-        said
+    fn noted(&self, words: &[&str]) -> CommandOutput {
+        let output = self.run(&[words, &["--context", "reader"]].concat());
+        assert_eq!(output.code, Some(0), "{words:?}: {output:#?}");
+        assert!(output.error.contains("note: cannot list"), "{output:#?}");
+        assert!(output.error.contains("ask for that right"), "{output:#?}");
+        output
     }
 
     #[track_caller]
     fn fails(&self, words: &[&str], wanted: &str) {
-        let said = self.run(words);
-        assert_eq!(said.code, Some(1), "{words:?}: {said:#?}");
-        assert!(said.error.contains(wanted), "{words:?}: {said:#?}");
+        let output = self.run(words);
+        assert_eq!(output.code, Some(1), "{words:?}: {output:#?}");
+        assert!(output.error.contains(wanted), "{words:?}: {output:#?}");
     }
 
     #[track_caller]
@@ -150,7 +150,7 @@ impl<'a> Cli<'a> {
         let words = [&["explain"], about, &["-o", "json"]].concat();
         let mut last = Value::Null;
         let fits = |one: &&Value| one["kind"] == kind && one["state"] == state;
-        let waited = plexus_kubekit::wait::until(&format!("{about:?}: {kind}"), PATIENCE, || {
+        let waited = plexus_kubekit::wait::until(&format!("{about:?}: {kind}"), TIMEOUT, || {
             last = self.json(&words);
             let answer = last["answers"]
                 .as_array()
@@ -221,23 +221,23 @@ fn objects_are_applied_shown_and_deleted() {
     tables(&cli, &web);
     forms(&cli);
     described(&cli, &web);
-    let said = cli.ok(&["explain", "pod", "web"]);
+    let output = cli.ok(&["explain", "pod", "web"]);
     assert!(
-        said.starts_with(&format!("Pod {ns}/web on node n1: as it should be\n")),
-        "{said}"
+        output.starts_with(&format!("Pod {ns}/web on node n1: as it should be\n")),
+        "{output}"
     );
     let address = common::address(kube, &web, "net1", false);
-    assert!(said.contains(&address), "{address}: {said}");
+    assert!(output.contains(&address), "{address}: {output}");
     assert_eq!(
         cli.json(&["explain", "pod", "web", "-o", "json"])["state"],
         "ok"
     );
-    let shown = cli.ok(&["ipam", "show", "blue"]);
+    let listed = cli.ok(&["ipam", "show", "blue"]);
     assert!(
-        shown.starts_with(&format!("Network {ns}/blue: 2 of 65533 IPv4, 2 of ")),
-        "{shown}"
+        listed.starts_with(&format!("Network {ns}/blue: 2 of 65533 IPv4, 2 of ")),
+        "{listed}"
     );
-    assert_eq!(row(&shown, "n1")[1], "1", "of each family: {shown}");
+    assert_eq!(row(&listed, "n1")[1], "1", "of each family: {listed}");
     let usage = cli.json(&["ipam", "show", "blue", "-o", "json"]);
     assert_eq!(usage["families"][0]["used"], 2, "{usage:#}");
     let version = cli.ok(&["version"]);
@@ -259,8 +259,8 @@ fn tables(cli: &Cli<'_>, web: &Object) {
     assert!(row(&wide, "blue").contains(&vni.as_str()), "{vni}: {wide}");
 
     let pods = cli.ok(&["get", "pods", "-o", "wide"]);
-    let shown = row(&pods, "web");
-    assert_eq!(shown[1..4], ["Running", "n1", "eth0,net1"], "{pods}");
+    let listed = row(&pods, "web");
+    assert_eq!(listed[1..4], ["Running", "n1", "eth0,net1"], "{pods}");
     let addresses = common::attachments(kube, web);
     let of = |one: &Value| {
         let ips = one["ips"].as_array().expect("addresses").iter();
@@ -268,7 +268,7 @@ fn tables(cli: &Cli<'_>, web: &Object) {
         bare.collect::<Vec<_>>().join("+")
     };
     let wanted: Vec<String> = addresses.iter().map(of).collect();
-    assert_eq!(shown[5], wanted.join(","), "{pods}");
+    assert_eq!(listed[5], wanted.join(","), "{pods}");
     assert!(
         pods.contains(&format!("cluster-default,{ns}/blue")),
         "{pods}"
@@ -294,12 +294,16 @@ fn tables(cli: &Cli<'_>, web: &Object) {
             .cloned()
             .unwrap_or_default();
         let cidrs: Vec<&str> = cidrs.iter().filter_map(Value::as_str).collect();
-        let shown = row(&nodes, &name);
-        assert_eq!(shown[1], "Ready", "{nodes}");
-        assert_eq!(shown[2], common::node_ips(kube, &name).join(","), "{nodes}");
-        assert_eq!(shown[3], cidrs.join(","), "{nodes}");
+        let listed = row(&nodes, &name);
+        assert_eq!(listed[1], "Ready", "{nodes}");
+        assert_eq!(
+            listed[2],
+            common::node_ips(kube, &name).join(","),
+            "{nodes}"
+        );
+        assert_eq!(listed[3], cidrs.join(","), "{nodes}");
         let kubelet = node["status"]["nodeInfo"]["kubeletVersion"].as_str();
-        assert!(shown.contains(&kubelet.expect("a version")), "{nodes}");
+        assert!(listed.contains(&kubelet.expect("a version")), "{nodes}");
     }
 }
 
@@ -350,13 +354,13 @@ fn described(cli: &Cli<'_>, web: &Object) {
     assert!(text.contains("from podCIDR"), "{text}");
     assert!(!text.contains("by blocks"), "a podCIDR is no block: {text}");
     // Every route with a gateway is described, and no other.
-    let real = common::said(kube, web, "ip route; ip -6 route");
+    let real = common::output_of(kube, web, "ip route; ip -6 route");
     let mut real: Vec<(String, String)> = real.lines().filter_map(route).collect();
-    let mut shown = described_routes(&text);
+    let mut listed = described_routes(&text);
     real.sort();
-    shown.sort();
-    assert_eq!(shown, real, "{text}");
-    assert_eq!(shown.len(), 6, "{text}");
+    listed.sort();
+    assert_eq!(listed, real, "{text}");
+    assert_eq!(listed.len(), 6, "{text}");
     let network = cli.ok(&["describe", "network", "blue"]);
     for words in [
         "phase",
@@ -457,10 +461,10 @@ fn deleted(cli: &Cli<'_>, pods: &[&Object]) {
     let gone = cli.ok(&["delete", "pod", "web", "db", "--wait", "60"]);
     assert_eq!(gone, "pod/web deleted\npod/db deleted\n");
     for pod in pods {
-        cli.kube.wait_gone(pod, PATIENCE).expect("gone");
+        cli.kube.wait_gone(pod, TIMEOUT).expect("gone");
     }
     let network = common::network_object(cli.namespace.name(), "blue");
-    cli.kube.wait_gone(&network, PATIENCE).expect("gone");
+    cli.kube.wait_gone(&network, TIMEOUT).expect("gone");
     cli.fails(
         &["delete", "network", "blue"],
         "network.plexus.dev/blue is not there",
@@ -483,7 +487,7 @@ fn answers_that_a_lab_cannot_lead_to() {
     imageless["spec"]["containers"][0]["imagePullPolicy"] = json!("Never");
     let file = cli.file("answers.yaml", &[ends, imageless]);
     cli.ok(&["apply", "-f", &file]);
-    let mut said = BTreeSet::new();
+    let mut output = BTreeSet::new();
     for (about, kind, state) in [
         (&["pod", "ends"][..], "finished", "ok"),
         (&["pod", "imageless"], "containers-wait", "waits"),
@@ -494,10 +498,10 @@ fn answers_that_a_lab_cannot_lead_to() {
         ),
     ] {
         cli.comes_to(about, kind, state);
-        said.insert(kind);
+        output.insert(kind);
     }
     let wanted: BTreeSet<&str> = answers::ON_A_CLUSTER.iter().copied().collect();
-    assert_eq!(said, wanted);
+    assert_eq!(output, wanted);
 }
 
 /// Who may not see something is told so; nothing is concluded from what was not seen.
@@ -555,7 +559,7 @@ fn an_agent_that_is_away() {
     let kube = Kube::shared().expect("a lab");
     let cli = Cli::new(kube, "agentless");
     let ns = cli.namespace.name();
-    let away = disturb::Away::send(kube, "n2");
+    let away = disturb::NodeWithoutAgent::send(kube, "n2");
     let file = cli.file("waits.yaml", &[common::pod(ns, "waits", "n2", &[])]);
     cli.ok(&["apply", "-f", &file]);
     let why = cli.comes_to(&["pod", "waits"], "agent-away", "waits");
@@ -563,9 +567,9 @@ fn an_agent_that_is_away() {
     // What the kubelet says is not concluded from pods of ours: of a sandbox, or, once it has asked for the STATUS,
     // of the whole node.
     let pod = cli.namespace.pod("waits");
-    common::holds("the kubelet says it too", PATIENCE, || {
-        let said = common::messages(kube, &pod);
-        said.iter().any(|(reason, message)| {
+    common::holds("the kubelet says it too", TIMEOUT, || {
+        let output = common::messages(kube, &pod);
+        output.iter().any(|(reason, message)| {
             ["FailedCreatePodSandBox", "NetworkNotReady"].contains(&reason.as_str())
                 && message.contains("the agent does not answer on")
         })

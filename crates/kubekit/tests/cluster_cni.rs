@@ -23,11 +23,11 @@ mod web;
 /// lab of virtual nodes has says so, and ends there on one.
 macro_rules! stage {
     ($base:literal => $kube:ident, $namespace:ident, $nodes:ident) => {
-        let $kube = plexus_kubekit::ground::shared().expect("a cluster");
+        let $kube = plexus_kubekit::test_cluster::shared().expect("a cluster");
         stage!(@in $base, $kube, $namespace, $nodes);
     };
     ($base:literal => $need:expr, $kube:ident, $namespace:ident, $nodes:ident) => {
-        let Some($kube) = plexus_kubekit::ground::kubernetes($need).expect("a cluster") else {
+        let Some($kube) = plexus_kubekit::test_cluster::kubernetes($need).expect("a cluster") else {
             return;
         };
         stage!(@in $base, $kube, $namespace, $nodes);

@@ -6,22 +6,25 @@
 mod common;
 mod disturb;
 
-use disturb::{Away, Scene, play, pod_of_three, record_of, three_networks, uid_of, wait_agent};
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::ground::Need;
+use disturb::{
+    NodeWithoutAgent, Scenario, pod_of_three, record_of, run_scenarios, three_networks, uid_of,
+    wait_agent,
+};
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::test_cluster::Need;
 use plexus_kubekit::{Breakable, Cluster, Kube, Namespace, Object, breakable};
 use serde_json::{Value, json};
 
 #[test]
 fn deletions() {
-    play(&[
-        Scene::anywhere("everybody is there", everybody_is_there),
-        Scene::anywhere("the agent is away", no_agent),
-        Scene::anywhere("the node cannot be asked", no_answer),
-        Scene::with(Need::Kinds, "a StatefulSet here and elsewhere", stateful),
-        Scene::with(Need::Power, "the power was off", no_power),
-        Scene::anywhere("the Node is registered again", registered_again),
-        Scene::with(Need::Power, "the Node is removed", no_node),
+    run_scenarios(&[
+        Scenario::anywhere("everybody is there", everybody_is_there),
+        Scenario::anywhere("the agent is away", no_agent),
+        Scenario::anywhere("the node cannot be asked", no_answer),
+        Scenario::with(Need::Kinds, "a StatefulSet here and elsewhere", stateful),
+        Scenario::with(Need::Power, "the power was off", no_power),
+        Scenario::anywhere("the Node is registered again", registered_again),
+        Scenario::with(Need::Power, "the Node is removed", no_node),
     ]);
 }
 
@@ -30,8 +33,8 @@ fn everybody_is_there(cluster: &dyn Breakable) {
     three_networks(cluster, namespace.name());
     let (pod, record) = start(cluster, &namespace, "p", "n1");
     cluster.delete(&pod).expect("deleted");
-    cluster.wait_gone(&pod, PATIENCE).expect("gone");
-    cluster.wait_gone(&record, PATIENCE).expect("gone");
+    cluster.wait_gone(&pod, TIMEOUT).expect("gone");
+    cluster.wait_gone(&record, TIMEOUT).expect("gone");
 }
 
 /// The shim queues what nobody does, so that the pod can go; its record waits.
@@ -39,13 +42,13 @@ fn no_agent(cluster: &dyn Breakable) {
     let namespace = disturb::namespace(cluster, "agentless");
     three_networks(cluster, namespace.name());
     let (pod, record) = start(cluster, &namespace, "p", "n2");
-    let away = Away::send(cluster, "n2");
+    let away = NodeWithoutAgent::send(cluster, "n2");
     cluster.delete(&pod).expect("deleted");
-    cluster.wait_gone(&pod, PATIENCE).expect("gone");
+    cluster.wait_gone(&pod, TIMEOUT).expect("gone");
     let left = cluster.get(&record).expect("asked");
     drop(away);
     assert!(left.is_some(), "nobody could know that it is gone");
-    cluster.wait_gone(&record, PATIENCE).expect("gone");
+    cluster.wait_gone(&record, TIMEOUT).expect("gone");
 }
 
 /// The pod is gone from the API, and its node does not know (on Kubernetes it still runs): its record stays until
@@ -56,13 +59,13 @@ fn no_answer(cluster: &dyn Breakable) {
     let (pod, record) = start_static(cluster, &namespace, "n1");
     cluster.cut_off("n1").expect("cut off");
     cluster.api().delete(&pod, Some(0)).expect("deleted");
-    cluster.wait_gone(&pod, PATIENCE).expect("gone");
+    cluster.wait_gone(&pod, TIMEOUT).expect("gone");
     let (successor, _) = apply_static(cluster, &namespace, "n1");
     let left = cluster.get(&record).expect("asked");
     cluster.rejoin("n1").expect("joined");
     assert!(left.is_some(), "nobody has seen it end");
-    cluster.wait_gone(&record, PATIENCE).expect("gone");
-    disturb::wait_ready(cluster, &successor, PATIENCE * 2);
+    cluster.wait_gone(&record, TIMEOUT).expect("gone");
+    disturb::wait_ready(cluster, &successor, TIMEOUT * 2);
     assert_eq!(common::address(cluster, &successor, "net1", false), STATIC);
 }
 
@@ -92,7 +95,7 @@ fn stateful(kube: &Kube) {
         if !seen.is_empty() {
             kube.delete(&pod).expect("deleted");
         }
-        let ready = kube.wait_for(&pod, PATIENCE, &|pod| {
+        let ready = kube.wait_for(&pod, TIMEOUT, &|pod| {
             let new = pod["metadata"]["uid"]
                 .as_str()
                 .is_some_and(|uid| !seen.contains(&uid.to_owned()));
@@ -101,7 +104,7 @@ fn stateful(kube: &Kube) {
         let ready = ready.expect("ready");
         assert_eq!(common::attachments(kube, &pod).len(), 4);
         for before in &seen {
-            kube.wait_gone(&record_of(namespace.name(), before), PATIENCE)
+            kube.wait_gone(&record_of(namespace.name(), before), TIMEOUT)
                 .expect("gone");
         }
         seen.push(ready["metadata"]["uid"].as_str().expect("a UID").to_owned());
@@ -118,14 +121,14 @@ fn no_power(kube: &Kube) {
     let (stays, _) = start(kube, &namespace, "stays", "n2");
     kube.lab().power_off("n2").expect("off");
     kube.lab().api().delete(&pod, Some(0)).expect("deleted");
-    kube.wait_gone(&pod, PATIENCE).expect("gone");
+    kube.wait_gone(&pod, TIMEOUT).expect("gone");
     let left = kube.get(&record).expect("asked");
     kube.lab().power_on("n2").expect("on");
     assert!(left.is_some(), "nobody has confirmed it");
     wait_agent(kube, "n2");
-    kube.wait_gone(&record, PATIENCE).expect("gone");
+    kube.wait_gone(&record, TIMEOUT).expect("gone");
     // Its kernel state went with the power; it gets all of it anew.
-    disturb::wait_ready(kube, &stays, PATIENCE * 2);
+    disturb::wait_ready(kube, &stays, TIMEOUT * 2);
     assert_eq!(common::attachments(kube, &stays).len(), 4);
 }
 
@@ -148,7 +151,7 @@ fn no_node(kube: &Kube) {
     assert!(!blocks().is_empty());
     kube.lab().power_off("n2").expect("off");
     kube.lab().api().delete(&pod, Some(0)).expect("deleted");
-    kube.wait_gone(&pod, PATIENCE).expect("gone");
+    kube.wait_gone(&pod, TIMEOUT).expect("gone");
     let (elsewhere, _) = apply_static(kube, &namespace, "n1");
     common::event(kube, &elsewhere, "FailedAttach", &[STATIC, "n2"]);
     assert!(kube.get(&record).expect("asked").is_some());
@@ -156,9 +159,9 @@ fn no_node(kube: &Kube) {
     kube.delete(&Object::new("v1", "Node", "", "n2"))
         .expect("deleted");
     force_away(kube, "n2");
-    kube.wait_gone(&record, PATIENCE).expect("gone");
-    common::holds("the blocks return", PATIENCE, || blocks().is_empty());
-    let got = disturb::wait_ready(kube, &elsewhere, PATIENCE * 2);
+    kube.wait_gone(&record, TIMEOUT).expect("gone");
+    common::holds("the blocks return", TIMEOUT, || blocks().is_empty());
+    let got = disturb::wait_ready(kube, &elsewhere, TIMEOUT * 2);
     assert_eq!(got["spec"]["nodeName"], "n1");
     assert_eq!(common::address(kube, &elsewhere, "net1", false), STATIC);
 
@@ -184,7 +187,7 @@ fn registered_again(cluster: &dyn Breakable) {
     wait_agent(cluster, "n1");
     common::apply(cluster, &[pod("after")]);
     let after = namespace.pod("after");
-    disturb::wait_ready(cluster, &after, PATIENCE * 2);
+    disturb::wait_ready(cluster, &after, TIMEOUT * 2);
     let blocks = cluster
         .list("plexus.dev/v1alpha1", "Block", "")
         .expect("blocks");

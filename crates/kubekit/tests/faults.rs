@@ -9,11 +9,11 @@ mod disturb;
 use disturb::churn::Churn;
 use disturb::follower::Follower;
 use disturb::{
-    Scene, kill_agent, kill_controller, play, pod_of_three, record_of, three_networks, uid_of,
-    wait_agent,
+    Scenario, kill_agent, kill_controller, pod_of_three, record_of, run_scenarios, three_networks,
+    uid_of, wait_agent,
 };
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::ground::Need;
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::test_cluster::Need;
 use plexus_kubekit::{Breakable, Cluster, Kube, Object, Part, wait};
 use serde_json::{Value, json};
 
@@ -22,15 +22,15 @@ const FIXED: &str = "10.35.0.77";
 
 #[test]
 fn faults() {
-    play(&[
-        Scene::with(
+    run_scenarios(&[
+        Scenario::with(
             Need::Parts,
             "everything is killed under churn",
             everything_is_killed,
         ),
-        Scene::anywhere("twenty sandboxes without an API server", twenty_sandboxes),
-        Scene::anywhere("a pod moves by force", a_pod_moves_by_force),
-        Scene::with(Need::Parts, "etcd is restored", etcd_is_restored),
+        Scenario::anywhere("twenty sandboxes without an API server", twenty_sandboxes),
+        Scenario::anywhere("a pod moves by force", a_pod_moves_by_force),
+        Scenario::with(Need::Parts, "etcd is restored", etcd_is_restored),
     ]);
 }
 
@@ -72,7 +72,7 @@ fn everything_is_killed(kube: &Kube) {
     }
     let kept = churn.kept();
     assert_eq!(kept.len(), 20);
-    plexus_kubekit::truth::check(kube, disturb::SETTLED).expect("with pods");
+    plexus_kubekit::consistency::check(kube, disturb::SETTLE_TIMEOUT).expect("with pods");
 }
 
 /// The kubelet makes sandboxes again from what it knows, the agent from what is on its disk.
@@ -87,7 +87,7 @@ fn twenty_sandboxes(cluster: &dyn Breakable) {
         .collect();
     common::apply(cluster, &texts);
     for pod in &pods {
-        disturb::wait_ready(cluster, pod, PATIENCE * 2);
+        disturb::wait_ready(cluster, pod, TIMEOUT * 2);
     }
     cluster.kill_api().expect("killed");
     let came_back = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -102,7 +102,7 @@ fn twenty_sandboxes(cluster: &dyn Breakable) {
         for id in &before {
             cluster.stop_sandbox("n1", id).expect("stopped");
         }
-        wait::until("all sandboxes are new", PATIENCE * 2, || {
+        wait::until("all sandboxes are new", TIMEOUT * 2, || {
             let now = sandboxes();
             Ok((now.len() == 20 && now.is_disjoint(&before)).then_some(()))
         })
@@ -121,9 +121,10 @@ fn twenty_sandboxes(cluster: &dyn Breakable) {
     cluster.start_api().expect("back");
     assert!(came_back.is_ok());
     for pod in &pods {
-        disturb::wait_ready(cluster, pod, PATIENCE);
+        disturb::wait_ready(cluster, pod, TIMEOUT);
     }
-    plexus_kubekit::truth::check(cluster.sight(), disturb::SETTLED).expect("with pods");
+    plexus_kubekit::consistency::check(cluster.observer(), disturb::SETTLE_TIMEOUT)
+        .expect("with pods");
 }
 
 /// Its old node cannot be asked, and on Kubernetes has the same name running: with an address that the pod asks for
@@ -147,7 +148,7 @@ fn a_pod_moves_by_force(cluster: &dyn Breakable) {
     let moved = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         for pod in [&pod, &fixed] {
             cluster.api().delete(pod, Some(0)).expect("deleted");
-            cluster.wait_gone(pod, PATIENCE).expect("gone");
+            cluster.wait_gone(pod, TIMEOUT).expect("gone");
         }
         common::apply(cluster, &[pod_of_three(space, "p", "n2"), fixed_on("n2")]);
         common::ready(cluster, &[&pod]);
@@ -169,7 +170,7 @@ fn a_pod_moves_by_force(cluster: &dyn Breakable) {
     assert!(moved.is_ok());
     let after = common::attachments(cluster, &pod);
     for record in [&old, &old_fixed] {
-        cluster.wait_gone(record, PATIENCE).expect("gone");
+        cluster.wait_gone(record, TIMEOUT).expect("gone");
     }
     assert_eq!(
         common::attachments(cluster, &pod),
@@ -188,7 +189,7 @@ fn a_pod_moves_by_force(cluster: &dyn Breakable) {
 fn etcd_is_restored(kube: &Kube) {
     // What earlier scenes delete must not be in the copy: it would come back half deleted, and the garbage
     // collector, which has seen it go, would not look at it again.
-    let gone = wait::until("earlier scenes' namespaces are gone", PATIENCE * 2, || {
+    let gone = wait::until("earlier scenes' namespaces are gone", TIMEOUT * 2, || {
         let all = kube.list("v1", "Namespace", "")?;
         let goes = |one: &Value| !one["metadata"]["deletionTimestamp"].is_null();
         Ok((!all.iter().any(goes)).then_some(()))
@@ -218,7 +219,7 @@ fn etcd_is_restored(kube: &Kube) {
     lab.start(&kubelet).expect("started");
     let pods = ["kept", "lost"].map(|name| namespace.pod(name));
     for pod in &pods {
-        disturb::wait_ready(kube, pod, PATIENCE * 2);
+        disturb::wait_ready(kube, pod, TIMEOUT * 2);
     }
     let [kept, lost] = pods.each_ref().map(|pod| {
         let address = common::address(kube, pod, "net1", false);
@@ -231,7 +232,7 @@ fn etcd_is_restored(kube: &Kube) {
         name.expect("a name").to_owned()
     });
     let mut follower = Follower::new(&lab.layout().kubeconfig());
-    follower.listen_until(PATIENCE, |known| {
+    follower.listen_until(TIMEOUT, |known| {
         names.iter().all(|name| known.contains(name))
     });
     // n1 hears nothing until somebody else has its block.
@@ -246,7 +247,7 @@ fn etcd_is_restored(kube: &Kube) {
     let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         lab.restore_etcd(&copy).expect("restored");
         assert!(block_of(kube, &kept.1).is_none() && block_of(kube, &lost.1).is_none());
-        follower.listen_until(PATIENCE, |known| {
+        follower.listen_until(TIMEOUT, |known| {
             !names.iter().any(|name| known.contains(name))
         });
         let n2 = kube
@@ -264,14 +265,14 @@ fn etcd_is_restored(kube: &Kube) {
     cut("del");
     assert!(taken.is_ok());
 
-    let again = wait::until("the block is there again", PATIENCE * 2, || {
+    let again = wait::until("the block is there again", TIMEOUT * 2, || {
         Ok(block_of(kube, &kept.1))
     });
     assert_eq!(again.expect("there")["spec"], kept.0["spec"]);
     let network = common::network_object(space, "lost");
     common::event(kube, &network, "BlockLost", &["n2"]);
     for pod in &pods {
-        disturb::wait_ready(kube, pod, PATIENCE * 2);
+        disturb::wait_ready(kube, pod, TIMEOUT * 2);
     }
     common::apply(
         kube,
@@ -283,7 +284,7 @@ fn etcd_is_restored(kube: &Kube) {
         )],
     );
     let next = namespace.pod("next");
-    disturb::wait_ready(kube, &next, PATIENCE * 2);
+    disturb::wait_ready(kube, &next, TIMEOUT * 2);
     let block = block_of(kube, &common::address(kube, &next, "net1", false)).expect("a block");
     assert_eq!(block["spec"]["node"], "n1");
     assert_ne!(block["spec"]["cidr"], lost.0["spec"]["cidr"]);
@@ -295,7 +296,7 @@ fn etcd_is_restored(kube: &Kube) {
     // The rest agrees once the pod is gone that uses another node's address.
     for pod in [&pods[0], &pods[1], &next] {
         kube.delete(pod).expect("deleted");
-        kube.wait_gone(pod, PATIENCE).expect("gone");
+        kube.wait_gone(pod, TIMEOUT).expect("gone");
     }
 }
 

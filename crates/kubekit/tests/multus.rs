@@ -12,21 +12,21 @@ mod alone;
 #[path = "multus/below.rs"]
 mod below;
 mod common;
-#[path = "multus/place.rs"]
-mod place;
+#[path = "multus/lab.rs"]
+mod lab;
 #[path = "multus/sequence.rs"]
 mod sequence;
 
-use place::Place;
+use lab::MultusLab;
 use plexus_kubekit::multus::Flavour;
 
 #[test]
 fn plexus_is_a_plugin_of_multus_and_of_a_sequence() {
-    let place = Place::up();
-    let networks = below::Networks::make(&place);
+    let lab = MultusLab::up();
+    let networks = below::Networks::make(&lab);
     for flavour in [Flavour::Thin, Flavour::Thick] {
-        place.multus(flavour);
-        below::check(&place, &networks, flavour);
+        lab.multus(flavour);
+        below::check(&lab, &networks, flavour);
     }
-    sequence::check(&place, &networks);
+    sequence::check(&lab, &networks);
 }

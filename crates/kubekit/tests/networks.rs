@@ -18,5 +18,5 @@ mod objects;
 mod outside;
 #[path = "networks/plugins.rs"]
 mod plugins;
-#[path = "networks/told.rs"]
-mod told;
+#[path = "networks/reported.rs"]
+mod reported;

@@ -4,9 +4,9 @@
 
 mod common;
 
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::ground::Need;
-use plexus_kubekit::{Cluster, Kube, Namespace, Object, ground};
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::test_cluster::Need;
+use plexus_kubekit::{Cluster, Kube, Namespace, Object, test_cluster};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ type Series = BTreeMap<String, f64>;
 
 #[test]
 fn a_pods_life_is_counted_and_logged() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "observed").expect("a namespace");
     let nodes = kube.nodes().expect("nodes");
     let (node, ns) = (&nodes[0], namespace.name());
@@ -28,7 +28,7 @@ fn a_pods_life_is_counted_and_logged() {
     common::apply(kube, &[common::network(ns, "blue", blue)]);
     let active = |seen: &Value| seen["status"]["phase"] == "Active";
     let network = common::network_object(ns, "blue");
-    kube.wait_for(&network, PATIENCE, &active).expect("active");
+    kube.wait_for(&network, TIMEOUT, &active).expect("active");
     let before = scraped(kube, node);
 
     let asked = [(common::PLEXUS, "blue")];
@@ -55,24 +55,24 @@ fn a_pods_life_is_counted_and_logged() {
     assert_eq!(used(&during, ns), Some(1.0), "{during:?}");
 
     common::gone(kube, &[&good, &bad]);
-    common::holds("detached", PATIENCE, || {
+    common::holds("detached", TIMEOUT, || {
         let after = scraped(kube, node);
         used(&after, ns).unwrap_or(0.0) == 0.0 && value(&after, REMOVED) > value(&during, REMOVED)
     });
     state_is_shown(&during);
     // Of a network that is gone, nothing is shown any more.
     common::gone(kube, &[&network]);
-    common::holds("no pool", PATIENCE, || {
+    common::holds("no pool", TIMEOUT, || {
         used(&scraped(kube, node), ns).is_none()
     });
-    if let Some(kube) = ground::kubernetes(Need::Kubelet).expect("a lab") {
+    if let Some(kube) = test_cluster::kubernetes(Need::Kubelet).expect("a lab") {
         logged(kube, node, ns);
     }
 }
 
 #[test]
 fn health_and_readiness_are_answered() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     for node in kube.nodes().expect("nodes") {
         for path in ["healthz", "readyz"] {
             let url = format!("{AGENT}/{path}");
@@ -157,7 +157,7 @@ fn logged(kube: &Kube, node: &str, namespace: &str) {
         };
         lines.iter().find(fits).map(|line| line["fields"].clone())
     };
-    common::holds("the log", PATIENCE, || {
+    common::holds("the log", TIMEOUT, || {
         let text = kube.agent_log(node).expect("a log");
         let each = text
             .lines()

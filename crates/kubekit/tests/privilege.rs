@@ -24,7 +24,7 @@ const OURS: &str = "plexus-system";
 const STATUS: &str = "k8s.v1.cni.cncf.io/network-status";
 
 /// Two nodes with their agents' clients, one whose token belongs to no node, and the administrator.
-struct Stage {
+struct TestClients {
     nodes: [String; 2],
     agents: [Client; 2],
     nobody: Client,
@@ -40,7 +40,7 @@ fn tokens_reach_no_further_than_they_must() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let stage = Stage::new().await;
+        let stage = TestClients::new().await;
         let namespace = stage.namespace.clone();
         let admin = stage.admin.clone();
         let done = tokio::spawn(async move {
@@ -70,7 +70,7 @@ fn tokens_reach_no_further_than_they_must() {
 }
 
 /// PodAttachments: only whose node is one's own, before and after.
-async fn records(stage: &Stage) {
+async fn records(stage: &TestClients) {
     let api = |client: &Client| -> Api<DynamicObject> {
         Api::namespaced_with(client.clone(), &stage.namespace, &kind("PodAttachments"))
     };
@@ -132,7 +132,7 @@ async fn records(stage: &Stage) {
 const NETWORK: &str = "5b0c2b54-0000-4000-8000-00000000000b";
 
 /// Blocks: claimed for oneself only. Nothing is stored.
-async fn blocks(stage: &Stage) {
+async fn blocks(stage: &TestClients) {
     let block = |node: &str| -> DynamicObject {
         let block = json!({
             "apiVersion": "plexus.dev/v1alpha1", "kind": "Block",
@@ -175,7 +175,7 @@ async fn blocks(stage: &Stage) {
 }
 
 /// Pods: one annotation, on one's own node.
-async fn pods(stage: &Stage) {
+async fn pods(stage: &TestClients) {
     let pod = json!({
         "metadata": {"name": "p", "annotations": {"x": "1"}, "labels": {"l": "1"}},
         "spec": {
@@ -238,7 +238,7 @@ async fn pods(stage: &Stage) {
 }
 
 /// What nobody has a use for.
-async fn roles(stage: &Stage) {
+async fn roles(stage: &TestClients) {
     for client in [&stage.agents[0], &stage.controller] {
         let secrets: Api<Secret> = Api::all(client.clone());
         forbidden(secrets.list(&ListParams::default()).await, "cannot list");
@@ -285,7 +285,7 @@ async fn roles(stage: &Stage) {
     );
 }
 
-impl Stage {
+impl TestClients {
     async fn new() -> Self {
         let config = config().await;
         let admin = Client::try_from(config.clone()).unwrap();
@@ -379,11 +379,11 @@ fn kind(kind: &str) -> ApiResource {
 }
 
 #[track_caller]
-fn forbidden<T>(answer: Result<T, Error>, said: &str) {
+fn forbidden<T>(answer: Result<T, Error>, message: &str) {
     match answer {
         Err(Error::Api(status)) => {
             assert_eq!(status.code, 403, "{}", status.message);
-            assert!(status.message.contains(said), "{}", status.message);
+            assert!(status.message.contains(message), "{}", status.message);
         }
         Err(other) => panic!("not refused but failed: {other}"),
         Ok(_) => panic!("not refused"),

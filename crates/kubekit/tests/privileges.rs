@@ -96,8 +96,8 @@ fn the_token_in_an_agents_pod_reaches_its_own_node_alone() {
         .text()
         .expect("it is known");
     let review: Value = serde_json::from_str(&review).expect("JSON");
-    let said = &review["status"]["userInfo"]["extra"]["authentication.kubernetes.io/node-name"];
-    assert_eq!(said, &json!([nodes[0]]));
+    let message = &review["status"]["userInfo"]["extra"]["authentication.kubernetes.io/node-name"];
+    assert_eq!(message, &json!([nodes[0]]));
 
     let uid = |name: &str| {
         let seen = kube
@@ -138,8 +138,11 @@ fn the_token_in_an_agents_pod_reaches_its_own_node_alone() {
         }
         let output = agent.kubectl(&arguments);
         assert_eq!(output.ok(), allowed, "{line}: {output:?}");
-        let said = output.stderr.to_lowercase();
-        assert!(allowed || said.contains("forbidden"), "{line}: {said}");
+        let message = output.stderr.to_lowercase();
+        assert!(
+            allowed || message.contains("forbidden"),
+            "{line}: {message}"
+        );
     }
     for (verb, resource) in [
         ("get", "secrets"),

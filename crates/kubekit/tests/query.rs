@@ -5,21 +5,21 @@
 
 mod common;
 
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Namespace, Object, ground, wait};
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::{Cluster, Namespace, Object, test_cluster, wait};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Where an agent is asked.
 #[derive(Debug, Clone, Copy)]
-enum Door {
+enum Endpoint {
     Socket,
     Port,
 }
 
 #[test]
 fn a_pod_is_unknown_then_complete_then_unknown() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "query").expect("a namespace");
     let nodes = kube.nodes().expect("nodes");
     let (node, ns) = (&nodes[0], namespace.name());
@@ -36,18 +36,18 @@ fn a_pod_is_unknown_then_complete_then_unknown() {
     for name in ["blue", "red"] {
         let active = |seen: &Value| seen["status"]["phase"] == "Active";
         let object = common::network_object(ns, name);
-        kube.wait_for(&object, PATIENCE, &active).expect("active");
+        kube.wait_for(&object, TIMEOUT, &active).expect("active");
     }
     let by_name = format!("k8s__{ns}__asked");
     for path in ["vm-cfg", "vm"] {
-        assert_eq!(ask(kube, node, Door::Socket, path, &by_name).0, 404);
+        assert_eq!(ask(kube, node, Endpoint::Socket, path, &by_name).0, 404);
     }
 
     let asked = [(common::PLEXUS, "blue,red")];
     common::apply(kube, &[common::pod(ns, "asked", node, &asked)]);
     // As fast as can be: whatever is answered first must be all of it.
-    let first = wait::until("an answer", PATIENCE, || {
-        match ask(kube, node, Door::Port, "vm", &by_name) {
+    let first = wait::until("an answer", TIMEOUT, || {
+        match ask(kube, node, Endpoint::Port, "vm", &by_name) {
             (200, value) => Ok(Some(value)),
             (status, _) => {
                 assert_eq!(status, 404);
@@ -70,8 +70,8 @@ fn a_pod_is_unknown_then_complete_then_unknown() {
     common::gone(kube, &[&pod]);
     for name in [&uid, &by_name] {
         for path in ["vm-cfg", "vm"] {
-            common::holds("unknown again", PATIENCE, || {
-                ask(kube, node, Door::Port, path, name).0 == 404
+            common::holds("unknown again", TIMEOUT, || {
+                ask(kube, node, Endpoint::Port, path, name).0 == 404
             });
         }
     }
@@ -79,25 +79,25 @@ fn a_pod_is_unknown_then_complete_then_unknown() {
 
 fn every_door_says_the_same(kube: &dyn Cluster, node: &str, uid: &str, by_name: &str) {
     for path in ["vm-cfg", "vm"] {
-        let (status, expected) = ask(kube, node, Door::Port, path, uid);
+        let (status, expected) = ask(kube, node, Endpoint::Port, path, uid);
         assert_eq!(status, 200);
-        for (door, name) in [
-            (Door::Socket, uid),
-            (Door::Port, by_name),
-            (Door::Socket, by_name),
+        for (endpoint, name) in [
+            (Endpoint::Socket, uid),
+            (Endpoint::Port, by_name),
+            (Endpoint::Socket, by_name),
         ] {
-            let (status, value) = ask(kube, node, door, path, name);
+            let (status, value) = ask(kube, node, endpoint, path, name);
             assert_eq!(
                 (status, timeless(value)),
                 (200, timeless(expected.clone())),
-                "{door:?} {path}"
+                "{endpoint:?} {path}"
             );
         }
     }
 }
 
 fn the_configuration_is_complete(kube: &dyn Cluster, node: &str, pod: &Object, uid: &str) {
-    let (_, value) = ask(kube, node, Door::Port, "vm-cfg", uid);
+    let (_, value) = ask(kube, node, Endpoint::Port, "vm-cfg", uid);
     let all = value.as_array().expect("a list");
     let records = common::attachments(kube, pod);
     assert_eq!(all.len(), records.len());
@@ -117,14 +117,14 @@ fn the_configuration_is_complete(kube: &dyn Cluster, node: &str, pod: &Object, u
         assert_eq!(one["mac-address"], record["mac"]);
         assert_eq!(one["sub-interface"], false);
         assert_eq!(one["vlan-id"], 65535);
-        let said = &one["annotations"];
+        let output_of = &one["annotations"];
         let network = ["default", "blue", "red"][index];
         let expected = json!({
             "index": format!("{index}/3"), "interface": record["interface"], "network": network,
             "network-namespace": record["network"]["namespace"], "default-gw": (index == 0).to_string(),
             "cluster": "k8s", "kind": "Pod", "namespace": pod.namespace, "name": pod.name,
         });
-        assert_eq!(said, &expected);
+        assert_eq!(output_of, &expected);
         if index > 0 {
             assert_eq!(one["vn-id"], record["network"]["uuid"]);
             let object = common::network_object(&pod.namespace, network);
@@ -137,7 +137,7 @@ fn the_configuration_is_complete(kube: &dyn Cluster, node: &str, pod: &Object, u
 }
 
 fn the_state_is_what_the_pod_has(kube: &dyn Cluster, node: &str, pod: &Object, uid: &str) {
-    let (_, value) = ask(kube, node, Door::Port, "vm", uid);
+    let (_, value) = ask(kube, node, Endpoint::Port, "vm", uid);
     let all = value.as_array().expect("a list");
     let records = common::attachments(kube, pod);
     let keys = [
@@ -165,7 +165,7 @@ fn the_state_is_what_the_pod_has(kube: &dyn Cluster, node: &str, pod: &Object, u
         assert_has(one, &keys);
         assert_eq!(one["id"], record["id"]);
         let interface = record["interface"].as_str().expect("a name");
-        let text = common::said(
+        let text = common::output_of(
             kube,
             pod,
             &format!("ip -j address show {interface} scope global"),
@@ -199,7 +199,7 @@ fn the_state_is_what_the_pod_has(kube: &dyn Cluster, node: &str, pod: &Object, u
         assert!(!end.is_empty());
         // One of them alone.
         let id = one["id"].as_str().expect("an id");
-        let (status, alone) = ask(kube, node, Door::Socket, "vm", &format!("{uid}/{id}"));
+        let (status, alone) = ask(kube, node, Endpoint::Socket, "vm", &format!("{uid}/{id}"));
         assert_eq!((status, timeless(alone)), (200, timeless(one.clone())));
     }
     let lengths: Vec<(&Value, &Value)> = all
@@ -249,25 +249,25 @@ fn others_are_unknown(kube: &dyn Cluster, nodes: &[String], uid: &str, namespace
     ];
     for name in &unknown {
         assert_eq!(
-            ask(kube, &nodes[0], Door::Port, "vm", name).0,
+            ask(kube, &nodes[0], Endpoint::Port, "vm", name).0,
             404,
             "{name}"
         );
     }
     // A node knows its own pods.
-    assert_eq!(ask(kube, &nodes[1], Door::Socket, "vm", uid).0, 404);
+    assert_eq!(ask(kube, &nodes[1], Endpoint::Socket, "vm", uid).0, 404);
 }
 
 /// Status and what was said, if it is JSON.
-fn ask(kube: &dyn Cluster, node: &str, door: Door, path: &str, name: &str) -> (u16, Value) {
+fn ask(kube: &dyn Cluster, node: &str, endpoint: Endpoint, path: &str, name: &str) -> (u16, Value) {
     let socket = kube.files(node).expect("known").socket;
     let mut argv = vec!["curl", "-gs", "-m", "5", "-w", "\n%{http_code}"];
-    let url = match door {
-        Door::Socket => {
+    let url = match endpoint {
+        Endpoint::Socket => {
             argv.extend(["--unix-socket", &socket]);
             format!("http://plexus/{path}/{name}")
         }
-        Door::Port => format!("http://127.0.0.1:9091/{path}/{name}"),
+        Endpoint::Port => format!("http://127.0.0.1:9091/{path}/{name}"),
     };
     argv.push(&url);
     let text = kube

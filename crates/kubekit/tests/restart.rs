@@ -8,23 +8,23 @@ mod disturb;
 
 use disturb::churn::Churn;
 use disturb::{
-    Away, Scene, kill_agent, kill_controller, play, pod_of_three, three_networks, uid_of,
-    wait_agent,
+    NodeWithoutAgent, Scenario, kill_agent, kill_controller, pod_of_three, run_scenarios,
+    three_networks, uid_of, wait_agent,
 };
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::ground::Need;
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::test_cluster::Need;
 use plexus_kubekit::{Breakable, Cluster, Kube, Object, wait};
 use serde_json::json;
 
 #[test]
 fn restarts() {
-    play(&[
-        Scene::anywhere("ten restarts of agents and controller", ten_restarts),
-        Scene::with(Need::Kinds, "a rolling update", a_rolling_update),
-        Scene::anywhere("a network made while the controller is away", no_controller),
-        Scene::anywhere("the shim is replaced while it runs", the_shim_is_replaced),
-        Scene::anywhere("the conflist stays", the_conflist_stays),
-        Scene::with(
+    run_scenarios(&[
+        Scenario::anywhere("ten restarts of agents and controller", ten_restarts),
+        Scenario::with(Need::Kinds, "a rolling update", a_rolling_update),
+        Scenario::anywhere("a network made while the controller is away", no_controller),
+        Scenario::anywhere("the shim is replaced while it runs", the_shim_is_replaced),
+        Scenario::anywhere("the conflist stays", the_conflist_stays),
+        Scenario::with(
             Need::Containers,
             "mounts that do not propagate",
             wrong_mounts,
@@ -105,25 +105,25 @@ fn the_shim_is_replaced(cluster: &dyn Breakable) {
     // agent's journal, where nobody takes them for plugins or configurations.
     let journal = cluster.files("n1").expect("files").journal;
     let (dir, _) = journal.rsplit_once('/').expect("a directory");
-    let (go, said) = (&format!("{dir}/test-go"), &format!("{dir}/test-said"));
+    let (go, output_of) = (&format!("{dir}/test-go"), &format!("{dir}/test-said"));
     let wait = format!("for i in $(seq 600); do [ -e {go} ] && break; sleep 0.1; done");
-    let run = format!("({wait}) | CNI_COMMAND=VERSION {shim} >{said} 2>&1");
+    let run = format!("({wait}) | CNI_COMMAND=VERSION {shim} >{output_of} 2>&1");
     on(&format!(
-        "rm -f {go} {said}; setsid sh -c '{run}' </dev/null >/dev/null 2>&1 &"
+        "rm -f {go} {output_of}; setsid sh -c '{run}' </dev/null >/dev/null 2>&1 &"
     ));
-    common::holds("the shim runs", PATIENCE, || {
+    common::holds("the shim runs", TIMEOUT, || {
         let runs = on(&format!(
             "for dir in /proc/[0-9]*; do readlink $dir/exe; done | grep -cF {shim}"
         ));
         !matches!(runs.stdout.trim(), "" | "0")
     });
     kill_agent(cluster, "n1");
-    let replaced = wait::until("the shim", PATIENCE, || {
+    let replaced = wait::until("the shim", TIMEOUT, || {
         Ok((on(&format!("cksum <{shim}")).stdout == real).then_some(()))
     });
     let answer = on(&format!(
-        "touch {go}; for i in $(seq 300); do grep -q cniVersion {said} && break; sleep 0.1; done; \
-         cat {said}; rm -f {go} {said}"
+        "touch {go}; for i in $(seq 300); do grep -q cniVersion {output_of} && break; sleep 0.1; done; \
+         cat {output_of}; rm -f {go} {output_of}"
     ));
     replaced.expect("replaced while it ran");
     assert!(answer.stdout.contains("supportedVersions"), "{answer:?}");
@@ -141,12 +141,12 @@ fn the_conflist_stays(cluster: &dyn Breakable) {
         let tested = cluster.on_node("n2", &["test", "-s", conflist]);
         tested.is_ok_and(|output| output.ok())
     };
-    let away = Away::send(cluster, "n2");
+    let away = NodeWithoutAgent::send(cluster, "n2");
     assert!(there(), "the agent took its conflist along");
     drop(away);
     let removed = cluster.on_node("n2", &["rm", conflist]).expect("runs");
     removed.text().expect("removed");
-    common::holds("the conflist is back", PATIENCE, there);
+    common::holds("the conflist is back", TIMEOUT, there);
 }
 
 /// The agent's own pod, but for the propagation.
@@ -166,17 +166,17 @@ fn wrong_mounts(kube: &Kube) {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
     kube.apply(&pod.to_string()).expect("applied");
     let pod = Object::pod("plexus-system", "wrong-mounts");
-    let ended = kube.wait_for(&pod, PATIENCE, &|pod| pod["status"]["phase"] == "Failed");
+    let ended = kube.wait_for(&pod, TIMEOUT, &|pod| pod["status"]["phase"] == "Failed");
     let logs = kube.kubectl(&["logs", "-n", "plexus-system", "wrong-mounts"], "");
     common::gone(kube, &[&pod]);
     ended.expect("it refuses");
-    let said = logs.expect("runs").stdout;
+    let output_of = logs.expect("runs").stdout;
     for words in [
         "/run/netns",
         "mountPropagation: HostToContainer",
         "mountPropagation: Bidirectional",
     ] {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(output_of.contains(words), "{words}: {output_of}");
     }
     wait_agent(kube, "n1");
 }
@@ -186,7 +186,7 @@ fn wrong_mounts(kube: &Kube) {
 fn real(cluster: &dyn Breakable, pod: &Object) -> String {
     let script = "ip -br link | awk '{print $1, $3, $4}'; ip -br addr | awk '{$2 = \"\"; print}'; \
                   ip route; ip -6 route";
-    let shown = common::said(cluster, pod, script);
+    let shown = common::output_of(cluster, pod, script);
     let sandbox = cluster.sandbox_of(pod).expect("a sandbox");
     format!("{} {sandbox:?}\n{shown}", uid_of(cluster, pod))
 }

@@ -9,9 +9,9 @@
 
 mod common;
 
-use common::{address, event, interfaces, nad_object, network_object, pings, ready, said};
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Object, ground};
+use common::{address, event, interfaces, nad_object, network_object, output_of, pings, ready};
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::{Cluster, Object, test_cluster};
 use serde::Deserialize;
 use serde_json::Value;
 use std::fs;
@@ -64,7 +64,7 @@ const PODS: [Expected; 8] = [
 
 #[test]
 fn every_example_works() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let examples = Examples::new(kube);
     examples.remove();
     for text in &examples.texts {
@@ -80,7 +80,7 @@ fn every_example_works() {
             .collect();
         assert_eq!(found[0].0, "eth0");
         assert_eq!(&found[1..], expected, "{pod}");
-        let links = said(
+        let links = output_of(
             kube,
             pod,
             "ip -br link | cut -d' ' -f1 | cut -d@ -f1 | sort | xargs",
@@ -170,10 +170,10 @@ fn the_fabric_forwards_and_translates(kube: &dyn Cluster) {
     let snat = Object::pod("my-namespace", "snat-pod");
     let script =
         "ip route add 203.0.113.1 via 169.254.1.1 dev net1 onlink && ping -c1 -W2 203.0.113.1";
-    said(kube, &snat, script);
+    output_of(kube, &snat, script);
     let plain = Object::pod("my-namespace", "short-form");
     let refused = script.replace("&& ping", "&& ! ping");
-    said(kube, &plain, &refused);
+    output_of(kube, &plain, &refused);
 }
 
 /// The files, and the definition as it was before one of them replaced it.
@@ -239,12 +239,12 @@ impl<'a> Examples<'a> {
             self.kube.api().delete(object, grace).expect("deleted");
         }
         for object in &objects {
-            self.kube.wait_gone(object, PATIENCE).expect("gone");
+            self.kube.wait_gone(object, TIMEOUT).expect("gone");
         }
         for (namespace, name) in [("default", "network-a"), ("default", "network-b")] {
             let made = network_object(namespace, name);
             self.kube
-                .wait_gone(&made, PATIENCE)
+                .wait_gone(&made, TIMEOUT)
                 .expect("gone with its NAD");
         }
     }

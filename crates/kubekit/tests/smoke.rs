@@ -3,7 +3,7 @@
 #![cfg(feature = "e2e")]
 #![allow(clippy::expect_used, reason = "a test that cannot go on ends")]
 
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::{Cluster, Kube, Namespace, Object};
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn pods_on_every_node_reach_a_service_and_the_api_server() {
         .expect("applied");
     let pods: Vec<Object> = nodes.iter().map(|node| namespace.pod(node)).collect();
     for pod in &pods {
-        kube.wait_ready(pod, PATIENCE).expect("ready");
+        kube.wait_ready(pod, TIMEOUT).expect("ready");
     }
 
     for (pod, node) in pods.iter().zip(&nodes) {
@@ -63,7 +63,7 @@ fn pods_on_every_node_reach_a_service_and_the_api_server() {
 
 fn assert_answers(kube: &Kube, pod: &Object, address: &str) {
     // The rules of a new Service come a moment after its pods.
-    let answered = plexus_kubekit::wait::until(&format!("{address} from {pod}"), PATIENCE, || {
+    let answered = plexus_kubekit::wait::until(&format!("{address} from {pod}"), TIMEOUT, || {
         Ok(fetched(kube, pod, address, "80")
             .contains("hello")
             .then_some(()))

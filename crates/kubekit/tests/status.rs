@@ -5,8 +5,8 @@
 
 mod common;
 
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Namespace, Object, ground};
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::{Cluster, Namespace, Object, test_cluster};
 use serde_json::{Value, json};
 
 const STATUS: &str = "k8s.v1.cni.cncf.io/network-status";
@@ -14,7 +14,7 @@ const EDITS: usize = 50;
 
 #[test]
 fn network_status_says_what_the_pod_has_and_survives_others() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "status").expect("a namespace");
     let nodes = kube.nodes().expect("nodes");
     let ns = namespace.name();
@@ -30,7 +30,7 @@ fn network_status_says_what_the_pod_has_and_survives_others() {
         ],
     );
     let active = |seen: &Value| seen["status"]["phase"] == "Active";
-    kube.wait_for(&common::network_object(ns, "blue"), PATIENCE, &active)
+    kube.wait_for(&common::network_object(ns, "blue"), TIMEOUT, &active)
         .expect("active");
     let asked = r#"[{"name": "wire", "interface": "wire0", "mac": "02:00:00:57:00:01"}]"#;
     let asked = [
@@ -54,7 +54,7 @@ fn network_status_says_what_the_pod_has_and_survives_others() {
         }
     });
     common::ready(kube, &[&pod]);
-    let seen = kube.wait_for(&pod, PATIENCE, &|pod| {
+    let seen = kube.wait_for(&pod, TIMEOUT, &|pod| {
         pod["metadata"]["annotations"][STATUS].is_string()
     });
     let seen = seen.expect("network-status");
@@ -70,20 +70,20 @@ fn network_status_says_what_the_pod_has_and_survives_others() {
     }
     one_writer(kube, &pod);
     let text = annotations[STATUS].as_str().expect("a text");
-    let said: Value = serde_json::from_str(text).expect("JSON");
-    assert_eq!(said, expected(kube, &pod), "{said:#}");
-    let dns = &said[1]["dns"];
+    let output_of: Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!(output_of, expected(kube, &pod), "{output_of:#}");
+    let dns = &output_of[1]["dns"];
     assert_eq!(
         dns,
         &json!({"nameservers": ["10.57.2.53"], "search": ["a.b"]}),
-        "{said:#}"
+        "{output_of:#}"
     );
 }
 
 /// What it must say, by the kernel and by what was asked.
 fn expected(kube: &dyn Cluster, pod: &Object) -> Value {
     let record = common::attachments(kube, pod);
-    let text = common::said(kube, pod, "ip -j address");
+    let text = common::output_of(kube, pod, "ip -j address");
     let links: Vec<Value> = serde_json::from_str(&text).expect("JSON");
     let ns = &pod.namespace;
     let named = [

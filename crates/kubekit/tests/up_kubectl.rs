@@ -14,7 +14,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 /// More than the controller takes.
-const SOON: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What kubectl sends each time: a claim with a status, which only its driver may write, and a configuration with
 /// a null, which nobody keeps.
@@ -63,18 +63,18 @@ fn every_example_is_applied() {
     // The same again changes nothing; seed-004 has the same objects in two forms.
     let mut changed = Vec::new();
     for file in files.iter().filter(|file| !file.contains("seed-004")) {
-        let said = kubectl.ok(&["apply", "-f", file]);
-        let others = said.lines().filter(|line| !line.ends_with(" unchanged"));
+        let printed = kubectl.ok(&["apply", "-f", file]);
+        let others = printed.lines().filter(|line| !line.ends_with(" unchanged"));
         changed.extend(others.map(str::to_owned));
     }
     assert_eq!(changed, SENT_AGAIN);
     for file in examples_of_another_version() {
         let file = file.display().to_string();
         let refused = kubectl.run(&["apply", "--validate=false", "-f", &file]);
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(
-            !refused.status.success() && said.contains("v1beta1"),
-            "{said}"
+            !refused.status.success() && printed.contains("v1beta1"),
+            "{printed}"
         );
     }
     for (kind, name, namespace) in [
@@ -94,7 +94,7 @@ fn every_example_is_applied() {
             let text = described();
             text.contains("Waiting") && text.contains("it is kept, and waits")
         };
-        assert!(within(SOON, says_so), "{kind} {name}: {}", described());
+        assert!(within(TIMEOUT, says_so), "{kind} {name}: {}", described());
     }
     let networks = kubectl.ok(&["get", "multinicnetworks"]);
     assert!(networks.contains("WaitForConfig"), "{networks}");

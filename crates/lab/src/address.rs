@@ -15,7 +15,7 @@ pub(crate) const API_PORT: u16 = 6443;
 /// The fabric's own part of an address.
 const FABRIC: u8 = 254;
 
-/// The default network's subnets, if nothing else is said.
+/// The default subnets of the default network.
 pub(crate) const POD_SUBNETS: [&str; 2] = ["10.244.0.0/16", "fd00:244::/56"];
 /// An address outside of the cluster that knows the nodes and nobody else: a pod is answered if it comes
 /// under its node's address.

@@ -5,7 +5,7 @@ use crate::address;
 use crate::error::LabError;
 use crate::layout::Layout;
 use kube::Client;
-use plexus_client::{Patience, Server};
+use plexus_client::{Server, Timeouts};
 use serde_json::Value;
 use std::future::Future;
 use std::io;
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(crate) const MANAGER: &str = "plexus-lab";
 
 /// How long the server may take.
-const PATIENCE: Patience = Patience {
+const API_TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(2),
     send: None,
     answer: Duration::from_secs(60),
@@ -25,7 +25,7 @@ const PATIENCE: Patience = Patience {
 /// A client by a kubeconfig.
 pub(crate) async fn client(kubeconfig: &Path) -> Result<Client, LabError> {
     let server = Server::Kubeconfig(kubeconfig.to_owned());
-    Ok(server.client(PATIENCE).await?)
+    Ok(server.client(API_TIMEOUTS).await?)
 }
 
 /// The kubeconfig of a lab that is there.

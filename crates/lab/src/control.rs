@@ -19,7 +19,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// How long the keeper may take to let go of a node.
-const PATIENCE: Duration = Duration::from_secs(30);
+const NODE_REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Adds a node, and waits until it is ready.
 pub fn add_node(layout: &Layout, tell: &mut dyn FnMut(Step)) -> Result<NodeName, LabError> {
@@ -214,7 +214,7 @@ fn wait_until(
     mut holds: impl FnMut() -> Result<bool, LabError>,
 ) -> Result<(), LabError> {
     let start = Instant::now();
-    while start.elapsed() < PATIENCE {
+    while start.elapsed() < NODE_REMOVAL_TIMEOUT {
         if holds()? {
             return Ok(());
         }
@@ -222,7 +222,7 @@ fn wait_until(
     }
     Err(LabError::NotYet {
         what: what.to_owned(),
-        limit: PATIENCE,
+        limit: NODE_REMOVAL_TIMEOUT,
         last: "see `plexus lab status`".to_owned(),
     })
 }

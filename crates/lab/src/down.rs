@@ -20,9 +20,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long plugins may take to let go of all pods.
-const FAREWELL: Duration = Duration::from_secs(5);
+const DETACH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Calls of plugins at a time.
-const CALLS: usize = 8;
+const CONCURRENT_CALLS: usize = 8;
 
 /// Something that was done to remove a lab or a node, for whoever watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Removal {
     /// Plugins were told that pods go.
     Pods {
         /// Of how many pods.
-        told: usize,
+        detached: usize,
         /// How many there were.
         of: usize,
     },
@@ -44,8 +44,8 @@ pub enum Removal {
     SwitchedOff,
 }
 
-/// Removes processes, namespaces, mounts and files; says whether there was anything. Of a lab that was not
-/// there nothing is told.
+/// Removes processes, namespaces, mounts and files; returns whether there was anything. Reports no step of a lab that
+/// was not there.
 pub fn down(layout: &Layout, tell: &mut dyn FnMut(Removal)) -> Result<bool, LabError> {
     need_root()?;
     let lock = Lock::take(layout)?;
@@ -71,14 +71,14 @@ pub fn down(layout: &Layout, tell: &mut dyn FnMut(Removal)) -> Result<bool, LabE
     attempt(namespaces.map(|count| say(Removal::Namespaces(count))));
     attempt(remove_files(layout));
     attempt(settings::restore(layout));
-    attempt(lock.dissolve());
+    attempt(lock.remove_with_lab());
     // Other labs may be there, or other things of ours.
     let _ = fs::remove_dir(layout.root());
     let _ = layout.root().parent().map(fs::remove_dir);
     if errors.is_empty() {
         Ok(there)
     } else {
-        Err(LabError::Left(errors))
+        Err(LabError::NotRemoved(errors))
     }
 }
 
@@ -94,9 +94,9 @@ fn end_keeper(layout: &Layout, ended: &mut BTreeSet<i32>) -> Result<(), LabError
 /// DEL for every pod, as far as agents answer: plugins that were executed may keep something elsewhere than
 /// in the lab. Nobody insists: the lab goes, whatever they say.
 fn detach_pods(layout: &Layout) -> Removal {
-    let deadline = Instant::now() + FAREWELL;
+    let deadline = Instant::now() + DETACH_TIMEOUT;
     let pods = sandbox::all(layout);
-    let (of, told) = (pods.len(), AtomicUsize::new(0));
+    let (of, detached) = (pods.len(), AtomicUsize::new(0));
     let queue = Mutex::new(pods);
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let work = || {
@@ -112,17 +112,17 @@ fn detach_pods(layout: &Layout) -> Removal {
             };
             let call = Caller::new(layout, node, &sandbox).within(left);
             if unfinished.write(layout, node).is_ok() && call.del().is_ok() {
-                told.fetch_add(1, Ordering::Relaxed);
+                detached.fetch_add(1, Ordering::Relaxed);
             }
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..CALLS {
+        for _ in 0..CONCURRENT_CALLS {
             scope.spawn(work);
         }
     });
     Removal::Pods {
-        told: told.into_inner(),
+        detached: detached.into_inner(),
         of,
     }
 }

@@ -106,7 +106,7 @@ pub enum LabError {
     Client(#[from] plexus_client::ClientError),
     /// The API says no.
     #[error("cannot {what}: {message}")]
-    Said {
+    RefusedByApi {
         /// What was tried.
         what: String,
         /// Its words.
@@ -122,7 +122,7 @@ pub enum LabError {
         source: Box<kube::Error>,
     },
     /// Something did not happen in time.
-    #[error("waited {} s in vain for {what}{}", limit.as_secs(), because(last))]
+    #[error("waited {} s in vain for {what}{}", limit.as_secs(), reason_suffix(last))]
     NotYet {
         /// What was waited for.
         what: String,
@@ -133,7 +133,7 @@ pub enum LabError {
     },
     /// What could not be removed.
     #[error("the lab is not gone completely: {}; repeat `plexus lab down`", .0.join("; "))]
-    Left(Vec<String>),
+    NotRemoved(Vec<String>),
 }
 
 impl LabError {
@@ -166,7 +166,7 @@ impl LabError {
     pub(crate) fn api(what: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let what = what.into();
         move |source| match source {
-            kube::Error::Api(status) => Self::Said {
+            kube::Error::Api(status) => Self::RefusedByApi {
                 what,
                 message: status.message,
             },
@@ -185,7 +185,7 @@ fn others(has: &[String]) -> String {
     }
 }
 
-fn because(last: &str) -> String {
+fn reason_suffix(last: &str) -> String {
     if last.is_empty() {
         String::new()
     } else {

@@ -17,7 +17,7 @@ use std::process::Command;
 
 /// Where a program is to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ExecTarget {
     /// In a pod.
     Pod {
         /// Its namespace in the API.
@@ -31,32 +31,32 @@ pub enum Place {
     Outside,
 }
 
-/// The network namespace of a place.
-pub(crate) fn netns_of(layout: &Layout, place: &Place) -> Result<Netns, LabError> {
+/// The network namespace of a target.
+pub(crate) fn netns_of(layout: &Layout, target: &ExecTarget) -> Result<Netns, LabError> {
     need_root()?;
     let spec = control::of(layout)?;
-    let name = match place {
-        Place::Node(node) => layout.name().node(spec.has(layout, *node)?),
-        Place::Outside => layout.name().fabric(),
-        Place::Pod { namespace, name } => pod(layout, namespace, name)?,
+    let name = match target {
+        ExecTarget::Node(node) => layout.name().node(spec.has(layout, *node)?),
+        ExecTarget::Outside => layout.name().fabric(),
+        ExecTarget::Pod { namespace, name } => pod(layout, namespace, name)?,
     };
     underlay::open(&name)
 }
 
 /// Replaces this process by a program in that place; comes back only if that fails.
-pub fn exec(layout: &Layout, place: &Place, argv: &[OsString]) -> Result<(), LabError> {
+pub fn exec(layout: &Layout, target: &ExecTarget, argv: &[OsString]) -> Result<(), LabError> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(LabError::Refused("no program is given".to_owned()));
     };
-    let netns = netns_of(layout, place)?;
+    let netns = netns_of(layout, target)?;
     let become_it = || netns.enter(|| Command::new(program).args(arguments).exec());
-    let source = match place {
-        Place::Node(node) => {
-            let (own, place) = (layout.plugin_files(*node), Path::new(PLUGIN_FILES));
-            let failed = LabError::file("show a node's own", place);
-            mount::with_own(&own, place, become_it).map_err(failed)??
+    let source = match target {
+        ExecTarget::Node(node) => {
+            let (own, target) = (layout.plugin_files(*node), Path::new(PLUGIN_FILES));
+            let failed = LabError::file("show a node's own", target);
+            mount::with_own(&own, target, become_it).map_err(failed)??
         }
-        Place::Pod { .. } | Place::Outside => become_it()?,
+        ExecTarget::Pod { .. } | ExecTarget::Outside => become_it()?,
     };
     Err(LabError::Start {
         what: program.to_string_lossy().into_owned(),
@@ -69,13 +69,13 @@ pub fn exec(layout: &Layout, place: &Place, argv: &[OsString]) -> Result<(), Lab
 fn latest<'s>(
     layout: &Layout,
     all: &'s [(NodeName, Sandbox)],
-    wanted: impl Fn(&Sandbox) -> bool,
+    matches: impl Fn(&Sandbox) -> bool,
 ) -> Option<&'s Sandbox> {
     let written = |node: NodeName, sandbox: &Sandbox| {
         let found = fs::metadata(layout.sandbox(node, &sandbox.uid));
         found.and_then(|found| found.modified()).ok()
     };
-    let found = all.iter().filter(|(_, sandbox)| wanted(sandbox));
+    let found = all.iter().filter(|(_, sandbox)| matches(sandbox));
     let found = found.max_by_key(|(node, sandbox)| written(*node, sandbox));
     found.map(|(_, sandbox)| sandbox)
 }

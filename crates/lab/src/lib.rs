@@ -44,14 +44,14 @@ pub use control::{
 };
 pub use down::{Removal, down};
 pub use error::LabError;
-pub use exec::{Place, exec};
-pub use keeper::keep;
+pub use exec::{ExecTarget, exec};
+pub use keeper::run_keeper;
 pub use layout::Layout;
 pub use name::{LabName, NodeName};
 pub use part::Part;
 pub use ping::{Cell, Expected, Matrix, Unseen, ping_all};
 pub use report::PartReport;
-pub use run::{PodSeen, PodWish, run};
-pub use spec::{Programs, Spec, Wish};
+pub use run::{PodRequest, ReadyPod, run};
+pub use spec::{Programs, Spec, UpOptions};
 pub use status::{NodeStatus, PodStatus, Status, status};
 pub use up::{Step, up};

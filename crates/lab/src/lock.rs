@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Longer than any change takes.
-const PATIENCE: Duration = Duration::from_secs(120);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Held while a lab is made, changed or removed.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Lock {
     pub(crate) fn take(layout: &Layout) -> Result<Self, LabError> {
         let path = layout.lock();
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < LOCK_TIMEOUT {
             // Again and again: the last lab that goes takes the directory with it.
             if files::make_fleeting_dir(layout.root())?
                 && let Some(file) = try_lock(&path)?
@@ -37,13 +37,13 @@ impl Lock {
         }
         Err(LabError::NotYet {
             what: format!("lab {} to be free", layout.name()),
-            limit: PATIENCE,
+            limit: LOCK_TIMEOUT,
             last: "another `plexus lab` is at work on it".to_owned(),
         })
     }
 
     /// Lets go, and removes the file: for when the lab is gone.
-    pub(crate) fn dissolve(self) -> Result<(), LabError> {
+    pub(crate) fn remove_with_lab(self) -> Result<(), LabError> {
         files::remove(&self.path)
     }
 }
@@ -83,7 +83,7 @@ mod tests {
             }
         });
         while !other.is_finished() {
-            Lock::take(&layout).unwrap().dissolve().unwrap();
+            Lock::take(&layout).unwrap().remove_with_lab().unwrap();
         }
         other.join().unwrap();
     }
@@ -99,7 +99,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(60));
         assert!(!next.is_finished());
         // The one who waits has opened the file that is removed now: it must not be content with that.
-        lock.dissolve().unwrap();
+        lock.remove_with_lab().unwrap();
         next.join().unwrap().unwrap();
         assert!(layout.lock().exists());
     }

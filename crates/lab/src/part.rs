@@ -94,13 +94,13 @@ impl Part {
         };
         // So have the plugins that it executes.
         let own = layout.plugin_files(node);
-        let place = Path::new(PLUGIN_FILES);
-        let started = mount::with_own(&own, place, spawn);
-        started.map_err(LabError::file("give a node its own", place))?
+        let plugin_dir = Path::new(PLUGIN_FILES);
+        let started = mount::with_own(&own, plugin_dir, spawn);
+        started.map_err(LabError::file("give a node its own", plugin_dir))?
     }
 
     fn arguments(self, layout: &Layout, spec: &Spec) -> Vec<OsString> {
-        let mut words = Words(vec![self.verb().into()]);
+        let mut words = CommandLine(vec![self.verb().into()]);
         match self {
             Self::Keeper => words.add("keeper").flag("lab", layout.name().as_str()),
             Self::Server => server(&mut words, layout, spec),
@@ -111,7 +111,7 @@ impl Part {
     }
 }
 
-fn server<'w>(words: &'w mut Words, layout: &Layout, spec: &Spec) -> &'w mut Words {
+fn server<'w>(words: &'w mut CommandLine, layout: &Layout, spec: &Spec) -> &'w mut CommandLine {
     let fabric = named::path(&layout.name().fabric());
     let inside = address::api_server();
     words
@@ -124,7 +124,7 @@ fn server<'w>(words: &'w mut Words, layout: &Layout, spec: &Spec) -> &'w mut Wor
         .add("--pods-wait")
 }
 
-fn controller<'w>(words: &'w mut Words, layout: &Layout, spec: &Spec) -> &'w mut Words {
+fn controller<'w>(words: &'w mut CommandLine, layout: &Layout, spec: &Spec) -> &'w mut CommandLine {
     words
         .path("kubeconfig", &layout.inner_kubeconfig())
         .flag("identity", "lab")
@@ -136,7 +136,12 @@ fn controller<'w>(words: &'w mut Words, layout: &Layout, spec: &Spec) -> &'w mut
         .flag("config", "/dev/null")
 }
 
-fn agent<'w>(words: &'w mut Words, layout: &Layout, spec: &Spec, node: NodeName) -> &'w mut Words {
+fn agent<'w>(
+    words: &'w mut CommandLine,
+    layout: &Layout,
+    spec: &Spec,
+    node: NodeName,
+) -> &'w mut CommandLine {
     let addresses = address::of_node(node, 0).map(|net| net.addr());
     words
         .flag("node", &node.to_string())
@@ -170,9 +175,9 @@ impl fmt::Display for Part {
 }
 
 /// A command line in the making.
-struct Words(Vec<OsString>);
+struct CommandLine(Vec<OsString>);
 
-impl Words {
+impl CommandLine {
     fn add(&mut self, word: &str) -> &mut Self {
         self.0.push(word.into());
         self
@@ -198,7 +203,7 @@ fn list<T: ToString>(items: &[T]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Programs, Wish};
+    use crate::spec::{Programs, UpOptions};
 
     fn line(part: Part) -> String {
         let layout = Layout::of("x".parse().unwrap());
@@ -207,7 +212,7 @@ mod tests {
             shim: "/s".into(),
             delegates: Some("/d".into()),
         };
-        let spec = Spec::new(&Wish::default(), 7001, programs).unwrap();
+        let spec = Spec::new(&UpOptions::default(), 7001, programs).unwrap();
         let words = part.arguments(&layout, &spec);
         let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
         words.join(" ")
@@ -216,8 +221,11 @@ mod tests {
     #[test]
     fn an_agent_lives_in_its_nodes_directory() {
         let node = "n2".parse().unwrap();
-        let said = line(Part::Agent(node));
-        assert!(said.starts_with("agent --node=n2 "), "{said}");
+        let command_line = line(Part::Agent(node));
+        assert!(
+            command_line.starts_with("agent --node=n2 "),
+            "{command_line}"
+        );
         for flag in [
             "--socket=/run/plexus/lab/x/n2/agent.sock",
             "--state-dir=/run/plexus/lab/x/n2/state",
@@ -227,18 +235,21 @@ mod tests {
             "--config=/dev/null",
             "--delegate-bin-dir=/d",
         ] {
-            assert!(said.contains(flag), "{said} lacks {flag}");
+            assert!(command_line.contains(flag), "{command_line} lacks {flag}");
         }
         assert_eq!(Part::Agent(node).to_string(), "n2-agent");
     }
 
     #[test]
     fn the_server_is_on_the_loopback_and_in_the_fabric() {
-        let said = line(Part::Server);
-        assert!(said.contains("--listen=127.0.0.1:7001"), "{said}");
+        let command_line = line(Part::Server);
+        assert!(
+            command_line.contains("--listen=127.0.0.1:7001"),
+            "{command_line}"
+        );
         let inside = "--listen-in=/run/netns/px-x-fabric=10.200.0.254:6443";
-        assert!(said.contains(inside), "{said}");
-        assert!(said.ends_with(" --pods-wait"), "{said}");
+        assert!(command_line.contains(inside), "{command_line}");
+        assert!(command_line.ends_with(" --pods-wait"), "{command_line}");
         assert_eq!(line(Part::Keeper), "lab keeper --lab=x");
     }
 }

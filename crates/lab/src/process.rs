@@ -20,7 +20,7 @@ pub(crate) fn mark(layout: &Layout, part: Part) -> String {
 }
 
 /// How long all of them may take to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+const END_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A process that was there when we looked, held so that its number means nobody else.
 #[derive(Debug)]
@@ -110,11 +110,11 @@ pub(crate) fn end_all(
         if found.is_empty() {
             return Ok(());
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > END_TIMEOUT {
             let pids: Vec<String> = found.iter().map(|one| one.pid().to_string()).collect();
             return Err(LabError::NotYet {
                 what: "every process to end".to_owned(),
-                limit: PATIENCE,
+                limit: END_TIMEOUT,
                 last: format!("still there: {}", pids.join(", ")),
             });
         }
@@ -197,7 +197,7 @@ mod tests {
         let (first, process) = start();
         let (mut children, mut next) = (vec![first], vec![process]);
         let mut ended = BTreeSet::new();
-        let look = || {
+        let find = || {
             // The one that is found next comes while others are looked at.
             let now = std::mem::take(&mut next);
             if children.len() < 3 {
@@ -207,7 +207,7 @@ mod tests {
             }
             Ok(now)
         };
-        end_all(look, &mut ended).unwrap();
+        end_all(find, &mut ended).unwrap();
         let pids: BTreeSet<i32> = children.iter().map(|child| child.id() as i32).collect();
         for child in &mut children {
             assert!(!child.wait().unwrap().success());

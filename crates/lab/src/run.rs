@@ -18,7 +18,7 @@ const NETWORKS: &str = "plexus.dev/networks";
 
 /// The pod that is asked for.
 #[derive(Debug, Clone)]
-pub struct PodWish {
+pub struct PodRequest {
     /// Its name.
     pub name: String,
     /// Its namespace, made if there is none.
@@ -31,7 +31,7 @@ pub struct PodWish {
 
 /// A pod that is ready.
 #[derive(Debug, Clone)]
-pub struct PodSeen {
+pub struct ReadyPod {
     /// Its node.
     pub node: String,
     /// Its addresses on the default network.
@@ -41,15 +41,15 @@ pub struct PodSeen {
 }
 
 /// Makes the pod and waits until it is ready.
-pub fn run(layout: &Layout, wish: &PodWish, limit: Duration) -> Result<PodSeen, LabError> {
-    if let Some(node) = wish.node {
+pub fn run(layout: &Layout, request: &PodRequest, limit: Duration) -> Result<ReadyPod, LabError> {
+    if let Some(node) = request.node {
         control::of(layout)?.has(layout, node)?;
     }
     let start = Instant::now();
     let work = |client: Client| async move {
-        ensure_namespace(&client, &wish.namespace).await?;
-        let pods: Api<Pod> = Api::namespaced(client.clone(), &wish.namespace);
-        let made = create(&pods, wish).await?;
+        ensure_namespace(&client, &request.namespace).await?;
+        let pods: Api<Pod> = Api::namespaced(client.clone(), &request.namespace);
+        let made = create(&pods, request).await?;
         wait(&client, &pods, &made, start, limit).await
     };
     api::block_on(work, layout)
@@ -69,10 +69,10 @@ async fn ensure_namespace(client: &Client, name: &str) -> Result<(), LabError> {
     }
 }
 
-async fn create(pods: &Api<Pod>, wish: &PodWish) -> Result<Pod, LabError> {
-    let name = &wish.name;
-    let failed = || LabError::api(format!("make pod {}/{name}", wish.namespace));
-    let object: Pod = serde_json::from_value(object(wish))
+async fn create(pods: &Api<Pod>, request: &PodRequest) -> Result<Pod, LabError> {
+    let name = &request.name;
+    let failed = || LabError::api(format!("make pod {}/{name}", request.namespace));
+    let object: Pod = serde_json::from_value(object(request))
         .map_err(|error| failed()(kube::Error::SerdeError(error)))?;
     match pods.create(&PostParams::default(), &object).await {
         Ok(made) => Ok(made),
@@ -83,35 +83,37 @@ async fn create(pods: &Api<Pod>, wish: &PodWish) -> Result<Pod, LabError> {
             }
             Err(LabError::Refused(format!(
                 "pod {0}/{name} exists and is another one: `plexus delete pod {0}/{name}` first, or choose another name",
-                wish.namespace
+                request.namespace
             )))
         }
         Err(error) => Err(failed()(error)),
     }
 }
 
-fn object(wish: &PodWish) -> serde_json::Value {
+fn object(request: &PodRequest) -> serde_json::Value {
     let mut annotations = BTreeMap::new();
-    if !wish.networks.is_empty() {
-        annotations.insert(NETWORKS, wish.networks.join(","));
+    if !request.networks.is_empty() {
+        annotations.insert(NETWORKS, request.networks.join(","));
     }
     let mut spec = json!({"containers": [{"name": "pod", "image": "none"}]});
-    if let Some(node) = wish.node {
+    if let Some(node) = request.node {
         spec["nodeName"] = node.to_string().into();
     }
     json!({
-        "metadata": {"name": wish.name, "namespace": wish.namespace, "annotations": annotations,
-                     "labels": {"app": wish.name}},
+        "metadata": {"name": request.name, "namespace": request.namespace, "annotations": annotations,
+                     "labels": {"app": request.name}},
         "spec": spec,
     })
 }
 
 /// What was asked for then is what is asked for now.
-fn is_the_same(there: &Pod, wanted: &Pod) -> bool {
+fn is_the_same(there: &Pod, requested: &Pod) -> bool {
     let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
     let networks = |pod: &Pod| pod.annotations().get(NETWORKS).cloned();
-    let node_fits = node(wanted).is_none() || node(there) == node(wanted);
-    node_fits && networks(there) == networks(wanted) && there.metadata.deletion_timestamp.is_none()
+    let node_fits = node(requested).is_none() || node(there) == node(requested);
+    node_fits
+        && networks(there) == networks(requested)
+        && there.metadata.deletion_timestamp.is_none()
 }
 
 async fn wait(
@@ -120,14 +122,14 @@ async fn wait(
     made: &Pod,
     start: Instant,
     limit: Duration,
-) -> Result<PodSeen, LabError> {
+) -> Result<ReadyPod, LabError> {
     let name = made.name_any();
     let mut pause = Duration::from_millis(10);
     loop {
         let seen = pods.get(&name).await;
         let pod = seen.map_err(LabError::api(format!("look at pod {name}")))?;
         if is_ready(&pod) {
-            return Ok(PodSeen {
+            return Ok(ReadyPod {
                 node: pod.spec.and_then(|s| s.node_name).unwrap_or_default(),
                 addresses: pod
                     .status
@@ -143,7 +145,7 @@ async fn wait(
             return Err(LabError::NotYet {
                 what: format!("pod {name} to be ready"),
                 limit,
-                last: last_word(client, &pod).await,
+                last: last_event(client, &pod).await,
             });
         }
         tokio::time::sleep(pause).await;
@@ -158,7 +160,7 @@ fn is_ready(pod: &Pod) -> bool {
 }
 
 /// Why it is not: what the last Event about it says.
-async fn last_word(client: &Client, pod: &Pod) -> String {
+async fn last_event(client: &Client, pod: &Pod) -> String {
     let events: Api<Event> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
     let uid = pod.metadata.uid.clone().unwrap_or_default();
     let all = events.list(&ListParams::default()).await;
@@ -179,13 +181,13 @@ mod tests {
     use super::*;
 
     fn pod(node: Option<&str>, networks: &[&str]) -> Pod {
-        let wish = PodWish {
+        let request = PodRequest {
             name: "web".to_owned(),
             namespace: "a".to_owned(),
             node: node.map(|node| node.parse().unwrap()),
             networks: networks.iter().map(|name| (*name).to_owned()).collect(),
         };
-        serde_json::from_value(object(&wish)).unwrap()
+        serde_json::from_value(object(&request)).unwrap()
     }
 
     #[test]

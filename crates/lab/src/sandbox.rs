@@ -26,8 +26,9 @@ pub(crate) struct Sandbox {
     pub container: String,
     /// The name of its network namespace; empty for a pod that has its node's.
     pub netns: String,
-    /// What the runtime tells plugins that ask for it, by capability.
-    pub told: Map<String, Value>,
+    /// The `runtimeConfig` of plugins that ask for it, by capability. Files of sandboxes call it `told`.
+    #[serde(rename = "told")]
+    pub runtime_config: Map<String, Value>,
     /// What became of the ADD; none while it is under way.
     pub result: Option<Value>,
 }
@@ -38,7 +39,7 @@ impl Sandbox {
         layout: &Layout,
         uid: &str,
         (namespace, name): (&str, &str),
-        told: Map<String, Value>,
+        runtime_config: Map<String, Value>,
     ) -> Result<Self, LabError> {
         if !is_plain(uid) {
             return Err(LabError::Refused(format!(
@@ -52,7 +53,7 @@ impl Sandbox {
             name: name.to_owned(),
             netns: layout.name().sandbox(&container),
             container,
-            told,
+            runtime_config,
             result: None,
         })
     }

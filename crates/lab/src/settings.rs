@@ -19,10 +19,10 @@ pub(crate) fn prepare(layout: &Layout) -> Result<(), LabError> {
     if named::prepare()? {
         files::put_json(&layout.names_mounted(), &true)?;
     }
-    let place = Path::new(PLUGIN_FILES);
-    if !place.exists() {
+    let plugin_dir = Path::new(PLUGIN_FILES);
+    if !plugin_dir.exists() {
         files::put_json(&layout.plugin_dir_made(), &true)?;
-        files::make_dir(place)?;
+        files::make_dir(plugin_dir)?;
     }
     Ok(())
 }

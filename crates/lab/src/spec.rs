@@ -43,9 +43,9 @@ pub struct Programs {
     pub delegates: Option<PathBuf>,
 }
 
-/// What `up` is asked for; what is not said stays as it is, or is as usual.
+/// The options of `up`. An option that is absent keeps its value, or takes its default.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
+pub struct UpOptions {
     /// How many nodes there are at least.
     pub nodes: Option<u8>,
     /// NICs of each node besides `eth0`.
@@ -72,19 +72,23 @@ impl Spec {
     }
 
     /// A new lab.
-    pub(crate) fn new(wish: &Wish, port: u16, programs: Programs) -> Result<Self, LabError> {
+    pub(crate) fn new(
+        options: &UpOptions,
+        port: u16,
+        programs: Programs,
+    ) -> Result<Self, LabError> {
         let usual = POD_SUBNETS.iter().filter_map(|text| text.parse().ok());
         let mut spec = Self {
             generation: 0,
             nodes: BTreeSet::new(),
-            nics: wish.nics.unwrap_or(USUAL_NICS),
+            nics: options.nics.unwrap_or(USUAL_NICS),
             port,
-            subnets: if wish.subnets.is_empty() {
+            subnets: if options.subnets.is_empty() {
                 usual.collect()
             } else {
-                wish.subnets.clone()
+                options.subnets.clone()
             },
-            node_grace: wish.node_grace.unwrap_or(USUAL_GRACE),
+            node_grace: options.node_grace.unwrap_or(USUAL_GRACE),
             programs,
         };
         if spec.nics > MAX_NICS {
@@ -93,22 +97,27 @@ impl Spec {
                 spec.nics
             )));
         }
-        spec.grow(wish.nodes.unwrap_or(USUAL_NODES))?;
+        spec.grow(options.nodes.unwrap_or(USUAL_NODES))?;
         Ok(spec)
     }
 
     /// The same lab with what is asked for now. Nodes are only added; what cannot be changed is refused.
-    pub(crate) fn changed(&self, wish: &Wish, programs: Programs) -> Result<Self, LabError> {
+    pub(crate) fn changed(
+        &self,
+        options: &UpOptions,
+        programs: Programs,
+    ) -> Result<Self, LabError> {
         let mut spec = self.clone();
         let fixed = [
-            ("--nics", wish.nics.is_some_and(|nics| nics != self.nics)),
+            ("--nics", options.nics.is_some_and(|nics| nics != self.nics)),
             (
                 "--subnets",
-                !wish.subnets.is_empty() && wish.subnets != self.subnets,
+                !options.subnets.is_empty() && options.subnets != self.subnets,
             ),
             (
                 "--node-grace",
-                wish.node_grace
+                options
+                    .node_grace
                     .is_some_and(|grace| grace != self.node_grace),
             ),
         ];
@@ -118,7 +127,7 @@ impl Spec {
             )));
         }
         spec.programs = programs;
-        spec.grow(wish.nodes.unwrap_or(0))?;
+        spec.grow(options.nodes.unwrap_or(0))?;
         if spec != *self {
             spec.generation += 1;
         }
@@ -183,39 +192,39 @@ mod tests {
 
     #[test]
     fn nodes_are_added_never_taken_away() {
-        let wish = |nodes| Wish {
+        let options = |nodes| UpOptions {
             nodes: Some(nodes),
-            ..Wish::default()
+            ..UpOptions::default()
         };
-        let mut spec = Spec::new(&wish(3), 1, programs()).unwrap();
+        let mut spec = Spec::new(&options(3), 1, programs()).unwrap();
         assert_eq!(nodes(&spec), ["n1", "n2", "n3"]);
         spec.nodes.remove(&"n2".parse().unwrap());
-        let same = spec.changed(&Wish::default(), programs()).unwrap();
+        let same = spec.changed(&UpOptions::default(), programs()).unwrap();
         assert_eq!(same, spec, "nothing is asked for, nothing changes");
-        let fewer = spec.changed(&wish(1), programs()).unwrap();
+        let fewer = spec.changed(&options(1), programs()).unwrap();
         assert_eq!(nodes(&fewer), ["n1", "n3"]);
-        let more = spec.changed(&wish(4), programs()).unwrap();
+        let more = spec.changed(&options(4), programs()).unwrap();
         assert_eq!(nodes(&more), ["n1", "n2", "n3", "n4"]);
         assert_eq!(more.generation, spec.generation + 1);
-        assert!(spec.changed(&wish(201), programs()).is_err());
+        assert!(spec.changed(&options(201), programs()).is_err());
         assert_eq!(more.next_node().unwrap().to_string(), "n5");
     }
 
     #[test]
     fn what_cannot_change_is_refused() {
-        let spec = Spec::new(&Wish::default(), 1, programs()).unwrap();
-        let wish = Wish {
+        let spec = Spec::new(&UpOptions::default(), 1, programs()).unwrap();
+        let options = UpOptions {
             nics: Some(7),
-            ..Wish::default()
+            ..UpOptions::default()
         };
-        let error = spec.changed(&wish, programs()).unwrap_err().to_string();
+        let error = spec.changed(&options, programs()).unwrap_err().to_string();
         assert!(
             error.contains("--nics") && error.contains("lab down"),
             "{error}"
         );
-        let many = Wish {
+        let many = UpOptions {
             nics: Some(9),
-            ..Wish::default()
+            ..UpOptions::default()
         };
         assert!(Spec::new(&many, 1, programs()).is_err());
     }

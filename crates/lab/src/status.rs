@@ -146,15 +146,17 @@ pub fn status(layout: &Layout) -> Result<Status, LabError> {
 
 /// Who runs, without a keeper to ask.
 fn unseen(layout: &Layout, nodes: impl Iterator<Item = NodeName>) -> Report {
-    let look = |part| PartReport {
+    let report_of = |part| PartReport {
         pid: Process::of_part(layout, part).map(|process| process.pid()),
         message: "nobody has asked it: there is no keeper".to_owned(),
         ..PartReport::default()
     };
     Report {
-        server: look(Part::Server),
-        controller: look(Part::Controller),
-        nodes: nodes.map(|node| (node, look(Part::Agent(node)))).collect(),
+        server: report_of(Part::Server),
+        controller: report_of(Part::Controller),
+        nodes: nodes
+            .map(|node| (node, report_of(Part::Agent(node))))
+            .collect(),
         ..Report::default()
     }
 }

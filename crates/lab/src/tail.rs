@@ -4,17 +4,17 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-const LINES: usize = 3;
-const BYTES: u64 = 4096;
+const MAX_LINES: usize = 3;
+const MAX_BYTES: u64 = 4096;
 
 /// The last lines in one; a word if there is nothing.
 pub(crate) fn of(log: &Path) -> String {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(log)?;
         let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(BYTES)))?;
+        file.seek(SeekFrom::Start(length.saturating_sub(MAX_BYTES)))?;
         let mut bytes = Vec::new();
-        file.take(BYTES).read_to_end(&mut bytes)?;
+        file.take(MAX_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
     let bytes = read().unwrap_or_default();
@@ -27,7 +27,7 @@ pub(crate) fn of(log: &Path) -> String {
     if lines.is_empty() {
         return "nothing".to_owned();
     }
-    lines[lines.len().saturating_sub(LINES)..].join(" | ")
+    lines[lines.len().saturating_sub(MAX_LINES)..].join(" | ")
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::sync::Mutex;
 
 /// How many namespaces are made at a time.
-const AT_A_TIME: usize = 4;
+const CONCURRENT_NAMESPACES: usize = 4;
 
 /// The fabric's namespace with its bridges.
 pub(crate) fn make_fabric(name: &LabName, nics: u8) -> Result<(), LabError> {
@@ -47,7 +47,7 @@ pub(crate) fn plug_all(name: &LabName, nodes: &[NodeName], nics: u8) -> Result<(
         Ok(())
     };
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_A_TIME.min(nodes.len()))
+        let workers: Vec<_> = (0..CONCURRENT_NAMESPACES.min(nodes.len()))
             .map(|_| scope.spawn(work))
             .collect();
         let joined = workers.into_iter().map(|worker| {

@@ -10,15 +10,15 @@ use crate::name::NodeName;
 use crate::part::Part;
 use crate::process::Process;
 use crate::report::Report;
-use crate::spec::{Programs, Spec, Wish};
+use crate::spec::{Programs, Spec, UpOptions};
 use crate::{control, settings, tail, underlay};
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 /// Longer than the start of many nodes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const START_TIMEOUT: Duration = Duration::from_secs(90);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Below those that the kernel gives to outgoing connections.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
@@ -40,7 +40,7 @@ pub enum Step {
 /// joined again, and what was held is released.
 pub fn up(
     layout: &Layout,
-    wish: &Wish,
+    options: &UpOptions,
     programs: Programs,
     tell: &mut dyn FnMut(Step),
 ) -> Result<Spec, LabError> {
@@ -48,8 +48,8 @@ pub fn up(
     let lock = Lock::take(layout)?;
     let before = Spec::read(layout)?;
     let spec = match &before {
-        Some(spec) => spec.changed(wish, programs)?,
-        None => Spec::new(wish, free_port(layout)?, programs)?,
+        Some(spec) => spec.changed(options, programs)?,
+        None => Spec::new(options, free_port(layout)?, programs)?,
     };
     control::make_room(layout, before.as_ref(), &spec)?;
     settings::prepare(layout)?;
@@ -111,7 +111,7 @@ pub(crate) fn wait_ready(
     spec: &Spec,
     tell: &mut dyn FnMut(Step),
 ) -> Result<(), LabError> {
-    let mut told = BTreeSet::new();
+    let mut announced = BTreeSet::new();
     let start = Instant::now();
     loop {
         let report = Report::read(layout)?.unwrap_or_default();
@@ -119,7 +119,7 @@ pub(crate) fn wait_ready(
         let names = ["server".to_owned(), "controller".to_owned()];
         let nodes = spec.nodes.iter().map(|node| format!("{node}-agent"));
         for name in names.into_iter().chain(nodes) {
-            if !missing.iter().any(|(other, _)| *other == name) && told.insert(name.clone()) {
+            if !missing.iter().any(|(other, _)| *other == name) && announced.insert(name.clone()) {
                 tell(Step::Ready(name));
             }
         }
@@ -127,12 +127,12 @@ pub(crate) fn wait_ready(
             return Ok(());
         }
         let keeper_ended = || Process::of_part(layout, Part::Keeper).is_none();
-        let late = start.elapsed() > PATIENCE;
+        let late = start.elapsed() > START_TIMEOUT;
         let ended = start.elapsed() > Duration::from_secs(3) && keeper_ended();
         if late || ended {
             return Err(not_ready(layout, &missing, ended));
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -146,9 +146,9 @@ pub(crate) fn need_root() -> Result<(), LabError> {
 
 fn not_ready(layout: &Layout, missing: &[(String, String)], ended: bool) -> LabError {
     if ended {
-        let said = tail::of(&layout.log(Part::Keeper));
+        let last_lines = tail::of(&layout.log(Part::Keeper));
         return LabError::Refused(format!(
-            "the lab's keeper has ended; it said last: {said}; `plexus lab up` starts it again"
+            "the lab's keeper has ended; it said last: {last_lines}; `plexus lab up` starts it again"
         ));
     }
     let last: Vec<String> = missing
@@ -157,7 +157,7 @@ fn not_ready(layout: &Layout, missing: &[(String, String)], ended: bool) -> LabE
         .collect();
     LabError::NotYet {
         what: format!("lab {} to be ready", layout.name()),
-        limit: PATIENCE,
+        limit: START_TIMEOUT,
         last: format!(
             "{}; logs are in {}",
             last.join("; "),

@@ -17,9 +17,9 @@ pub(crate) const CONTROLLER: &str = "/etc/plexus/controller.toml";
 /// The verbs that read a file, and which.
 const FILES: [(&str, &str); 2] = [("agent", AGENT), ("controller", CONTROLLER)];
 
-/// What was given, and where.
+/// The command line together with the flags of the configuration file.
 #[derive(Debug)]
-pub(crate) struct Given {
+pub(crate) struct CommandLine {
     /// The command line.
     arguments: Vec<OsString>,
     /// What the file says and neither the command line nor the environment does.
@@ -27,32 +27,33 @@ pub(crate) struct Given {
     file: PathBuf,
 }
 
-impl Given {
+impl CommandLine {
     /// Reads the configuration file, if there is one for this command line.
     pub(crate) fn read(arguments: Vec<OsString>) -> anyhow::Result<Self> {
-        let mut given = Self {
+        let mut command_line = Self {
             arguments,
             added: Vec::new(),
             file: PathBuf::new(),
         };
-        let verb = given.arguments.get(1);
+        let verb = command_line.arguments.get(1);
         let Some((verb, usual)) = verb.and_then(|verb| FILES.iter().find(|(name, _)| verb == name))
         else {
-            return Ok(given);
+            return Ok(command_line);
         };
-        let named = named_file(&given.arguments);
-        given.file = named.clone().unwrap_or_else(|| PathBuf::from(usual));
-        if named.is_none() && !given.file.exists() {
-            return Ok(given);
+        let named = named_file(&command_line.arguments);
+        command_line.file = named.clone().unwrap_or_else(|| PathBuf::from(usual));
+        if named.is_none() && !command_line.file.exists() {
+            return Ok(command_line);
         }
-        let file = &given.file;
+        let file = &command_line.file;
         let text = std::fs::read_to_string(file)
             .with_context(|| format!("cannot read the configuration file {}", file.display()))?;
         let has = |key: &str| {
-            std::env::var_os(variable(key)).is_some() || on_command_line(key, &given.arguments)
+            std::env::var_os(variable(key)).is_some()
+                || on_command_line(key, &command_line.arguments)
         };
-        given.added = flags_of(&text, file, &Keys::of(verb), has)?;
-        Ok(given)
+        command_line.added = flags_of(&text, file, &Keys::of(verb), has)?;
+        Ok(command_line)
     }
 
     /// The command line with what the file adds.
@@ -62,7 +63,7 @@ impl Given {
     }
 
     /// Where a wrong value is written, if not on the command line.
-    pub(crate) fn blame(&self, error: &clap::Error) -> Option<anyhow::Error> {
+    pub(crate) fn explain_error(&self, error: &clap::Error) -> Option<anyhow::Error> {
         let wrong = [ErrorKind::ValueValidation, ErrorKind::InvalidValue];
         let flag = error.get(ContextKind::InvalidArg)?.to_string();
         let key = flag.strip_prefix("--")?.split(' ').next()?;
@@ -191,7 +192,7 @@ fn flags_of(
     text: &str,
     path: &Path,
     keys: &Keys,
-    given: impl Fn(&str) -> bool,
+    command_line: impl Fn(&str) -> bool,
 ) -> anyhow::Result<Vec<String>> {
     let table: toml::Table = toml::from_str(text)
         .with_context(|| format!("the configuration file {} is not TOML", path.display()))?;
@@ -207,16 +208,16 @@ fn flags_of(
                 Some(format!("--{key}={}", items.join(",")))
             }
             other => {
-                let wanted = if takes_value {
+                let expected_text = if takes_value {
                     "a text, a whole number or a list of texts"
                 } else {
                     "true or false, without quotes"
                 };
                 let (path, value) = (path.display(), written(other));
-                bail!("{path}: {key} = {value} is wrong: write {wanted}")
+                bail!("{path}: {key} = {value} is wrong: write {expected_text}")
             }
         };
-        flags.extend(flag.filter(|_| !given(key)));
+        flags.extend(flag.filter(|_| !command_line(key)));
     }
     Ok(flags)
 }
@@ -246,9 +247,9 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    fn read(text: &str, given: &str) -> anyhow::Result<Vec<String>> {
+    fn read(text: &str, command_line: &str) -> anyhow::Result<Vec<String>> {
         let path = Path::new("/etc/x.toml");
-        flags_of(text, path, &Keys::of("agent"), |key| key == given)
+        flags_of(text, path, &Keys::of("agent"), |key| key == command_line)
     }
 
     #[test]
@@ -303,8 +304,8 @@ mod tests {
             ("que", "queue"),
         ] {
             let error = read(&format!("{key} = 1"), "").unwrap_err().to_string();
-            let wanted = format!("there is no key {key:?}: did you mean {meant:?}?");
-            assert!(error.contains(&wanted), "{error}");
+            let expected_text = format!("there is no key {key:?}: did you mean {meant:?}?");
+            assert!(error.contains(&expected_text), "{error}");
         }
         for key in ["zzz", "\"\"", "\"=\"", "\"-h\"", "\"\\u0000\"", "conf"] {
             let error = read(&format!("{key} = 1"), "").unwrap_err().to_string();
@@ -314,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_wrong_value_is_shown_as_it_is_written() {
-        for (text, said) in [
+        for (text, expected) in [
             (
                 "log-json = \"yes\"",
                 "log-json = \"yes\" is wrong: write true or false",
@@ -333,23 +334,25 @@ mod tests {
             ("queue = 2026-01-01", "queue = 2026-01-01 is wrong"),
         ] {
             let error = read(text, "").unwrap_err().to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 
     #[test]
     fn a_wrong_value_is_blamed_on_its_file() {
-        let blame = |arguments: &[&str], added: &str| {
-            let given = Given {
+        let explain_error = |arguments: &[&str], added: &str| {
+            let command_line = CommandLine {
                 arguments: arguments.iter().map(OsString::from).collect(),
                 added: vec![added.to_owned()],
                 file: "/etc/x.toml".into(),
             };
-            let error = crate::Plexus::try_parse_from(given.all()).unwrap_err();
-            given.blame(&error).map(|blame| blame.to_string())
+            let error = crate::Plexus::try_parse_from(command_line.all()).unwrap_err();
+            command_line
+                .explain_error(&error)
+                .map(|explain_error| explain_error.to_string())
         };
         let agent = ["plexus", "agent"];
-        for (added, said) in [
+        for (added, expected) in [
             (
                 "--queue=0",
                 "\"0\" is wrong: write a whole number from 1 to 10000",
@@ -364,14 +367,23 @@ mod tests {
             ),
             ("--allow-delegates=a/b", "\"a/b\" is wrong: "),
         ] {
-            let text = blame(&agent, added).unwrap();
+            let text = explain_error(&agent, added).unwrap();
             assert!(
-                text.starts_with("/etc/x.toml: ") && text.contains(said),
+                text.starts_with("/etc/x.toml: ") && text.contains(expected),
                 "{text}"
             );
         }
-        assert_eq!(blame(&["plexus", "agent", "--queue=0"], "--node=x"), None);
-        assert_eq!(blame(&["plexus", "agent", "--nonsense"], "--node=x"), None);
-        assert_eq!(blame(&["plexus", "get", "pods", "-o", "xml"], "-A"), None);
+        assert_eq!(
+            explain_error(&["plexus", "agent", "--queue=0"], "--node=x"),
+            None
+        );
+        assert_eq!(
+            explain_error(&["plexus", "agent", "--nonsense"], "--node=x"),
+            None
+        );
+        assert_eq!(
+            explain_error(&["plexus", "get", "pods", "-o", "xml"], "-A"),
+            None
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! `plexus controller`: flags, each also as `PLEXUS_…` and as a key of the configuration file.
 
-use crate::kubernetes::{First, NAMESPACE, OwnCidrs};
+use crate::kubernetes::{FirstInterface, NAMESPACE, OwnCidrs};
 use crate::log::{self, LogFlags};
 use crate::value;
 use clap::Args;
@@ -30,7 +30,7 @@ pub(crate) struct Flags {
         value_enum,
         default_value = "none"
     )]
-    cluster_network: First,
+    cluster_network: FirstInterface,
     /// Where the addresses of Plexus's own cluster network come from: as the agents are told.
     #[arg(long, env = "PLEXUS_OWN_CIDRS", value_enum, default_value = "node")]
     own_cidrs: OwnCidrs,
@@ -67,9 +67,9 @@ fn options(flags: Flags) -> controller::Options {
         identity: flags.identity,
         health: flags.health_address,
         cluster_network: match flags.cluster_network {
-            First::Own => controller::ClusterNetwork::Own,
-            First::Delegate => controller::ClusterNetwork::Delegate,
-            First::None => controller::ClusterNetwork::None,
+            FirstInterface::Own => controller::ClusterNetwork::Own,
+            FirstInterface::Delegate => controller::ClusterNetwork::Delegate,
+            FirstInterface::None => controller::ClusterNetwork::None,
         },
         own_cidrs: match flags.own_cidrs {
             OwnCidrs::Node => controller::OwnCidrs::Node,

@@ -2,7 +2,7 @@
 
 use crate::ask;
 use crate::out::{need_root, print};
-use crate::up::{Alone, Lock, Machine, PathFlags, Paths, agent, is_ours};
+use crate::up::{Lock, Machine, NetnsLock, PathFlags, Paths, agent, is_ours};
 use anyhow::{Context, bail};
 use clap::Args;
 use plexus_embedded::Directory;
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long it may take to stop: what is in flight is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(50);
+const STOP_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The CNI configuration that an agent of Kubernetes has too.
-const FOR_PODS: &str = "00-plexus.conflist";
+const PODS_TIMEOUT: &str = "00-plexus.conflist";
 
 /// The flags of `plexus down`.
 #[derive(Debug, Args)]
@@ -61,7 +61,7 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
     }
     let server = take_server(&paths)?;
     let lock = Lock::take(&paths.lock())?;
-    let alone = Alone::take()?;
+    let alone = NetnsLock::take()?;
     let removed = plexus_agent::uninstall(options, flags.force)?;
     let rest = remove_rest(&paths, server);
     drop((alone, lock));
@@ -79,8 +79,8 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
 /// Whether anything is there besides what runtimes look for: of what runs, or of what ran and was removed
 /// by hand in part.
 fn has_traces(paths: &Paths) -> bool {
-    let places = [&paths.state_dir, &paths.socket, &paths.api_socket];
-    places.iter().any(|place| place.exists())
+    let paths_made = [&paths.state_dir, &paths.socket, &paths.api_socket];
+    paths_made.iter().any(|path| path.exists())
         || Directory::has_store(&paths.server_dir)
         || is_ours(&paths.kubeconfig)
 }
@@ -89,9 +89,10 @@ fn has_traces(paths: &Paths) -> bool {
 fn refuse_what_is_not_ours(paths: &Paths, for_runtimes: &[PathBuf]) -> anyhow::Result<()> {
     let only_up_makes = [&paths.lock(), &paths.api_socket];
     let is_network = |file: &PathBuf| {
-        file.extension() == Some("conflist".as_ref()) && file.file_name() != Some(FOR_PODS.as_ref())
+        file.extension() == Some("conflist".as_ref())
+            && file.file_name() != Some(PODS_TIMEOUT.as_ref())
     };
-    if only_up_makes.iter().any(|place| place.exists())
+    if only_up_makes.iter().any(|path| path.exists())
         || Directory::has_store(&paths.server_dir)
         || is_ours(&paths.kubeconfig)
         || for_runtimes.iter().any(is_network)
@@ -102,8 +103,8 @@ fn refuse_what_is_not_ours(paths: &Paths, for_runtimes: &[PathBuf]) -> anyhow::R
         .into_iter()
         .chain(for_runtimes);
     let there = there
-        .filter(|place| place.exists())
-        .map(|place| place.display().to_string());
+        .filter(|path| path.exists())
+        .map(|path| path.display().to_string());
     bail!(
         "{} was not made by plexus up: is this a node of Kubernetes? there the DaemonSet is what to delete; \
          --force removes it all the same",
@@ -129,13 +130,13 @@ fn refuse_while_in_use(paths: &Paths) -> anyhow::Result<()> {
     if containers.is_empty() {
         return Ok(());
     }
-    let shown: Vec<&str> = containers.iter().take(8).map(String::as_str).collect();
+    let first_names: Vec<&str> = containers.iter().take(8).map(String::as_str).collect();
     bail!(
         "{} of this machine's containers still have interfaces ({}{}): stop them first, or take \
          their interfaces away with --force",
         containers.len(),
-        shown.join(", "),
-        if containers.len() > shown.len() {
+        first_names.join(", "),
+        if containers.len() > first_names.len() {
             ", …"
         } else {
             ""
@@ -159,15 +160,15 @@ fn stop(process: Pid, paths: &Paths) -> anyhow::Result<()> {
         Ok(()) | Err(rustix::io::Errno::SRCH) => {}
         Err(error) => return Err(error).context(format!("cannot stop process {number}")),
     }
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + STOP_TIMEOUT;
     while Lock::holder(&paths.lock())? == Some(process) {
         if Instant::now() > until {
             bail!(
                 "process {number} has not ended within {} s: look at its log, then try again",
-                PATIENCE.as_secs()
+                STOP_TIMEOUT.as_secs()
             );
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
@@ -246,7 +247,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn place(name: &str) -> (PathBuf, Paths) {
+    fn temp_paths(name: &str) -> (PathBuf, Paths) {
         let root = std::env::temp_dir().join(format!("px-down-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
         let state_dir = root.join("state");
@@ -272,8 +273,8 @@ mod tests {
 
     #[test]
     fn only_what_up_made_is_removed() {
-        let (root, paths) = place("made");
-        let for_pods = [paths.cni_conf_dir.join(FOR_PODS)];
+        let (root, paths) = temp_paths("made");
+        let for_pods = [paths.cni_conf_dir.join(PODS_TIMEOUT)];
         let refused = |for_runtimes: &[PathBuf]| {
             let refused = refuse_what_is_not_ours(&paths, for_runtimes);
             refused.err().map(|error| error.to_string())
@@ -299,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_kubeconfig_that_kubectl_wrote_anew_goes_too() {
-        let (root, paths) = place("edited");
+        let (root, paths) = temp_paths("edited");
         served(&paths);
         let config = fs::read(paths.server_dir.join("kubeconfig")).unwrap();
         let mut config: serde_json::Value = serde_json::from_slice(&config).unwrap();
@@ -314,7 +315,7 @@ mod tests {
 
     #[test]
     fn what_others_keep_beside_ours_stays_and_is_named() {
-        let (root, mut paths) = place("beside");
+        let (root, mut paths) = temp_paths("beside");
         served(&paths);
         let notes = paths.server_dir.join("notes.txt");
         fs::write(&notes, "theirs").unwrap();
@@ -342,7 +343,7 @@ mod tests {
 
     #[test]
     fn nothing_is_taken_from_a_server_that_runs_by_itself() {
-        let (root, paths) = place("serves");
+        let (root, paths) = temp_paths("serves");
         let kinds = plexus_embedded::kinds::Kinds::builtin().unwrap();
         let mut options = plexus_embedded::Options::new(&paths.server_dir, kinds);
         options.unix = Some(paths.api_socket.clone());

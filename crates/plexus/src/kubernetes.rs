@@ -1,5 +1,5 @@
 //! The flags of `plexus agent` about the cluster that its node belongs to. Whether there is one, and
-//! who gives pods their first interface, is said, never guessed.
+//! who gives pods their first interface, is configured, never guessed.
 
 use crate::value;
 use anyhow::bail;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// Who gives pods their first interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum First {
+pub(crate) enum FirstInterface {
     /// Plexus.
     Own,
     /// The other CNI whose configuration is in the CNI directory; Plexus calls it.
@@ -46,7 +46,7 @@ pub(crate) struct ClusterFlags {
     kubeconfig: Option<PathBuf>,
     /// Who gives pods their first interface; without Kubernetes, and unless given: none.
     #[arg(long, env = "PLEXUS_CLUSTER_NETWORK", value_enum)]
-    cluster_network: Option<First>,
+    cluster_network: Option<FirstInterface>,
     /// With --cluster-network=own: where its addresses come from.
     #[arg(long, env = "PLEXUS_OWN_CIDRS", value_enum)]
     own_cidrs: Option<OwnCidrs>,
@@ -76,7 +76,10 @@ pub(crate) struct ClusterFlags {
 impl ClusterFlags {
     /// The cluster, if there is one.
     pub(crate) fn cluster(self) -> anyhow::Result<Option<Kubernetes>> {
-        let takes_part = matches!(self.cluster_network, Some(First::Own | First::Delegate));
+        let takes_part = matches!(
+            self.cluster_network,
+            Some(FirstInterface::Own | FirstInterface::Delegate)
+        );
         if !takes_part && !self.kubernetes && self.kubeconfig.is_none() {
             return self.nothing_for_nobody().map(|()| None);
         }
@@ -94,15 +97,15 @@ impl ClusterFlags {
 
     fn cluster_network(&self) -> anyhow::Result<ClusterNetwork> {
         Ok(match (self.cluster_network, self.own_cidrs) {
-            (Some(First::Own), Some(OwnCidrs::Node)) => ClusterNetwork::OwnNodeCidrs,
-            (Some(First::Own), Some(OwnCidrs::Blocks)) => ClusterNetwork::OwnBlocks,
-            (Some(First::Own), None) => bail!(
+            (Some(FirstInterface::Own), Some(OwnCidrs::Node)) => ClusterNetwork::OwnNodeCidrs,
+            (Some(FirstInterface::Own), Some(OwnCidrs::Blocks)) => ClusterNetwork::OwnBlocks,
+            (Some(FirstInterface::Own), None) => bail!(
                 "--cluster-network=own needs --own-cidrs: write node if the cluster gives every \
                  Node podCIDRs, else blocks"
             ),
             // The manifest has both flags; only the first one is edited.
-            (Some(First::Delegate), _) => ClusterNetwork::Delegate,
-            (Some(First::None) | None, _) => ClusterNetwork::None,
+            (Some(FirstInterface::Delegate), _) => ClusterNetwork::Delegate,
+            (Some(FirstInterface::None) | None, _) => ClusterNetwork::None,
         })
     }
 
@@ -188,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_useless_is_said() {
-        for (line, said) in [
+        for (line, expected) in [
             ("--cluster-network=own", "needs --own-cidrs"),
             ("--own-cidrs=node", "--own-cidrs is about a cluster"),
             ("--node-ip=10.0.0.1", "--node-ip is about a cluster"),
@@ -201,7 +204,7 @@ mod tests {
             ("--kubernetes --namespace=A/b", "lower-case"),
         ] {
             let error = cluster(line).unwrap_err().to_string();
-            assert!(error.contains(said), "{line}: {error}");
+            assert!(error.contains(expected), "{line}: {error}");
         }
     }
 }

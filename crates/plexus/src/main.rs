@@ -87,14 +87,14 @@ fn beside_the_first_thread(work: fn() -> std::process::ExitCode) -> std::process
 }
 
 fn run() -> std::process::ExitCode {
-    let given = match config::Given::read(std::env::args_os().collect()) {
-        Ok(given) => given,
+    let command_line = match config::CommandLine::read(std::env::args_os().collect()) {
+        Ok(command_line) => command_line,
         Err(error) => return fail(&error),
     };
-    let command = match Plexus::try_parse_from(given.all()) {
+    let command = match Plexus::try_parse_from(command_line.all()) {
         Ok(parsed) => parsed.command,
-        Err(error) => match given.blame(&error) {
-            Some(blame) => return fail(&blame),
+        Err(error) => match command_line.explain_error(&error) {
+            Some(explain_error) => return fail(&explain_error),
             None => error.exit(),
         },
     };
@@ -150,8 +150,8 @@ mod tests {
             .unwrap();
         let lines = container.lines().map(str::trim);
         let lines = lines.take_while(|line| !matches!(*line, "env:" | "ports:"));
-        let given = lines.filter_map(|line| line.strip_prefix("- "));
-        let filled = given.map(|line| {
+        let command_line = lines.filter_map(|line| line.strip_prefix("- "));
+        let filled = command_line.map(|line| {
             line.replace("$(NODE_NAME)", "n1")
                 .replace("$(NODE_IPS)", "192.168.77.1,fd00:77::1")
                 .replace("$(NAMESPACE)", "plexus-system")

@@ -1,6 +1,6 @@
 //! `plexus server`: the embedded API by itself, until it is asked to stop.
 
-use crate::kinds::{self, Meaning};
+use crate::kinds::{self, KindValidator};
 use crate::kubernetes::NAMESPACE;
 use crate::log::{self, LogFlags};
 use anyhow::Context;
@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the API is served unless something else is said.
+/// The default address of the API.
 pub(crate) const LISTEN: &str = "127.0.0.1:7443";
 
 /// The flags of `plexus server`.
@@ -30,8 +30,8 @@ pub(crate) struct Flags {
     #[arg(long = "name", value_name = "NAME")]
     names: Vec<String>,
     /// Speak TLS in another network namespace too, as /run/netns/NAME=ADDRESS:PORT.
-    #[arg(long = "listen-in", value_name = "NETNS=ADDRESS", value_parser = Elsewhere::parse, hide = true)]
-    elsewhere: Vec<Elsewhere>,
+    #[arg(long = "listen-in", value_name = "NETNS=ADDRESS", value_parser = NetnsAddress::parse, hide = true)]
+    elsewhere: Vec<NetnsAddress>,
     /// Keep a pod that is deleted on its node until whoever runs pods deletes it without grace.
     #[arg(long, hide = true)]
     pods_wait: bool,
@@ -41,12 +41,12 @@ pub(crate) struct Flags {
 
 /// An address in another network namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Elsewhere {
+struct NetnsAddress {
     netns: PathBuf,
     address: SocketAddr,
 }
 
-impl Elsewhere {
+impl NetnsAddress {
     fn parse(text: &str) -> Result<Self, String> {
         let parts = text
             .split_once('=')
@@ -63,8 +63,8 @@ impl Elsewhere {
     fn listen(&self) -> anyhow::Result<TcpListener> {
         let Self { netns, address } = self;
         let bound = Netns::open(netns).and_then(|netns| netns.enter(|| TcpListener::bind(address)));
-        let place = || format!("cannot listen on {address} in {}", netns.display());
-        bound.with_context(place)?.with_context(place)
+        let failed = || format!("cannot listen on {address} in {}", netns.display());
+        bound.with_context(failed)?.with_context(failed)
     }
 }
 
@@ -73,9 +73,9 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     // Before there is any thread, so that all of them have it so.
     let signals = Signals::block().context("cannot block signals")?;
     log::start(&flags.log)?;
-    let listeners = flags.elsewhere.iter().map(Elsewhere::listen);
+    let listeners = flags.elsewhere.iter().map(NetnsAddress::listen);
     let listeners = listeners.collect::<anyhow::Result<_>>()?;
-    let server = start(Place {
+    let server = start(ServerOptions {
         dir: flags.dir,
         listen: flags.listen,
         listeners,
@@ -89,9 +89,9 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where a server is.
+/// Where a server keeps its files and where it listens.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ServerOptions {
     pub(crate) dir: PathBuf,
     pub(crate) listen: SocketAddr,
     pub(crate) listeners: Vec<TcpListener>,
@@ -102,20 +102,20 @@ pub(crate) struct Place {
 }
 
 /// Starts a server with our kinds.
-pub(crate) fn start(place: Place) -> anyhow::Result<Server> {
-    make_parent(&place.unix)?;
-    Server::start(options(place)?).context("the embedded API does not start")
+pub(crate) fn start(server: ServerOptions) -> anyhow::Result<Server> {
+    make_parent(&server.unix)?;
+    Server::start(options(server)?).context("the embedded API does not start")
 }
 
-fn options(place: Place) -> anyhow::Result<Options> {
-    let mut options = Options::new(place.dir, kinds::all()?);
-    options.listen = place.listen;
-    options.listeners = place.listeners;
-    options.unix = Some(place.unix);
-    options.names = place.names;
+fn options(server: ServerOptions) -> anyhow::Result<Options> {
+    let mut options = Options::new(server.dir, kinds::all()?);
+    options.listen = server.listen;
+    options.listeners = server.listeners;
+    options.unix = Some(server.unix);
+    options.names = server.names;
     options.namespaces = vec![NAMESPACE.to_owned()];
-    options.validator = Arc::new(Meaning::new()?);
-    options.pods_wait = place.pods_wait;
+    options.validator = Arc::new(KindValidator::new()?);
+    options.pods_wait = server.pods_wait;
     Ok(options)
 }
 
@@ -142,7 +142,7 @@ mod tests {
         for (line, waits) in [(&["server"][..], false), (&["server", "--pods-wait"], true)] {
             let flags = <Line as clap::Parser>::parse_from(line).flags;
             assert_eq!(flags.pods_wait, waits);
-            let place = Place {
+            let server = ServerOptions {
                 dir: "/nowhere".into(),
                 listen: flags.listen,
                 listeners: Vec::new(),
@@ -150,13 +150,13 @@ mod tests {
                 names: Vec::new(),
                 pods_wait: flags.pods_wait,
             };
-            assert_eq!(options(place).unwrap().pods_wait, waits);
+            assert_eq!(options(server).unwrap().pods_wait, waits);
         }
     }
 
     #[test]
     fn another_namespace_is_a_path_and_an_address() {
-        let read = Elsewhere::parse("/run/netns/x=10.0.0.1:6443").unwrap();
+        let read = NetnsAddress::parse("/run/netns/x=10.0.0.1:6443").unwrap();
         assert_eq!(read.address.port(), 6443);
         assert_eq!(read.netns, Path::new("/run/netns/x"));
         for text in [
@@ -167,7 +167,7 @@ mod tests {
             "=10.0.0.1:1",
             "/x=name:1",
         ] {
-            assert!(Elsewhere::parse(text).is_err(), "{text}");
+            assert!(NetnsAddress::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -25,9 +25,9 @@ pub(crate) fn log(text: &str) -> Result<String, String> {
         let level = LEVELS.iter().any(|level| level.eq_ignore_ascii_case(part));
         if !level && !part.contains('=') {
             let levels = LEVELS.join(", ");
-            let shown: String = part.chars().take(64).collect();
+            let shortened: String = part.chars().take(64).collect();
             return Err(format!(
-                "{shown:?} is not a level: write one of {levels}, or a room's, such as \
+                "{shortened:?} is not a level: write one of {levels}, or a room's, such as \
                  plexus_agent=debug"
             ));
         }
@@ -117,7 +117,7 @@ pub(crate) fn every_kind() -> Vec<&'static str> {
 }
 
 /// The namespace and the name of what was named `[NAMESPACE/]NAME`, with the namespace given beside it.
-pub(crate) fn place<'n>(
+pub(crate) fn namespace_and_name<'n>(
     written: &'n str,
     beside: Option<&'n str>,
 ) -> anyhow::Result<(Option<&'n str>, &'n str)> {

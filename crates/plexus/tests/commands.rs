@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longer than anything healthy takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A directory that is gone afterwards.
 struct Dir(PathBuf);
@@ -52,20 +52,20 @@ impl Drop for Dir {
 
 /// Exit code, standard output, standard error.
 #[derive(Debug)]
-struct Said {
+struct CommandOutput {
     code: Option<i32>,
     out: String,
     error: String,
 }
 
-fn plexus(words: &[&str]) -> Said {
+fn plexus(words: &[&str]) -> CommandOutput {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plexus"));
     command.args(words).stdin(Stdio::null());
     for variable in ["KUBECONFIG", "PLEXUS_LAB", "PLEXUS_CLUSTER_NAME"] {
         command.env_remove(variable);
     }
     let output = command.output().unwrap();
-    Said {
+    CommandOutput {
         code: output.status.code(),
         out: String::from_utf8(output.stdout).unwrap(),
         error: String::from_utf8(output.stderr).unwrap(),
@@ -117,7 +117,7 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while UnixStream::connect(&unix).is_err() {
             assert!(Instant::now() < until, "the server does not start");
             std::thread::sleep(Duration::from_millis(20));
@@ -129,16 +129,16 @@ impl Server {
         [words, &["--api-socket", socket]].concat()
     }
 
-    fn run(&self, words: &[&str]) -> Said {
+    fn run(&self, words: &[&str]) -> CommandOutput {
         let socket = self.dir.path("api.sock");
         plexus(&self.with(words, &socket))
     }
 
     #[track_caller]
     fn ok(&self, words: &[&str]) -> String {
-        let said = self.run(words);
-        assert_eq!(said.code, Some(0), "{words:?}: {said:#?}");
-        said.out
+        let output = self.run(words);
+        assert_eq!(output.code, Some(0), "{words:?}: {output:#?}");
+        output.out
     }
 
     #[track_caller]
@@ -201,11 +201,11 @@ fn what_a_server_has_for_programs() {
         .collect();
     assert_eq!(titles, ["Pod team-a/web", "Pod team-a/east"]);
     assert_eq!(described[1]["sections"][0]["title"], "Pod team-a/east");
-    let said = server.run(&["describe", "pod", "-n", "team-a", "web", "none"]);
-    assert!(said.out.starts_with("Pod team-a/web\n"), "{said:#?}");
+    let output = server.run(&["describe", "pod", "-n", "team-a", "web", "none"]);
+    assert!(output.out.starts_with("Pod team-a/web\n"), "{output:#?}");
     assert!(
-        said.error.contains("there is no Pod team-a/none"),
-        "{said:#?}"
+        output.error.contains("there is no Pod team-a/none"),
+        "{output:#?}"
     );
 
     let (code, explained) = server.value(&["explain", "pod", "team-a/web"]);
@@ -223,10 +223,10 @@ fn what_a_server_has_for_programs() {
     let named = kinds(&["--cluster-name", "east"]);
     assert!(named.contains("network-initializing"), "{named}");
 
-    let (code, shown) = server.value(&["ipam", "show", "team-a/blue"]);
+    let (code, listed) = server.value(&["ipam", "show", "team-a/blue"]);
     assert_eq!(code, Some(0));
-    assert_eq!(shown["families"][0]["family"], "IPv4", "{shown:#}");
-    assert_eq!(shown["families"][1]["family"], "IPv6", "{shown:#}");
+    assert_eq!(listed["families"][0]["family"], "IPv4", "{listed:#}");
+    assert_eq!(listed["families"][1]["family"], "IPv6", "{listed:#}");
     // No node has a block yet: as full as the family with the fewest addresses.
     let table = server.ok(&["get", "networks", "-A"]);
     assert!(table.contains(" 0/65533 "), "{table}");
@@ -250,9 +250,9 @@ fn what_is_made_and_refused() {
         &subnet[..],
     ]
     .concat();
-    let (code, shown) = value(&words);
+    let (code, listed) = value(&words);
     assert_eq!(
-        (code, &shown["metadata"]["namespace"]),
+        (code, &listed["metadata"]["namespace"]),
         (Some(0), &json!("team-a"))
     );
     let made = server.ok(&[
@@ -272,24 +272,25 @@ fn what_is_made_and_refused() {
         "apiVersion: v1\nkind: Namespace\nmetadata: {name: first}\n---\n\
          apiVersion: v1\nkind: Pod\nmetadata: {generateName: job-}\nspec: {containers: [{name: c, image: i}]}\n",
     );
-    let said = server.run(&["apply", "-f", &nameless]);
-    assert_eq!(said.code, Some(1), "{said:#?}");
+    let output = server.run(&["apply", "-f", &nameless]);
+    assert_eq!(output.code, Some(1), "{output:#?}");
     assert!(
-        said.error
+        output
+            .error
             .contains("nothing was applied: apply needs metadata.name"),
-        "{said:#?}"
+        "{output:#?}"
     );
     assert!(!server.ok(&["get", "namespaces"]).contains("first"));
 
     let empty = server.dir.file("empty.yaml", "# nothing yet\n");
     for verb in ["apply", "delete"] {
-        let said = server.run(&[verb, "-f", &empty]);
-        assert_eq!(said.code, Some(1), "{said:#?}");
-        assert!(said.error.contains("there is no object"), "{said:#?}");
+        let output = server.run(&[verb, "-f", &empty]);
+        assert_eq!(output.code, Some(1), "{output:#?}");
+        assert!(output.error.contains("there is no object"), "{output:#?}");
     }
-    let said = server.run(&["get", "networks", "team-a/red", "-n", "default"]);
-    assert_eq!(said.code, Some(1), "{said:#?}");
-    assert!(said.error.contains("keep one"), "{said:#?}");
+    let output = server.run(&["get", "networks", "team-a/red", "-n", "default"]);
+    assert_eq!(output.code, Some(1), "{output:#?}");
+    assert!(output.error.contains("keep one"), "{output:#?}");
 }
 
 #[test]
@@ -320,20 +321,20 @@ fn files_and_their_exit_codes() {
          spec: {containers: [{name: c, image: i}]}\n",
     );
     let east = ["--cluster-name", "east"];
-    let said = plexus(&[&["plan", "-f", &good], &east[..]].concat());
-    assert_eq!(said.code, Some(0), "{said:#?}");
+    let output = plexus(&[&["plan", "-f", &good], &east[..]].concat());
+    assert_eq!(output.code, Some(0), "{output:#?}");
     assert!(
-        said.out.contains("ip -n pod address add 10.1."),
-        "{said:#?}"
+        output.out.contains("ip -n pod address add 10.1."),
+        "{output:#?}"
     );
-    let said = plexus(&["plan", "-f", &good]);
-    assert_eq!(said.code, Some(1), "{said:#?}");
-    assert!(said.out.contains("it would not start"), "{said:#?}");
-    let said = plexus(&["plan", "-f", &lost]);
-    assert_eq!(said.code, Some(1), "{said:#?}");
+    let output = plexus(&["plan", "-f", &good]);
+    assert_eq!(output.code, Some(1), "{output:#?}");
+    assert!(output.out.contains("it would not start"), "{output:#?}");
+    let output = plexus(&["plan", "-f", &lost]);
+    assert_eq!(output.code, Some(1), "{output:#?}");
     assert!(
-        said.out.contains("there is no Network default/nosuch"),
-        "{said:#?}"
+        output.out.contains("there is no Network default/nosuch"),
+        "{output:#?}"
     );
 
     // Whose a claim is cannot be told from files that do not have its class.
@@ -344,9 +345,9 @@ fn files_and_their_exit_codes() {
          apiVersion: v1\nkind: Pod\nmetadata: {name: trains}\n\
          spec: {resourceClaims: [{name: x, resourceClaimName: gpu}], containers: [{name: c, image: i}]}\n",
     );
-    let said = plexus(&["plan", "-f", &claiming]);
+    let output = plexus(&["plan", "-f", &claiming]);
     let words = "not known: whether it would wait for ResourceClaim default/gpu: DeviceClass fast cannot be seen";
-    assert!(said.out.contains(words), "{said:#?}");
+    assert!(output.out.contains(words), "{output:#?}");
 }
 
 /// An agent that is ready and knows of nobody.
@@ -369,7 +370,7 @@ fn agent(socket: &str) {
 #[test]
 fn a_machine_and_the_exit_codes_of_doctor() {
     let dir = Dir::new();
-    let places = ["agent.sock", "state", "bin", "conf", "pools"].map(|name| dir.path(name));
+    let paths = ["agent.sock", "state", "bin", "conf", "pools"].map(|name| dir.path(name));
     let flags = [
         "--socket",
         "--state-dir",
@@ -377,11 +378,11 @@ fn a_machine_and_the_exit_codes_of_doctor() {
         "--cni-conf-dir",
         "--pools",
     ];
-    let places = flags
+    let paths = flags
         .iter()
-        .zip(&places)
+        .zip(&paths)
         .flat_map(|(flag, place)| [*flag, place.as_str()]);
-    let words: Vec<&str> = ["doctor", "--no-api"].into_iter().chain(places).collect();
+    let words: Vec<&str> = ["doctor", "--no-api"].into_iter().chain(paths).collect();
     // No agent runs.
     let (code, report) = value(&words);
     assert_eq!(
@@ -414,9 +415,9 @@ fn a_machine_and_the_exit_codes_of_doctor() {
 #[test]
 fn shells_complete_commands() {
     for (shell, words) in [("zsh", "#compdef plexus"), ("fish", "complete -c plexus")] {
-        let said = plexus(&["completion", shell]);
-        assert_eq!(said.code, Some(0), "{said:#?}");
-        assert!(said.out.contains(words), "{shell}: {}", said.out);
+        let output = plexus(&["completion", shell]);
+        assert_eq!(output.code, Some(0), "{output:#?}");
+        assert!(output.out.contains(words), "{shell}: {}", output.out);
     }
     let dir = Dir::new();
     let script = plexus(&["completion", "bash"]);

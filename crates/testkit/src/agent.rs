@@ -1,7 +1,7 @@
 //! The agent as a process: started, waited for, killed, started again.
 
 use crate::netns::NetNs;
-use crate::process::{PATIENCE, pid_of, within};
+use crate::process::{TIMEOUT, pid_of, within};
 use crate::{Node, PLEXUS, Response, bin, get};
 use rustix::process::{Signal, kill_process};
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ impl<'n> Agent<'n> {
     pub fn wait_ready(&mut self) -> Result<(), String> {
         let mut last = String::from("no answer");
         let mut ended = None;
-        let ready = within(PATIENCE, || {
+        let ready = within(TIMEOUT, || {
             ended = self.child.try_wait().ok().flatten();
             if ended.is_some() {
                 return true;
@@ -150,7 +150,7 @@ impl<'n> Agent<'n> {
     /// SIGTERM, and waits for it to be gone.
     pub fn stop(mut self) -> ExitStatus {
         let _ = kill_process(pid_of(&self.child), Signal::TERM);
-        self.wait_exit(PATIENCE).expect("it ends on SIGTERM")
+        self.wait_exit(TIMEOUT).expect("it ends on SIGTERM")
     }
 
     /// How it ended, if it does within the limit.

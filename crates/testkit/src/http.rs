@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const IO_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,8 +72,8 @@ pub fn send(socket: &Path, method: &str, path: &str, body: &[u8]) -> Option<Resp
 /// Sends bytes as they are; none if nobody answers, or not in HTTP.
 pub fn exchange(socket: &Path, bytes: &[u8]) -> Option<Response> {
     let mut stream = UnixStream::connect(socket).ok()?;
-    stream.set_read_timeout(Some(LIMIT)).ok()?;
-    stream.set_write_timeout(Some(LIMIT)).ok()?;
+    stream.set_read_timeout(Some(IO_TIMEOUT)).ok()?;
+    stream.set_write_timeout(Some(IO_TIMEOUT)).ok()?;
     // The agent may answer, and close, before it has read everything.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();

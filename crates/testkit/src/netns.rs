@@ -133,7 +133,7 @@ impl NetNs {
 
 impl Drop for NetNs {
     fn drop(&mut self) {
-        if !kept() {
+        if !keep_requested() {
             delete(&self.name);
         }
     }
@@ -147,7 +147,7 @@ fn delete(name: &str) {
 }
 
 /// Whether a failing test's things are to be kept for looking at.
-pub(crate) fn kept() -> bool {
+pub(crate) fn keep_requested() -> bool {
     std::thread::panicking() && std::env::var_os("PLEXUS_TEST_KEEP").is_some()
 }
 

@@ -1,8 +1,8 @@
 //! A node: a network namespace with an uplink, and the directories that an agent needs.
 
-use crate::netns::{PREFIX, kept};
+use crate::netns::{PREFIX, keep_requested};
 use crate::process::run;
-use crate::{Dump, FAKE, Journal, Look, NetNs, Pod, delegate};
+use crate::{Dump, DumpBuilder, FAKE, Journal, NetNs, Pod, delegate};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -169,11 +169,12 @@ impl Node {
 
     /// Full dump of the node and of a pod: namespaces, pools, journal.
     pub fn dump(&self, pod: Option<&Pod<'_>>) -> Dump {
-        let mut look = Look::new().namespace("node", &self.ns);
+        let mut builder = DumpBuilder::new().namespace("node", &self.ns);
         if let Some(pod) = pod {
-            look = look.namespace("pod", pod.ns());
+            builder = builder.namespace("pod", pod.ns());
         }
-        look.directory("pools", &self.pools())
+        builder
+            .directory("pools", &self.pools())
             .directory("fake", &self.fake_dir())
             .directory("queue", &self.queue())
             .journal(&self.journal())
@@ -182,11 +183,12 @@ impl Node {
 
     /// The dump of the node's namespace and pools only.
     pub fn dump_kernel(&self, pod: Option<&Pod<'_>>) -> Dump {
-        let mut look = Look::new().namespace("node", &self.ns);
+        let mut builder = DumpBuilder::new().namespace("node", &self.ns);
         if let Some(pod) = pod {
-            look = look.namespace("pod", pod.ns());
+            builder = builder.namespace("pod", pod.ns());
         }
-        look.directory("pools", &self.pools())
+        builder
+            .directory("pools", &self.pools())
             .directory("fake", &self.fake_dir())
             .take()
     }
@@ -223,7 +225,7 @@ impl Drop for Node {
         if std::thread::panicking() {
             explain(self);
         }
-        if kept() {
+        if keep_requested() {
             return;
         }
         for mount in self
@@ -246,7 +248,7 @@ fn explain(node: &Node) {
     let log = std::fs::read_to_string(node.log()).unwrap_or_default();
     let lines: Vec<&str> = log.lines().collect();
     let last = &lines[lines.len().saturating_sub(25)..];
-    if kept() {
+    if keep_requested() {
         println!("enter the node:  ip netns exec {} bash", node.name);
         println!(
             "its directory:   {}  (agent.log, state/journal.db)",

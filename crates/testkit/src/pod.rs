@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus, Output};
 use std::time::Duration;
 
 /// Longer than the shim ever waits.
-const LIMIT: Duration = Duration::from_secs(60);
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A container: an id and a namespace.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ impl<'n> Call<'n> {
     }
 
     /// How long the shim may wait for an agent.
-    pub fn patience(self, limit: Duration) -> Self {
+    pub fn timeout(self, limit: Duration) -> Self {
         self.env("PLEXUS_CNI_WAIT_MS", &limit.as_millis().to_string())
     }
 
@@ -146,12 +146,12 @@ impl<'n> Call<'n> {
 
     /// Runs it in the node's namespace.
     pub fn run(self) -> CniOutput {
-        CniOutput::new(&self.spawn().wait(LIMIT))
+        CniOutput::new(&self.spawn().wait(CALL_TIMEOUT))
     }
 
     /// Runs it in some namespace.
     pub fn run_in(self, ns: &NetNs) -> CniOutput {
-        CniOutput::new(&self.spawn_in(ns).wait(LIMIT))
+        CniOutput::new(&self.spawn_in(ns).wait(CALL_TIMEOUT))
     }
 }
 

@@ -112,15 +112,12 @@ pub fn within(limit: Duration, mut question: impl FnMut() -> bool) -> bool {
 }
 
 /// Longer than anything healthy takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// As [`within`] [`PATIENCE`], and panics with `what` if it never becomes true.
+/// As [`within`] [`TIMEOUT`], and panics with `what` if it never becomes true.
 #[track_caller]
 pub fn eventually(what: &str, question: impl FnMut() -> bool) {
-    assert!(
-        within(PATIENCE, question),
-        "not within {PATIENCE:?}: {what}"
-    );
+    assert!(within(TIMEOUT, question), "not within {TIMEOUT:?}: {what}");
 }
 
 pub(crate) fn pid_of(child: &Child) -> Pid {

@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 /// Longer than a start or a stop ever takes.
-const LIMIT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where our own kinds are.
 const GROUP: &str = "/apis/plexus.dev/v1alpha1";
@@ -61,7 +61,7 @@ impl<'n> Up<'n> {
         let child = node.ns().enter(|| command.spawn()).expect("up starts");
         let mut up = Self { node, child };
         let first = node.cni_conf().join("00-plexus.conflist");
-        let ready = within(LIMIT, || {
+        let ready = within(START_TIMEOUT, || {
             let ended = up.child.try_wait().ok().flatten();
             assert!(ended.is_none(), "plexus up has ended: {ended:?}");
             let answer = get(&node.socket(), "/readyz");
@@ -75,14 +75,14 @@ impl<'n> Up<'n> {
     pub fn command(node: &Node, verb: &str) -> Command {
         let mut command = Command::new(bin(PLEXUS));
         command.arg(verb);
-        for (flag, place) in [
+        for (flag, network) in [
             ("--root", node.file("root")),
             ("--socket", node.socket()),
             ("--state-dir", node.state_dir()),
             ("--cni-bin-dir", node.cni_bin()),
             ("--cni-conf-dir", node.cni_conf()),
         ] {
-            command.arg(flag).arg(place);
+            command.arg(flag).arg(network);
         }
         command.env_clear();
         for name in ["PATH", "HOME", "RUST_BACKTRACE"] {
@@ -135,19 +135,22 @@ impl<'n> Up<'n> {
     /// Makes a Network, `namespace/name`, and waits until it can be used and runtimes find it as
     /// `runtime_name`.
     #[track_caller]
-    pub fn network(&self, place: &str, spec: &Value, runtime_name: &str) {
-        let (namespace, name) = place.split_once('/').expect("namespace/name");
+    pub fn network(&self, network: &str, spec: &Value, runtime_name: &str) {
+        let (namespace, name) = network.split_once('/').expect("namespace/name");
         let all = format!("{GROUP}/namespaces/{namespace}/networks");
         let object = json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "Network",
             "metadata": {"name": name}, "spec": spec});
         self.create(&all, &object);
         let file = format!("plexus-{runtime_name}.conflist");
         let file = self.node.cni_conf().join(file);
-        let usable = within(LIMIT, || {
+        let usable = within(START_TIMEOUT, || {
             let now = self.api("GET", &format!("{all}/{name}"), None).json();
             now["status"]["phase"] == "Active" && file.exists()
         });
-        assert!(usable, "{place} is not active, or has no file for runtimes");
+        assert!(
+            usable,
+            "{network} is not active, or has no file for runtimes"
+        );
     }
 
     /// What the records in the API say, each as `namespace/name: index/total interface network, …`.
@@ -155,9 +158,9 @@ impl<'n> Up<'n> {
     #[track_caller]
     pub fn records(&self) -> Vec<String> {
         let all = self.list(&format!("{GROUP}/podattachments"));
-        let mut shown: Vec<String> = all.iter().map(shown).collect();
-        shown.sort();
-        shown
+        let mut record_text: Vec<String> = all.iter().map(record_text).collect();
+        record_text.sort();
+        record_text
     }
 
     /// What the agent has attached.
@@ -190,7 +193,7 @@ impl<'n> Up<'n> {
     /// How it ended, if it does in time.
     pub fn wait_exit(&mut self) -> Option<ExitStatus> {
         let mut status = None;
-        within(LIMIT, || {
+        within(START_TIMEOUT, || {
             status = self.child.try_wait().ok().flatten();
             status.is_some()
         });
@@ -204,7 +207,7 @@ impl<'n> Up<'n> {
 }
 
 #[track_caller]
-fn shown(record: &Value) -> String {
+fn record_text(record: &Value) -> String {
     let text = |path: &str| {
         let text = record.pointer(path).and_then(Value::as_str);
         text.unwrap_or("?").to_owned()

@@ -6,7 +6,7 @@
     reason = "a test"
 )]
 
-use plexus_testkit::{Agent, Call, CniOutput, Node, PATIENCE, Pod, config, exchange};
+use plexus_testkit::{Agent, Call, CniOutput, Node, Pod, TIMEOUT, config, exchange};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -362,17 +362,20 @@ fn garbage_on_the_socket() {
         many.as_bytes(),
     ];
     for request in requests {
-        let shown = String::from_utf8_lossy(&request[..request.len().min(60)]).into_owned();
+        let listed = String::from_utf8_lossy(&request[..request.len().min(60)]).into_owned();
         let start = Instant::now();
         if let Some(answer) = exchange(&socket, request) {
-            assert!((400..600).contains(&answer.status), "{shown:?}: {answer:?}");
+            assert!(
+                (400..600).contains(&answer.status),
+                "{listed:?}: {answer:?}"
+            );
         }
         assert!(
-            start.elapsed() < PATIENCE,
-            "{shown:?}: {:?}",
+            start.elapsed() < TIMEOUT,
+            "{listed:?}: {:?}",
             start.elapsed()
         );
-        assert!(agent.alive(), "{shown:?}");
+        assert!(agent.alive(), "{listed:?}");
     }
     before.assert_same(&node.dump(Some(&pod)), "after garbage");
     pod.add(&config::routed());
@@ -418,7 +421,7 @@ fn parallel_calls_for_one_container_do_not_collide() {
         .collect();
     let results: Vec<Value> = adding
         .into_iter()
-        .map(|one| CniOutput::new(&one.wait(PATIENCE)).ok())
+        .map(|one| CniOutput::new(&one.wait(TIMEOUT)).ok())
         .collect();
     assert!(
         results.iter().all(|result| *result == results[0]),

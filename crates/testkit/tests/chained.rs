@@ -76,7 +76,7 @@ fn tuning_after_ours() {
         tool.network(&list(&[plugin, tuning.clone()]));
         let pod = node.pod("c1");
         let result = tool.run("add", "pods", &pod).ok();
-        let shown = pod
+        let listed = pod
             .ns()
             .sh("ip -d link show eth0; sysctl net.core net.ipv4.conf.eth0");
         for text in [
@@ -86,7 +86,7 @@ fn tuning_after_ours() {
             "net.core.somaxconn = 511",
             "net.ipv4.conf.eth0.arp_filter = 1",
         ] {
-            assert!(shown.contains(text), "{text} is not in\n{shown}");
+            assert!(listed.contains(text), "{text} is not in\n{listed}");
         }
         assert!(result.to_string().contains("02:00:00:00:00:99"), "{result}");
         assert!(pod.ns().pings(outside), "{outside} does not answer");
@@ -254,11 +254,11 @@ fn theirs_executed_by_ours() {
         let result = tool.run("add", "pods", &pod).ok();
         assert_eq!(result["ips"][0]["gateway"], "10.31.0.1", "{result}");
         assert_eq!(links(pod.ns()), ["eth0", "lo", "net1", "net3", "ptp0"]);
-        let shown = pod
+        let listed = pod
             .ns()
             .sh("ip link show ptp0; ip link show net3; sysctl net.core.somaxconn");
-        assert_eq!(shown.matches("mtu 1300").count(), 2, "{shown}");
-        assert!(shown.contains("net.core.somaxconn = 511"), "{shown}");
+        assert_eq!(listed.matches("mtu 1300").count(), 2, "{listed}");
+        assert!(listed.contains("net.core.somaxconn = 511"), "{listed}");
         let node_links = node.ns().sh("ip -d link show master br0");
         assert!(node_links.contains("isolated on"), "{node_links}");
         // By way of the pair whose traffic is masqueraded.

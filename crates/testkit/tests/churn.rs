@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const PODS: usize = 6;
-const LEAST_MET: usize = 10;
-const LEAST_KILLS: usize = 25;
-const LIMIT: Duration = Duration::from_secs(60);
+const MIN_MET: usize = 10;
+const MIN_KILLS: usize = 25;
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Which container has which address, as the answers said.
 type Live = Mutex<BTreeMap<String, String>>;
@@ -73,8 +73,8 @@ fn random_kills_lose_nothing() {
     initial.assert_same(&node.dump(None), "after the churn");
     assert_eq!(node.journal().records(), Vec::new());
     assert!(
-        met >= LEAST_MET,
-        "only {met} kills met an open intent, at least {LEAST_MET} must"
+        met >= MIN_MET,
+        "only {met} kills met an open intent, at least {MIN_MET} must"
     );
 }
 
@@ -93,7 +93,7 @@ fn warmed_up(node: &Node, configs: &[Value]) -> Dump {
 fn kill_at_random(node: &Node, rng: &mut Rng) -> usize {
     let start = Instant::now();
     let (mut kills, mut met) = (0, 0);
-    while start.elapsed() < LIMIT - Duration::from_secs(15) {
+    while start.elapsed() < TEST_TIMEOUT - Duration::from_secs(15) {
         let agent = Start::on(node).ready();
         std::thread::sleep(Duration::from_millis(5 + rng.below(80)));
         agent.kill();
@@ -101,7 +101,7 @@ fn kill_at_random(node: &Node, rng: &mut Rng) -> usize {
         if node.journal().open_intents().contains_key("intent") {
             met += 1;
         }
-        if kills >= LEAST_KILLS && met >= 2 * LEAST_MET {
+        if kills >= MIN_KILLS && met >= 2 * MIN_MET {
             break;
         }
     }

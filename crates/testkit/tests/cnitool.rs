@@ -219,10 +219,10 @@ fn several_calls_for_one_container() {
     let first = Cnitool::on(&node);
     first.network(&pods);
     first.network(&blue);
-    let wish = json!({"ips": ["10.10.0.77/24"], "mac": "02:00:00:00:00:77"}).to_string();
+    let cap_args = json!({"ips": ["10.10.0.77/24"], "mac": "02:00:00:00:00:77"}).to_string();
     let second = Cnitool::on(&node)
         .env("CNI_IFNAME", "net1")
-        .env("CAP_ARGS", &wish);
+        .env("CAP_ARGS", &cap_args);
     let args = "IgnoreUnknown=1;IP=10.10.0.78;MAC=02:00:00:00:00:78;K8S_POD_NAME=x";
     let third = Cnitool::on(&node)
         .env("CNI_IFNAME", "net2")

@@ -6,7 +6,7 @@
     reason = "a test"
 )]
 
-use plexus_testkit::{Agent, Node, PATIENCE, Pod, Start, config, within};
+use plexus_testkit::{Agent, Node, Pod, Start, TIMEOUT, config, within};
 use serde_json::{Value, json};
 
 /// Every kind of network, none of them where the first is: natively understood under a plugin's
@@ -40,7 +40,7 @@ fn attached_without_journal<'n>(node: &'n Node, pod: &Pod<'_>, config: &Value) -
     agent.kill();
     damage_journal(node);
     let agent = Start::on(node).spawn();
-    let up = within(PATIENCE, || agent.get("/healthz").is_some());
+    let up = within(TIMEOUT, || agent.get("/healthz").is_some());
     assert!(up, "an agent without a journal must still serve DEL");
     agent
 }

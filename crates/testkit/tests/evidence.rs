@@ -1,12 +1,12 @@
 //! Nothing is removed without evidence, and nothing is believed without looking: the ways in which
 //! a running container could lose an interface, or an address be given out twice.
 
-use plexus_testkit::{Agent, Call, NetNs, Node, PATIENCE, Start, config, eventually, run};
+use plexus_testkit::{Agent, Call, NetNs, Node, Start, TIMEOUT, config, eventually, run};
 use serde_json::json;
 use std::time::Duration;
 
 /// Long enough for the background to have looked at its queue.
-const SOON: Duration = Duration::from_millis(1500);
+const BACKGROUND_WAIT: Duration = Duration::from_millis(1500);
 
 fn has(ns: &NetNs, link: &str) -> bool {
     ns.try_sh(&format!("ip link show {link}"))
@@ -47,7 +47,7 @@ fn a_queued_del_that_fails_keeps_the_next_add_out() {
     pod.add(&config);
     agent.kill();
     pod.call("DEL", &config)
-        .patience(Duration::ZERO)
+        .timeout(Duration::ZERO)
         .run()
         .done();
     let _agent = Agent::start(&node);
@@ -59,7 +59,7 @@ fn a_queued_del_that_fails_keeps_the_next_add_out() {
     eventually("the queued DEL is done, then the ADD", || {
         pod.cni("ADD", &config).success()
     });
-    std::thread::sleep(SOON);
+    std::thread::sleep(BACKGROUND_WAIT);
     assert!(has(pod.ns(), "eth0"), "the old DEL hit the new container");
 }
 
@@ -226,7 +226,7 @@ fn adoption_is_never_an_intent() {
         + 1;
     lose();
     let mut dying = Start::on(&node).die_at(at).spawn();
-    assert!(dying.wait_exit(PATIENCE).is_some(), "it should die at {at}");
+    assert!(dying.wait_exit(TIMEOUT).is_some(), "it should die at {at}");
     drop(dying);
     // The container may do what it likes with its interface.
     pod.ns().sh("ip link set eth0 down");
@@ -304,7 +304,7 @@ fn an_address_rests_across_a_restart() {
     let freed = two.call("ADD", &config).run().addresses()[0].clone();
     agent.kill();
     two.call("DEL", &config)
-        .patience(Duration::ZERO)
+        .timeout(Duration::ZERO)
         .run()
         .done();
     let _agent = Agent::start(&node);
@@ -357,9 +357,9 @@ fn a_mark_that_a_pod_made_up_is_not_believed() {
     let agent = Agent::start(&node);
     let pod = node.pod("c1");
     pod.add(&config::routed());
-    let shown = pod.ns().run("ip", &["-j", "link", "show", "eth0"]);
-    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
-    let mark = shown[0]["ifalias"].as_str().unwrap();
+    let listed = pod.ns().run("ip", &["-j", "link", "show", "eth0"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let mark = listed[0]["ifalias"].as_str().unwrap();
     let forged = mark.replace("c1", "c9").replace("eth0", "evil0");
     assert_ne!(forged, mark);
     pod.ns()
@@ -383,16 +383,16 @@ fn nobody_is_seen_in_the_namespaces_that_it_searches() {
     let _pods: Vec<_> = (0..40)
         .map(|number| node.pod(&format!("c{number}")))
         .collect();
-    let look = |place: &str| std::fs::read_link(place).ok();
+    let look = |path: &str| std::fs::read_link(path).ok();
     let home = node.ns().enter(|| look("/proc/thread-self/ns/net"));
     for _ in 0..5 {
         // Without a journal every namespace is looked into.
         let mut agent = Start::on(&node).spawn();
-        let place = format!("/proc/{}/ns/net", agent.pid());
+        let path = format!("/proc/{}/ns/net", agent.pid());
         let (mut ready, mut looks) = (false, 0);
         while !ready && agent.alive() {
             for _ in 0..2_000 {
-                assert_eq!(look(&place), home);
+                assert_eq!(look(&path), home);
             }
             looks += 1;
             assert!(looks < 10_000, "it is not ready");

@@ -8,13 +8,13 @@
 )]
 
 use plexus_testkit::{
-    Agent, Call, CniOutput, Node, PATIENCE, PLEXUS, Pod, Start, bin, config, eventually, run,
+    Agent, Call, CniOutput, Node, PLEXUS, Pod, Start, TIMEOUT, bin, config, eventually, run,
 };
 use serde_json::{Value, json};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const SOON: Duration = Duration::from_millis(300);
+const SHORT_WAIT: Duration = Duration::from_millis(300);
 
 fn has(pod: &Pod<'_>, link: &str) -> bool {
     pod.ns().try_sh(&format!("ip link show dev {link}"))
@@ -33,7 +33,7 @@ fn without_an_agent_add_waits_and_says_so() {
     let start = Instant::now();
     let (code, text) = pod
         .call("ADD", &config::routed())
-        .patience(SOON)
+        .timeout(SHORT_WAIT)
         .run()
         .error();
     assert_eq!(code, 11, "{text}");
@@ -43,7 +43,7 @@ fn without_an_agent_add_waits_and_says_so() {
     );
     // Unless it is told otherwise, it waits longer than this.
     assert!(
-        (SOON..SOON * 30).contains(&start.elapsed()),
+        (SHORT_WAIT..SHORT_WAIT * 30).contains(&start.elapsed()),
         "{:?}",
         start.elapsed()
     );
@@ -61,9 +61,9 @@ fn add_outlasts_a_restart() {
     let node = Node::new();
     let pod = node.pod("c1");
     let adding = pod.call("ADD", &config::routed()).spawn();
-    assert!(adding.ended_within(SOON).is_none());
+    assert!(adding.ended_within(SHORT_WAIT).is_none());
     let _agent = Agent::start(&node);
-    CniOutput::new(&adding.wait(PATIENCE)).ok();
+    CniOutput::new(&adding.wait(TIMEOUT)).ok();
     assert!(has(&pod, "eth0"));
 }
 
@@ -75,7 +75,7 @@ fn del_without_an_agent_is_queued_and_drained() {
     pod.add(&config::bridge());
     agent.kill();
     pod.call("DEL", &config::bridge())
-        .patience(Duration::ZERO)
+        .timeout(Duration::ZERO)
         .run()
         .done();
     assert!(has(&pod, "eth0"), "nobody is there to do it");
@@ -98,7 +98,7 @@ fn a_queued_del_never_hits_the_next_container_of_that_id() {
     pod.add(&config);
     agent.kill();
     pod.call("DEL", &config)
-        .patience(Duration::ZERO)
+        .timeout(Duration::ZERO)
         .run()
         .done();
     let aside = node.file("aside");
@@ -114,7 +114,7 @@ fn a_queued_del_never_hits_the_next_container_of_that_id() {
     eventually("the queue is drained", || {
         std::fs::read_dir(node.queue()).unwrap().count() == 0
     });
-    std::thread::sleep(SOON);
+    std::thread::sleep(SHORT_WAIT);
     assert!(has(&pod, "eth0"), "the old DEL hit the new container");
     pod.cni("CHECK", &config).done();
 }
@@ -166,10 +166,10 @@ fn a_caller_that_leaves_the_line_is_dropped() {
         .call("ADD", &config::macvlan(&node))
         .ifname("net9")
         .spawn();
-    std::thread::sleep(SOON);
+    std::thread::sleep(SHORT_WAIT);
     second.kill();
-    CniOutput::new(&first.wait(PATIENCE)).ok();
-    std::thread::sleep(SOON);
+    CniOutput::new(&first.wait(TIMEOUT)).ok();
+    std::thread::sleep(SHORT_WAIT);
     assert!(!has(&pod, "net9"));
     assert_eq!(node.journal().records().len(), 1);
 }
@@ -288,9 +288,9 @@ fn after_a_reboot_plugins_that_hang_keep_nobody_waiting() {
     // Whoever comes under the same id waits for the DEL, and for nothing else.
     let (again, config) = (node.pod("c1"), of_plugin(&node));
     let adding = again.call("ADD", &config).spawn();
-    assert!(adding.ended_within(SOON).is_none());
+    assert!(adding.ended_within(SHORT_WAIT).is_none());
     std::fs::remove_file(node.file("hang")).unwrap();
-    CniOutput::new(&adding.wait(PATIENCE)).ok();
+    CniOutput::new(&adding.wait(TIMEOUT)).ok();
     eventually("the others' DELs are done", || {
         node.journal().open_intents().is_empty()
     });
@@ -309,7 +309,7 @@ fn queued_dels_that_hang_keep_nobody_waiting() {
     agent.kill();
     for pod in &pods {
         let del = pod.call("DEL", &of_plugin(&node));
-        del.patience(Duration::ZERO).run().done();
+        del.timeout(Duration::ZERO).run().done();
     }
     hanging_del(&node);
     let _agent = Agent::start(&node);
@@ -334,11 +334,11 @@ fn a_queued_del_that_fails_is_tried_less_and_less_often() {
     agent.kill();
     pods[0]
         .call("DEL", &config)
-        .patience(Duration::ZERO)
+        .timeout(Duration::ZERO)
         .run()
         .done();
     let later = pods[1].call("DEL", &config::routed());
-    later.patience(Duration::ZERO).run().done();
+    later.timeout(Duration::ZERO).run().done();
     let _agent = Agent::start(&node);
     eventually("the one behind it is done", || !has(&pods[1], "eth0"));
     std::thread::sleep(Duration::from_secs(6));
@@ -359,7 +359,7 @@ fn what_cannot_be_read_leaves_the_queue() {
     pod.add(&config::routed());
     agent.kill();
     pod.call("DEL", &config::routed())
-        .patience(Duration::ZERO)
+        .timeout(Duration::ZERO)
         .run()
         .done();
     // More than are kept.
@@ -382,8 +382,8 @@ fn what_cannot_be_read_leaves_the_queue() {
     });
     assert!((1..=32).contains(&names().len()), "{:?}", names());
     let log = std::fs::read_to_string(node.log()).unwrap();
-    let said = log.matches("00000000000000000039-c9-eth0.json").count();
-    assert_eq!(said, 1, "{log}");
+    let printed = log.matches("00000000000000000039-c9-eth0.json").count();
+    assert_eq!(printed, 1, "{log}");
     // Nobody's ADD waits for such a file.
     node.pod("c9").add(&config::routed());
 }
@@ -394,7 +394,7 @@ fn a_second_agent_is_refused() {
     let mut agent = Agent::start(&node);
     for _ in 0..2 {
         let mut second = Start::on(&node).spawn();
-        let status = second.wait_exit(PATIENCE).expect("it ends");
+        let status = second.wait_exit(TIMEOUT).expect("it ends");
         assert!(!status.success());
     }
     let log = std::fs::read_to_string(node.log()).unwrap();
@@ -435,7 +435,7 @@ fn a_second_agent_with_a_state_directory_of_its_own_is_refused_the_socket() {
         node.socket().display()
     );
     assert!(!refused.0 && refused.1.contains(&text), "{refused:?}");
-    CniOutput::new(&adding.wait(PATIENCE)).ok();
+    CniOutput::new(&adding.wait(TIMEOUT)).ok();
     assert!(agent.alive());
     assert_eq!(agent.get("/readyz").unwrap().status, 200);
     assert_eq!(agent.stop().code(), Some(0));
@@ -539,7 +539,7 @@ fn only_root_from_the_same_namespace() {
     let before = node.dump(Some(&pod));
     let answer = pod
         .call("ADD", &config)
-        .patience(Duration::ZERO)
+        .timeout(Duration::ZERO)
         .run_in(node.outside());
     let (_, text) = answer.error();
     assert!(text.contains("namespace"), "{text}");

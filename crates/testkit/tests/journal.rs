@@ -7,7 +7,7 @@
     reason = "a test"
 )]
 
-use plexus_testkit::{Agent, Call, Node, PATIENCE, Pod, Start, config, within};
+use plexus_testkit::{Agent, Call, Node, Pod, Start, TIMEOUT, config, within};
 use serde_json::Value;
 
 fn has(pod: &Pod<'_>, link: &str) -> bool {
@@ -17,7 +17,7 @@ fn has(pod: &Pod<'_>, link: &str) -> bool {
 /// An agent that answers, ready or not.
 fn answering(node: &Node) -> Agent<'_> {
     let agent = Start::on(node).spawn();
-    let up = within(PATIENCE, || agent.get("/healthz").is_some());
+    let up = within(TIMEOUT, || agent.get("/healthz").is_some());
     assert!(up, "an agent without a journal must still serve DEL");
     agent
 }

@@ -6,12 +6,12 @@
     reason = "a test"
 )]
 
-use plexus_testkit::{Dump, Look, Node, Rng, config};
+use plexus_testkit::{Dump, DumpBuilder, Node, Rng, config};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
 fn pod_dump(pod: &plexus_testkit::Pod<'_>) -> Dump {
-    Look::new().namespace("pod", pod.ns()).take()
+    DumpBuilder::new().namespace("pod", pod.ns()).take()
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn files_are_dumped_but_for_what_host_local_keeps() {
     ] {
         std::fs::write(pools.join(name), content).unwrap();
     }
-    let dump = Look::new().directory("pools", &node.pools()).take();
+    let dump = DumpBuilder::new().directory("pools", &node.pools()).take();
     assert_eq!(dump.to_string(), "pools blue/10.0.0.2: \"c1\\r\\neth0\"\n");
 }
 

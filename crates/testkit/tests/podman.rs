@@ -10,7 +10,7 @@
 
 mod interop;
 
-use interop::podman::{IMAGE, LIMIT, Podman};
+use interop::podman::{COMMAND_TIMEOUT, IMAGE, Podman};
 use interop::{attachments, links};
 use plexus_testkit::{Agent, Node, config, eventually};
 use serde_json::{Value, json};
@@ -72,10 +72,10 @@ fn containers_on_two_networks_while_the_agent_comes_and_goes() {
     let podman = Podman::on(&node);
     for name in ["one", "two"] {
         podman.container(name, "a,b");
-        let shown = podman.run(&["exec", name, "/bin/ip", "-o", "-4", "address"]);
+        let listed = podman.run(&["exec", name, "/bin/ip", "-o", "-4", "address"]);
         // Podman goes through the networks in no particular order.
         for text in [" eth0 ", " eth1 ", " 10.51.0.", " 10.52.0."] {
-            assert!(shown.contains(text), "{shown}");
+            assert!(listed.contains(text), "{listed}");
         }
     }
     assert_eq!((attachments(&agent).len(), reserved(&node).len()), (4, 4));
@@ -135,10 +135,10 @@ fn an_address_and_a_mac_are_asked_for() {
     let podman = Podman::on(&node);
     podman.container("one", "a:ip=10.51.0.77,mac=02:00:00:00:00:77");
     assert_eq!(podman.address("one", "a"), "10.51.0.77");
-    let shown = podman.run(&["exec", "one", "/bin/ip", "address", "show", "dev", "eth0"]);
+    let listed = podman.run(&["exec", "one", "/bin/ip", "address", "show", "dev", "eth0"]);
     assert!(
-        shown.contains("10.51.0.77/24") && shown.contains("02:00:00:00:00:77"),
-        "{shown}"
+        listed.contains("10.51.0.77/24") && listed.contains("02:00:00:00:00:77"),
+        "{listed}"
     );
     assert!(podman.pings("one", "192.0.2.1"));
     // Whoever wants the same address is told so, and gets nothing.
@@ -152,7 +152,7 @@ fn an_address_and_a_mac_are_asked_for() {
         "/bin/sleep",
         "9",
     ];
-    let refused = podman.start(&second).wait(LIMIT);
+    let refused = podman.start(&second).wait(COMMAND_TIMEOUT);
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
         !refused.status.success() && text.contains("10.51.0.77"),

@@ -69,13 +69,13 @@ fn a_probe_leaves_nothing() {
 #[test]
 fn a_probe_that_is_killed_leaves_nothing() {
     let node = Node::new();
-    let (place, log) = (node.file("tmp"), node.file("effects"));
-    std::fs::create_dir(&place).unwrap();
+    let (path, log) = (node.file("tmp"), node.file("effects"));
+    std::fs::create_dir(&path).unwrap();
     let probe = |variable: &str, value: &str| {
         let mut command = Command::new(bin(PLEXUS));
         command
             .args(["agent", "--probe"])
-            .env("TMPDIR", &place)
+            .env("TMPDIR", &path)
             .env(variable, value);
         node.ns().enter(|| command.output()).unwrap().status
     };
@@ -90,15 +90,12 @@ fn a_probe_that_is_killed_leaves_nothing() {
         let ended = probe("PLEXUS_DIE_AT", &at.to_string());
         assert!(!ended.success(), "it dies at {at}");
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
-        let place = place.display().to_string();
-        let left: Vec<&str> = mounts
-            .lines()
-            .filter(|line| line.contains(&place))
-            .collect();
+        let path = path.display().to_string();
+        let left: Vec<&str> = mounts.lines().filter(|line| line.contains(&path)).collect();
         assert_eq!(left, [""; 0], "killed at {at}, {pinned} is after the mount");
         assert!(!mounts.contains("/proc/version"), "killed at {at}");
     }
-    assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0, "files");
+    assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0, "files");
     before.assert_same(&node.dump_kernel(None), "after all of them");
 }
 

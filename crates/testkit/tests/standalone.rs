@@ -58,8 +58,11 @@ fn order_names_and_result() {
         ("net2", "10.245.1."),
         ("storage0", "10.20.0.9/24"),
     ] {
-        let shown = pod.ns().run("ip", &["address", "show", "dev", link]);
-        assert!(shown.contains(address) && shown.contains("UP"), "{shown}");
+        let listed = pod.ns().run("ip", &["address", "show", "dev", link]);
+        assert!(
+            listed.contains(address) && listed.contains("UP"),
+            "{listed}"
+        );
     }
     let rules = pod.ns().run("ip", &["rule"]);
     assert!(rules.contains("from 10.20.0.9"), "sourceRouting: {rules}");

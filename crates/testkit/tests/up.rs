@@ -8,9 +8,9 @@
     reason = "a test"
 )]
 
-mod place;
+mod common;
 
-use place::{Place, SOON, plexus, soon, text};
+use common::{Files, TIMEOUT, eventually, plexus, text};
 use plexus_testkit::{
     Agent, FAKE, Node, PLEXUS, SHIM, Up, bin, examples, examples_of_another_version, within,
 };
@@ -32,14 +32,14 @@ fn a_port_that_is_anothers_is_said_with_the_way_out() {
         .unwrap();
     let mut command = Up::command(&node, "up");
     let refused = node.ns().enter(|| command.output()).unwrap();
-    let said = text(&refused.stderr);
+    let printed = text(&refused.stderr);
     let (last, code) = (
-        said.lines().last().unwrap_or_default(),
+        printed.lines().last().unwrap_or_default(),
         refused.status.code(),
     );
-    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(code, Some(1), "{printed}");
     for word in ["another program has 127.0.0.1:7443", "--listen"] {
-        assert!(last.contains(word), "no {word:?} in {said}");
+        assert!(last.contains(word), "no {word:?} in {printed}");
     }
     drop(theirs);
     // What was begun is no hindrance.
@@ -108,8 +108,8 @@ fn down_finds_what_is_left_without_the_state() {
     std::fs::write(&theirs, "{}").unwrap();
     let down = Up::down(&node, &[]);
     assert!(down.status.success(), "{}", text(&down.stderr));
-    assert_eq!(Place::names(&node.cni_conf()), ["10-theirs.conflist"]);
-    assert_eq!(Place::names(&node.cni_bin()), [""; 0]);
+    assert_eq!(Files::names(&node.cni_conf()), ["10-theirs.conflist"]);
+    assert_eq!(Files::names(&node.cni_bin()), [""; 0]);
     assert!(!Up::kubeconfig(&node).exists() && !node.state_dir().exists());
     // What an agent of Kubernetes has too is nothing to be sure by.
     std::fs::write(
@@ -118,12 +118,15 @@ fn down_finds_what_is_left_without_the_state() {
     )
     .unwrap();
     let refused = Up::down(&node, &[]);
-    let said = text(&refused.stderr);
-    assert!(!refused.status.success(), "{said}");
-    assert!(said.contains("00-plexus.conflist was not made"), "{said}");
+    let printed = text(&refused.stderr);
+    assert!(!refused.status.success(), "{printed}");
+    assert!(
+        printed.contains("00-plexus.conflist was not made"),
+        "{printed}"
+    );
     let forced = Up::down(&node, &["--force"]);
     assert!(forced.status.success(), "{}", text(&forced.stderr));
-    assert_eq!(Place::names(&node.cni_conf()), ["10-theirs.conflist"]);
+    assert_eq!(Files::names(&node.cni_conf()), ["10-theirs.conflist"]);
 }
 
 /// A server of somebody else at the usual places, and his own files beside ours.
@@ -139,7 +142,9 @@ fn down_takes_nothing_from_others() {
         .arg(Up::api_socket(&node));
     command.stdin(Stdio::null()).stderr(Stdio::null());
     let mut child = node.ns().enter(|| command.spawn()).unwrap();
-    let answers = within(SOON, || UnixStream::connect(Up::api_socket(&node)).is_ok());
+    let answers = within(TIMEOUT, || {
+        UnixStream::connect(Up::api_socket(&node)).is_ok()
+    });
     let refused: Vec<_> = [&[][..], &["--force"]]
         .into_iter()
         .map(|flags| Up::down(&node, flags))
@@ -149,19 +154,19 @@ fn down_takes_nothing_from_others() {
     child.wait().unwrap();
     assert!(answers && runs, "the server serves");
     for refused in refused {
-        let said = text(&refused.stderr);
-        assert!(!refused.status.success(), "{said}");
+        let printed = text(&refused.stderr);
+        assert!(!refused.status.success(), "{printed}");
         let who = format!("(process {}): stop it first", child.id());
-        assert!(said.contains(&who), "{said}");
+        assert!(printed.contains(&who), "{printed}");
     }
     assert!(server.join("store.db").exists());
     let theirs = server.join("notes.txt");
     std::fs::write(&theirs, "theirs").unwrap();
     let down = Up::down(&node, &[]);
     assert!(down.status.success(), "{}", text(&down.stderr));
-    let said = text(&down.stdout);
-    assert!(said.contains("notes.txt is not ours"), "{said}");
-    assert_eq!(Place::names(&server), ["notes.txt"]);
+    let printed = text(&down.stdout);
+    assert!(printed.contains("notes.txt is not ours"), "{printed}");
+    assert_eq!(Files::names(&server), ["notes.txt"]);
     // A directory that never was ours.
     let mut command = Up::command(&node, "down");
     let photos = node.file("photos");
@@ -169,10 +174,10 @@ fn down_takes_nothing_from_others() {
     command.args(["--force", "--server-dir"]).arg(&photos);
     let down = node.ns().enter(|| command.output()).unwrap();
     assert!(down.status.success(), "{}", text(&down.stderr));
-    let said = text(&down.stdout);
+    let printed = text(&down.stdout);
     assert!(
-        said.contains("photos is not the directory of our API"),
-        "{said}"
+        printed.contains("photos is not the directory of our API"),
+        "{printed}"
     );
     assert!(photos.join("2026").exists());
 }
@@ -192,9 +197,9 @@ fn a_host_that_gets_another_name_is_still_the_same_node() {
     let up = Up::start_on_host(&node, "first");
     let spec = json!({"subnets": {"a": {"cidr": "10.61.0.0/24"}}});
     up.network("default/blue", &spec, "blue");
-    let (pod, config) = (node.pod("c1"), Place::config(&node, "plexus-blue.conflist"));
+    let (pod, config) = (node.pod("c1"), Files::config(&node, "plexus-blue.conflist"));
     pod.add(&config);
-    soon("it has a record", || up.records().len() == 1);
+    eventually("it has a record", || up.records().len() == 1);
     let before = blocks(&up);
     assert!(
         before.iter().any(|block| block["spec"]["node"] == "first"),
@@ -217,7 +222,7 @@ fn a_host_that_gets_another_name_is_still_the_same_node() {
         uids.collect()
     };
     assert_eq!(uids(&blocks(&up)), uids(&before));
-    soon("its record is that of the same node", || {
+    eventually("its record is that of the same node", || {
         up.records() == ["default/c1: 0/1 eth0 blue"]
     });
     let kept = std::fs::read_to_string(&kubeconfig).unwrap();
@@ -228,15 +233,15 @@ fn a_host_that_gets_another_name_is_still_the_same_node() {
         .args(["--node", "third", "--shim-source"])
         .arg(bin(SHIM));
     let refused = node.ns().enter(|| other.output()).unwrap();
-    let said = text(&refused.stderr);
-    assert!(!refused.status.success(), "{said}");
+    let printed = text(&refused.stderr);
+    assert!(!refused.status.success(), "{printed}");
     assert!(
-        said.contains("\"first\"") && said.contains("plexus down"),
-        "{said}"
+        printed.contains("\"first\"") && printed.contains("plexus down"),
+        "{printed}"
     );
     let up = Up::start_on_host(&node, "second");
     pod.del(&config);
-    soon("its record is gone", || up.records().is_empty());
+    eventually("its record is gone", || up.records().is_empty());
     let down = Up::down(&node, &[]);
     assert!(down.status.success(), "{}", text(&down.stderr));
     assert!(!kubeconfig.exists() && !node.state_dir().exists());
@@ -266,9 +271,9 @@ fn a_start_in_the_background_is_not_taken_for_another_agent() {
     let mut command = Up::command(&node, "up");
     command.args(["--detach", "--shim-source"]).arg(bin(SHIM));
     let refused = node.ns().enter(|| command.output()).unwrap();
-    let said = text(&refused.stderr);
+    let printed = text(&refused.stderr);
     assert!(!refused.status.success(), "{}", text(&refused.stdout));
-    assert!(said.contains("it has ended"), "{said}");
+    assert!(printed.contains("it has ended"), "{printed}");
 }
 
 #[test]
@@ -315,9 +320,9 @@ fn only_root_and_who_has_the_certificate_may_ask() {
     assert!(answer.ends_with(" 401"), "{answer}");
     let answer = ask(&[], "http://127.0.0.1:7443/api/v1/namespaces");
     assert!(!answer.ends_with(" 200"), "TLS only: {answer}");
-    let shown = plexus(&node, &["get", "networks", "-A"]);
-    assert!(shown.status.success(), "{}", text(&shown.stderr));
-    assert!(text(&shown.stdout).contains("cluster-default"));
+    let listed = plexus(&node, &["get", "networks", "-A"]);
+    assert!(listed.status.success(), "{}", text(&listed.stderr));
+    assert!(text(&listed.stdout).contains("cluster-default"));
 }
 
 /// Lets everybody reach a socket in the test's own directory.
@@ -351,11 +356,11 @@ fn runtimes_find_every_network_under_a_name_that_is_safe() {
     up.create(&all, &object(&long));
     let begins = format!("plexus-{team}.x.y.y");
     let of_long = || {
-        let names = Place::names(&node.cni_conf());
+        let names = Files::names(&node.cni_conf());
         let found = names.into_iter().filter(|name| name.starts_with(&begins));
         found.collect::<Vec<_>>()
     };
-    soon("the long one has a file too", || of_long().len() == 1);
+    eventually("the long one has a file too", || of_long().len() == 1);
     // Nothing that could lead out of the directory is a name.
     for name in ["..", "../x", "a/b", "a%2fb", "A", "a\nb", ""] {
         let answer = up.api("POST", &all, Some(&object(name)));
@@ -373,12 +378,12 @@ fn runtimes_find_every_network_under_a_name_that_is_safe() {
     assert_eq!(versions.last(), Some(&json!("1.1.0")), "{list}");
     // Deleted or spoilt by somebody: put back.
     std::fs::remove_file(&file).unwrap();
-    soon("it is put back", || read() == written);
+    eventually("it is put back", || read() == written);
     std::fs::write(&file, written.replace("1.0.0", "0.3.1")).unwrap();
-    soon("it is corrected", || read() == written);
+    eventually("it is corrected", || read() == written);
     // Gone with the Network, also with one that went while nobody looked.
     up.api("DELETE", &format!("{all}/{long}"), None);
-    soon("its file goes", || of_long().is_empty());
+    eventually("its file goes", || of_long().is_empty());
     up.api(
         "DELETE",
         &format!("{GROUP}/namespaces/default/networks/host"),
@@ -387,7 +392,7 @@ fn runtimes_find_every_network_under_a_name_that_is_safe() {
     up.kill();
     let _up = Up::start(&node);
     let host = node.cni_conf().join("plexus-default.host.conflist");
-    soon("the file of one that is gone goes", || !host.exists());
+    eventually("the file of one that is gone goes", || !host.exists());
     assert_eq!(read(), written);
 }
 
@@ -401,16 +406,19 @@ fn a_second_one_in_the_same_network_namespace_is_refused() {
     command.args(["up", "--listen", "127.0.0.1:7444", "--shim-source"]);
     command.arg(bin(SHIM)).arg("--root").arg(&root);
     let refused = node.ns().enter(|| command.output()).unwrap();
-    let said = text(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("a network namespace of its own"), "{said}");
+    let printed = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains("a network namespace of its own"),
+        "{printed}"
+    );
     let mut command = Command::new(bin(PLEXUS));
     command.args(["down", "--root"]).arg(&root);
     let refused = node.ns().enter(|| command.output()).unwrap();
-    let said = text(&refused.stderr);
+    let printed = text(&refused.stderr);
     assert!(
         !refused.status.success(),
-        "it would clear the first one's: {said}"
+        "it would clear the first one's: {printed}"
     );
     assert!(plexus(&node, &["get", "networks", "-A"]).status.success());
     assert!(up.stop().success());
@@ -430,17 +438,20 @@ fn down_removes_what_the_dead_have_left() {
         &json!({"provider": "delegate", "config": config}),
         "old",
     );
-    let config = Place::config(&node, "plexus-old.conflist");
+    let config = Files::config(&node, "plexus-old.conflist");
     let (dead, alive) = (node.pod("dead"), node.pod("alive"));
     dead.add(&config);
     alive.add(&config);
-    assert_eq!(Place::names(&node.fake_dir()), ["alive-eth0", "dead-eth0"]);
+    assert_eq!(Files::names(&node.fake_dir()), ["alive-eth0", "dead-eth0"]);
     up.kill();
     drop(dead);
     let refused = Up::down(&node, &[]);
-    let said = text(&refused.stderr);
-    assert!(!refused.status.success(), "{said}");
-    assert!(said.contains("alive") && !said.contains("dead"), "{said}");
+    let printed = text(&refused.stderr);
+    assert!(!refused.status.success(), "{printed}");
+    assert!(
+        printed.contains("alive") && !printed.contains("dead"),
+        "{printed}"
+    );
     assert!(
         alive.ns().try_sh("ip link show eth0"),
         "a refused down takes nothing away"
@@ -449,18 +460,18 @@ fn down_removes_what_the_dead_have_left() {
     let works = std::fs::read(&plugin).unwrap();
     std::fs::write(&plugin, "#!/bin/sh\nexit 1\n").unwrap();
     let failed = Up::down(&node, &["--force"]);
-    let said = text(&failed.stderr);
-    assert!(!failed.status.success(), "{said}");
+    let printed = text(&failed.stderr);
+    assert!(!failed.status.success(), "{printed}");
     assert!(
-        said.contains("eth0 of container") && said.contains("repeat it"),
-        "{said}"
+        printed.contains("eth0 of container") && printed.contains("repeat it"),
+        "{printed}"
     );
-    assert_eq!(Place::names(&node.fake_dir()), ["alive-eth0"]);
+    assert_eq!(Files::names(&node.fake_dir()), ["alive-eth0"]);
     std::fs::write(&plugin, works).unwrap();
     let forced = Up::down(&node, &["--force"]);
     assert!(forced.status.success(), "{}", text(&forced.stderr));
     assert!(!alive.ns().try_sh("ip link show eth0"));
-    assert_eq!(Place::names(&node.fake_dir()), [""; 0]);
+    assert_eq!(Files::names(&node.fake_dir()), [""; 0]);
     assert!(!node.state_dir().exists());
     std::fs::remove_file(plugin).unwrap();
 }
@@ -484,7 +495,7 @@ fn a_network_of_v1_and_networks_of_a_pod_are_taken_as_written() {
         )
         .json()
     };
-    soon("it is a Network like any other", || {
+    eventually("it is a Network like any other", || {
         ours()["status"]["phase"] == "Active" && file.exists()
     });
     assert_eq!(ours()["spec"]["subnets"], network["spec"]["subnets"]);
@@ -510,7 +521,7 @@ fn a_network_of_v1_and_networks_of_a_pod_are_taken_as_written() {
     assert!(answer.body.contains("spec.networks"), "{}", answer.body);
     // A container on it, by the document's name.
     let container = node.pod("c1");
-    let result = container.add(&Place::config(&node, "plexus-net1.conflist"));
+    let result = container.add(&Files::config(&node, "plexus-net1.conflist"));
     let address = result["ips"][0]["address"].as_str().unwrap();
     assert!(address.starts_with("192.168."), "{result}");
 }
@@ -524,17 +535,17 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
     for file in &files {
         let file = &file.display().to_string();
         let applied = plexus(&node, &["apply", "-f", file]);
-        let said = text(&applied.stderr);
-        assert!(applied.status.success(), "{file}: {said}");
+        let printed = text(&applied.stderr);
+        assert!(applied.status.success(), "{file}: {printed}");
     }
     // These are of a version that no server serves by default; that is said.
     for file in examples_of_another_version() {
         let file = file.display().to_string();
         let refused = plexus(&node, &["apply", "--skip-validation", "-f", &file]);
-        let said = text(&refused.stderr);
+        let printed = text(&refused.stderr);
         assert!(
-            !refused.status.success() && said.contains("v1beta1"),
-            "{file}: {said}"
+            !refused.status.success() && printed.contains("v1beta1"),
+            "{file}: {printed}"
         );
     }
     let waiting = [
@@ -551,31 +562,33 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
     let said_to_wait = || -> Vec<String> {
         let events = up.list("/api/v1/events");
         let events = events.iter().filter(|event| event["reason"] == "Waiting");
-        events.map(place::about).collect()
+        events.map(common::about).collect()
     };
-    soon("all that waits has an Event", || {
-        let said = said_to_wait();
-        waiting.iter().all(|one| said.contains(&(*one).to_owned()))
+    eventually("all that waits has an Event", || {
+        let printed = said_to_wait();
+        waiting
+            .iter()
+            .all(|one| printed.contains(&(*one).to_owned()))
     });
-    let mut said = said_to_wait();
-    said.sort();
-    let count = said.len();
-    said.dedup();
+    let mut printed = said_to_wait();
+    printed.sort();
+    let count = printed.len();
+    printed.dedup();
     assert_eq!(
-        (said.len(), count),
+        (printed.len(), count),
         (waiting.len(), waiting.len()),
-        "once each: {said:?}"
+        "once each: {printed:?}"
     );
 
     // By its phase where it has one.
     let network = "/apis/net.cogadvisor.io/v1/multinicnetworks/multi-nic-sample";
-    soon("the MultiNicNetwork says it itself", || {
+    eventually("the MultiNicNetwork says it itself", || {
         let status = up.api("GET", network, None).json()["status"].clone();
         let message = status["message"].as_str().unwrap_or_default();
         status["configStatus"] == "WaitForConfig" && message.contains("waits")
     });
     let pending = format!("{GROUP}/namespaces/default/networks/net1");
-    soon("a Network whose provider is not there is pending", || {
+    eventually("a Network whose provider is not there is pending", || {
         let status = up.api("GET", &pending, None).json()["status"].clone();
         status["phase"] == "Pending" && status.to_string().contains("WaitingForProvider")
     });
@@ -594,20 +607,20 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
         ),
         (vec!["explain", "pod", "vpc-pod"], "eni"),
     ] {
-        let shown = plexus(&node, &words);
-        let all = text(&shown.stdout);
+        let listed = plexus(&node, &words);
+        let all = text(&listed.stdout);
         assert!(
             all.contains(expected),
             "{words:?}: {all}{}",
-            text(&shown.stderr)
+            text(&listed.stderr)
         );
     }
     let explained = plexus(&node, &["explain", "pod", "multi-nic-pod", "-o", "json"]);
     let explained: Value = serde_json::from_slice(&explained.stdout).unwrap();
     for kind in plexus_testkit::answers::ON_UP {
         let answers = explained["answers"].as_array().unwrap();
-        let said = answers.iter().any(|answer| answer["kind"] == *kind);
-        assert!(said, "{kind}: {explained:#}");
+        let printed = answers.iter().any(|answer| answer["kind"] == *kind);
+        assert!(printed, "{kind}: {explained:#}");
     }
     assert!(up.stop().success());
     assert_nothing_is_said_twice(&node, waiting.len());
@@ -626,6 +639,6 @@ fn assert_nothing_is_said_twice(node: &Node, before: usize) {
             .filter(|event| event["reason"] == "Waiting")
             .count()
     };
-    soon("a new one has its Event", || count() > before);
+    eventually("a new one has its Event", || count() > before);
     assert_eq!(count(), before + 1);
 }

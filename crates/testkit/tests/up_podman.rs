@@ -8,16 +8,16 @@
     reason = "a test"
 )]
 
-mod interop;
 #[allow(
     dead_code,
     reason = "the other tests of `plexus up` use the rest of it"
 )]
-mod place;
+mod common;
+mod interop;
 
+use common::{TIMEOUT, eventually, plexus};
 use interop::podman::Podman;
-use place::{SOON, plexus, soon};
-use plexus_testkit::{Dump, Look, Node, Up, config};
+use plexus_testkit::{Dump, DumpBuilder, Node, Up, config};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -90,7 +90,7 @@ fn networks_by_name_while_everything_comes_and_goes() {
         "networks of two namespaces are apart"
     );
     let other = "team-a/other: 0/1 eth0 blue".to_owned();
-    soon("each container has its record", || {
+    eventually("each container has its record", || {
         up.records() == [both("one"), both("two"), other.clone()]
     });
     // By its name and by its id, which nobody types whole.
@@ -101,15 +101,15 @@ fn networks_by_name_while_everything_comes_and_goes() {
         ("describe", &id[..12], "Container default/one\n"),
         ("describe", &id[..12], "Network default/blue, identity "),
     ] {
-        let shown = plexus(&node, &[verb, "pod", named]);
-        let said = String::from_utf8_lossy(&shown.stdout).into_owned();
-        assert!(said.contains(expected), "{verb} {named}: {said}");
+        let listed = plexus(&node, &[verb, "pod", named]);
+        let printed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        assert!(printed.contains(expected), "{verb} {named}: {printed}");
     }
     let second = Up::command(&node, "up").output().unwrap();
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(
-        !second.status.success() && said.contains("plexus up runs already"),
-        "{said}"
+        !second.status.success() && printed.contains("plexus up runs already"),
+        "{printed}"
     );
 
     // Killed: containers need nobody to talk. Stopped meanwhile: the next one does what was left.
@@ -117,7 +117,7 @@ fn networks_by_name_while_everything_comes_and_goes() {
     assert!(podman.pings("one", &podman.address("two", "blue")));
     podman.run(&["stop", "--time", "0", "two"]);
     let up = Up::start(&node);
-    soon("the record of what went meanwhile is released", || {
+    eventually("the record of what went meanwhile is released", || {
         up.records() == [both("one"), other.clone()]
     });
     podman.run(&["start", "two"]);
@@ -129,36 +129,36 @@ fn networks_by_name_while_everything_comes_and_goes() {
     let up = Up::start(&node);
     podman.run(&["start", "one"]);
     assert_connected(&podman);
-    soon("all records are true again", || {
+    eventually("all records are true again", || {
         up.records() == [both("one"), both("two"), other.clone()]
     });
 
     // Its namespace is another one afterwards.
     podman.run(&["restart", "--time", "0", "two"]);
     assert_connected(&podman);
-    soon("its record is that of the restarted one", || {
+    eventually("its record is that of the restarted one", || {
         up.records() == [both("one"), both("two"), other.clone()]
     });
 
     let refused = Up::down(&node, &[]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        !refused.status.success() && said.contains("--force"),
-        "{said}"
+        !refused.status.success() && printed.contains("--force"),
+        "{printed}"
     );
     assert!(
         podman.pings("one", "192.0.2.1"),
         "a refused down takes nothing away"
     );
     podman.run(&["rm", "--force", "--time", "0", "one", "two", "other"]);
-    soon("rm releases every record", || up.records().is_empty());
+    eventually("rm releases every record", || up.records().is_empty());
     up.api(
         "DELETE",
         &format!("{GROUP}/namespaces/team-a/networks/blue"),
         None,
     );
     let file = node.cni_conf().join("plexus-team-a.blue.conflist");
-    soon("a Network's file goes with it", || !file.exists());
+    eventually("a Network's file goes with it", || !file.exists());
     drop(podman);
     assert_gone_after_down(&node, up, &before);
 }
@@ -184,7 +184,7 @@ fn nothing_stays_of_what_networks_keep_on_the_node() {
     podman.run(&[&usual[..], &ports[..], &serves[..]].concat());
     podman.container("overlay", "blue");
     let ask = "curl -s -o /dev/null -w '%{http_code}' --max-time 10 http://192.0.2.2:8080/sh";
-    soon("the port leads to the container", || {
+    eventually("the port leads to the container", || {
         node.outside().sh(ask).contains("200")
     });
     let (macvlan, config) = (node.pod("c1"), config::macvlan(&node));
@@ -199,7 +199,7 @@ fn nothing_stays_of_what_networks_keep_on_the_node() {
     );
     macvlan.del(&config);
     podman.run(&["rm", "--force", "--time", "0", "web", "overlay"]);
-    soon("rm releases every record", || up.records().is_empty());
+    eventually("rm releases every record", || up.records().is_empty());
     drop(podman);
     assert_gone_after_down(&node, up, &before);
 }
@@ -223,7 +223,7 @@ fn a_container_that_died_unseen_is_released() {
         "{result}"
     );
     let fabric = "default/c1: 0/1 eth0 fabric";
-    soon("it has a record", || up.records() == [fabric]);
+    eventually("it has a record", || up.records() == [fabric]);
     // The whole network for pods, for a container that is none.
     let plexus = std::fs::read_to_string(node.cni_conf().join("00-plexus.conflist")).unwrap();
     let plexus: Value = serde_json::from_str(&plexus).unwrap();
@@ -239,15 +239,15 @@ fn a_container_that_died_unseen_is_released() {
         "the default network leads out"
     );
     let default = "default/c2: 0/1 eth0 cluster-default";
-    soon("it has a record too", || up.records() == [fabric, default]);
+    eventually("it has a record too", || up.records() == [fabric, default]);
     up.kill();
     drop(pod);
     let up = Up::start(&node);
-    soon("the dead one's record is released", || {
+    eventually("the dead one's record is released", || {
         up.records() == [default]
     });
     plain.del(&for_pods);
-    soon("the other one's on DEL", || up.records().is_empty());
+    eventually("the other one's on DEL", || up.records().is_empty());
 }
 
 /// What the runtime asks for one container: ports, addresses, MACs, the default network.
@@ -267,7 +267,7 @@ fn what_is_asked_for_one_container() {
     let refused_on = |name, network, flags: &[&'static str]| {
         let command = ["/bin/sleep", "1000"];
         let running = podman.start(&[&words(name, network, flags)[..], &command].concat());
-        let output = running.wait(SOON);
+        let output = running.wait(TIMEOUT);
         assert!(!output.status.success(), "{name} runs");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
@@ -287,8 +287,8 @@ fn what_is_asked_for_one_container() {
     run_on("overlay", "blue", &fixed, &sleep);
     let seen = inside("overlay");
     assert!(seen.contains("10.61.0.77/"), "{seen}");
-    let said = refused_on("second", "blue", &fixed);
-    assert!(said.contains("10.61.0.77"), "{said}");
+    let printed = refused_on("second", "blue", &fixed);
+    assert!(printed.contains("10.61.0.77"), "{printed}");
 
     run_on("plain", "plexus", &[], &sleep);
     let seen = inside("plain");
@@ -302,19 +302,19 @@ fn what_is_asked_for_one_container() {
     run_on("web", "fabric", &["-p", "8080:80"], &serves);
     let from_outside =
         "curl -s -o /dev/null -w '%{http_code}' --max-time 10 http://192.0.2.2:8080/sh";
-    soon("the port leads to the container", || {
+    eventually("the port leads to the container", || {
         node.outside().sh(from_outside).contains("200")
     });
     let on_the_host = from_outside.replace("192.0.2.2", "127.0.0.1");
     assert_eq!(node.ns().sh(&on_the_host).trim(), "200");
     node.ns().sh("nft flush ruleset");
-    soon("the port is back after somebody flushed the rules", || {
+    eventually("the port is back after somebody flushed the rules", || {
         node.ns()
             .sh(&format!("{on_the_host} || true"))
             .contains("200")
     });
-    let said = refused_on("hidden", "blue", &["-p", "8081:80"]);
-    assert!(said.contains("port"), "{said}");
+    let printed = refused_on("hidden", "blue", &["-p", "8081:80"]);
+    assert!(printed.contains("port"), "{printed}");
 }
 
 /// Everything that could be left behind: of the kernel the node's links, addresses, routes, rules, firewall
@@ -327,7 +327,7 @@ struct Traces {
 
 impl Traces {
     fn of(node: &Node) -> Self {
-        let kernel = Look::new().namespace("node", node.ns()).take();
+        let kernel = DumpBuilder::new().namespace("node", node.ns()).take();
         let directory = node.file("");
         let directory = directory.to_string_lossy().into_owned();
         let mut paths = BTreeSet::new();
@@ -380,8 +380,8 @@ fn assert_gone_after_down(node: &Node, mut up: Up<'_>, before: &Traces) {
         "a test that sees nothing"
     );
     let down = Up::down(node, &[]);
-    let said = String::from_utf8_lossy(&down.stderr).into_owned();
-    assert!(down.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&down.stderr).into_owned();
+    assert!(down.status.success(), "{printed}");
     assert!(
         up.wait_exit().is_some_and(|status| status.success()),
         "down stops it"

@@ -17,7 +17,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// More than all of it takes.
-const LIMIT: Duration = Duration::from_secs(120);
+const README_TIMEOUT: Duration = Duration::from_secs(120);
 const HEADING: &str = "## On this machine, without Kubernetes\n";
 
 /// Directories of the machine that the commands write to; each is a copy, or empty, for the test.
@@ -93,10 +93,10 @@ fn the_commands_work_as_written() {
         .env("CONTAINERS_CONF", node.file("containers.conf"))
         .env("STORAGE_DRIVER", "vfs")
         .env_remove("KUBECONFIG");
-    let output = Running::start(node.ns(), "the README", command, Vec::new()).wait(LIMIT);
+    let output = Running::start(node.ns(), "the README", command, Vec::new()).wait(README_TIMEOUT);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (said, error) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{said}\n{error}");
+    let (printed, error) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{printed}\n{error}");
     let described = [
         "Container default/web\n",
         "its runtime, by the network's name (number 1 of 2)",
@@ -104,11 +104,11 @@ fn the_commands_work_as_written() {
         ", block 10.2.",
         "default via 169.254.1.1 onlink",
     ];
-    let shown = ["10.1.", "10.2.", "eth0", "eth1", "blue", "red"];
-    for expected in shown.into_iter().chain(described) {
+    let listed = ["10.1.", "10.2.", "eth0", "eth1", "blue", "red"];
+    for expected in listed.into_iter().chain(described) {
         assert!(
-            said.contains(expected),
-            "no {expected:?} in {said}\n{error}"
+            printed.contains(expected),
+            "no {expected:?} in {printed}\n{error}"
         );
     }
 }

@@ -6,7 +6,7 @@ use super::report::{ClusterOptions, Hooks};
 use super::shared::Shared;
 use super::watch::follow;
 use super::{events, gifts, restore, resync, write};
-use plexus_client::{Patience, Watches};
+use plexus_client::{Timeouts, Watches};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
 /// How long the API may take.
-const PATIENCE: Patience = Patience {
+const PATIENCE: Timeouts = Timeouts {
     connect: Duration::from_secs(3),
     send: Some(Duration::from_secs(10)),
     answer: Duration::from_secs(60),
@@ -34,17 +34,17 @@ impl Side {
     /// Does something over there and waits for it, at most so long; none: it took longer.
     pub(super) fn run<T: Send + 'static>(
         &self,
-        patience: Duration,
+        timeouts: Duration,
         what: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let (tell, told) = mpsc::sync_channel(1);
         self.handle.spawn(async move {
-            let done = tokio::time::timeout(patience, what).await.ok();
+            let done = tokio::time::timeout(timeouts, what).await.ok();
             // Nobody listens any more: then nobody needs it.
             let _ = tell.try_send(done);
         });
         // The timer is over there; here it only matters if the thread is gone or stuck.
-        told.recv_timeout(patience + Duration::from_secs(1))
+        told.recv_timeout(timeouts + Duration::from_secs(1))
             .ok()
             .flatten()
     }

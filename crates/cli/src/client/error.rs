@@ -201,12 +201,12 @@ mod tests {
     fn only_a_server_that_was_asked_can_be_silent() {
         let of = |error| ClientError::of("apply pod/", "s", "", error).to_string();
         let nameless = kube::core::request::Error::Validation("a name is required".to_owned());
-        let said = of(kube::Error::BuildRequest(nameless));
-        assert_eq!(said, "cannot apply pod/: the request cannot be made");
+        let message = of(kube::Error::BuildRequest(nameless));
+        assert_eq!(message, "cannot apply pod/: the request cannot be made");
         let odd = serde_json::from_str::<u8>("<html>").unwrap_err();
-        let said = of(kube::Error::SerdeError(odd));
-        assert!(said.contains("cannot be read"), "{said}");
-        let said = of(kube::Error::Service("refused".into()));
-        assert!(said.ends_with("does not answer"), "{said}");
+        let message = of(kube::Error::SerdeError(odd));
+        assert!(message.contains("cannot be read"), "{message}");
+        let message = of(kube::Error::Service("refused".into()));
+        assert!(message.ends_with("does not answer"), "{message}");
     }
 }

@@ -1,9 +1,9 @@
-//! Lists of objects for a [`World`]. A kind that the server does not have, or does not show us, is
+//! Lists of objects for a [`Snapshot`]. A kind that the server does not have, or does not show us, is
 //! noted there and takes nothing else with it.
 
 use super::{ClientError, Session};
 use crate::kinds::{self, Kind};
-use crate::world::World;
+use crate::snapshot::Snapshot;
 use futures::future::join_all;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::ApiResource;
@@ -12,9 +12,9 @@ use plexus_types::chain;
 use serde_json::{Value, json};
 
 /// Objects per request.
-const PAGE: u32 = 500;
+const PAGE_SIZE: u32 = 500;
 /// Pages per list; a server that never ends is left.
-const MOST_PAGES: usize = 400;
+const MAX_PAGES: usize = 400;
 
 /// What a command needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,15 +103,15 @@ impl Session {
 
     /// What there is. `namespace` bounds pods and Events, which are many, and whatever we may not see
     /// elsewhere; none: everywhere.
-    pub fn world(
+    pub fn snapshot(
         &self,
         needs: &[Need],
         namespace: Option<&str>,
         now: i64,
-    ) -> Result<World, ClientError> {
-        let mut world = World {
+    ) -> Result<Snapshot, ClientError> {
+        let mut snapshot = Snapshot {
             now,
-            ..World::default()
+            ..Snapshot::default()
         };
         let lists = needs.iter().map(|need| self.needed(*need, namespace));
         for (need, list) in needs.iter().zip(self.wait(join_all(lists))) {
@@ -122,26 +122,30 @@ impl Session {
                     hidden,
                     known_in,
                 }) => {
-                    world.unknown.insert(word(*need), hidden);
-                    world
+                    snapshot.unknown.insert(word(*need), hidden);
+                    snapshot
                         .known_in
                         .extend(known_in.map(|one| (word(*need), one)));
                     found
                 }
                 Err(error) if error.is_missing() || error.is_forbidden() => {
-                    world.unknown.insert(word(*need), error.to_string());
+                    snapshot.unknown.insert(word(*need), error.to_string());
                     continue;
                 }
                 Err(error) => return Err(error),
             };
-            place(&mut world, *need).extend(found);
+            list_of(&mut snapshot, *need).extend(found);
         }
-        Ok(world)
+        Ok(snapshot)
     }
 
-    async fn needed(&self, need: Need, asked: Option<&str>) -> Result<Listed, ClientError> {
+    async fn needed(
+        &self,
+        need: Need,
+        namespace_asked: Option<&str>,
+    ) -> Result<Listed, ClientError> {
         let (kind, namespace, labels, fields) = match need {
-            Need::Pods => (kind("pods"), asked, None, None),
+            Need::Pods => (kind("pods"), namespace_asked, None, None),
             Need::Agents => (kind("pods"), None, Some(AGENTS), None),
             Need::Networks => (kind("networks"), None, None, None),
             Need::Nads => (kind("nads"), None, None, None),
@@ -150,9 +154,9 @@ impl Session {
             Need::Nodes => (kind("nodes"), None, None, None),
             Need::Records => (kind("attachments"), None, None, None),
             Need::Namespaces => (kind("namespaces"), None, None, None),
-            Need::Events => (Some(EVENTS), asked, None, None),
+            Need::Events => (Some(EVENTS), namespace_asked, None, None),
             Need::Leases => (Some(LEASES), None, None, Some(LEASE)),
-            Need::Waiting => return self.waiting(asked).await,
+            Need::Waiting => return self.waiting(namespace_asked).await,
             Need::Classes => return Ok(self.classes().await),
         };
         let Some(kind) = kind else {
@@ -162,33 +166,39 @@ impl Session {
             let found = self.listed(&kind, namespace, labels, fields).await?;
             return Ok(Listed::all(found));
         }
-        self.as_far_as_shown(&kind, asked).await
+        self.list_if_allowed(&kind, namespace_asked).await
     }
 
     /// All objects of a kind; those of the namespace that is asked about, if we may not see all.
-    async fn as_far_as_shown(
+    async fn list_if_allowed(
         &self,
         kind: &Kind,
-        asked: Option<&str>,
+        namespace_asked: Option<&str>,
     ) -> Result<Listed, ClientError> {
-        let (error, asked) = match (self.listed(kind, None, None, None).await, asked) {
-            (Ok(found), _) => return Ok(Listed::all(found)),
-            (Err(error), Some(asked)) if error.is_forbidden() => (error, asked),
-            (Err(error), _) => return Err(error),
-        };
+        let (error, namespace_asked) =
+            match (self.listed(kind, None, None, None).await, namespace_asked) {
+                (Ok(found), _) => return Ok(Listed::all(found)),
+                (Err(error), Some(namespace_asked)) if error.is_forbidden() => {
+                    (error, namespace_asked)
+                }
+                (Err(error), _) => return Err(error),
+            };
         let found = match kind.kind {
-            "Namespace" => self.one(kind, asked).await.map(|one| vec![one]),
-            _ if kind.namespaced => self.listed(kind, Some(asked), None, None).await.ok(),
+            "Namespace" => self.one(kind, namespace_asked).await.map(|one| vec![one]),
+            _ if kind.namespaced => self
+                .listed(kind, Some(namespace_asked), None, None)
+                .await
+                .ok(),
             _ => None,
         };
         match found {
             Some(found) => Ok(Listed {
                 found,
                 hidden: format!(
-                    "{error}; of {} only namespace {asked} is known",
+                    "{error}; of {} only namespace {namespace_asked} is known",
                     kind.plural
                 ),
-                known_in: Some(asked.to_owned()),
+                known_in: Some(namespace_asked.to_owned()),
             }),
             None => Err(error),
         }
@@ -201,9 +211,11 @@ impl Session {
     }
 
     /// Kinds that a server need not have at all.
-    async fn waiting(&self, asked: Option<&str>) -> Result<Listed, ClientError> {
+    async fn waiting(&self, namespace_asked: Option<&str>) -> Result<Listed, ClientError> {
         let kinds: Vec<Kind> = later::KINDS.iter().filter_map(|k| kind(k.plural)).collect();
-        let lists = kinds.iter().map(|kind| self.as_far_as_shown(kind, asked));
+        let lists = kinds
+            .iter()
+            .map(|kind| self.list_if_allowed(kind, namespace_asked));
         let mut all = Listed::default();
         // Claims are known there if those of every kind are.
         let mut claims_are_known = true;
@@ -224,7 +236,9 @@ impl Session {
                 all.hidden = hidden;
             }
         }
-        all.known_in = asked.filter(|_| claims_are_known).map(str::to_owned);
+        all.known_in = namespace_asked
+            .filter(|_| claims_are_known)
+            .map(str::to_owned);
         Ok(all)
     }
 
@@ -257,12 +271,12 @@ impl Session {
         fields: Option<&str>,
     ) -> Result<Vec<Value>, ClientError> {
         let api = self.api(kind, namespace);
-        let mut params = ListParams::default().limit(PAGE);
+        let mut params = ListParams::default().limit(PAGE_SIZE);
         params.label_selector = labels.map(str::to_owned);
         params.field_selector = fields.map(str::to_owned);
         let what = || format!("list {}", kind.plural);
         let mut all = Vec::new();
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let page = api.list(&params).await;
             let page = page.map_err(|error| self.no_kind(what(), kind, error))?;
             for object in page.items {
@@ -310,23 +324,23 @@ fn kind(word: &str) -> Option<Kind> {
 const EVENTS: Kind = kinds::plain("", "v1", "Event", "events", true);
 const LEASES: Kind = kinds::plain("coordination.k8s.io", "v1", "Lease", "leases", true);
 
-fn place(world: &mut World, need: Need) -> &mut Vec<Value> {
+fn list_of(snapshot: &mut Snapshot, need: Need) -> &mut Vec<Value> {
     match need {
-        Need::Pods | Need::Agents => &mut world.pods,
-        Need::Networks => &mut world.networks,
-        Need::Nads => &mut world.nads,
-        Need::Blocks => &mut world.blocks,
-        Need::Requests => &mut world.requests,
-        Need::Nodes => &mut world.nodes,
-        Need::Records => &mut world.records,
-        Need::Namespaces => &mut world.namespaces,
-        Need::Events => &mut world.events,
-        Need::Waiting | Need::Classes => &mut world.waiting,
-        Need::Leases => &mut world.leases,
+        Need::Pods | Need::Agents => &mut snapshot.pods,
+        Need::Networks => &mut snapshot.networks,
+        Need::Nads => &mut snapshot.nads,
+        Need::Blocks => &mut snapshot.blocks,
+        Need::Requests => &mut snapshot.requests,
+        Need::Nodes => &mut snapshot.nodes,
+        Need::Records => &mut snapshot.records,
+        Need::Namespaces => &mut snapshot.namespaces,
+        Need::Events => &mut snapshot.events,
+        Need::Waiting | Need::Classes => &mut snapshot.waiting,
+        Need::Leases => &mut snapshot.leases,
     }
 }
 
-/// How a list is called in [`World::unknown`].
+/// How a list is called in [`Snapshot::unknown`].
 fn word(need: Need) -> &'static str {
     match need {
         Need::Pods => "pods",
@@ -361,7 +375,7 @@ fn whole(object: DynamicObject, kind: &Kind) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::Chosen;
+    use crate::client::ChosenServer;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixListener;
 
@@ -409,29 +423,29 @@ mod tests {
         let socket = std::env::temp_dir().join(format!("px-one-namespace-{}", std::process::id()));
         let _ = std::fs::remove_file(&socket);
         server(&socket);
-        let session = Session::open(&Chosen::Socket(socket.clone()), None).unwrap();
-        let world = session.world(&Need::ALL, Some("team-a"), 0).unwrap();
-        let nobody = session.world(&[Need::Records], None, 0).unwrap();
+        let session = Session::open(&ChosenServer::Socket(socket.clone()), None).unwrap();
+        let snapshot = session.snapshot(&Need::ALL, Some("team-a"), 0).unwrap();
+        let nobody = session.snapshot(&[Need::Records], None, 0).unwrap();
         let _ = std::fs::remove_file(&socket);
         for (list, found) in [
-            ("attachments", &world.records),
-            ("networks", &world.networks),
-            ("nads", &world.nads),
-            ("namespaces", &world.namespaces),
+            ("attachments", &snapshot.records),
+            ("networks", &snapshot.networks),
+            ("nads", &snapshot.nads),
+            ("namespaces", &snapshot.namespaces),
         ] {
             assert_eq!(found.len(), 1, "{list}");
-            assert_eq!(world.hidden(list, Some("team-a")), None);
-            let why = world.hidden(list, Some("team-b")).unwrap();
+            assert_eq!(snapshot.hidden(list, Some("team-a")), None);
+            let why = snapshot.hidden(list, Some("team-b")).unwrap();
             assert!(
                 why.contains("you may not list") && why.contains("only namespace team-a"),
                 "{why}"
             );
         }
         // Claims are seen, their classes are not.
-        assert!(!world.waiting.is_empty());
-        assert_eq!(world.hidden("waiting", Some("team-a")), None);
-        assert!(world.hidden("waiting", None).is_some());
-        assert!(world.hidden("blocks", Some("team-a")).is_some());
+        assert!(!snapshot.waiting.is_empty());
+        assert_eq!(snapshot.hidden("waiting", Some("team-a")), None);
+        assert!(snapshot.hidden("waiting", None).is_some());
+        assert!(snapshot.hidden("blocks", Some("team-a")).is_some());
         assert!(nobody.hidden("attachments", Some("team-a")).is_some());
     }
 }

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 
 /// Where kubeconfigs are looked for.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct ServerSources {
     /// `--api-socket`.
     pub socket: Option<PathBuf>,
     /// `--kubeconfig`.
-    pub given: Option<PathBuf>,
+    pub flag: Option<PathBuf>,
     /// `KUBECONFIG`.
     pub variable: Option<OsString>,
     /// What `plexus up` writes.
@@ -36,7 +36,7 @@ pub struct Places {
 
 /// The server that is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Chosen {
+pub enum ChosenServer {
     /// That of a kubeconfig that is named.
     File(PathBuf),
     /// That of the files that `KUBECONFIG` lists, merged.
@@ -57,11 +57,11 @@ pub enum Chosen {
     InCluster,
 }
 
-impl Chosen {
+impl ChosenServer {
     /// The unix socket to speak over, if it is one.
     pub(super) fn socket(&self) -> Option<&Path> {
         match self {
-            Chosen::Socket(path) | Chosen::UpSocket(path) => Some(path),
+            ChosenServer::Socket(path) | ChosenServer::UpSocket(path) => Some(path),
             _ => None,
         }
     }
@@ -69,19 +69,19 @@ impl Chosen {
     /// What chose it and what to do if it is of no use, unless its very place was named: the end of an error.
     pub(super) fn unnamed(&self) -> String {
         let (path, next) = match self {
-            Chosen::Up(path) | Chosen::UpSocket(path) => (
+            ChosenServer::Up(path) | ChosenServer::UpSocket(path) => (
                 path,
                 "start it (plexus up), name another (--kubeconfig, PLEXUS_LAB), or remove it (plexus down)"
                     .to_owned(),
             ),
-            Chosen::NamedLab(path) => {
+            ChosenServer::NamedLab(path) => {
                 let name = lab_of(path);
                 return format!(
                     "; PLEXUS_LAB names that lab: look at it (plexus lab status --lab {name}), start what is \
                      not there (plexus lab up --lab {name}), or name another"
                 );
             }
-            Chosen::Lab(path) => {
+            ChosenServer::Lab(path) => {
                 let name = lab_of(path);
                 let next = format!(
                     "start it (plexus lab up --lab {name}), name another (--kubeconfig, KUBECONFIG), \
@@ -89,8 +89,8 @@ impl Chosen {
                 );
                 (path, next)
             }
-            Chosen::Home(path) => (path, "name another (--kubeconfig, KUBECONFIG)".to_owned()),
-            Chosen::File(_) | Chosen::Variable | Chosen::Socket(_) | Chosen::InCluster => {
+            ChosenServer::Home(path) => (path, "name another (--kubeconfig, KUBECONFIG)".to_owned()),
+            ChosenServer::File(_) | ChosenServer::Variable | ChosenServer::Socket(_) | ChosenServer::InCluster => {
                 return String::new();
             }
         };
@@ -99,50 +99,52 @@ impl Chosen {
     }
 }
 
-impl fmt::Display for Chosen {
+impl fmt::Display for ChosenServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Chosen::File(path)
-            | Chosen::Up(path)
-            | Chosen::NamedLab(path)
-            | Chosen::Lab(path)
-            | Chosen::Home(path) => write!(f, "the server of {}", path.display()),
-            Chosen::Variable => f.write_str("the server of KUBECONFIG"),
-            Chosen::Socket(path) | Chosen::UpSocket(path) => write!(f, "{}", path.display()),
-            Chosen::InCluster => f.write_str("the server of this pod"),
+            ChosenServer::File(path)
+            | ChosenServer::Up(path)
+            | ChosenServer::NamedLab(path)
+            | ChosenServer::Lab(path)
+            | ChosenServer::Home(path) => write!(f, "the server of {}", path.display()),
+            ChosenServer::Variable => f.write_str("the server of KUBECONFIG"),
+            ChosenServer::Socket(path) | ChosenServer::UpSocket(path) => {
+                write!(f, "{}", path.display())
+            }
+            ChosenServer::InCluster => f.write_str("the server of this pod"),
         }
     }
 }
 
 /// Chooses. Asks nobody: what is there is chosen.
-pub fn choose(places: &Places) -> Result<Chosen, ClientError> {
-    if let Some(socket) = &places.socket {
-        return Ok(Chosen::Socket(socket.clone()));
+pub fn choose(sources: &ServerSources) -> Result<ChosenServer, ClientError> {
+    if let Some(socket) = &sources.socket {
+        return Ok(ChosenServer::Socket(socket.clone()));
     }
-    if let Some(file) = &places.given {
-        return Ok(Chosen::File(file.clone()));
+    if let Some(file) = &sources.flag {
+        return Ok(ChosenServer::File(file.clone()));
     }
-    if places
+    if sources
         .variable
         .as_ref()
         .is_some_and(|list| !list.is_empty())
     {
-        return Ok(Chosen::Variable);
+        return Ok(ChosenServer::Variable);
     }
-    if let Some(lab) = places.lab.as_ref().filter(|lab| !lab.is_empty()) {
-        let file = places.labs.join(lab).join("kubeconfig");
+    if let Some(lab) = sources.lab.as_ref().filter(|lab| !lab.is_empty()) {
+        let file = sources.labs.join(lab).join("kubeconfig");
         return match file.is_file() {
-            true => Ok(Chosen::NamedLab(file)),
+            true => Ok(ChosenServer::NamedLab(file)),
             false => Err(ClientError::NoLab(lab.to_string_lossy().into_owned())),
         };
     }
-    if places.up.is_file() {
-        return Ok(Chosen::Up(places.up.clone()));
+    if sources.up.is_file() {
+        return Ok(ChosenServer::Up(sources.up.clone()));
     }
-    if is_socket(&places.up_socket) {
-        return Ok(Chosen::UpSocket(places.up_socket.clone()));
+    if is_socket(&sources.up_socket) {
+        return Ok(ChosenServer::UpSocket(sources.up_socket.clone()));
     }
-    let mut labs: Vec<PathBuf> = std::fs::read_dir(&places.labs)
+    let mut labs: Vec<PathBuf> = std::fs::read_dir(&sources.labs)
         .into_iter()
         .flatten()
         .flatten()
@@ -154,13 +156,13 @@ pub fn choose(places: &Places) -> Result<Chosen, ClientError> {
         return Err(ClientError::Several(labs));
     }
     if let Some(lab) = labs.pop() {
-        return Ok(Chosen::Lab(lab));
+        return Ok(ChosenServer::Lab(lab));
     }
-    if let Some(home) = places.home.as_ref().filter(|file| file.is_file()) {
-        return Ok(Chosen::Home(home.clone()));
+    if let Some(home) = sources.home.as_ref().filter(|file| file.is_file()) {
+        return Ok(ChosenServer::Home(home.clone()));
     }
-    match places.in_pod {
-        true => Ok(Chosen::InCluster),
+    match sources.in_pod {
+        true => Ok(ChosenServer::InCluster),
         false => Err(ClientError::Nowhere),
     }
 }
@@ -209,46 +211,46 @@ mod tests {
     #[test]
     fn in_order() {
         let dir = Dir::new("choose");
-        let mut places = Places {
+        let mut sources = ServerSources {
             up: dir.0.join("up"),
             up_socket: dir.0.join("api.sock"),
             labs: dir.0.join("labs"),
-            ..Places::default()
+            ..ServerSources::default()
         };
-        assert!(matches!(choose(&places), Err(ClientError::Nowhere)));
-        places.in_pod = true;
-        assert_eq!(choose(&places).unwrap(), Chosen::InCluster);
+        assert!(matches!(choose(&sources), Err(ClientError::Nowhere)));
+        sources.in_pod = true;
+        assert_eq!(choose(&sources).unwrap(), ChosenServer::InCluster);
         let home = dir.file("home", "");
-        places.home = Some(home.clone());
-        assert_eq!(choose(&places).unwrap(), Chosen::Home(home));
+        sources.home = Some(home.clone());
+        assert_eq!(choose(&sources).unwrap(), ChosenServer::Home(home));
         let lab = dir.file("labs/a/kubeconfig", "");
-        assert_eq!(choose(&places).unwrap(), Chosen::Lab(lab));
+        assert_eq!(choose(&sources).unwrap(), ChosenServer::Lab(lab));
         dir.file("labs/b/kubeconfig", "");
-        let error = choose(&places).unwrap_err().to_string();
+        let error = choose(&sources).unwrap_err().to_string();
         assert!(
             error.contains("labs/a") && error.contains("labs/b"),
             "{error}"
         );
         // A socket counts where the kubeconfig is elsewhere, also one that nobody listens on any more.
-        let listener = std::os::unix::net::UnixListener::bind(&places.up_socket).unwrap();
-        let socket = Chosen::UpSocket(places.up_socket.clone());
-        assert_eq!(choose(&places).unwrap(), socket);
+        let listener = std::os::unix::net::UnixListener::bind(&sources.up_socket).unwrap();
+        let socket = ChosenServer::UpSocket(sources.up_socket.clone());
+        assert_eq!(choose(&sources).unwrap(), socket);
         drop(listener);
-        assert_eq!(choose(&places).unwrap(), socket);
+        assert_eq!(choose(&sources).unwrap(), socket);
         let up = dir.file("up", "");
-        assert_eq!(choose(&places).unwrap(), Chosen::Up(up));
-        places.lab = Some("b".into());
+        assert_eq!(choose(&sources).unwrap(), ChosenServer::Up(up));
+        sources.lab = Some("b".into());
         let named = dir.0.join("labs/b/kubeconfig");
-        assert_eq!(choose(&places).unwrap(), Chosen::NamedLab(named));
-        places.lab = Some("c".into());
-        let error = choose(&places).unwrap_err().to_string();
+        assert_eq!(choose(&sources).unwrap(), ChosenServer::NamedLab(named));
+        sources.lab = Some("c".into());
+        let error = choose(&sources).unwrap_err().to_string();
         assert!(error.starts_with("there is no lab c"), "{error}");
-        places.variable = Some("x".into());
-        assert_eq!(choose(&places).unwrap(), Chosen::Variable);
-        places.given = Some("y".into());
-        assert_eq!(choose(&places).unwrap(), Chosen::File("y".into()));
-        places.socket = Some("z".into());
-        assert_eq!(choose(&places).unwrap(), Chosen::Socket("z".into()));
+        sources.variable = Some("x".into());
+        assert_eq!(choose(&sources).unwrap(), ChosenServer::Variable);
+        sources.flag = Some("y".into());
+        assert_eq!(choose(&sources).unwrap(), ChosenServer::File("y".into()));
+        sources.socket = Some("z".into());
+        assert_eq!(choose(&sources).unwrap(), ChosenServer::Socket("z".into()));
     }
 
     /// A kubeconfig of a server that is away.
@@ -267,21 +269,21 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let away = away(listener.local_addr().unwrap().port());
         drop(listener);
-        let mut places = Places {
+        let mut sources = ServerSources {
             up: dir.0.join("up"),
             labs: dir.0.join("labs"),
             home: Some(dir.file("home", "")),
-            ..Places::default()
+            ..ServerSources::default()
         };
         let pod = named("v1", "Pod", None, "a");
-        let refused = |places: &Places| {
-            let chosen = choose(places).unwrap();
+        let refused = |sources: &ServerSources| {
+            let chosen = choose(sources).unwrap();
             let session = Session::open(&chosen, None).unwrap();
             let deleted = session.delete(&pod, "default", std::time::Duration::ZERO);
             deleted.unwrap_err().to_string()
         };
         let lab = dir.file("labs/a/kubeconfig", &away);
-        let said = refused(&places);
+        let message = refused(&sources);
         for words in [
             "cannot delete pod/a: ",
             "does not answer",
@@ -290,29 +292,29 @@ mod tests {
             "--kubeconfig",
             "plexus lab down --lab a",
         ] {
-            assert!(said.contains(words), "no {words:?} in {said}");
+            assert!(message.contains(words), "no {words:?} in {message}");
         }
         dir.file("up", &away);
-        let said = refused(&places);
+        let message = refused(&sources);
         for words in ["(plexus up)", "PLEXUS_LAB", "(plexus down)"] {
-            assert!(said.contains(words), "no {words:?} in {said}");
+            assert!(message.contains(words), "no {words:?} in {message}");
         }
-        places.lab = Some("a".into());
-        let said = refused(&places);
+        sources.lab = Some("a".into());
+        let message = refused(&sources);
         for words in ["PLEXUS_LAB", "plexus lab status --lab a"] {
-            assert!(said.contains(words), "no {words:?} in {said}");
+            assert!(message.contains(words), "no {words:?} in {message}");
         }
         // Whoever names a server knows where it is from.
-        places.given = Some(lab);
-        let said = refused(&places);
-        assert!(said.ends_with("does not answer"), "{said}");
+        sources.flag = Some(lab);
+        let message = refused(&sources);
+        assert!(message.ends_with("does not answer"), "{message}");
     }
 
     #[test]
     fn one_that_cannot_be_read_says_what_chose_it() {
         let dir = Dir::new("odd");
-        let odd = Chosen::Up(dir.file("up", "clusters: 7"));
-        let said = Session::open(&odd, None).err().unwrap().to_string();
-        assert!(said.contains("name another (--kubeconfig"), "{said}");
+        let odd = ChosenServer::Up(dir.file("up", "clusters: 7"));
+        let message = Session::open(&odd, None).err().unwrap().to_string();
+        assert!(message.contains("name another (--kubeconfig"), "{message}");
     }
 }

@@ -9,6 +9,6 @@ mod write;
 
 pub use error::ClientError;
 pub use fetch::Need;
-pub use find::{Chosen, Places, choose};
+pub use find::{ChosenServer, ServerSources, choose};
 pub use session::Session;
-pub use write::{Applied, Deleted, in_order, named, shown, shown_in};
+pub use write::{Applied, Deleted, in_order, named, object_name, object_name_in};

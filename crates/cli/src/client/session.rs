@@ -1,6 +1,6 @@
 //! A connection to an API server, for a command that does one thing and ends.
 
-use super::{Chosen, ClientError};
+use super::{ChosenServer, ClientError};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 /// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A client, and what its kubeconfig says.
 pub struct Session {
@@ -27,7 +27,7 @@ pub struct Session {
 
 impl Session {
     /// Reads the credentials; asks nobody yet.
-    pub fn open(chosen: &Chosen, context: Option<&str>) -> Result<Self, ClientError> {
+    pub fn open(chosen: &ChosenServer, context: Option<&str>) -> Result<Self, ClientError> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -36,7 +36,7 @@ impl Session {
         if let Some(path) = chosen.socket() {
             let client = {
                 let _inside = runtime.enter();
-                plexus_client::over_socket(path, ANSWER)
+                plexus_client::over_socket(path, ANSWER_TIMEOUT)
             };
             return Ok(Self {
                 runtime,
@@ -47,20 +47,20 @@ impl Session {
             });
         }
         let from = match chosen {
-            Chosen::Variable => "that KUBECONFIG names".to_owned(),
-            Chosen::InCluster => "of this pod's account".to_owned(),
-            Chosen::File(path)
-            | Chosen::Up(path)
-            | Chosen::NamedLab(path)
-            | Chosen::Lab(path)
-            | Chosen::Home(path)
-            | Chosen::Socket(path)
-            | Chosen::UpSocket(path) => path.display().to_string(),
+            ChosenServer::Variable => "that KUBECONFIG names".to_owned(),
+            ChosenServer::InCluster => "of this pod's account".to_owned(),
+            ChosenServer::File(path)
+            | ChosenServer::Up(path)
+            | ChosenServer::NamedLab(path)
+            | ChosenServer::Lab(path)
+            | ChosenServer::Home(path)
+            | ChosenServer::Socket(path)
+            | ChosenServer::UpSocket(path) => path.display().to_string(),
         };
         let mut config = runtime.block_on(config(chosen, context, &from))?;
-        config.connect_timeout = Some(CONNECT);
-        config.read_timeout = Some(ANSWER);
-        config.write_timeout = Some(ANSWER);
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
+        config.read_timeout = Some(ANSWER_TIMEOUT);
+        config.write_timeout = Some(ANSWER_TIMEOUT);
         let (server, namespace) = (
             config.cluster_url.to_string(),
             config.default_namespace.clone(),
@@ -100,22 +100,26 @@ impl Session {
     }
 }
 
-async fn config(chosen: &Chosen, context: Option<&str>, from: &str) -> Result<Config, ClientError> {
+async fn config(
+    chosen: &ChosenServer,
+    context: Option<&str>,
+    from: &str,
+) -> Result<Config, ClientError> {
     let failed = |source| ClientError::Kubeconfig {
         from: from.to_owned(),
         unnamed: chosen.unnamed(),
         source: Box::new(source),
     };
     let read = match chosen {
-        Chosen::InCluster | Chosen::Socket(_) | Chosen::UpSocket(_) => {
+        ChosenServer::InCluster | ChosenServer::Socket(_) | ChosenServer::UpSocket(_) => {
             return Config::incluster().map_err(|error| ClientError::InCluster(Box::new(error)));
         }
-        Chosen::File(path)
-        | Chosen::Up(path)
-        | Chosen::NamedLab(path)
-        | Chosen::Lab(path)
-        | Chosen::Home(path) => Kubeconfig::read_from(path).map_err(failed)?,
-        Chosen::Variable => Kubeconfig::from_env()
+        ChosenServer::File(path)
+        | ChosenServer::Up(path)
+        | ChosenServer::NamedLab(path)
+        | ChosenServer::Lab(path)
+        | ChosenServer::Home(path) => Kubeconfig::read_from(path).map_err(failed)?,
+        ChosenServer::Variable => Kubeconfig::from_env()
             .map_err(failed)?
             .ok_or(ClientError::Nowhere)?,
     };

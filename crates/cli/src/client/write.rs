@@ -1,7 +1,7 @@
 //! Changes: apply, create, delete. Each says what became of it.
 
 use super::{ClientError, Session};
-use crate::world::{name, text};
+use crate::snapshot::{name, text};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::discovery::{ApiCapabilities, Scope};
@@ -11,8 +11,8 @@ use std::time::Duration;
 /// Who owns the fields that are applied.
 const MANAGER: &str = "plexus";
 /// How long a kind may take to be served after its definition was applied: attempts, and the pause.
-const ATTEMPTS: usize = 50;
-const PAUSE: Duration = Duration::from_millis(200);
+const MAX_ATTEMPTS: usize = 50;
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What became of an object that was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub enum Deleted {
 }
 
 impl Session {
-    /// Makes an object what is written. `namespace` counts where none is written. With `patience`
+    /// Makes an object what is written. `namespace` counts where none is written. With `wait_for_kind`
     /// a kind that is not served yet is waited for: its definition was just applied.
     pub fn apply(
         &self,
@@ -56,11 +56,11 @@ impl Session {
         namespace: &str,
         force: bool,
         dry_run: bool,
-        patience: bool,
+        wait_for_kind: bool,
     ) -> Result<Applied, ClientError> {
-        let what = format!("apply {}", shown(object));
+        let what = format!("apply {}", object_name(object));
         self.wait(async {
-            let api = self.place(object, namespace, &what, patience).await?;
+            let api = self.api_of(object, namespace, &what, wait_for_kind).await?;
             let failed = |error| self.failed(&*what, error);
             let before = api.get_opt(name(object)).await.map_err(failed)?;
             let mut how = PatchParams::apply(MANAGER);
@@ -68,12 +68,12 @@ impl Session {
             how.dry_run = dry_run;
             let mut patched = api.patch(name(object), &how, &Patch::Apply(object)).await;
             // What `create` wrote is ours too, though the server counts it as somebody else's.
-            if patched.as_ref().is_err_and(is_with_ourselves) {
+            if patched.as_ref().is_err_and(conflicts_only_with_ourselves) {
                 how.force = true;
                 patched = api.patch(name(object), &how, &Patch::Apply(object)).await;
             }
             let after = patched.map_err(failed)?;
-            Ok(became(object, before, after))
+            Ok(outcome(object, before, after))
         })
     }
 
@@ -84,9 +84,9 @@ impl Session {
         namespace: &str,
         dry_run: bool,
     ) -> Result<Value, ClientError> {
-        let what = format!("create {}", shown(object));
+        let what = format!("create {}", object_name(object));
         self.wait(async {
-            let api = self.place(object, namespace, &what, false).await?;
+            let api = self.api_of(object, namespace, &what, false).await?;
             let typed: DynamicObject = serde_json::from_value(object.clone())
                 .map_err(|error| self.failed(&*what, kube::Error::SerdeError(error)))?;
             let how = PostParams {
@@ -106,9 +106,9 @@ impl Session {
         namespace: &str,
         wait: Duration,
     ) -> Result<Deleted, ClientError> {
-        let what = format!("delete {}", shown(object));
+        let what = format!("delete {}", object_name(object));
         self.wait(async {
-            let api = self.place(object, namespace, &what, false).await?;
+            let api = self.api_of(object, namespace, &what, false).await?;
             let failed = |error| self.failed(&*what, error);
             let answer = match api.delete(name(object), &DeleteParams::default()).await {
                 Ok(answer) => answer,
@@ -130,20 +130,20 @@ impl Session {
                 if tokio::time::Instant::now() >= until {
                     return Ok(Deleted::Going(Box::new(last)));
                 }
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_INTERVAL).await;
             }
         })
     }
 
     /// The API of an object's kind, as the server has it.
-    async fn place(
+    async fn api_of(
         &self,
         object: &Value,
         namespace: &str,
         what: &str,
-        patience: bool,
+        wait_for_kind: bool,
     ) -> Result<Api<DynamicObject>, ClientError> {
-        let (resource, capabilities) = self.kind_of(object, what, patience).await?;
+        let (resource, capabilities) = self.kind_of(object, what, wait_for_kind).await?;
         let written = text(object, "/metadata/namespace");
         let namespace = if written.is_empty() {
             namespace
@@ -160,15 +160,15 @@ impl Session {
         &self,
         object: &Value,
         what: &str,
-        patience: bool,
+        wait_for_kind: bool,
     ) -> Result<(ApiResource, ApiCapabilities), ClientError> {
         let (api_version, kind) = (text(object, "/apiVersion"), text(object, "/kind"));
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let wanted = GroupVersionKind::gvk(group, version, kind);
-        let attempts = if patience { ATTEMPTS } else { 1 };
+        let attempts = if wait_for_kind { MAX_ATTEMPTS } else { 1 };
         for attempt in 0..attempts {
             if attempt > 0 {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_INTERVAL).await;
             }
             match kube::discovery::pinned_kind(&self.client, &wanted).await {
                 Ok(found) => return Ok(found),
@@ -186,7 +186,7 @@ impl Session {
 }
 
 /// Whether an apply conflicts with nobody but an earlier write of ours.
-fn is_with_ourselves(error: &kube::Error) -> bool {
+fn conflicts_only_with_ourselves(error: &kube::Error) -> bool {
     let kube::Error::Api(status) = error else {
         return false;
     };
@@ -200,7 +200,7 @@ fn is_with_ourselves(error: &kube::Error) -> bool {
 
 /// What became of an object, by what it was just before. Others may have written between: of their fields,
 /// those of the status, which nobody applies, do not count.
-fn became(applied: &Value, before: Option<DynamicObject>, after: DynamicObject) -> Applied {
+fn outcome(applied: &Value, before: Option<DynamicObject>, after: DynamicObject) -> Applied {
     let written = |mut object: DynamicObject| {
         object.metadata.managed_fields = None;
         object.metadata.resource_version = None;
@@ -220,7 +220,7 @@ fn became(applied: &Value, before: Option<DynamicObject>, after: DynamicObject) 
 }
 
 /// `network.plexus.dev/blue`
-pub fn shown(object: &Value) -> String {
+pub fn object_name(object: &Value) -> String {
     let api_version = text(object, "/apiVersion");
     let (group, _) = api_version.split_once('/').unwrap_or_default();
     let kind = text(object, "/kind").to_ascii_lowercase();
@@ -231,11 +231,11 @@ pub fn shown(object: &Value) -> String {
 }
 
 /// The same, with its namespace where that is another than the one that commands are about.
-pub fn shown_in(object: &Value, namespace: &str) -> String {
+pub fn object_name_in(object: &Value, namespace: &str) -> String {
     match text(object, "/metadata/namespace") {
-        "" => shown(object),
-        own if own == namespace => shown(object),
-        own => format!("{} in {own}", shown(object)),
+        "" => object_name(object),
+        own if own == namespace => object_name(object),
+        own => format!("{} in {own}", object_name(object)),
     }
 }
 
@@ -275,10 +275,14 @@ mod tests {
             let status = json!({"code": 409, "details": {"causes": causes}});
             kube::Error::Api(serde_json::from_value(status).unwrap())
         };
-        assert!(is_with_ourselves(&conflict(&["plexus", "plexus"])));
-        assert!(!is_with_ourselves(&conflict(&["plexus", "kubectl"])));
-        assert!(!is_with_ourselves(&conflict(&["plexus-agent"])));
-        assert!(!is_with_ourselves(&conflict(&[])));
+        assert!(conflicts_only_with_ourselves(&conflict(&[
+            "plexus", "plexus"
+        ])));
+        assert!(!conflicts_only_with_ourselves(&conflict(&[
+            "plexus", "kubectl"
+        ])));
+        assert!(!conflicts_only_with_ourselves(&conflict(&["plexus-agent"])));
+        assert!(!conflicts_only_with_ourselves(&conflict(&[])));
     }
 
     #[test]
@@ -304,23 +308,23 @@ mod tests {
         let plain = json!({"kind": "Pod", "spec": {"image": "x"}});
         let (before, after) = (object("Pending", "x"), object("Running", "x"));
         assert_eq!(
-            became(&plain, Some(before.clone()), after.clone()),
+            outcome(&plain, Some(before.clone()), after.clone()),
             Applied::Unchanged
         );
-        assert_eq!(became(&plain, None, after.clone()), Applied::Created);
+        assert_eq!(outcome(&plain, None, after.clone()), Applied::Created);
         assert_eq!(
-            became(&plain, Some(object("Pending", "y")), after.clone()),
+            outcome(&plain, Some(object("Pending", "y")), after.clone()),
             Applied::Configured
         );
         let status = json!({"kind": "Pod", "status": {"phase": "Running"}});
-        assert_eq!(became(&status, Some(before), after), Applied::Configured);
+        assert_eq!(outcome(&status, Some(before), after), Applied::Configured);
     }
 
     #[test]
     fn objects_are_called_as_kubectl_calls_them() {
-        assert_eq!(shown(&named("v1", "Pod", None, "a")), "pod/a");
+        assert_eq!(object_name(&named("v1", "Pod", None, "a")), "pod/a");
         assert_eq!(
-            shown(&named("plexus.dev/v1alpha1", "Network", None, "blue")),
+            object_name(&named("plexus.dev/v1alpha1", "Network", None, "blue")),
             "network.plexus.dev/blue"
         );
     }

@@ -1,27 +1,27 @@
 //! Who has interfaces and is no Pod, by the record.
 
-use super::pod::{Asked, interface};
+use super::pod::{RequestedBy, interface};
 use super::{Description, Section};
 use crate::holder::Holder;
-use crate::world::{World, list, name, number, text};
+use crate::snapshot::{Snapshot, list, name, number, text};
 use serde_json::Value;
 
 /// Describes a container that is no pod, or a pod that the API no longer has.
-pub fn describe_holder(world: &World, holder: Holder<'_>) -> Description {
+pub fn describe_holder(snapshot: &Snapshot, holder: Holder<'_>) -> Description {
     let record = holder.record;
     let node = text(record, "/spec/node");
-    let mut sections = vec![head(world, &holder)];
+    let mut sections = vec![head(snapshot, &holder)];
     for attachment in list(record, "/status/attachments") {
-        let asked = Asked {
+        let requested_by = RequestedBy {
             by: asked_by(&holder, attachment),
             network: None,
         };
-        sections.push(interface(world, attachment, &asked, node));
+        sections.push(interface(snapshot, attachment, &requested_by, node));
     }
     Description(sections)
 }
 
-fn head(world: &World, holder: &Holder<'_>) -> Section {
+fn head(snapshot: &Snapshot, holder: &Holder<'_>) -> Section {
     let record = holder.record;
     let mut section = Section::new(holder.title());
     if !holder.container {
@@ -29,7 +29,7 @@ fn head(world: &World, holder: &Holder<'_>) -> Section {
         section.line("phase", why);
     }
     section.line("node", text(record, "/spec/node"));
-    section.line("age", crate::get::age_of(record, world.now));
+    section.line("age", crate::get::age_of(record, snapshot.now));
     section.line("record", format!("PodAttachments {}", name(record)));
     section.line("sandbox", text(record, "/status/sandbox"));
     section

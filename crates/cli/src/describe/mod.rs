@@ -11,8 +11,8 @@ pub use holder::describe_holder;
 pub use network::describe_network;
 pub use pod::describe_pod;
 
+use crate::snapshot::{Snapshot, text};
 use crate::text::{Paint, Screen};
-use crate::world::{World, text};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -32,18 +32,18 @@ impl Section {
     }
 
     /// Adds a line; nothing to say is nothing said.
-    fn line(&mut self, word: &str, said: impl Into<String>) {
-        let said = said.into();
-        if !said.is_empty() {
-            self.lines.push((word.to_owned(), said));
+    fn line(&mut self, word: &str, value: impl Into<String>) {
+        let value = value.into();
+        if !value.is_empty() {
+            self.lines.push((word.to_owned(), value));
         }
     }
 
     /// Adds lines under one word.
-    fn lines(&mut self, word: &str, said: impl IntoIterator<Item = impl Into<String>>) {
-        for (number, said) in said.into_iter().enumerate() {
+    fn lines(&mut self, word: &str, value: impl IntoIterator<Item = impl Into<String>>) {
+        for (number, value) in value.into_iter().enumerate() {
             let word = if number == 0 { word } else { "" };
-            self.lines.push((word.to_owned(), said.into()));
+            self.lines.push((word.to_owned(), value.into()));
         }
     }
 
@@ -52,23 +52,23 @@ impl Section {
     }
 }
 
-/// All that is said of an object.
+/// The description of an object, in sections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Description(Vec<Section>);
 
 impl Description {
-    /// For programs: the object's title, and sections by theirs with what is said under a word in each.
+    /// For programs: the object's title, and its sections with the values under each word.
     pub fn to_json(&self) -> Value {
         let each = self.0.iter().map(|section| {
-            let mut said: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+            let mut value: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
             let mut under = "";
             for (word, text) in &section.lines {
                 if !word.is_empty() {
                     under = word;
                 }
-                said.entry(under).or_default().push(text);
+                value.entry(under).or_default().push(text);
             }
-            json!({"title": section.title, "said": said})
+            json!({"title": section.title, "said": value})
         });
         let title = self.0.first().map_or("", |head| head.title.as_str());
         json!({"title": title, "sections": each.collect::<Vec<_>>()})
@@ -94,34 +94,34 @@ fn render(sections: &[Section], screen: Screen) -> String {
         }
         out.push_str(&screen.paint(Paint::Strong, &section.title));
         out.push('\n');
-        for (word, said) in &section.lines {
+        for (word, value) in &section.lines {
             let blanks = width - word.chars().count() + 2;
             let head = format!(
                 "  {}{}",
                 screen.paint(Paint::Faint, word),
                 " ".repeat(blanks)
             );
-            out.push_str(&screen.wrapped(&head, width + 4, said));
+            out.push_str(&screen.wrapped(&head, width + 4, value));
         }
     }
     out
 }
 
-/// What was said about an object.
-fn events(world: &World, kind: &str, object: &Value) -> Section {
+/// The Events about an object.
+fn events(snapshot: &Snapshot, kind: &str, object: &Value) -> Section {
     let mut section = Section::new("Events");
     let involved = |event: &&Value| {
         let same = |key: &str, of: &str| text(event, &format!("/involvedObject/{key}")) == of;
         same("kind", kind)
-            && same("name", crate::world::name(object))
-            && same("namespace", crate::world::namespace(object))
+            && same("name", crate::snapshot::name(object))
+            && same("namespace", crate::snapshot::namespace(object))
     };
-    for event in world.events.iter().filter(involved) {
+    for event in snapshot.events.iter().filter(involved) {
         let when = ["/lastTimestamp", "/eventTime"]
             .into_iter()
             .map(|pointer| text(event, pointer))
             .find(|time| !time.is_empty())
-            .and_then(|time| crate::text::seconds_since(time, world.now))
+            .and_then(|time| crate::text::seconds_since(time, snapshot.now))
             .map(|seconds| format!("{} ago: ", crate::text::age(seconds)))
             .unwrap_or_default();
         section.line(

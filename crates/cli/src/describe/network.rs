@@ -2,14 +2,16 @@
 
 use super::{Description, Section, events};
 use crate::ipam;
+use crate::snapshot::{
+    Snapshot, list, name, namespace, network_spec, network_status, number, text, uid,
+};
 use crate::text::{Screen, bar};
-use crate::world::{World, list, name, namespace, network_spec, network_status, number, text, uid};
 use plexus_api::objects::{From, NetworkSpec};
 use serde_json::Value;
 
-/// Describes a Network by what the world has.
-pub fn describe_network(world: &World, network: &Value, screen: Screen) -> Description {
-    let mut sections = vec![head(world, network)];
+/// Describes a Network by what the snapshot has.
+pub fn describe_network(snapshot: &Snapshot, network: &Value, screen: Screen) -> Description {
+    let mut sections = vec![head(snapshot, network)];
     match network_spec(network) {
         Ok(spec) => sections.push(settings(network, &spec)),
         Err(error) => {
@@ -19,14 +21,14 @@ pub fn describe_network(world: &World, network: &Value, screen: Screen) -> Descr
         }
     }
     sections.push(conditions(network));
-    sections.push(addresses(world, network, screen));
-    sections.push(users(world, network));
-    sections.push(events(world, "Network", network));
+    sections.push(addresses(snapshot, network, screen));
+    sections.push(users(snapshot, network));
+    sections.push(events(snapshot, "Network", network));
     sections.retain(|section| !section.is_empty());
     Description(sections)
 }
 
-fn head(world: &World, network: &Value) -> Section {
+fn head(snapshot: &Snapshot, network: &Value) -> Section {
     let status = network_status(network);
     let mut section = Section::new(format!("Network {}/{}", namespace(network), name(network)));
     section.line("phase", crate::get::phase(network).text());
@@ -48,7 +50,7 @@ fn head(world: &World, network: &Value) -> Section {
         nad.map(|nad| format!("NetworkAttachmentDefinition {}", text(nad, "/name")))
             .unwrap_or_default(),
     );
-    section.line("age", crate::get::age_of(network, world.now));
+    section.line("age", crate::get::age_of(network, snapshot.now));
     let (seen, now) = (
         status.observed_generation,
         number(network, "/metadata/generation"),
@@ -141,24 +143,24 @@ fn settings(network: &Value, spec: &NetworkSpec) -> Section {
 fn conditions(network: &Value) -> Section {
     let mut section = Section::new("Conditions");
     for condition in network_status(network).conditions {
-        let said = format!(
+        let value = format!(
             "{}, {}: {}",
             condition.status, condition.reason, condition.message
         );
-        section.line(&condition.kind, said);
+        section.line(&condition.kind, value);
     }
     section
 }
 
-fn addresses(world: &World, network: &Value, screen: Screen) -> Section {
+fn addresses(snapshot: &Snapshot, network: &Value, screen: Screen) -> Section {
     let mut section = Section::new("Addresses");
-    let Ok(fullness) = ipam::fullness(network, world) else {
+    let Ok(fullness) = ipam::fullness(network, snapshot) else {
         return section;
     };
     if fullness.subnets.is_empty() {
         return section;
     }
-    if let Some(why) = world.hidden("blocks", None) {
+    if let Some(why) = snapshot.hidden("blocks", None) {
         section.line("in use", format!("not known: {why}"));
         return section;
     }
@@ -179,10 +181,10 @@ fn addresses(world: &World, network: &Value, screen: Screen) -> Section {
     section
 }
 
-fn users(world: &World, network: &Value) -> Section {
+fn users(snapshot: &Snapshot, network: &Value) -> Section {
     let mut section = Section::new("Pods");
     let identities = [uid(network), text(network, "/spec/uuid").to_owned()];
-    let mut records: Vec<&Value> = world.records.iter().collect();
+    let mut records: Vec<&Value> = snapshot.records.iter().collect();
     records.sort_by_key(|record| (namespace(record), text(record, "/spec/pod/name")));
     for record in records {
         for one in list(record, "/status/attachments") {
@@ -203,7 +205,7 @@ fn users(world: &World, network: &Value) -> Section {
             );
         }
     }
-    if let Some(why) = world.hidden("attachments", None) {
+    if let Some(why) = snapshot.hidden("attachments", None) {
         section.line("others", format!("not known: {why}"));
     }
     section

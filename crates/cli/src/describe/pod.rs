@@ -3,8 +3,8 @@
 
 use super::{Description, Section, events};
 use crate::get::{network_of, record_of};
-use crate::world::{
-    Seen, World, blocks_of, cidr, find, list, name, namespace, network_spec, network_status,
+use crate::snapshot::{
+    NodeView, Snapshot, blocks_of, cidr, find, list, name, namespace, network_spec, network_status,
     number, pod_facts, text, uid,
 };
 use ipnet::IpNet;
@@ -13,32 +13,32 @@ use plexus_core::attach::preview::cluster_network;
 use plexus_core::resolve::{PodNetworks, Reference, pod_networks};
 use serde_json::Value;
 
-/// Describes a pod by what the world has.
-pub fn describe_pod(world: &World, pod: &Value) -> Description {
+/// Describes a pod by what the snapshot has.
+pub fn describe_pod(snapshot: &Snapshot, pod: &Value) -> Description {
     let node = text(pod, "/spec/nodeName");
-    let record = record_of(world, pod);
-    let mut sections = vec![head(world, pod, record)];
-    let planned = resolved(world, pod, node);
+    let record = record_of(snapshot, pod);
+    let mut sections = vec![head(snapshot, pod, record)];
+    let planned = resolved(snapshot, pod, node);
     let attached = record.map(|record| list(record, "/status/attachments"));
     for attachment in attached.unwrap_or_default() {
-        let asked = asked(planned.as_ref(), attachment);
-        sections.push(interface(world, attachment, &asked, node));
+        let requested_by = requested_by(planned.as_ref(), attachment);
+        sections.push(interface(snapshot, attachment, &requested_by, node));
     }
     if record.is_none() {
-        sections.push(wanted(world, pod, planned.as_ref()));
+        sections.push(requested_networks(snapshot, pod, planned.as_ref()));
     }
-    let events = events(world, "Pod", pod);
+    let events = events(snapshot, "Pod", pod);
     if !events.is_empty() {
         sections.push(events);
     }
     Description(sections)
 }
 
-fn head(world: &World, pod: &Value, record: Option<&Value>) -> Section {
+fn head(snapshot: &Snapshot, pod: &Value, record: Option<&Value>) -> Section {
     let mut section = Section::new(format!("Pod {}/{}", namespace(pod), name(pod)));
     section.line("phase", crate::get::phase(pod).text());
     section.line("node", text(pod, "/spec/nodeName"));
-    section.line("age", crate::get::age_of(pod, world.now));
+    section.line("age", crate::get::age_of(pod, snapshot.now));
     if pod.pointer("/spec/hostNetwork") == Some(&Value::Bool(true)) {
         section.line(
             "hostNetwork",
@@ -61,7 +61,7 @@ fn head(world: &World, pod: &Value, record: Option<&Value>) -> Section {
         }
         None => section.line(
             "record",
-            match world.hidden("attachments", Some(namespace(pod))) {
+            match snapshot.hidden("attachments", Some(namespace(pod))) {
                 Some(why) => format!("not known: {why}"),
                 None => {
                     "none: nothing is attached, or nothing was said; plexus explain pod tells why"
@@ -74,35 +74,35 @@ fn head(world: &World, pod: &Value, record: Option<&Value>) -> Section {
 }
 
 /// What the pod's annotations mean now, after the cluster-wide default network.
-fn resolved(world: &World, pod: &Value, node: &str) -> Option<PodNetworks> {
-    let own = world.nodes.iter().find(|one| name(one) == node);
+fn resolved(snapshot: &Snapshot, pod: &Value, node: &str) -> Option<PodNetworks> {
+    let own = snapshot.nodes.iter().find(|one| name(one) == node);
     let cidrs = own.map(|node| list(node, "/spec/podCIDRs"));
     let cidrs = cidrs.unwrap_or_default().iter();
     let cidrs: Vec<IpNet> = cidrs
         .filter_map(|cidr| cidr.as_str()?.parse().ok())
         .collect();
     let first = cluster_network(&cidrs, &[]).ok()?;
-    let seen = Seen::from(world, node);
+    let seen = NodeView::from(snapshot, node);
     let facts = pod_facts(pod);
     pod_networks(
         &facts,
         first,
         &Runtime::default(),
-        &world.settings(Vec::new()),
+        &snapshot.settings(Vec::new()),
         &seen,
     )
     .ok()
 }
 
 /// What an interface was asked for by, as far as that is known now.
-pub(super) struct Asked<'a> {
+pub(super) struct RequestedBy<'a> {
     /// In words.
     pub(super) by: String,
     /// The network, as it would be attached today.
     pub(super) network: Option<&'a Network>,
 }
 
-fn asked<'a>(planned: Option<&'a PodNetworks>, attachment: &Value) -> Asked<'a> {
+fn requested_by<'a>(planned: Option<&'a PodNetworks>, attachment: &Value) -> RequestedBy<'a> {
     let index = number(attachment, "/index").unwrap_or_default();
     let total = number(attachment, "/total").unwrap_or_default();
     let at = usize::try_from(index).unwrap_or(usize::MAX);
@@ -110,30 +110,33 @@ fn asked<'a>(planned: Option<&'a PodNetworks>, attachment: &Value) -> Asked<'a> 
     let now = planned.and_then(|all| all.references.get(at).zip(all.body.networks().get(at)));
     let now = now.filter(|(reference, _)| means(reference, attachment));
     let (reference, network) = now.unzip();
-    Asked {
+    RequestedBy {
         by: source(reference, index, total),
         network,
     }
 }
 
 pub(super) fn interface(
-    world: &World,
+    snapshot: &Snapshot,
     attachment: &Value,
-    asked: &Asked<'_>,
+    requested_by: &RequestedBy<'_>,
     node: &str,
 ) -> Section {
     let ifname = text(attachment, "/interface");
     let state = text(attachment, "/state");
     let mut section = Section::new(format!("{ifname}: {state}"));
     section.line("why", text(attachment, "/message"));
-    section.line("asked for by", asked.by.as_str());
-    section.line("network", described_network(world, attachment));
-    section.line("provider", provider(world, attachment, asked.network));
+    section.line("asked for by", requested_by.by.as_str());
+    section.line("network", described_network(snapshot, attachment));
+    section.line(
+        "provider",
+        provider(snapshot, attachment, requested_by.network),
+    );
     section.line("MAC", text(attachment, "/mac"));
     let ips = nets(attachment);
     section.lines(
         "address",
-        ips.iter().map(|ip| address(world, attachment, ip, node)),
+        ips.iter().map(|ip| address(snapshot, attachment, ip, node)),
     );
     section.line("gateways", joined(attachment, "/gateways"));
     section.line("default route", joined(attachment, "/defaultRoute"));
@@ -160,35 +163,35 @@ fn source(reference: Option<&Reference>, index: u64, total: u64) -> String {
     }
 }
 
-fn described_network(world: &World, attachment: &Value) -> String {
+fn described_network(snapshot: &Snapshot, attachment: &Value) -> String {
     let (in_namespace, named) = (
         text(attachment, "/network/namespace"),
         text(attachment, "/network/name"),
     );
-    let shown = network_of(attachment);
+    let network_name = network_of(attachment);
     let kind = match () {
-        () if in_namespace.is_empty() => return shown,
-        () if find(&world.nads, in_namespace, named).is_some() => "NetworkAttachmentDefinition ",
-        () if find(&world.networks, in_namespace, named).is_some() => "Network ",
+        () if in_namespace.is_empty() => return network_name,
+        () if find(&snapshot.nads, in_namespace, named).is_some() => "NetworkAttachmentDefinition ",
+        () if find(&snapshot.networks, in_namespace, named).is_some() => "Network ",
         () => "",
     };
     match text(attachment, "/network/uuid") {
-        "" => format!("{kind}{shown}"),
-        uuid => format!("{kind}{shown}, identity {uuid}"),
+        "" => format!("{kind}{network_name}"),
+        uuid => format!("{kind}{network_name}, identity {uuid}"),
     }
 }
 
 /// The Network object that an attachment is on, by its identity.
-fn object<'w>(world: &'w World, attachment: &Value) -> Option<&'w Value> {
+fn object<'w>(snapshot: &'w Snapshot, attachment: &Value) -> Option<&'w Value> {
     let uuid = text(attachment, "/network/uuid");
     let is_it = |network: &&Value| {
         !uuid.is_empty() && (uid(network) == uuid || text(network, "/spec/uuid") == uuid)
     };
-    world.networks.iter().find(is_it)
+    snapshot.networks.iter().find(is_it)
 }
 
-fn provider(world: &World, attachment: &Value, network: Option<&Network>) -> String {
-    if let Some(object) = object(world, attachment) {
+fn provider(snapshot: &Snapshot, attachment: &Value, network: Option<&Network>) -> String {
+    if let Some(object) = object(snapshot, attachment) {
         let name = match text(object, "/spec/provider") {
             "" => "overlay",
             provider => provider,
@@ -215,9 +218,9 @@ fn provider(world: &World, attachment: &Value, network: Option<&Network>) -> Str
 }
 
 /// An address, with the subnet and the block that it is from.
-fn address(world: &World, attachment: &Value, ip: &IpNet, node: &str) -> String {
-    let Some(object) = object(world, attachment) else {
-        return match pod_cidr(world, node, ip) {
+fn address(snapshot: &Snapshot, attachment: &Value, ip: &IpNet, node: &str) -> String {
+    let Some(object) = object(snapshot, attachment) else {
+        return match pod_cidr(snapshot, node, ip) {
             Some(cidr) => format!("{ip}, from podCIDR {cidr} of node {node}"),
             None => ip.to_string(),
         };
@@ -229,7 +232,7 @@ fn address(world: &World, attachment: &Value, ip: &IpNet, node: &str) -> String 
         .iter()
         .find(|(_, subnet)| subnet.cidr.contains(&ip.addr()));
     let subnet = subnet.map(|(key, subnet)| format!(", subnet {key} ({})", subnet.cidr));
-    let block = blocks_of(world, &uid(object))
+    let block = blocks_of(snapshot, &uid(object))
         .filter_map(|block| Some((cidr(block)?, block)))
         .filter(|(cidr, _)| cidr.contains(&ip.addr()))
         .max_by_key(|(cidr, _)| cidr.prefix_len());
@@ -242,22 +245,22 @@ fn address(world: &World, attachment: &Value, ip: &IpNet, node: &str) -> String 
     )
 }
 
-fn pod_cidr(world: &World, node: &str, ip: &IpNet) -> Option<IpNet> {
-    let node = world.nodes.iter().find(|one| name(one) == node)?;
+fn pod_cidr(snapshot: &Snapshot, node: &str, ip: &IpNet) -> Option<IpNet> {
+    let node = snapshot.nodes.iter().find(|one| name(one) == node)?;
     let cidrs = list(node, "/spec/podCIDRs").iter();
     let mut cidrs = cidrs.filter_map(|cidr| cidr.as_str()?.parse::<IpNet>().ok());
     cidrs.find(|cidr| cidr.contains(&ip.addr()))
 }
 
 /// What the pod would get, where nothing is recorded.
-fn wanted(world: &World, pod: &Value, planned: Option<&PodNetworks>) -> Section {
-    let title = match world.hidden("attachments", Some(namespace(pod))) {
+fn requested_networks(snapshot: &Snapshot, pod: &Value, planned: Option<&PodNetworks>) -> Section {
+    let title = match snapshot.hidden("attachments", Some(namespace(pod))) {
         Some(_) => "Whether it is attached is not known",
         None => "Not attached yet",
     };
     let mut section = Section::new(title);
     let mut needed = ["networks", "nads", "namespaces"].iter();
-    let hidden = needed.find_map(|list| world.unknown.get(list));
+    let hidden = needed.find_map(|list| snapshot.unknown.get(list));
     match (planned, hidden) {
         (None, Some(why)) => section.line("would get", format!("not known: {why}")),
         (None, None) => section.line(

@@ -3,7 +3,7 @@
 use super::*;
 use serde_json::json;
 
-fn world() -> World {
+fn snapshot() -> Snapshot {
     let network = json!({
         "metadata": {"name": "blue", "namespace": "team-a", "uid": "uid-blue", "generation": 3},
         "spec": {"subnets": {"a": {"cidr": "10.1.0.0/16", "exclude": ["10.1.0.0/28"]}}, "snat": true,
@@ -22,7 +22,7 @@ fn world() -> World {
         "mac": "02:00:00:00:00:02", "ips": ["10.1.0.65/16"], "gateways": ["10.1.255.254"],
         "defaultRoute": [], "state": "Attached", "rules": ["from 10.1.0.65/32 lookup 101 priority 5080"],
         "routes": ["169.254.1.1/32", "10.1.0.0/16 via 169.254.1.1 onlink"]});
-    World {
+    Snapshot {
         now: 1_704_067_300,
         networks: vec![network],
         nodes: vec![json!({"metadata": {"name": "n1"}, "spec": {"podCIDRs": ["10.244.1.0/24"]}})],
@@ -38,7 +38,7 @@ fn world() -> World {
             "involvedObject": {"kind": "Pod", "name": "web", "namespace": "team-a"},
             "lastTimestamp": "2024-01-01T00:00:00Z"}),
         ],
-        ..World::default()
+        ..Snapshot::default()
     }
 }
 
@@ -50,7 +50,7 @@ fn pod() -> Value {
 
 #[test]
 fn a_pod_with_where_everything_came_from() {
-    let text = describe_pod(&world(), &pod()).render(Screen::PIPE);
+    let text = describe_pod(&snapshot(), &pod()).render(Screen::PIPE);
     for line in [
         "Pod team-a/web\n",
         "  node           n1\n",
@@ -76,7 +76,7 @@ fn a_pod_with_where_everything_came_from() {
     assert!(!net1.contains("default via"), "{net1}");
     // The network has got another route since.
     assert!(!net1.contains("192.168.0.0/16"), "{net1}");
-    let value = describe_pod(&world(), &pod()).to_json();
+    let value = describe_pod(&snapshot(), &pod()).to_json();
     assert_eq!(value["title"], "Pod team-a/web");
     let value = &value["sections"];
     assert_eq!(value[0]["title"], "Pod team-a/web");
@@ -88,15 +88,15 @@ fn a_pod_with_where_everything_came_from() {
 
 #[test]
 fn a_pod_whose_annotations_name_another_network_now() {
-    let mut world = world();
-    let mut green = world.networks[0].clone();
+    let mut snapshot = snapshot();
+    let mut green = snapshot.networks[0].clone();
     green["metadata"]["name"] = json!("green");
     green["metadata"]["uid"] = json!("uid-green");
     green["spec"]["routes"] = json!([{"dst": "172.16.0.0/12"}]);
-    world.networks.push(green);
+    snapshot.networks.push(green);
     let mut pod = pod();
     pod["metadata"]["annotations"]["plexus.dev/networks"] = json!("green");
-    let text = describe_pod(&world, &pod).render(Screen::PIPE);
+    let text = describe_pod(&snapshot, &pod).render(Screen::PIPE);
     let (_, net1) = text.split_once("net1: Attached").unwrap();
     assert!(
         net1.contains("no longer say so: they were edited"),
@@ -116,11 +116,11 @@ fn a_pod_whose_annotations_name_another_network_now() {
 
 #[test]
 fn what_a_record_leaves_out_is_said() {
-    let mut world = world();
-    let one = &mut world.records[0]["status"]["attachments"][1];
+    let mut snapshot = snapshot();
+    let one = &mut snapshot.records[0]["status"]["attachments"][1];
     one["routesLeftOut"] = json!(72);
     one["rulesLeftOut"] = json!(3);
-    let text = describe_pod(&world, &pod()).render(Screen::PIPE);
+    let text = describe_pod(&snapshot, &pod()).render(Screen::PIPE);
     let (eth0, net1) = text.split_once("net1: Attached").unwrap();
     assert!(!eth0.contains("leaves out"), "{text}");
     for more in ["and 72 more, which its", "and 3 more, which its"] {
@@ -130,11 +130,11 @@ fn what_a_record_leaves_out_is_said() {
 
 #[test]
 fn routes_that_plugins_told_or_nobody() {
-    let mut world = world();
-    world.records[0]["status"]["attachments"][1]["delegated"] = json!(true);
-    let first = world.records[0]["status"]["attachments"][0].as_object_mut();
+    let mut snapshot = snapshot();
+    snapshot.records[0]["status"]["attachments"][1]["delegated"] = json!(true);
+    let first = snapshot.records[0]["status"]["attachments"][0].as_object_mut();
     first.unwrap().remove("routes");
-    let text = describe_pod(&world, &pod()).render(Screen::PIPE);
+    let text = describe_pod(&snapshot, &pod()).render(Screen::PIPE);
     let (eth0, net1) = text.split_once("net1: Attached").unwrap();
     assert!(eth0.contains("not known: its record is"), "{text}");
     assert!(net1.contains("onlink\n"), "{text}");
@@ -146,16 +146,16 @@ fn routes_that_plugins_told_or_nobody() {
 
 #[test]
 fn a_pod_that_has_nothing_yet() {
-    let mut world = world();
-    world.records.clear();
-    let text = describe_pod(&world, &pod()).render(Screen::PIPE);
+    let mut snapshot = snapshot();
+    snapshot.records.clear();
+    let text = describe_pod(&snapshot, &pod()).render(Screen::PIPE);
     assert!(text.contains("record     none"), "{text}");
     assert!(
         text.contains("net1: team-a/blue, by plexus.dev/networks"),
         "{text}"
     );
-    world.networks.clear();
-    let text = describe_pod(&world, &pod()).render(Screen::PIPE);
+    snapshot.networks.clear();
+    let text = describe_pod(&snapshot, &pod()).render(Screen::PIPE);
     assert!(
         text.contains("plexus explain pod tells what is missing"),
         "{text}"
@@ -164,13 +164,13 @@ fn a_pod_that_has_nothing_yet() {
 
 #[test]
 fn what_the_server_does_not_show_is_not_known() {
-    let mut world = world();
-    world.records.clear();
-    world.blocks.clear();
+    let mut snapshot = snapshot();
+    snapshot.records.clear();
+    snapshot.blocks.clear();
     for list in ["attachments", "blocks", "networks"] {
-        world.unknown.insert(list, format!("cannot list {list}"));
+        snapshot.unknown.insert(list, format!("cannot list {list}"));
     }
-    let text = describe_pod(&world, &pod()).render(Screen::PIPE);
+    let text = describe_pod(&snapshot, &pod()).render(Screen::PIPE);
     for words in [
         "record     not known: cannot list attachments",
         "Whether it is attached is not known\n",
@@ -178,45 +178,46 @@ fn what_the_server_does_not_show_is_not_known() {
         assert!(text.contains(words), "no {words:?} in\n{text}");
     }
     assert!(!text.contains("Not attached"), "{text}");
-    let text = describe_network(&world, &world.networks[0], Screen::PIPE).render(Screen::PIPE);
+    let text =
+        describe_network(&snapshot, &snapshot.networks[0], Screen::PIPE).render(Screen::PIPE);
     for words in [
         "not known: cannot list attachments",
         "not known: cannot list blocks",
     ] {
         assert!(text.contains(words), "no {words:?} in\n{text}");
     }
-    world.networks.clear();
-    let text = describe_pod(&world, &pod()).render(Screen::PIPE);
+    snapshot.networks.clear();
+    let text = describe_pod(&snapshot, &pod()).render(Screen::PIPE);
     assert!(
         text.contains("would get  not known: cannot list networks"),
         "{text}"
     );
     // Those of the pod's namespace are all that is needed.
-    world.known_in.insert("attachments", "team-a".to_owned());
-    let text = describe_pod(&world, &pod()).render(Screen::PIPE);
+    snapshot.known_in.insert("attachments", "team-a".to_owned());
+    let text = describe_pod(&snapshot, &pod()).render(Screen::PIPE);
     assert!(text.contains("Not attached yet"), "{text}");
 }
 
 #[test]
 fn a_container_by_its_name_and_by_its_id() {
-    let mut world = world();
-    let mut eth0 = world.records[0]["status"]["attachments"][1].clone();
+    let mut snapshot = snapshot();
+    let mut eth0 = snapshot.records[0]["status"]["attachments"][1].clone();
     eth0["interface"] = json!("eth0");
     eth0["index"] = json!(0);
     eth0["total"] = json!(1);
     eth0["defaultRoute"] = json!(["ipv4"]);
-    world.records = vec![
+    snapshot.records = vec![
         json!({"metadata": {"name": "5f10aa", "namespace": "team-a"},
         "spec": {"pod": {"name": "web", "uid": "5f10aa"}, "node": "n1"},
         "status": {"sandbox": "5f10aa", "attachments": [eth0]}}),
         json!({"metadata": {"name": "5f10bb", "namespace": "team-a"},
         "spec": {"pod": {"name": "other", "uid": "5f10bb"}, "node": "n1"}, "status": {}}),
     ];
-    let find = |world: &World, named: &str| {
-        let found = crate::holder::Holder::find(world, "team-a", named).unwrap();
-        found.map(|holder| describe_holder(world, holder).render(Screen::PIPE))
+    let find = |snapshot: &Snapshot, named: &str| {
+        let found = crate::holder::Holder::find(snapshot, "team-a", named).unwrap();
+        found.map(|holder| describe_holder(snapshot, holder).render(Screen::PIPE))
     };
-    let text = find(&world, "web").unwrap();
+    let text = find(&snapshot, "web").unwrap();
     for line in [
         "Container team-a/web\n",
         "  sandbox        5f10aa\n",
@@ -228,36 +229,38 @@ fn a_container_by_its_name_and_by_its_id() {
     ] {
         assert!(text.contains(line), "no {line:?} in\n{text}");
     }
-    assert_eq!(find(&world, "5f10a"), Some(text));
-    world.records[1]["metadata"]["name"] = json!("ns-5f10bb");
-    let by_nerdctl = find(&world, "5f10b").unwrap();
+    assert_eq!(find(&snapshot, "5f10a"), Some(text));
+    snapshot.records[1]["metadata"]["name"] = json!("ns-5f10bb");
+    let by_nerdctl = find(&snapshot, "5f10b").unwrap();
     assert!(
         by_nerdctl.starts_with("Container team-a/other\n"),
         "{by_nerdctl}"
     );
-    world.records[1]["metadata"]["name"] = json!("5f10bb");
-    let several = crate::holder::Holder::find(&world, "team-a", "5f10").unwrap_err();
+    snapshot.records[1]["metadata"]["name"] = json!("5f10bb");
+    let several = crate::holder::Holder::find(&snapshot, "team-a", "5f10").unwrap_err();
     assert!(several.contains("5f10aa, 5f10bb"), "{several}");
-    assert_eq!(find(&world, "5f"), None, "too short");
-    assert_eq!(find(&world, "db"), None);
+    assert_eq!(find(&snapshot, "5f"), None, "too short");
+    assert_eq!(find(&snapshot, "db"), None);
     // What has an owner was a pod, which the API no longer has.
-    world.records[0]["metadata"]["ownerReferences"] = json!([{"kind": "Pod"}]);
-    let text = find(&world, "web").unwrap();
+    snapshot.records[0]["metadata"]["ownerReferences"] = json!([{"kind": "Pod"}]);
+    let text = find(&snapshot, "web").unwrap();
     assert!(text.starts_with("Pod team-a/web\n"), "{text}");
     assert!(text.contains("its node has not seen it end"), "{text}");
-    world.pods = vec![json!({"metadata": {"name": "web", "namespace": "team-a", "uid": "5f10aa"}})];
-    assert_eq!(find(&world, "web"), None, "it is a Pod");
-    world.pods.clear();
-    world.unknown.insert("pods", "forbidden".to_owned());
-    assert_eq!(find(&world, "web"), None, "it may be a Pod");
-    world.records[0]["metadata"]["ownerReferences"] = json!([]);
-    assert!(find(&world, "web").is_some());
+    snapshot.pods =
+        vec![json!({"metadata": {"name": "web", "namespace": "team-a", "uid": "5f10aa"}})];
+    assert_eq!(find(&snapshot, "web"), None, "it is a Pod");
+    snapshot.pods.clear();
+    snapshot.unknown.insert("pods", "forbidden".to_owned());
+    assert_eq!(find(&snapshot, "web"), None, "it may be a Pod");
+    snapshot.records[0]["metadata"]["ownerReferences"] = json!([]);
+    assert!(find(&snapshot, "web").is_some());
 }
 
 #[test]
 fn a_network_with_who_has_it() {
-    let world = world();
-    let text = describe_network(&world, &world.networks[0], Screen::PIPE).render(Screen::PIPE);
+    let snapshot = snapshot();
+    let text =
+        describe_network(&snapshot, &snapshot.networks[0], Screen::PIPE).render(Screen::PIPE);
     for line in [
         "Network team-a/blue\n",
         "Active",
@@ -277,6 +280,6 @@ fn a_network_with_who_has_it() {
         colour: true,
         width: Some(60),
     };
-    let text = describe_network(&world, &world.networks[0], narrow).render(narrow);
+    let text = describe_network(&snapshot, &snapshot.networks[0], narrow).render(narrow);
     assert!(text.contains("\x1b[1mNetwork team-a/blue\x1b[0m"));
 }

@@ -73,32 +73,32 @@ fn queue(socket: &Path) -> PathBuf {
 }
 
 pub(super) fn judge(agent: &Agent, path: &Path) -> Vec<Check> {
-    let shown = path.display();
+    let display = path.display();
     let mut checks = Vec::new();
     let start = "start the agent: systemctl start plexus-agent, plexus agent, or plexus up; else say \
                  where its socket is with --socket";
     match &agent.socket {
         Socket::Absent => {
-            let found = format!("{shown} is not there: no agent runs");
+            let found = format!("{display} is not there: no agent runs");
             checks.push(Check::fail(Subject::AgentSocket, found, start));
         }
         Socket::Unreadable(error) => {
-            let found = format!("cannot look at {shown}: {error}");
+            let found = format!("cannot look at {display}: {error}");
             checks.push(Check::fail(Subject::AgentSocket, found, "run as root"));
         }
         Socket::SomethingElse => checks.push(Check::fail(
             Subject::AgentSocket,
-            format!("{shown} is not a socket"),
+            format!("{display} is not a socket"),
             "move it away and start the agent",
         )),
         Socket::There(mode) if mode & 0o077 != 0 => checks.push(Check::warn(
             Subject::AgentSocket,
-            format!("{shown} is open to others than root (mode {mode:o})"),
+            format!("{display} is open to others than root (mode {mode:o})"),
             "chmod 600; the agent makes it so when it starts",
         )),
         Socket::There(_) => checks.push(Check::pass(
             Subject::AgentSocket,
-            format!("{shown} is there"),
+            format!("{display} is there"),
         )),
     }
     checks.extend(agent.ready.as_ref().map(|ready| readiness(ready, path)));
@@ -106,19 +106,19 @@ pub(super) fn judge(agent: &Agent, path: &Path) -> Vec<Check> {
         let warnings = text
             .lines()
             .filter_map(|line| line.strip_prefix("warning: "));
-        checks.extend(warnings.map(|said| {
-            let next = match said.starts_with("the journal") {
+        checks.extend(warnings.map(|warning| {
+            let next = match warning.starts_with("the journal") {
                 true => "restart the pod: its DEL works without these rows, and removes them",
                 false => "rename or remove that file",
             };
-            Check::warn(Subject::AgentWarning, said, next)
+            Check::warn(Subject::AgentWarning, warning, next)
         }));
     }
     if agent.refused > 0 {
-        let (count, place) = (agent.refused, queue(path));
+        let (count, queue_dir) = (agent.refused, queue(path));
         checks.push(Check::warn(
             Subject::AgentQueue,
-            format!("{count} DELs could not be read and were set aside: {}/*.bad", place.display()),
+            format!("{count} DELs could not be read and were set aside: {}/*.bad", queue_dir.display()),
             "the agent's log says why; once the containers in their names are gone, remove the files",
         ));
     }
@@ -141,7 +141,7 @@ pub(super) fn judge(agent: &Agent, path: &Path) -> Vec<Check> {
 
 fn readiness(ready: &io::Result<(u16, String)>, path: &Path) -> Check {
     let name = Subject::AgentReady;
-    let shown = path.display();
+    let display = path.display();
     match ready {
         Ok((200, _)) => Check::pass(name, "the agent is ready"),
         Ok((_, text)) => {
@@ -154,12 +154,12 @@ fn readiness(ready: &io::Result<(u16, String)>, path: &Path) -> Check {
         }
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Check::fail(
             name,
-            format!("nobody listens on {shown}: an agent has died"),
+            format!("nobody listens on {display}: an agent has died"),
             "start it again; pods keep their interfaces meanwhile",
         ),
         Err(error) => Check::fail(
             name,
-            format!("the agent on {shown} does not answer: {error}"),
+            format!("the agent on {display} does not answer: {error}"),
             "see its log; if it hangs, restart it: pods keep their interfaces",
         ),
     }

@@ -1,8 +1,8 @@
 //! The API server, by what could be learnt of it.
 
 use super::{Check, Subject};
+use crate::snapshot::{Snapshot, text};
 use crate::text::{age, seconds_since};
-use crate::world::{World, text};
 
 /// How old the controller's lease may be.
 const LEASE: i64 = 60;
@@ -15,7 +15,7 @@ pub struct ApiFacts {
     /// Its version; or why it did not answer.
     pub version: Result<String, String>,
     /// Networks, nodes, leases and blocks, if it answered.
-    pub world: World,
+    pub snapshot: Snapshot,
     /// This node's name, if it is known.
     pub node: Option<String>,
 }
@@ -46,7 +46,7 @@ pub(super) fn judge(api: Option<&ApiFacts>) -> Vec<Check> {
         Subject::ApiServer,
         format!("{server} answers ({version})"),
     )];
-    checks.push(match facts.world.unknown.get("networks") {
+    checks.push(match facts.snapshot.unknown.get("networks") {
         None => Check::pass(Subject::Definitions, "it knows Networks"),
         Some(why) => Check::fail(
             Subject::Definitions,
@@ -54,14 +54,14 @@ pub(super) fn judge(api: Option<&ApiFacts>) -> Vec<Check> {
             "kubectl apply -f deploy/install.yaml; the controller makes the definitions",
         ),
     });
-    checks.push(controller(&facts.world));
+    checks.push(controller(&facts.snapshot));
     if let Some(node) = &facts.node {
         let known = facts
-            .world
+            .snapshot
             .nodes
             .iter()
-            .any(|one| crate::world::name(one) == node);
-        let hidden = facts.world.unknown.get("nodes");
+            .any(|one| crate::snapshot::name(one) == node);
+        let hidden = facts.snapshot.unknown.get("nodes");
         checks.push(match (known, hidden) {
             (_, Some(why)) => Check::warn(
                 Subject::Node,
@@ -79,17 +79,17 @@ pub(super) fn judge(api: Option<&ApiFacts>) -> Vec<Check> {
     checks
 }
 
-fn controller(world: &World) -> Check {
+fn controller(snapshot: &Snapshot) -> Check {
     let name = Subject::Controller;
-    let renewed = world
+    let renewed = snapshot
         .leases
         .iter()
-        .filter_map(|lease| seconds_since(text(lease, "/spec/renewTime"), world.now))
+        .filter_map(|lease| seconds_since(text(lease, "/spec/renewTime"), snapshot.now))
         .min();
     let next = "start it, or see its log: networks get no phase, and blocks of nodes that are gone \
                 do not return";
     match renewed {
-        _ if world.unknown.contains_key("leases") => Check::warn(
+        _ if snapshot.unknown.contains_key("leases") => Check::warn(
             name,
             "whether a controller runs cannot be seen from here",
             "use credentials that may read Leases",

@@ -16,7 +16,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    fn said(self) -> (&'static str, Paint) {
+    fn label(self) -> (&'static str, Paint) {
         match self {
             Verdict::Pass => ("pass", Paint::Good),
             Verdict::Warn => ("warn", Paint::Warn),
@@ -96,16 +96,16 @@ impl Report {
     /// passed.
     pub fn render(&self, screen: Screen, all: bool) -> String {
         let mut out = String::new();
-        let shown = |check: &&Check| all || check.verdict != Verdict::Pass;
+        let is_listed = |check: &&Check| all || check.verdict != Verdict::Pass;
         let width = self
             .checks
             .iter()
-            .filter(shown)
+            .filter(is_listed)
             .map(|check| check.subject.name().chars().count())
             .max()
             .unwrap_or_default();
-        for check in self.checks.iter().filter(shown) {
-            let (word, paint) = check.verdict.said();
+        for check in self.checks.iter().filter(is_listed) {
+            let (word, paint) = check.verdict.label();
             let blanks = " ".repeat(width - check.subject.name().chars().count());
             let head = format!(
                 "{}  {}{blanks}  ",
@@ -140,10 +140,10 @@ impl Report {
     pub fn to_json(&self) -> Value {
         let checks = self.checks.iter().map(|check| {
             json!({
-                "name": check.subject.name(), "verdict": check.verdict.said().0, "found": check.found,
+                "name": check.subject.name(), "verdict": check.verdict.label().0, "found": check.found,
                 "next": check.next,
             })
         });
-        json!({"verdict": self.verdict().said().0, "checks": checks.collect::<Vec<_>>()})
+        json!({"verdict": self.verdict().label().0, "checks": checks.collect::<Vec<_>>()})
     }
 }

@@ -24,7 +24,7 @@ const ELSEWHERE: [&str; 4] = [
     "/usr/local/libexec/cni",
 ];
 /// More than any configuration has.
-const MOST: u64 = 1 << 20;
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 pub(super) fn check(machine: &Machine) -> Vec<Check> {
     let mut checks = vec![shim(&machine.cni_bin_dir)];
@@ -36,23 +36,23 @@ pub(super) fn check(machine: &Machine) -> Vec<Check> {
 fn shim(directory: &Path) -> Check {
     let name = Subject::Plugin;
     let path = directory.join(SHIM);
-    let shown = path.display();
+    let display = path.display();
     let install =
         "install it: plexus up does, so does the agent with --shim-source; or copy it there";
     let Ok(found) = fs::metadata(&path) else {
         return Check::fail(
             name,
-            format!("{shown} is not there: no runtime can call Plexus"),
+            format!("{display} is not there: no runtime can call Plexus"),
             install,
         );
     };
     if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
-        return Check::fail(name, format!("{shown} cannot be executed"), "chmod 755");
+        return Check::fail(name, format!("{display} cannot be executed"), "chmod 755");
     }
     let ours = fs::read(&path).is_ok_and(|bytes| bytes.windows(MARK.len()).any(|w| w == MARK));
     match ours {
-        true => Check::pass(name, format!("{shown} is there")),
-        false => Check::fail(name, format!("{shown} is some other program"), install),
+        true => Check::pass(name, format!("{display} is there")),
+        false => Check::fail(name, format!("{display} is some other program"), install),
     }
 }
 
@@ -61,15 +61,15 @@ fn socket_file(machine: &Machine) -> Option<Check> {
     let name = Subject::PluginSocket;
     let path = machine.cni_bin_dir.join("plexus-cni.socket");
     let text = fs::read_to_string(&path).ok()?;
-    let said = Path::new(text.trim());
-    Some(match said == machine.socket {
+    let configured = Path::new(text.trim());
+    Some(match configured == machine.socket {
         true => Check::pass(name, format!("{} names this agent", path.display())),
         false => Check::warn(
             name,
             format!(
                 "{} names {}, and not {}",
                 path.display(),
-                said.display(),
+                configured.display(),
                 machine.socket.display()
             ),
             "plugins call the agent that it names: correct it, or look at that one with --socket",
@@ -79,14 +79,14 @@ fn socket_file(machine: &Machine) -> Option<Check> {
 
 fn configurations(machine: &Machine) -> Vec<Check> {
     let directory = &machine.cni_conf_dir;
-    let shown = directory.display();
+    let display = directory.display();
     let mut files = BTreeMap::new();
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) => {
             return vec![Check::warn(
                 Subject::Configuration,
-                format!("cannot read {shown}: {error}"),
+                format!("cannot read {display}: {error}"),
                 "a runtime without it calls nobody: name it with --cni-conf-dir",
             )];
         }
@@ -100,7 +100,7 @@ fn configurations(machine: &Machine) -> Vec<Check> {
             files.insert(file.to_owned(), read(&path));
         }
     }
-    let mut checks = vec![first(&files, &shown.to_string())];
+    let mut checks = vec![first(&files, &display.to_string())];
     for (file, config) in &files {
         checks.extend(judge(file, config, machine));
     }
@@ -111,7 +111,7 @@ fn read(path: &Path) -> Result<Value, String> {
     let size = fs::metadata(path)
         .map(|found| found.len())
         .unwrap_or_default();
-    if size > MOST {
+    if size > MAX_CONFIG_BYTES {
         return Err(format!("has {size} bytes"));
     }
     let text = fs::read(path).map_err(|error| error.to_string())?;

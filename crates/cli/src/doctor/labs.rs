@@ -12,19 +12,22 @@ pub(super) fn check(machine: &Machine) -> Check {
     let labs: BTreeSet<String> = names
         .filter_map(|name| lab_of_namespace(&name).map(str::to_owned))
         .collect();
-    let (kept, lost): (Vec<&String>, Vec<&String>) =
+    let (with_directory, without_directory): (Vec<&String>, Vec<&String>) =
         labs.iter().partition(|lab| machine.labs.join(lab).is_dir());
-    if lost.is_empty() {
-        let found = format!("{} labs, each with its directory", kept.len());
+    if without_directory.is_empty() {
+        let found = format!("{} labs, each with its directory", with_directory.len());
         return Check::pass(Subject::LeakedLabs, found);
     }
-    let lost: Vec<&str> = lost.into_iter().map(String::as_str).collect();
+    let without_directory: Vec<&str> = without_directory.into_iter().map(String::as_str).collect();
     Check::warn(
         Subject::LeakedLabs,
-        format!("namespaces of labs that are gone: {}", lost.join(", ")),
+        format!(
+            "namespaces of labs that are gone: {}",
+            without_directory.join(", ")
+        ),
         format!(
             "plexus lab down --lab {} removes them, whatever else is left of it",
-            lost.first().copied().unwrap_or_default()
+            without_directory.first().copied().unwrap_or_default()
         ),
     )
 }

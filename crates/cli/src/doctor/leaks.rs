@@ -4,7 +4,7 @@
 
 use super::agent::Agent;
 use super::{ApiFacts, Check, Machine, Subject};
-use crate::world::{text, uid};
+use crate::snapshot::{text, uid};
 use ipnet::IpNet;
 use plexus_core::attachment::Alias;
 use plexus_core::plan::{ALIAS_MARK, HostPort};
@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 /// How many are named.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 pub(super) fn check(machine: &Machine, agent: &Agent, api: Option<&ApiFacts>) -> Vec<Check> {
     let (links, ports, files) = (marked_links(), ports(), host_local(&machine.pools));
@@ -50,7 +50,7 @@ pub(super) fn check(machine: &Machine, agent: &Agent, api: Option<&ApiFacts>) ->
     let routers = machine.socket.parent().map(|dir| dir.join("routers"));
     if let (Some(dir), Some(facts)) = (routers, api)
         && facts.version.is_ok()
-        && !facts.world.unknown.contains_key("networks")
+        && !facts.snapshot.unknown.contains_key("networks")
         && let Ok(found) = router::list(&dir)
     {
         checks.push(routers_without_network(&found, facts));
@@ -60,25 +60,25 @@ pub(super) fn check(machine: &Machine, agent: &Agent, api: Option<&ApiFacts>) ->
 
 /// What the agent knew before something was looked at, and what it knows now: of whatever comes or goes
 /// meanwhile it knows at one of the two times.
-fn known(machine: &Machine, agent: &Agent) -> Option<Known> {
+fn known(machine: &Machine, agent: &Agent) -> Option<AgentState> {
     let before = agent.attachments.as_ref()?;
     let now = crate::agent::attachments(&machine.socket).ok()?;
-    Some(Known::of(before.iter().chain(&now)))
+    Some(AgentState::of(before.iter().chain(&now)))
 }
 
-/// What the agent knows.
+/// The containers and addresses that the agent knows.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct AgentState {
     containers: BTreeSet<String>,
     addresses: BTreeSet<IpAddr>,
 }
 
-impl Known {
+impl AgentState {
     pub(super) fn of<'a>(attachments: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut known = Self::default();
         for one in attachments {
             known.containers.insert(text(one, "/container").to_owned());
-            let ips = crate::world::list(one, "/ips")
+            let ips = crate::snapshot::list(one, "/ips")
                 .iter()
                 .filter_map(Value::as_str);
             let ips = ips.filter_map(|ip| ip.parse::<IpNet>().ok());
@@ -90,14 +90,14 @@ impl Known {
 
 /// A link with our mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Marked {
+pub(super) struct MarkedLink {
     name: String,
-    place: String,
+    netns: String,
     container: String,
 }
 
 /// The links of every namespace that carry this node's mark, and whether every namespace was seen.
-pub(super) fn marked_links() -> Result<(Vec<Marked>, bool), String> {
+pub(super) fn marked_links() -> Result<(Vec<MarkedLink>, bool), String> {
     let here = Netns::current().and_then(|netns| netns.cookie());
     let here = here.map_err(|error| format!("cannot tell this network namespace: {error}"))?;
     let scan = scan::namespaces();
@@ -109,9 +109,9 @@ pub(super) fn marked_links() -> Result<(Vec<Marked>, bool), String> {
             let Some(alias) = ours(&link.alias.unwrap_or_default(), here) else {
                 continue;
             };
-            found.push(Marked {
+            found.push(MarkedLink {
                 name: link.name,
-                place: namespace.path.display().to_string(),
+                netns: namespace.path.display().to_string(),
                 container: alias.container,
             });
         }
@@ -126,7 +126,11 @@ fn ours(alias: &str, here: NetnsCookie) -> Option<Alias> {
     Alias::parse(alias).filter(|alias| alias.node == here)
 }
 
-pub(super) fn links_without_record(links: &[Marked], known: &Known, complete: bool) -> Check {
+pub(super) fn links_without_record(
+    links: &[MarkedLink],
+    known: &AgentState,
+    complete: bool,
+) -> Check {
     let name = Subject::LeakedLinks;
     let lost: Vec<String> = links
         .iter()
@@ -134,7 +138,7 @@ pub(super) fn links_without_record(links: &[Marked], known: &Known, complete: bo
         .map(|link| {
             format!(
                 "{} in {} (container {})",
-                link.name, link.place, link.container
+                link.name, link.netns, link.container
             )
         })
         .collect();
@@ -166,7 +170,7 @@ fn ports() -> Result<Vec<HostPort>, String> {
     host_ports::list(&node).map_err(|error| error.to_string())
 }
 
-pub(super) fn ports_to_nobody(ports: &[HostPort], known: &Known) -> Check {
+pub(super) fn ports_to_nobody(ports: &[HostPort], known: &AgentState) -> Check {
     let name = Subject::LeakedPorts;
     let lost: Vec<String> = ports
         .iter()
@@ -206,7 +210,7 @@ pub(super) fn host_local(pools: &Path) -> Vec<(String, String)> {
     found
 }
 
-pub(super) fn files_without_container(files: &[(String, String)], known: &Known) -> Check {
+pub(super) fn files_without_container(files: &[(String, String)], known: &AgentState) -> Check {
     let name = Subject::LeakedAddresses;
     let lost: Vec<String> = files
         .iter()
@@ -233,7 +237,7 @@ pub(super) fn files_without_container(files: &[(String, String)], known: &Known)
 pub(super) fn routers_without_network(routers: &[RouterName], facts: &ApiFacts) -> Check {
     let name = Subject::LeakedRouters;
     let wanted: BTreeMap<RouterName, String> = facts
-        .world
+        .snapshot
         .networks
         .iter()
         .map(|network| (RouterName::of(&uid(network)), uid(network)))
@@ -257,8 +261,8 @@ pub(super) fn routers_without_network(routers: &[RouterName], facts: &ApiFacts) 
 }
 
 fn some(list: &[String]) -> String {
-    let named: Vec<&str> = list.iter().take(NAMED).map(String::as_str).collect();
-    match list.len().saturating_sub(NAMED) {
+    let named: Vec<&str> = list.iter().take(MAX_NAMED).map(String::as_str).collect();
+    match list.len().saturating_sub(MAX_NAMED) {
         0 => named.join(", "),
         more => format!("{} and {more} more", named.join(", ")),
     }

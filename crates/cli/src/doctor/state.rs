@@ -6,31 +6,31 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// Less room than this and writes will soon fail.
-const LEAST: u64 = 64 << 20;
+const MIN_FREE_BYTES: u64 = 64 << 20;
 /// What every SQLite file begins with.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 pub(super) fn check(directory: &Path) -> Vec<Check> {
-    let shown = directory.display();
+    let display = directory.display();
     match fs::metadata(directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return vec![Check::warn(
                 Subject::StateDirectory,
-                format!("{shown} is not there: no agent has run here"),
+                format!("{display} is not there: no agent has run here"),
                 "start one: plexus agent, or plexus up",
             )];
         }
         Err(error) => {
             return vec![Check::fail(
                 Subject::StateDirectory,
-                format!("cannot look at {shown}: {error}"),
+                format!("cannot look at {display}: {error}"),
                 "run as root; is its disk mounted?",
             )];
         }
         Ok(found) if !found.is_dir() => {
             return vec![Check::fail(
                 Subject::StateDirectory,
-                format!("{shown} is not a directory"),
+                format!("{display} is not a directory"),
                 "move it away, or name another with --state-dir",
             )];
         }
@@ -49,12 +49,12 @@ pub(super) fn check(directory: &Path) -> Vec<Check> {
 /// Whether its file system takes writes: as root the mode says nothing.
 pub(super) fn writable(directory: &Path, found: rustix::io::Result<()>) -> Check {
     let name = Subject::StateDirectory;
-    let shown = directory.display();
+    let display = directory.display();
     match found {
-        Ok(()) => Check::pass(name, format!("{shown} can be written")),
+        Ok(()) => Check::pass(name, format!("{display} can be written")),
         Err(error) => Check::fail(
             name,
-            format!("{shown} cannot be written: {error}"),
+            format!("{display} cannot be written: {error}"),
             "no pod can be attached without a journal: mount it writable",
         ),
     }
@@ -62,16 +62,16 @@ pub(super) fn writable(directory: &Path, found: rustix::io::Result<()>) -> Check
 
 pub(super) fn room(directory: &Path, free: u64) -> Check {
     let name = Subject::StateRoom;
-    let (shown, mib) = (directory.display(), free >> 20);
+    let (display, mib) = (directory.display(), free >> 20);
     match free {
         0 => Check::fail(
             name,
-            format!("the disk of {shown} is full"),
+            format!("the disk of {display} is full"),
             "free some: no pod can be attached, removing still works",
         ),
-        free if free < LEAST => Check::warn(
+        free if free < MIN_FREE_BYTES => Check::warn(
             name,
-            format!("the disk of {shown} has {mib} MiB left"),
+            format!("the disk of {display} has {mib} MiB left"),
             "free some before it is full: then no pod can be attached",
         ),
         _ => Check::pass(name, format!("{mib} MiB left")),
@@ -81,25 +81,33 @@ pub(super) fn room(directory: &Path, free: u64) -> Check {
 /// Whether the journal is a database at all; the agent says more when it opens it.
 pub(super) fn journal(path: &Path) -> Check {
     let name = Subject::Journal;
-    let shown = path.display();
+    let display = path.display();
     let next = "move journal.db* away and start the agent: interfaces with our mark are adopted";
     let mut file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Check::warn(
                 name,
-                format!("{shown} is not there: no agent has run here"),
+                format!("{display} is not there: no agent has run here"),
                 "start one: plexus agent, or plexus up",
             );
         }
         Err(error) => {
-            return Check::fail(name, format!("cannot read {shown}: {error}"), "run as root");
+            return Check::fail(
+                name,
+                format!("cannot read {display}: {error}"),
+                "run as root",
+            );
         }
     };
     let mut start = [0; 16];
     match file.read_exact(&mut start) {
-        Ok(()) if start == *MAGIC => Check::pass(name, format!("{shown} is there")),
-        Ok(()) => Check::fail(name, format!("{shown} is damaged: it is no database"), next),
-        Err(_) => Check::fail(name, format!("{shown} is damaged: it is cut off"), next),
+        Ok(()) if start == *MAGIC => Check::pass(name, format!("{display} is there")),
+        Ok(()) => Check::fail(
+            name,
+            format!("{display} is damaged: it is no database"),
+            next,
+        ),
+        Err(_) => Check::fail(name, format!("{display} is damaged: it is cut off"), next),
     }
 }

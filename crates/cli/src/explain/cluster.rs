@@ -1,9 +1,9 @@
 //! What an explanation needs to know of the cluster around an object: its node, the node's agent,
-//! the controller, and what was said about it.
+//! the controller, and the Events about it.
 
-use super::{Answer, Because};
+use super::{Answer, Reason};
+use crate::snapshot::{Snapshot, condition, list, name, namespace, text};
 use crate::text::{age, seconds_since};
-use crate::world::{World, condition, list, name, namespace, text};
 use plexus_api::objects::REGISTERED_BY_AGENT;
 use serde_json::Value;
 
@@ -11,14 +11,14 @@ use serde_json::Value;
 const LEASE: i64 = 60;
 
 /// What is wrong with the node of a pod.
-pub(super) fn node(world: &World, node: &str) -> Option<Answer> {
-    if world.unknown.contains_key("nodes") {
+pub(super) fn node(snapshot: &Snapshot, node: &str) -> Option<Answer> {
+    if snapshot.unknown.contains_key("nodes") {
         return None;
     }
     let about = format!("node {node}");
-    let Some(found) = world.nodes.iter().find(|one| name(one) == node) else {
+    let Some(found) = snapshot.nodes.iter().find(|one| name(one) == node) else {
         return Some(Answer::wrong(
-            Because::NodeGone,
+            Reason::NodeGone,
             about,
             "there is no such Node, or none any more, so that nobody runs the pod",
             "delete the pod; create it again without spec.nodeName, if nothing else does that",
@@ -31,13 +31,13 @@ pub(super) fn node(world: &World, node: &str) -> Option<Answer> {
             message => format!("it is not Ready: {message}"),
         };
         return Some(Answer::waits(
-            Because::NodeNotReady,
+            Reason::NodeNotReady,
             about,
             why,
             "see why: is the machine up, do its kubelet and runtime run? On it: plexus doctor",
         ));
     }
-    agent(world, node)
+    agent(snapshot, node)
 }
 
 /// Whether a Node was registered by an agent, as `plexus up` does: there is no kubelet.
@@ -45,11 +45,11 @@ pub(super) fn runs_no_pods(node: &Value) -> bool {
     condition(node, "Ready").is_some_and(|ready| text(ready, "/reason") == REGISTERED_BY_AGENT)
 }
 
-/// What is said of pods there.
-pub(super) fn nobody_runs_pods(place: &str) -> Answer {
+/// The answer for pods on a node that runs no pods.
+pub(super) fn nobody_runs_pods(about: &str) -> Answer {
     Answer::wrong(
-        Because::NobodyRunsPods,
-        place,
+        Reason::NobodyRunsPods,
+        about,
         "plexus up runs no Pods: containers there are started by Podman or containerd",
         "delete the pod, and start a container on the network (podman run --network …); a lab \
          (plexus lab up) or Kubernetes runs Pods",
@@ -58,8 +58,8 @@ pub(super) fn nobody_runs_pods(place: &str) -> Answer {
 
 /// Whether the agent of a node is away: its pod is not there or not ready. Where no agent runs as a
 /// pod (`plexus up`, a lab) nothing can be told by this.
-fn agent(world: &World, node: &str) -> Option<Answer> {
-    let mut agents = world.pods.iter().filter(|pod| is_agent(pod)).peekable();
+fn agent(snapshot: &Snapshot, node: &str) -> Option<Answer> {
+    let mut agents = snapshot.pods.iter().filter(|pod| is_agent(pod)).peekable();
     agents.peek()?;
     let own = agents.find(|pod| text(pod, "/spec/nodeName") == node);
     let ready =
@@ -95,7 +95,7 @@ fn agent(world: &World, node: &str) -> Option<Answer> {
 /// The agent of a node does not run.
 pub(super) fn away(node: &str, why: impl Into<String>, next: impl Into<String>) -> Answer {
     let about = format!("node {node}");
-    Answer::waits(Because::AgentAway, about, why, next)
+    Answer::waits(Reason::AgentAway, about, why, next)
 }
 
 fn is_agent(pod: &Value) -> bool {
@@ -108,14 +108,14 @@ fn is_agent(pod: &Value) -> bool {
 }
 
 /// Why the controller might not have looked at something.
-pub(super) fn controller(world: &World) -> String {
-    if world.unknown.contains_key("leases") {
+pub(super) fn controller(snapshot: &Snapshot) -> String {
+    if snapshot.unknown.contains_key("leases") {
         return "is the controller running?".to_owned();
     }
-    let renewed = world
+    let renewed = snapshot
         .leases
         .iter()
-        .filter_map(|lease| seconds_since(text(lease, "/spec/renewTime"), world.now))
+        .filter_map(|lease| seconds_since(text(lease, "/spec/renewTime"), snapshot.now))
         .min();
     match renewed {
         None => "no controller has ever run here: start one (`plexus up`, deploy/install.yaml, or \
@@ -130,7 +130,7 @@ pub(super) fn controller(world: &World) -> String {
 }
 
 /// Warnings about an object, newest first.
-pub(super) fn warnings<'w>(world: &'w World, object: &Value) -> Vec<&'w Value> {
+pub(super) fn warnings<'w>(snapshot: &'w Snapshot, object: &Value) -> Vec<&'w Value> {
     let uid = text(object, "/metadata/uid");
     let kind = text(object, "/kind");
     let about = |event: &&Value| {
@@ -141,7 +141,7 @@ pub(super) fn warnings<'w>(world: &'w World, object: &Value) -> Vec<&'w Value> {
             && (kind.is_empty() || involved("kind") == kind);
         text(event, "/type") == "Warning" && (same_uid || (same_name && involved("uid").is_empty()))
     };
-    let mut found: Vec<&Value> = world.events.iter().filter(about).collect();
+    let mut found: Vec<&Value> = snapshot.events.iter().filter(about).collect();
     found.sort_by_key(|event| std::cmp::Reverse(when(event).to_owned()));
     found
 }

@@ -1,7 +1,7 @@
 //! `plexus explain`: why a pod or a network is as it is, or what is missing and what to do next.
 //! Objects go in, a list of [`Answer`]s comes out; nobody is asked anything.
 //!
-//! Every kind of answer is a [`Because`], and each has a test that produces the fault.
+//! Every kind of answer is a [`Reason`], and each has a test that produces the fault.
 
 mod cluster;
 mod nad;
@@ -32,7 +32,7 @@ pub enum State {
 crate::listed! {
     /// The kinds of answers.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-    pub enum Because {
+    pub enum Reason {
         /// An interface is there.
         Attached,
         /// The pod has the node's interfaces.
@@ -118,7 +118,7 @@ crate::listed! {
     }
 }
 
-impl Because {
+impl Reason {
     /// In a word, for programs.
     pub fn word(self) -> String {
         let name = format!("{self:?}");
@@ -137,7 +137,7 @@ impl Because {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// Its kind.
-    pub because: Because,
+    pub reason: Reason,
     /// How it counts.
     pub state: State,
     /// What it is about: an interface, a network, the node.
@@ -150,39 +150,39 @@ pub struct Answer {
 
 impl Answer {
     /// It is as it should be.
-    pub(crate) fn good(because: Because, about: impl Into<String>, why: impl Into<String>) -> Self {
-        Self::of(State::Good, because, about, why, "")
+    pub(crate) fn good(reason: Reason, about: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::of(State::Good, reason, about, why, "")
     }
 
     /// It ends by itself, or when somebody else acts.
     pub(crate) fn waits(
-        because: Because,
+        reason: Reason,
         about: impl Into<String>,
         why: impl Into<String>,
         next: impl Into<String>,
     ) -> Self {
-        Self::of(State::Waits, because, about, why, next)
+        Self::of(State::Waits, reason, about, why, next)
     }
 
     /// Somebody must do something.
     pub(crate) fn wrong(
-        because: Because,
+        reason: Reason,
         about: impl Into<String>,
         why: impl Into<String>,
         next: impl Into<String>,
     ) -> Self {
-        Self::of(State::Wrong, because, about, why, next)
+        Self::of(State::Wrong, reason, about, why, next)
     }
 
     fn of(
         state: State,
-        because: Because,
+        reason: Reason,
         about: impl Into<String>,
         why: impl Into<String>,
         next: impl Into<String>,
     ) -> Self {
         Self {
-            because,
+            reason,
             state,
             about: about.into(),
             why: why.into(),
@@ -194,7 +194,7 @@ impl Answer {
 /// What the server does not show us, by its word.
 fn not_seen(about: impl Into<String>, why: &str) -> Answer {
     let next = "nothing can be told about it before that";
-    Answer::waits(Because::NotSeen, about, why, next)
+    Answer::waits(Reason::NotSeen, about, why, next)
 }
 
 /// All answers about one object.
@@ -220,14 +220,14 @@ impl Explanation {
 
     /// For people.
     pub fn render(&self, screen: Screen) -> String {
-        let (word, paint) = said(self.state(), true);
+        let (word, paint) = label(self.state(), true);
         let mut out = format!(
             "{}: {}\n",
             screen.paint(Paint::Strong, &self.subject),
             screen.paint(paint, word)
         );
         for answer in &self.answers {
-            let (word, paint) = said(answer.state, false);
+            let (word, paint) = label(answer.state, false);
             let head = format!(
                 "{}{}",
                 screen.paint(paint, word),
@@ -250,18 +250,18 @@ impl Explanation {
     pub fn to_json(&self) -> Value {
         let each = self.answers.iter().map(|answer| {
             json!({
-                "kind": answer.because.word(), "state": said(answer.state, false).0,
+                "kind": answer.reason.word(), "state": label(answer.state, false).0,
                 "about": answer.about, "why": answer.why, "next": answer.next,
             })
         });
         json!({
-            "subject": self.subject, "state": said(self.state(), false).0,
+            "subject": self.subject, "state": label(self.state(), false).0,
             "answers": each.collect::<Vec<_>>(),
         })
     }
 }
 
-fn said(state: State, whole: bool) -> (&'static str, Paint) {
+fn label(state: State, whole: bool) -> (&'static str, Paint) {
     match (state, whole) {
         (State::Good, true) => ("as it should be", Paint::Good),
         (State::Waits, true) => ("it waits", Paint::Warn),

@@ -1,14 +1,14 @@
 //! Why a NetworkAttachmentDefinition does what it does.
 
-use super::{Answer, Because, Explanation, cluster, reference};
+use super::{Answer, Explanation, Reason, cluster, reference};
 use crate::get;
-use crate::world::{Whose, World, find, name, namespace, text, texts};
+use crate::snapshot::{ServedBy, Snapshot, find, name, namespace, text, texts};
 use plexus_api::cni::{How, NetworkConfigKind, uncommon_plugins};
 use plexus_core::wish::{self, Wish};
 use serde_json::Value;
 
-/// Explains a NAD by what the world has; one that stands for a Network, together with that.
-pub fn explain_nad(world: &World, nad: &Value) -> Explanation {
+/// Explains a NAD by what the snapshot has; one that stands for a Network, together with that.
+pub fn explain_nad(snapshot: &Snapshot, nad: &Value) -> Explanation {
     let subject = format!(
         "NetworkAttachmentDefinition {}/{}",
         namespace(nad),
@@ -16,41 +16,45 @@ pub fn explain_nad(world: &World, nad: &Value) -> Explanation {
     );
     let config = nad.pointer("/spec/config").and_then(Value::as_str);
     let mut all = vec![match config.map(NetworkConfigKind::of) {
-        None | Some(NetworkConfigKind::Named(_)) => stands_for(world, nad, config),
+        None | Some(NetworkConfigKind::Named(_)) => stands_for(snapshot, nad, config),
         Some(kind) => done_by(kind),
     }];
-    for event in cluster::warnings(world, nad).into_iter().take(3) {
+    for event in cluster::warnings(snapshot, nad).into_iter().take(3) {
         let why = format!(
             "{}{}",
             text(event, "/message"),
-            cluster::ago(event, world.now)
+            cluster::ago(event, snapshot.now)
         );
         let about = format!("event {}", text(event, "/reason"));
-        all.push(Answer::waits(Because::Event, about, why, ""));
+        all.push(Answer::waits(Reason::Event, about, why, ""));
     }
     Explanation::new(subject, all)
 }
 
-/// Explains an object of a kind that later versions serve, by the device classes that the world has.
-pub fn explain_later(world: &World, object: &Value) -> Explanation {
+/// Explains an object of a kind that later versions serve, by the device classes that the snapshot has.
+pub fn explain_later(snapshot: &Snapshot, object: &Value) -> Explanation {
     let subject = plexus_api::manifest::describe_kind(object);
     let others = || {
         let why = format!("it asks nothing of Plexus: {}", get::OTHERS);
-        Answer::good(Because::Later, "", why)
+        Answer::good(Reason::Later, "", why)
     };
-    let answer = later(world, object, "").unwrap_or_else(others);
+    let answer = later(snapshot, object, "").unwrap_or_else(others);
     Explanation::new(subject, vec![answer])
 }
 
 /// What an object of such a kind waits for, or why nobody can tell; none if it is another driver's.
-pub(super) fn later(world: &World, object: &Value, about: impl Into<String>) -> Option<Answer> {
-    match world.whose(object) {
-        Whose::Ours(text) => Some(Answer::waits(Because::Later, about, text, "")),
-        Whose::Unclear(why) => {
+pub(super) fn later(
+    snapshot: &Snapshot,
+    object: &Value,
+    about: impl Into<String>,
+) -> Option<Answer> {
+    match snapshot.served_by(object) {
+        ServedBy::Ours(text) => Some(Answer::waits(Reason::Later, about, text, "")),
+        ServedBy::Unclear(why) => {
             let next = "plexus get deviceclasses lists those that are there";
-            Some(Answer::waits(Because::ClassUnknown, about, why, next))
+            Some(Answer::waits(Reason::ClassUnknown, about, why, next))
         }
-        Whose::Others => None,
+        ServedBy::Others => None,
     }
 }
 
@@ -58,15 +62,15 @@ fn done_by(kind: NetworkConfigKind) -> Answer {
     let correct = "correct it; plexus validate shows the line";
     match kind {
         NetworkConfigKind::Unreadable(why) => {
-            Answer::wrong(Because::NadUnreadable, "", why, correct)
+            Answer::wrong(Reason::NadUnreadable, "", why, correct)
         }
-        NetworkConfigKind::Invalid(_, why) => Answer::wrong(Because::NadInvalid, "", why, correct),
-        NetworkConfigKind::Waits(_, text) => Answer::waits(Because::Later, "", text, ""),
-        NetworkConfigKind::Named(_) => Answer::good(Because::NadUsable, "", "names a Network"),
+        NetworkConfigKind::Invalid(_, why) => Answer::wrong(Reason::NadInvalid, "", why, correct),
+        NetworkConfigKind::Waits(_, text) => Answer::waits(Reason::Later, "", text, ""),
+        NetworkConfigKind::Named(_) => Answer::good(Reason::NadUsable, "", "names a Network"),
         NetworkConfigKind::Network(plugins, network) => match network.how {
             How::Native(native) => {
                 let why = format!("done natively, as provider {}", native.provider.name());
-                Answer::good(Because::NadUsable, format!("type {plugins}"), why)
+                Answer::good(Reason::NadUsable, format!("type {plugins}"), why)
             }
             How::Delegate(chain) => {
                 let because = match &chain.because {
@@ -75,9 +79,9 @@ fn done_by(kind: NetworkConfigKind) -> Answer {
                 };
                 let why = format!("done by executing {plugins}{because}");
                 match uncommon_plugins(&chain).as_slice() {
-                    [] => Answer::good(Because::NadUsable, "", why),
+                    [] => Answer::good(Reason::NadUsable, "", why),
                     plugins => Answer::waits(
-                        Because::UnknownPlugin,
+                        Reason::UnknownPlugin,
                         "",
                         why,
                         format!(
@@ -91,34 +95,34 @@ fn done_by(kind: NetworkConfigKind) -> Answer {
     }
 }
 
-fn stands_for(world: &World, nad: &Value, config: Option<&str>) -> Answer {
-    let stands_for = reference::of_its_name(world, nad);
+fn stands_for(snapshot: &Snapshot, nad: &Value, config: Option<&str>) -> Answer {
+    let stands_for = reference::of_its_name(snapshot, nad);
     if let Ok(Some(network)) = stands_for {
         let about = format!("Network {}/{}", namespace(network), name(network));
-        let state = super::explain_network(world, network);
+        let state = super::explain_network(snapshot, network);
         let worst = state.answers.into_iter().next();
         return match worst {
             Some(answer) => Answer { about, ..answer },
-            None => Answer::good(Because::NadUsable, about, "stands for it"),
+            None => Answer::good(Reason::NadUsable, about, "stands for it"),
         };
     }
-    if let Some(why) = world.hidden("networks", None) {
+    if let Some(why) = snapshot.hidden("networks", None) {
         return super::not_seen("the Network that it stands for", why);
     }
     let reading = wish::read(&texts(nad, "/metadata/annotations"), Ok(config));
     match reading.wish {
         Wish::Unclear(why) => Answer::wrong(
-            Because::NadInvalid,
+            Reason::NadInvalid,
             "",
             why,
             "correct it; plexus validate shows the line",
         ),
-        Wish::Network(_) if find(&world.networks, namespace(nad), name(nad)).is_none() => {
+        Wish::Network(_) if find(&snapshot.networks, namespace(nad), name(nad)).is_none() => {
             Answer::waits(
-                Because::NadWithoutNetwork,
+                Reason::NadWithoutNetwork,
                 "",
                 "the controller makes a Network of its name from it, and has not yet",
-                cluster::controller(world),
+                cluster::controller(snapshot),
             )
         }
         Wish::Network(_) | Wish::Nothing => {
@@ -129,7 +133,7 @@ fn stands_for(world: &World, nad: &Value, config: Option<&str>) -> Answer {
                     "create that Network",
                 ),
             };
-            Answer::wrong(Because::NadWithoutNetwork, "", why, next)
+            Answer::wrong(Reason::NadWithoutNetwork, "", why, next)
         }
     }
 }

@@ -1,39 +1,41 @@
 //! Why a Network is as it is.
 
-use super::{Answer, Because, Explanation, cluster, reference};
+use super::{Answer, Explanation, Reason, cluster, reference};
 use crate::ipam;
+use crate::snapshot::{
+    Snapshot, condition, name, namespace, network_spec, network_status, text, uid,
+};
 use crate::text::count;
-use crate::world::{World, condition, name, namespace, network_spec, network_status, text, uid};
 use plexus_api::objects::Phase;
 use serde_json::Value;
 
 /// Pods that are named; the others are counted.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
-/// Explains a Network by what the world has.
-pub fn explain_network(world: &World, network: &Value) -> Explanation {
+/// Explains a Network by what the snapshot has.
+pub fn explain_network(snapshot: &Snapshot, network: &Value) -> Explanation {
     let subject = format!("Network {}/{}", namespace(network), name(network));
     let mut all = Vec::new();
-    all.push(phase(world, network));
+    all.push(phase(snapshot, network));
     all.extend(spec(network));
     all.extend(nad(network));
     all.extend(conflict(network));
-    if !world.unknown.contains_key("blocks") {
-        all.extend(addresses(world, network));
+    if !snapshot.unknown.contains_key("blocks") {
+        all.extend(addresses(snapshot, network));
     }
-    for event in cluster::warnings(world, network).into_iter().take(3) {
+    for event in cluster::warnings(snapshot, network).into_iter().take(3) {
         let why = format!(
             "{}{}",
             text(event, "/message"),
-            cluster::ago(event, world.now)
+            cluster::ago(event, snapshot.now)
         );
         let about = format!("event {}", text(event, "/reason"));
-        all.push(Answer::waits(Because::Event, about, why, ""));
+        all.push(Answer::waits(Reason::Event, about, why, ""));
     }
     Explanation::new(subject, all)
 }
 
-fn phase(world: &World, network: &Value) -> Answer {
+fn phase(snapshot: &Snapshot, network: &Value) -> Answer {
     let status = network_status(network);
     let ready = condition(network, "Ready");
     let message = ready.map_or("", |ready| text(ready, "/message"));
@@ -50,39 +52,39 @@ fn phase(world: &World, network: &Value) -> Answer {
             ),
         };
         let next = match next {
-            "" => cluster::controller(world),
+            "" => cluster::controller(snapshot),
             next => next.to_owned(),
         };
-        return Answer::waits(Because::NetworkTerminating, "phase Terminating", why, next);
+        return Answer::waits(Reason::NetworkTerminating, "phase Terminating", why, next);
     }
     match status.phase {
         None | Some(Phase::Initializing) => Answer::waits(
-            Because::NetworkInitializing,
+            Reason::NetworkInitializing,
             "phase Initializing",
             "the controller has not looked at it yet",
-            cluster::controller(world),
+            cluster::controller(snapshot),
         ),
         Some(Phase::Active) => Answer::good(
-            Because::NetworkActive,
+            Reason::NetworkActive,
             "phase Active",
-            used_by(world, network),
+            used_by(snapshot, network),
         ),
         Some(Phase::Failed) => Answer::wrong(
-            Because::NetworkFailed,
+            Reason::NetworkFailed,
             format!("phase Failed, {}", reference::reason(network)),
             message,
             failed_next(network),
         ),
         Some(Phase::Pending) if reference::reason(network) == "WaitingForProvider" => {
             Answer::waits(
-                Because::ProviderMissing,
+                Reason::ProviderMissing,
                 "phase Pending",
                 message,
                 reference::provider_next(network),
             )
         }
         Some(Phase::Pending) => Answer::waits(
-            Because::NetworkPending,
+            Reason::NetworkPending,
             format!("phase Pending, {}", reference::reason(network)),
             message,
             match reference::reason(network) {
@@ -94,10 +96,10 @@ fn phase(world: &World, network: &Value) -> Answer {
             },
         ),
         Some(Phase::Terminating) => Answer::waits(
-            Because::NetworkTerminating,
+            Reason::NetworkTerminating,
             "phase Terminating",
             message,
-            cluster::controller(world),
+            cluster::controller(snapshot),
         ),
     }
 }
@@ -110,25 +112,25 @@ fn failed_next(network: &Value) -> &'static str {
     }
 }
 
-fn used_by(world: &World, network: &Value) -> String {
+fn used_by(snapshot: &Snapshot, network: &Value) -> String {
     let identities = [uid(network), text(network, "/spec/uuid").to_owned()];
     let uses = |record: &&Value| {
-        let attachments = crate::world::list(record, "/status/attachments").iter();
+        let attachments = crate::snapshot::list(record, "/status/attachments").iter();
         let mut uuids = attachments.map(|one| text(one, "/network/uuid"));
         uuids.any(|uuid| !uuid.is_empty() && identities.iter().any(|own| own == uuid))
     };
-    let users = world.records.iter().filter(uses);
+    let users = snapshot.records.iter().filter(uses);
     let mut users: Vec<String> = users
         .map(|record| format!("{}/{}", namespace(record), text(record, "/spec/pod/name")))
         .collect();
     users.sort();
     let named = users
         .iter()
-        .take(NAMED)
+        .take(MAX_NAMED)
         .cloned()
         .collect::<Vec<_>>()
         .join(", ");
-    if let Some(why) = world.hidden("attachments", None) {
+    if let Some(why) = snapshot.hidden("attachments", None) {
         return match users.len() {
             0 => format!("pods can use it; which do is not known: {why}"),
             count => format!("pods can use it; {count} do that are known: {named}; {why}"),
@@ -137,8 +139,11 @@ fn used_by(world: &World, network: &Value) -> String {
     match users.len() {
         0 => "pods can use it; none does".to_owned(),
         1 => format!("pods can use it; {named} does"),
-        count if count > NAMED => {
-            format!("{count} pods use it: {named} and {} more", count - NAMED)
+        count if count > MAX_NAMED => {
+            format!(
+                "{count} pods use it: {named} and {} more",
+                count - MAX_NAMED
+            )
         }
         count => format!("{count} pods use it: {named}"),
     }
@@ -150,7 +155,7 @@ fn spec(network: &Value) -> Option<Answer> {
         Ok(spec) => spec,
         Err(error) => {
             return Some(Answer::wrong(
-                Because::NetworkFailed,
+                Reason::NetworkFailed,
                 "spec",
                 format!("cannot be read: {error}"),
                 "correct it; is this program older than the cluster's definitions?",
@@ -160,7 +165,7 @@ fn spec(network: &Value) -> Option<Answer> {
     let provider = spec.provider_name();
     if spec.subnets.is_empty() && matches!(provider, "overlay" | "routed") {
         return Some(Answer::wrong(
-            Because::NoSubnets,
+            Reason::NoSubnets,
             "spec.subnets",
             format!(
                 "is empty: a pod on provider {provider} could not be reached, and does not start"
@@ -175,7 +180,7 @@ fn nad(network: &Value) -> Option<Answer> {
     let follows = condition(network, "FollowsNad")?;
     (text(follows, "/status") == "False" && text(follows, "/reason") != "NoNad").then(|| {
         Answer::wrong(
-            Because::NadDiffers,
+            Reason::NadDiffers,
             "its NetworkAttachmentDefinition",
             text(follows, "/message"),
             "what is in use stays as it is until no pod uses it",
@@ -189,7 +194,7 @@ fn conflict(network: &Value) -> Option<Answer> {
     let active = network_status(network).phase == Some(Phase::Active);
     (text(conflict, "/status") == "True" && active).then(|| {
         Answer::waits(
-            Because::SubnetConflict,
+            Reason::SubnetConflict,
             "subnets",
             text(conflict, "/message"),
             "no two routed networks can have the same addresses: remove one of them",
@@ -197,8 +202,8 @@ fn conflict(network: &Value) -> Option<Answer> {
     })
 }
 
-fn addresses(world: &World, network: &Value) -> Vec<Answer> {
-    let Ok(fullness) = ipam::fullness(network, world) else {
+fn addresses(snapshot: &Snapshot, network: &Value) -> Vec<Answer> {
+    let Ok(fullness) = ipam::fullness(network, snapshot) else {
         return Vec::new();
     };
     let mut all = Vec::new();
@@ -208,18 +213,18 @@ fn addresses(world: &World, network: &Value) -> Vec<Answer> {
         if share.capacity > 0 && share.used >= share.capacity {
             let all_of_them = count(share.capacity);
             let why = format!("all {all_of_them} are in use: no further pod can start on it");
-            all.push(Answer::wrong(Because::NoAddresses, about, why, next));
+            all.push(Answer::wrong(Reason::NoAddresses, about, why, next));
         } else if share.capacity > 0 && fullness.all_blocks_are_owned(family) {
             let why = format!(
                 "{} are in use, but every block has an owner: a node without room asks the others for \
                  theirs",
                 ipam::of(share)
             );
-            all.push(Answer::waits(Because::NoAddresses, about, why, next));
+            all.push(Answer::waits(Reason::NoAddresses, about, why, next));
         }
     }
     let wanted = uid(network);
-    let asking = world
+    let asking = snapshot
         .requests
         .iter()
         .filter(|request| text(request, "/spec/network/uid") == wanted);
@@ -227,7 +232,7 @@ fn addresses(world: &World, network: &Value) -> Vec<Answer> {
     if !asking.is_empty() {
         let why = format!("{} asks other nodes for some", asking.join(", "));
         let next = "an owner that has room gives a part of its block; if none does, add a subnet";
-        all.push(Answer::waits(Because::Asking, "addresses", why, next));
+        all.push(Answer::waits(Reason::Asking, "addresses", why, next));
     }
     all
 }

@@ -1,10 +1,10 @@
 //! Why a pod is as it is.
 
 use super::nad::later;
-use super::{Answer, Because, Explanation, cluster, not_seen, reference};
+use super::{Answer, Explanation, Reason, cluster, not_seen, reference};
 use crate::get::{network_of, record_of};
 use crate::holder::Holder;
-use crate::world::{Seen, World, list, name, namespace, pod_facts, text, texts};
+use crate::snapshot::{NodeView, Snapshot, list, name, namespace, pod_facts, text, texts};
 use plexus_api::cni::{Error, Runtime};
 use plexus_core::attach::preview::{self, cluster_network};
 use plexus_core::attach::{Attach, AttachError, AttachRequest};
@@ -14,99 +14,101 @@ use std::collections::BTreeSet;
 
 /// What the shim says when nobody answers it.
 const NO_AGENT: &str = "the agent does not answer on";
-/// What is said of a plugin that a node does not have.
+/// The part of a message that tells that a node does not have a plugin.
 const NO_PLUGIN: &str = "no executable file";
 
-/// Explains a pod by what the world has.
-pub fn explain_pod(world: &World, pod: &Value) -> Explanation {
+/// Explains a pod by what the snapshot has.
+pub fn explain_pod(snapshot: &Snapshot, pod: &Value) -> Explanation {
     let node = text(pod, "/spec/nodeName");
-    let place = match node {
+    let on_node = match node {
         "" => String::new(),
         node => format!(" on node {node}"),
     };
-    let subject = format!("Pod {}/{}{place}", namespace(pod), name(pod));
-    Explanation::new(subject, answers(world, pod, node))
+    let subject = format!("Pod {}/{}{on_node}", namespace(pod), name(pod));
+    Explanation::new(subject, answers(snapshot, pod, node))
 }
 
 /// Explains whoever has interfaces and is no Pod.
-pub fn explain_holder(world: &World, holder: Holder<'_>) -> Explanation {
+pub fn explain_holder(snapshot: &Snapshot, holder: Holder<'_>) -> Explanation {
     let node = text(holder.record, "/spec/node");
-    let trouble = cluster::node(world, node);
+    let node_problem = cluster::node(snapshot, node);
     let mut all = match holder.container {
-        true => trouble.into_iter().collect(),
-        false => vec![left_on(trouble)],
+        true => node_problem.into_iter().collect(),
+        false => vec![left_on(node_problem)],
     };
     all.extend(interfaces(holder.record));
     Explanation::new(format!("{} on node {node}", holder.title()), all)
 }
 
 /// Why a pod that the API no longer has still has a record.
-fn left_on(trouble: Option<Answer>) -> Answer {
+fn left_on(node_problem: Option<Answer>) -> Answer {
     let why = "the API no longer has this pod, and its node has not seen it end";
-    let (why, next) = match trouble {
+    let (why, next) = match node_problem {
         None => (
             why.to_owned(),
             "its node removes its interfaces, then the record goes by itself",
         ),
-        Some(trouble) if trouble.because == Because::NodeGone => (
+        Some(node_problem) if node_problem.reason == Reason::NodeGone => (
             format!("{why}; the Node is gone as well"),
             "the controller releases what it had a while after the Node has gone",
         ),
-        Some(trouble) => (
-            format!("{why}: {}: {}", trouble.about, trouble.why),
+        Some(node_problem) => (
+            format!("{why}: {}: {}", node_problem.about, node_problem.why),
             "it ends as soon as its node can be asked; if that never comes back, delete its Node",
         ),
     };
-    Answer::waits(Because::Going, "", why, next)
+    Answer::waits(Reason::Going, "", why, next)
 }
 
-fn answers(world: &World, pod: &Value, node: &str) -> Vec<Answer> {
-    if let Some(answer) = ended(world, pod, node) {
+fn answers(snapshot: &Snapshot, pod: &Value, node: &str) -> Vec<Answer> {
+    if let Some(answer) = ended(snapshot, pod, node) {
         return vec![answer];
     }
-    let mut all = misspelt(pod);
-    all.extend(claims(world, pod));
+    let mut all = misspelled_annotations(pod);
+    all.extend(claims(snapshot, pod));
     match node {
-        "" => all.push(not_scheduled(world, pod)),
-        node => all.extend(cluster::node(world, node)),
+        "" => all.push(not_scheduled(snapshot, pod)),
+        node => all.extend(cluster::node(snapshot, node)),
     }
-    if let Some(why) = world.hidden("attachments", Some(namespace(pod))) {
+    if let Some(why) = snapshot.hidden("attachments", Some(namespace(pod))) {
         all.push(not_seen("its interfaces", why));
         return all;
     }
-    let asked = examine(
+    let examined_networks = examine(
         &pod_facts(pod),
-        &world.settings(Vec::new()),
-        &Seen::from(world, node),
+        &snapshot.settings(Vec::new()),
+        &NodeView::from(snapshot, node),
     );
-    let record = record_of(world, pod);
+    let record = record_of(snapshot, pod);
     let attached = record.is_some_and(|record| !list(record, "/status/attachments").is_empty());
-    match (&asked, record.filter(|_| attached)) {
+    match (&examined_networks, record.filter(|_| attached)) {
         (Err(error), None) => all.push(Answer::wrong(
-            Because::BadAnnotation,
+            Reason::BadAnnotation,
             "its annotations",
             error.msg.as_str(),
             error.details.as_str(),
         )),
-        (asked, Some(record)) => {
+        (examined_networks, Some(record)) => {
             all.extend(interfaces(record));
-            if !leads_nowhere(world, asked) {
-                all.extend(changed(record, asked));
+            if !is_unresolved(snapshot, examined_networks) {
+                all.extend(changed(record, examined_networks));
             }
             all.extend(containers(pod));
         }
-        (Ok(asked), None) => not_attached(world, pod, node, asked, &mut all),
+        (Ok(examined_networks), None) => {
+            not_attached(snapshot, pod, node, examined_networks, &mut all)
+        }
     }
     all
 }
 
 /// Annotations that nobody reads, and that somebody must have meant otherwise.
-fn misspelt(pod: &Value) -> Vec<Answer> {
+fn misspelled_annotations(pod: &Value) -> Vec<Answer> {
     let annotations = texts(pod, "/metadata/annotations");
     let wrong = annotations.keys().filter_map(|key| {
         let meant = plexus_api::pod::misspelt(key)?;
         Some(Answer::wrong(
-            Because::BadAnnotation,
+            Reason::BadAnnotation,
             format!("annotation {key}"),
             "nobody reads it",
             format!("did you mean {meant}? Correct it, and create the pod again"),
@@ -116,21 +118,21 @@ fn misspelt(pod: &Value) -> Vec<Answer> {
 }
 
 /// Pods about whose networks there is nothing to say.
-fn ended(world: &World, pod: &Value, node: &str) -> Option<Answer> {
+fn ended(snapshot: &Snapshot, pod: &Value, node: &str) -> Option<Answer> {
     if pod.pointer("/metadata/deletionTimestamp").is_some() {
-        let why = match record_of(world, pod) {
+        let why = match record_of(snapshot, pod) {
             Some(_) => "it is being deleted; its interfaces are still recorded",
             None => "it is being deleted",
         };
-        let next = match cluster::node(world, node) {
-            Some(trouble) => format!("{}: {}", trouble.about, trouble.why),
+        let next = match cluster::node(snapshot, node) {
+            Some(node_problem) => format!("{}: {}", node_problem.about, node_problem.why),
             None => "its node removes its interfaces, then the record goes by itself".to_owned(),
         };
-        return Some(Answer::waits(Because::Going, "", why, next));
+        return Some(Answer::waits(Reason::Going, "", why, next));
     }
     if let phase @ ("Succeeded" | "Failed") = text(pod, "/status/phase") {
         let why = format!("it has ended ({phase}): its interfaces are gone with its sandbox");
-        return Some(Answer::good(Because::Finished, "", why));
+        return Some(Answer::good(Reason::Finished, "", why));
     }
     if pod.pointer("/spec/hostNetwork") == Some(&Value::Bool(true)) {
         let asks = plexus_api::pod::ANNOTATIONS
@@ -138,9 +140,9 @@ fn ended(world: &World, pod: &Value, node: &str) -> Option<Answer> {
             .find(|key| texts(pod, "/metadata/annotations").contains_key(*key));
         let why = "it has hostNetwork: it uses the node's interfaces, and gets no others";
         return Some(match asks {
-            None => Answer::good(Because::HostNetwork, "", why),
+            None => Answer::good(Reason::HostNetwork, "", why),
             Some(key) => Answer::wrong(
-                Because::HostNetwork,
+                Reason::HostNetwork,
                 format!("annotation {key}"),
                 why,
                 "remove the annotation, or hostNetwork",
@@ -150,11 +152,11 @@ fn ended(world: &World, pod: &Value, node: &str) -> Option<Answer> {
     None
 }
 
-fn not_scheduled(world: &World, pod: &Value) -> Answer {
-    if !world.nodes.is_empty() && world.nodes.iter().all(cluster::runs_no_pods) {
+fn not_scheduled(snapshot: &Snapshot, pod: &Value) -> Answer {
+    if !snapshot.nodes.is_empty() && snapshot.nodes.iter().all(cluster::runs_no_pods) {
         return cluster::nobody_runs_pods("this machine");
     }
-    let scheduled = crate::world::condition(pod, "PodScheduled");
+    let scheduled = crate::snapshot::condition(pod, "PodScheduled");
     let why = scheduled.map_or("", |condition| text(condition, "/message"));
     let why = match why {
         "" => "no node has been chosen for it yet".to_owned(),
@@ -162,11 +164,11 @@ fn not_scheduled(world: &World, pod: &Value) -> Answer {
     };
     let next =
         "the scheduler chooses one as soon as one fits; spec.nodeName says which, without it";
-    Answer::waits(Because::NotScheduled, "", why, next)
+    Answer::waits(Reason::NotScheduled, "", why, next)
 }
 
 /// Claims that wait for the driver, or are not there.
-fn claims(world: &World, pod: &Value) -> Vec<Answer> {
+fn claims(snapshot: &Snapshot, pod: &Value) -> Vec<Answer> {
     let claims = list(pod, "/spec/resourceClaims").iter();
     let waiting = claims.filter_map(|claim| {
         let direct = text(claim, "/resourceClaimName");
@@ -176,10 +178,10 @@ fn claims(world: &World, pod: &Value) -> Vec<Answer> {
             direct => ("ResourceClaim", direct),
         };
         let about = format!("{kind} {}/{named}", namespace(pod));
-        let mut all = world.waiting.iter();
+        let mut all = snapshot.waiting.iter();
         let found = all.find(|object| {
-            let place = (namespace(object), name(object));
-            text(object, "/kind") == kind && place == (namespace(pod), named)
+            let on_node = (namespace(object), name(object));
+            text(object, "/kind") == kind && on_node == (namespace(pod), named)
         });
         let Some(found) = found else {
             // A template is needed until the claim is made of it.
@@ -189,14 +191,14 @@ fn claims(world: &World, pod: &Value) -> Vec<Answer> {
             if is_made {
                 return None;
             }
-            if let Some(why) = world.hidden("waiting", Some(namespace(pod))) {
+            if let Some(why) = snapshot.hidden("waiting", Some(namespace(pod))) {
                 return Some(not_seen(about, why));
             }
             let why = "the pod asks for it, and it is not there";
             let next = format!("create it, in namespace {}", namespace(pod));
-            return Some(Answer::wrong(Because::ClaimMissing, about, why, next));
+            return Some(Answer::wrong(Reason::ClaimMissing, about, why, next));
         };
-        later(world, found, about)
+        later(snapshot, found, about)
     });
     waiting.collect()
 }
@@ -217,37 +219,38 @@ fn interfaces(record: &Value) -> Vec<Answer> {
         if !routes.is_empty() {
             why += &format!("; has the default route ({})", routes.join(", "));
         }
-        Answer::good(Because::Attached, about, why)
+        Answer::good(Reason::Attached, about, why)
     });
     each.collect()
 }
 
 /// Whether a reference may mean something that we are not shown.
-fn leads_nowhere(world: &World, asked: &Result<Vec<Examined>, Error>) -> bool {
-    let hidden = ["networks", "nads"].map(|list| world.hidden(list, None).is_some());
-    let unclear = |asked: &Vec<Examined>| asked.iter().any(|one| one.place.is_none());
-    hidden.contains(&true) && asked.as_ref().is_ok_and(unclear)
+fn is_unresolved(snapshot: &Snapshot, examined_networks: &Result<Vec<Examined>, Error>) -> bool {
+    let hidden = ["networks", "nads"].map(|list| snapshot.hidden(list, None).is_some());
+    let unclear =
+        |examined_networks: &Vec<Examined>| examined_networks.iter().any(|one| one.place.is_none());
+    hidden.contains(&true) && examined_networks.as_ref().is_ok_and(unclear)
 }
 
 /// Whether the pod's annotations ask for something else than it has.
-fn changed(record: &Value, asked: &Result<Vec<Examined>, Error>) -> Option<Answer> {
+fn changed(record: &Value, examined_networks: &Result<Vec<Examined>, Error>) -> Option<Answer> {
     let attached = list(record, "/status/attachments");
     let extra = attached
         .iter()
-        .filter(|one| crate::world::number(one, "/index").is_some_and(|index| index > 0));
+        .filter(|one| crate::snapshot::number(one, "/index").is_some_and(|index| index > 0));
     let next = "a pod's networks do not change while it runs: delete it, and create it again";
-    let asked = match asked {
-        Ok(asked) => asked,
+    let examined_networks = match examined_networks {
+        Ok(examined_networks) => examined_networks,
         Err(error) => {
             let why = format!("its annotations have changed since, and cannot be read: {error}");
-            return Some(Answer::wrong(Because::Changed, "", why, next));
+            return Some(Answer::wrong(Reason::Changed, "", why, next));
         }
     };
-    let asked = asked.iter().filter(|one| one.index > 0);
-    let wanted: BTreeSet<String> = asked.filter_map(wanted).collect();
+    let examined_networks = examined_networks.iter().filter(|one| one.index > 0);
+    let requested: BTreeSet<String> = examined_networks.filter_map(requested).collect();
     let has = extra.map(|one| format!("{} on {}", text(one, "/interface"), network_of(one)));
     let has: BTreeSet<String> = has.collect();
-    if wanted == has {
+    if requested == has {
         return None;
     }
     let listed = |all: &BTreeSet<String>| match all.is_empty() {
@@ -260,16 +263,16 @@ fn changed(record: &Value, asked: &Result<Vec<Examined>, Error>) -> Option<Answe
     };
     let why = format!(
         "its annotations ask for {} beside eth0, and it has {}",
-        listed(&wanted),
+        listed(&requested),
         listed(&has)
     );
-    Some(Answer::wrong(Because::Changed, "", why, next))
+    Some(Answer::wrong(Reason::Changed, "", why, next))
 }
 
 /// The interface and the network that a reference asks for, in the words of a record.
-fn wanted(asked: &Examined) -> Option<String> {
-    let ifname = asked.ifname.as_ref()?;
-    let (namespace, name) = match (&asked.place, &asked.target) {
+fn requested(examined_networks: &Examined) -> Option<String> {
+    let ifname = examined_networks.ifname.as_ref()?;
+    let (namespace, name) = match (&examined_networks.place, &examined_networks.target) {
         (Some((namespace, name)), _) => (namespace, name),
         (None, Named::Nad(namespace, name) | Named::Network(namespace, name)) => (namespace, name),
         (None, Named::FqName(project, name)) => (project, name),
@@ -289,46 +292,57 @@ fn containers(pod: &Value) -> Vec<Answer> {
         let about = format!("container {}", text(container, "/name"));
         let why = format!("{reason}: {}", text(container, "/state/waiting/message"));
         let next = "this is not about networks: kubectl describe and kubectl logs say more";
-        Some(Answer::waits(Because::ContainersWait, about, why, next))
+        Some(Answer::waits(Reason::ContainersWait, about, why, next))
     });
     waiting.collect()
 }
 
-fn not_attached(world: &World, pod: &Value, node: &str, asked: &[Examined], all: &mut Vec<Answer>) {
+fn not_attached(
+    snapshot: &Snapshot,
+    pod: &Value,
+    node: &str,
+    examined_networks: &[Examined],
+    all: &mut Vec<Answer>,
+) {
     // Whoever waits for claims has not got to its networks.
-    let waits_for_claims = all.iter().any(|answer| answer.because == Because::Later);
+    let waits_for_claims = all.iter().any(|answer| answer.reason == Reason::Later);
     let before = all.len();
-    for examined in asked {
+    for examined in examined_networks {
         match &examined.network {
-            Err(error) => all.push(reference::missing(world, namespace(pod), examined, error)),
-            Ok(network) => all.extend(reference::found(world, examined, network, node)),
+            Err(error) => all.push(reference::missing(
+                snapshot,
+                namespace(pod),
+                examined,
+                error,
+            )),
+            Ok(network) => all.extend(reference::found(snapshot, examined, network, node)),
         }
     }
     if all.len() == before {
-        all.extend(together(world, pod, node));
+        all.extend(addresses_for_all(snapshot, pod, node));
     }
     let explained = all.len() > before || waits_for_claims;
-    all.extend(sandbox(world, pod, node, explained));
+    all.extend(sandbox(snapshot, pod, node, explained));
     if all.is_empty() {
-        all.push(nothing_missing(world, pod, node));
+        all.push(nothing_missing(snapshot, pod, node));
     }
 }
 
 /// What is wrong with all references together, if each by itself is fine.
-fn together(world: &World, pod: &Value, node: &str) -> Option<Answer> {
+fn addresses_for_all(snapshot: &Snapshot, pod: &Value, node: &str) -> Option<Answer> {
     let first = cluster_network(&["10.0.0.0/24".parse().ok()?], &[]).ok()?;
-    let seen = Seen::from(world, node);
+    let seen = NodeView::from(snapshot, node);
     let facts = pod_facts(pod);
     let all = pod_networks(
         &facts,
         first,
         &Runtime::default(),
-        &world.settings(Vec::new()),
+        &snapshot.settings(Vec::new()),
         &seen,
     );
     let names = |error: &Error| {
         Answer::wrong(
-            Because::BadTogether,
+            Reason::BadTogether,
             "its annotations",
             error.msg.as_str(),
             error.details.as_str(),
@@ -352,11 +366,11 @@ fn together(world: &World, pod: &Value, node: &str) -> Option<Answer> {
 }
 
 /// What the runtime, or the agent, said last.
-fn sandbox(world: &World, pod: &Value, node: &str, explained: bool) -> Option<Answer> {
-    let warnings = cluster::warnings(world, pod);
+fn sandbox(snapshot: &Snapshot, pod: &Value, node: &str, explained: bool) -> Option<Answer> {
+    let warnings = cluster::warnings(snapshot, pod);
     let last = warnings.first()?;
     let message = text(last, "/message");
-    let why = format!("{message}{}", cluster::ago(last, world.now));
+    let why = format!("{message}{}", cluster::ago(last, snapshot.now));
     if message.contains(NO_AGENT) {
         return Some(cluster::away(
             node,
@@ -368,7 +382,7 @@ fn sandbox(world: &World, pod: &Value, node: &str, explained: bool) -> Option<An
         let next = format!(
             "put the plugin into the plugin directory of node {node}, or name another network"
         );
-        return Some(Answer::wrong(Because::UnknownPlugin, "", why, next));
+        return Some(Answer::wrong(Reason::UnknownPlugin, "", why, next));
     }
     // Why no node was chosen is in the pod's status too.
     if explained || text(last, "/reason") == "FailedScheduling" {
@@ -376,17 +390,17 @@ fn sandbox(world: &World, pod: &Value, node: &str, explained: bool) -> Option<An
     }
     let about = format!("event {}", text(last, "/reason"));
     let next = "the runtime tries again by itself; the agent's log on the node says more";
-    Some(Answer::waits(Because::SandboxFailed, about, why, next))
+    Some(Answer::waits(Reason::SandboxFailed, about, why, next))
 }
 
-fn nothing_missing(world: &World, pod: &Value, node: &str) -> Answer {
-    let mut nodes = world.nodes.iter().filter(|one| name(one) == node);
+fn nothing_missing(snapshot: &Snapshot, pod: &Value, node: &str) -> Answer {
+    let mut nodes = snapshot.nodes.iter().filter(|one| name(one) == node);
     if nodes.any(cluster::runs_no_pods) {
         return cluster::nobody_runs_pods(&format!("node {node}"));
     }
     if text(pod, "/status/phase") == "Running" {
         return Answer::waits(
-            Because::NoRecord,
+            Reason::NoRecord,
             "",
             "it runs, but there is no record of its interfaces: another CNI made them, or the agent \
              has not reached the API server since",
@@ -395,5 +409,5 @@ fn nothing_missing(world: &World, pod: &Value, node: &str) -> Answer {
     }
     let why = "every network that it names can be had; its runtime has not asked for them yet";
     let next = "wait a moment; then kubectl describe pod for what the kubelet says";
-    Answer::waits(Because::Starting, "", why, next)
+    Answer::waits(Reason::Starting, "", why, next)
 }

@@ -1,10 +1,10 @@
 //! One reference of a pod: which network it names, and why that cannot be had.
 
-use super::{Answer, Because, cluster};
+use super::{Answer, Reason, cluster};
 use crate::ipam;
-use crate::world::{
-    Seen, Whose, World, condition, find, nad_object, name, namespace, network_spec, network_status,
-    text,
+use crate::snapshot::{
+    NodeView, ServedBy, Snapshot, condition, find, nad_object, name, namespace, network_spec,
+    network_status, text,
 };
 use plexus_api::cni::{Error, FqName, How, Network, NetworkConfigKind, uncommon_plugins};
 use plexus_api::objects::Phase;
@@ -21,33 +21,38 @@ pub(super) fn about(examined: &Examined) -> String {
 }
 
 /// Why a reference of a pod in that namespace cannot be had.
-pub(super) fn missing(world: &World, from: &str, examined: &Examined, error: &Error) -> Answer {
+pub(super) fn missing(
+    snapshot: &Snapshot,
+    from: &str,
+    examined: &Examined,
+    error: &Error,
+) -> Answer {
     let about = about(examined);
     let (list, place) = match &examined.target {
         Named::Nad(place, _) => ("nads", Some(place)),
         Named::Network(place, _) => ("networks", Some(place)),
         Named::FqName(..) => ("networks", None),
     };
-    let is_found = object_of(world, examined).is_some();
-    let hidden = world.hidden(list, place.map(String::as_str));
+    let is_found = object_of(snapshot, examined).is_some();
+    let hidden = snapshot.hidden(list, place.map(String::as_str));
     if let Some(unseen) = hidden.filter(|_| !is_found) {
         return super::not_seen(about, unseen);
     }
     match &examined.target {
-        Named::Nad(in_namespace, named) => match find(&world.nads, in_namespace, named) {
-            Some(nad) => of_nad(world, nad, from, about, error),
-            None => no_nad(world, named, about, error),
+        Named::Nad(in_namespace, named) => match find(&snapshot.nads, in_namespace, named) {
+            Some(nad) => of_nad(snapshot, nad, from, about, error),
+            None => no_nad(snapshot, named, about, error),
         },
-        Named::Network(..) | Named::FqName(..) => match object_of(world, examined) {
-            Some(network) => of_network(world, network, from, about, error),
-            None => Answer::wrong(Because::NetworkMissing, about, plain(error), &error.details),
+        Named::Network(..) | Named::FqName(..) => match object_of(snapshot, examined) {
+            Some(network) => of_network(snapshot, network, from, about, error),
+            None => Answer::wrong(Reason::NetworkMissing, about, plain(error), &error.details),
         },
     }
 }
 
 /// What is wrong with a network that can be resolved, if it is.
 pub(super) fn found(
-    world: &World,
+    snapshot: &Snapshot,
     examined: &Examined,
     network: &Network,
     node: &str,
@@ -61,7 +66,7 @@ pub(super) fn found(
         let plugins = plugins.join(", ");
         let node = if node.is_empty() { "its node" } else { node };
         return Some(Answer::waits(
-            Because::UnknownPlugin,
+            Reason::UnknownPlugin,
             about,
             format!(
                 "is made by executing {plugins}, which comes neither with Plexus nor with the reference plugins"
@@ -74,44 +79,51 @@ pub(super) fn found(
     if node.is_empty() {
         return None;
     }
-    let object = object_of(world, examined)?;
-    addresses(world, object, &about, node)
+    let object = object_of(snapshot, examined)?;
+    addresses(snapshot, object, &about, node)
 }
 
 /// The Network behind a reference.
-pub(super) fn object_of<'w>(world: &'w World, examined: &Examined) -> Option<&'w Value> {
+pub(super) fn object_of<'w>(snapshot: &'w Snapshot, examined: &Examined) -> Option<&'w Value> {
     match &examined.target {
-        Named::Network(in_namespace, named) => find(&world.networks, in_namespace, named),
+        Named::Network(in_namespace, named) => find(&snapshot.networks, in_namespace, named),
         Named::FqName(project, name) => {
             let (project, name) = (project.clone(), name.clone());
-            let settings = world.settings(Vec::new());
-            let found = by_fq_name(&FqName { project, name }, &settings, &Seen::from(world, ""));
-            as_written(world, &*found.ok()?)
+            let settings = snapshot.settings(Vec::new());
+            let found = by_fq_name(
+                &FqName { project, name },
+                &settings,
+                &NodeView::from(snapshot, ""),
+            );
+            as_written(snapshot, &*found.ok()?)
         }
         Named::Nad(in_namespace, named) => {
-            let nad = find(&world.nads, in_namespace, named)?;
-            of_its_name(world, nad).ok().flatten()
+            let nad = find(&snapshot.nads, in_namespace, named)?;
+            of_its_name(snapshot, nad).ok().flatten()
         }
     }
 }
 
 /// The Network that a NAD stands for, if it does; or why that is not there.
-pub(super) fn of_its_name<'w>(world: &'w World, nad: &Value) -> Result<Option<&'w Value>, Error> {
-    let (settings, seen) = (world.settings(Vec::new()), Seen::from(world, ""));
+pub(super) fn of_its_name<'w>(
+    snapshot: &'w Snapshot,
+    nad: &Value,
+) -> Result<Option<&'w Value>, Error> {
+    let (settings, seen) = (snapshot.settings(Vec::new()), NodeView::from(snapshot, ""));
     let found = nad_network(&nad_object(nad), &settings, &seen)?;
-    Ok(found.and_then(|found| as_written(world, &found)))
+    Ok(found.and_then(|found| as_written(snapshot, &found)))
 }
 
-fn as_written<'w>(world: &'w World, object: &NetworkObject) -> Option<&'w Value> {
-    find(&world.networks, &object.namespace, &object.name)
+fn as_written<'w>(snapshot: &'w Snapshot, object: &NetworkObject) -> Option<&'w Value> {
+    find(&snapshot.networks, &object.namespace, &object.name)
 }
 
 /// Whether the node can give an address of each family that the network has.
-fn addresses(world: &World, network: &Value, about: &str, node: &str) -> Option<Answer> {
-    if world.unknown.contains_key("blocks") {
+fn addresses(snapshot: &Snapshot, network: &Value, about: &str, node: &str) -> Option<Answer> {
+    if snapshot.unknown.contains_key("blocks") {
         return None;
     }
-    let fullness = ipam::fullness(network, world).ok()?;
+    let fullness = ipam::fullness(network, snapshot).ok()?;
     let full = Family::ALL
         .into_iter()
         .find(|family| fullness.has_room(node, *family) == Some(false))?;
@@ -120,7 +132,7 @@ fn addresses(world: &World, network: &Value, about: &str, node: &str) -> Option<
     let elsewhere = fullness.elsewhere(node, full);
     if elsewhere.is_empty() {
         return Some(Answer::wrong(
-            Because::NoAddresses,
+            Reason::NoAddresses,
             about,
             format!(
                 "no {full} address is free: {} are in use, on all nodes together",
@@ -130,7 +142,7 @@ fn addresses(world: &World, network: &Value, about: &str, node: &str) -> Option<
         ));
     }
     Some(Answer::waits(
-        Because::NoAddresses,
+        Reason::NoAddresses,
         about,
         format!(
             "no {full} address is free on node {node} and no block is left to claim; {} may give some of theirs",
@@ -140,45 +152,48 @@ fn addresses(world: &World, network: &Value, about: &str, node: &str) -> Option<
     ))
 }
 
-fn no_nad(world: &World, named: &str, about: String, error: &Error) -> Answer {
-    let multi_nic = world
+fn no_nad(snapshot: &Snapshot, named: &str, about: String, error: &Error) -> Answer {
+    let multi_nic = snapshot
         .waiting
         .iter()
         .find(|object| text(object, "/kind") == "MultiNicNetwork" && name(object) == named);
-    match multi_nic.map(|object| world.whose(object)) {
-        Some(Whose::Ours(text)) => Answer::waits(
-            Because::Later,
+    match multi_nic.map(|object| snapshot.served_by(object)) {
+        Some(ServedBy::Ours(text)) => Answer::waits(
+            Reason::Later,
             about,
             format!("there is a MultiNicNetwork of that name; {text}"),
             "",
         ),
-        _ => Answer::wrong(Because::NadMissing, about, plain(error), &error.details),
+        _ => Answer::wrong(Reason::NadMissing, about, plain(error), &error.details),
     }
 }
 
-fn of_nad(world: &World, nad: &Value, from: &str, about: String, error: &Error) -> Answer {
+fn of_nad(snapshot: &Snapshot, nad: &Value, from: &str, about: String, error: &Error) -> Answer {
     let config = nad.pointer("/spec/config").and_then(Value::as_str);
     let correct = "correct the NetworkAttachmentDefinition; plexus validate shows the line";
     match config.map(NetworkConfigKind::of) {
         Some(NetworkConfigKind::Unreadable(why)) => {
-            Answer::wrong(Because::NadUnreadable, about, why, correct)
+            Answer::wrong(Reason::NadUnreadable, about, why, correct)
         }
         Some(NetworkConfigKind::Invalid(_, why)) => {
-            Answer::wrong(Because::NadInvalid, about, why, correct)
+            Answer::wrong(Reason::NadInvalid, about, why, correct)
         }
-        Some(NetworkConfigKind::Waits(_, text)) => Answer::waits(Because::Later, about, text, ""),
+        Some(NetworkConfigKind::Waits(_, text)) => Answer::waits(Reason::Later, about, text, ""),
         Some(NetworkConfigKind::Network(..)) => {
-            Answer::wrong(Because::BadWish, about, plain(error), &error.details)
+            Answer::wrong(Reason::BadWish, about, plain(error), &error.details)
         }
         None | Some(NetworkConfigKind::Named(_)) => {
-            match (of_its_name(world, nad), world.hidden("networks", None)) {
-                (Ok(Some(network)), _) => of_network(world, network, from, about, error),
+            match (
+                of_its_name(snapshot, nad),
+                snapshot.hidden("networks", None),
+            ) {
+                (Ok(Some(network)), _) => of_network(snapshot, network, from, about, error),
                 (_, Some(unseen)) => super::not_seen(about, unseen),
                 (_, None) => Answer::wrong(
-                    Because::NadWithoutNetwork,
+                    Reason::NadWithoutNetwork,
                     about,
                     plain(error),
-                    format!("{}; {}", error.details, cluster::controller(world)),
+                    format!("{}; {}", error.details, cluster::controller(snapshot)),
                 ),
             }
         }
@@ -186,14 +201,20 @@ fn of_nad(world: &World, nad: &Value, from: &str, about: String, error: &Error) 
 }
 
 /// By the state that the Network is in.
-fn of_network(world: &World, network: &Value, from: &str, about: String, error: &Error) -> Answer {
+fn of_network(
+    snapshot: &Snapshot,
+    network: &Value,
+    from: &str,
+    about: String,
+    error: &Error,
+) -> Answer {
     let status = network_status(network);
     let going = network.pointer("/metadata/deletionTimestamp").is_some();
     let why = plain(error);
     let next = error.details.as_str();
     if going || status.phase == Some(Phase::Terminating) {
         return Answer::wrong(
-            Because::NetworkTerminating,
+            Reason::NetworkTerminating,
             about,
             why,
             "name another network, or wait until it is gone and create it again",
@@ -201,20 +222,20 @@ fn of_network(world: &World, network: &Value, from: &str, about: String, error: 
     }
     if let Err(problem) = network_spec(network) {
         let why = format!("its spec cannot be read: {problem}");
-        return Answer::wrong(Because::NetworkFailed, about, why, "correct the Network");
+        return Answer::wrong(Reason::NetworkFailed, about, why, "correct the Network");
     }
     match status.phase {
         None | Some(Phase::Initializing) => Answer::waits(
-            Because::NetworkInitializing,
+            Reason::NetworkInitializing,
             about,
             "the controller has not looked at it yet",
-            cluster::controller(world),
+            cluster::controller(snapshot),
         ),
         Some(Phase::Pending) if reason(network) == "WaitingForProvider" => {
-            Answer::waits(Because::ProviderMissing, about, why, provider_next(network))
+            Answer::waits(Reason::ProviderMissing, about, why, provider_next(network))
         }
         Some(Phase::Pending) => Answer::waits(
-            Because::NetworkPending,
+            Reason::NetworkPending,
             about,
             why,
             format!(
@@ -224,7 +245,7 @@ fn of_network(world: &World, network: &Value, from: &str, about: String, error: 
             ),
         ),
         Some(Phase::Failed) => Answer::wrong(
-            Because::NetworkFailed,
+            Reason::NetworkFailed,
             about,
             why,
             "correct the Network; the pod is tried again by itself",
@@ -232,13 +253,13 @@ fn of_network(world: &World, network: &Value, from: &str, about: String, error: 
         Some(Phase::Active | Phase::Terminating) if why.contains("is only for pods of") => {
             // Which labels the pod's namespace has decides, and they may be hidden from us.
             let selects = text(network, "/spec/allowedNamespaces/from") == "Selector";
-            match world.hidden("namespaces", Some(from)) {
+            match snapshot.hidden("namespaces", Some(from)) {
                 Some(unseen) if selects => super::not_seen(about, unseen),
-                _ => Answer::wrong(Because::NotAllowed, about, why, next),
+                _ => Answer::wrong(Reason::NotAllowed, about, why, next),
             }
         }
         Some(Phase::Active | Phase::Terminating) => {
-            Answer::wrong(Because::BadWish, about, why, next)
+            Answer::wrong(Reason::BadWish, about, why, next)
         }
     }
 }
@@ -257,7 +278,7 @@ pub(super) fn provider_next(network: &Value) -> String {
     )
 }
 
-/// The error without the reference, which is said beside it.
+/// The error without the reference, which the answer names already.
 fn plain(error: &Error) -> String {
     match error.msg.split_once("): ") {
         Some((before, rest)) if before.starts_with("network ") => rest.to_owned(),

@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn ages() {
-        for (seconds, wanted) in [
+        for (seconds, expected) in [
             (0, "0s"),
             (119, "119s"),
             (303, "5m3s"),
@@ -44,7 +44,7 @@ mod tests {
             (700_000, "8d"),
             (70_000_000, "2y"),
         ] {
-            assert_eq!(age(seconds), wanted);
+            assert_eq!(age(seconds), expected);
         }
         assert_eq!(seconds_since("1970-01-01T00:01:00Z", 100), Some(40));
         assert_eq!(seconds_since("1970-01-01T00:01:00Z", 10), Some(0));

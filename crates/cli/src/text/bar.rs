@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn bars_say_what_matters() {
-        for (used, all, wanted) in [
+        for (used, all, expected) in [
             (0, 10, "[..........] 0%"),
             (1, 1000, "[#.........] <1%"),
             (5, 10, "[#####.....] 50%"),
@@ -57,7 +57,7 @@ mod tests {
             (0, 0, "[..........] -"),
             (u128::MAX / 2, u128::MAX, "[####......] 49%"),
         ] {
-            assert_eq!(bar(used, all, 10, Screen::PIPE), wanted, "{used}/{all}");
+            assert_eq!(bar(used, all, 10, Screen::PIPE), expected, "{used}/{all}");
         }
         assert_eq!(bar(1, 2, 0, Screen::PIPE), "[#] 50%");
     }

@@ -22,7 +22,7 @@ mod tests {
 
     #[test]
     fn large_numbers_are_powers() {
-        for (number, wanted) in [
+        for (number, expected) in [
             (0, "0"),
             (9_999_999, "9999999"),
             (16_777_213, "~2^24"),
@@ -30,7 +30,7 @@ mod tests {
             (1_208_925_819_614_629_174_771_707, "~2^80"),
             (u128::MAX, "~2^128"),
         ] {
-            assert_eq!(count(number), wanted);
+            assert_eq!(count(number), expected);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{Paint, Screen};
 /// Blanks between columns.
 const GAP: usize = 3;
 /// No column is cut to less.
-const LEAST: usize = 8;
+const MIN_COLUMN_WIDTH: usize = 8;
 /// What a last column is called that has sentences.
 const REASONS: [&str; 2] = ["WHY", "NOTE"];
 /// Blanks before a sentence on a line of its own.
@@ -121,7 +121,7 @@ impl Table {
         let mut widths: Vec<usize> = self.head.iter().map(|head| head.chars().count()).collect();
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(shown(&cell.text).chars().count());
+                *width = (*width).max(visible_text(&cell.text).chars().count());
             }
         }
         widths
@@ -136,7 +136,7 @@ fn total(widths: &[usize]) -> usize {
 fn fit(widths: &mut [usize], most: usize) {
     while total(widths) > most {
         match widths.iter_mut().max() {
-            Some(widest) if *widest > LEAST => *widest -= 1,
+            Some(widest) if *widest > MIN_COLUMN_WIDTH => *widest -= 1,
             _ => break,
         }
     }
@@ -164,7 +164,7 @@ fn line(cells: &[Cell], widths: &[usize], screen: Screen) -> String {
         let text = match cell.paint {
             // A heading may be empty: what is below it speaks for itself.
             Paint::Strong => cut(&cell.text, *width),
-            _ => cut(shown(&cell.text), *width),
+            _ => cut(visible_text(&cell.text), *width),
         };
         let length = text.chars().count();
         out.push_str(&" ".repeat(owed));
@@ -175,8 +175,8 @@ fn line(cells: &[Cell], widths: &[usize], screen: Screen) -> String {
     out
 }
 
-/// What is not there is said, so that columns can be counted.
-fn shown(text: &str) -> &str {
+/// An empty cell has a mark, so that columns can be counted.
+fn visible_text(text: &str) -> &str {
     match text {
         "" => "-",
         text => text,

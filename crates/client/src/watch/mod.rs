@@ -86,7 +86,7 @@ struct Watch<K> {
     stage: Stage<K>,
     /// The last version that was seen.
     version: String,
-    newest: Option<Known>,
+    newest: Option<KnownObject>,
     opened: Option<Instant>,
 }
 
@@ -104,7 +104,7 @@ enum Page {
 }
 
 /// An object as it was last seen.
-struct Known {
+struct KnownObject {
     namespace: Option<String>,
     name: String,
     version: u64,
@@ -167,7 +167,7 @@ impl<K: Watchable> Watch<K> {
             }
             Stage::Page { next, objects } => {
                 if let Some(object) = objects.pop_front() {
-                    know(&mut self.newest, &object);
+                    remember_newest(&mut self.newest, &object);
                     return Ok(Some(Event::InitApply(object)));
                 }
                 let mut ask = self.select.clone();
@@ -207,7 +207,7 @@ impl<K: Watchable> Watch<K> {
     fn take(&mut self, event: WatchEvent<K>) -> Result<Option<Event<K>>, WatchError> {
         let (version, event) = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                know(&mut self.newest, &object);
+                remember_newest(&mut self.newest, &object);
                 (object.resource_version(), Some(Event::Apply(object)))
             }
             WatchEvent::Deleted(object) => {
@@ -299,7 +299,7 @@ impl<K: Watchable> Watch<K> {
     }
 }
 
-impl Known {
+impl KnownObject {
     fn is<K: Resource>(&self, object: &K) -> bool {
         let meta = object.meta();
         meta.namespace == self.namespace && meta.name.as_deref() == Some(&self.name)
@@ -307,12 +307,12 @@ impl Known {
 }
 
 /// Takes note of an object if it is newer than the newest.
-fn know<K: Resource>(newest: &mut Option<Known>, object: &K) {
+fn remember_newest<K: Resource>(newest: &mut Option<KnownObject>, object: &K) {
     let Some(version) = version_of(object) else {
         return;
     };
     if newest.as_ref().is_none_or(|known| known.version <= version) {
-        *newest = Some(Known {
+        *newest = Some(KnownObject {
             namespace: object.meta().namespace.clone(),
             name: object.meta().name.clone().unwrap_or_default(),
             version,

@@ -5,11 +5,11 @@
 
 use crate::act::{cluster_default, now};
 use crate::api::Failure;
+use crate::cache::Name;
 use crate::decide::conditions::Conditions;
 use crate::engine::Engine;
-use crate::events::About;
+use crate::events::EventSubject;
 use crate::metrics::phase_name;
-use crate::world::Name;
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -33,18 +33,18 @@ impl Engine {
         };
         let name = cluster_default(&self.options.namespace);
         let spec = default_spec(cidrs);
-        let Some(net) = self.world.networks.get(&name).cloned() else {
+        let Some(net) = self.cache.networks.get(&name).cloned() else {
             let network = Network::new(&name.name, spec);
             if let Some(net) = self.cluster.create_network(&name, &network).await? {
                 tracing::info!(network = %name, "made: the cluster's default network");
-                self.learn(&name, net);
+                self.cache_network(&name, net);
             }
             return Ok(());
         };
         let Some(message) = net.spec.as_ref().ok().and_then(|has| differs(has, &spec)) else {
             return Ok(());
         };
-        let about = About {
+        let about = EventSubject {
             api_version: "plexus.dev/v1alpha1",
             kind: "Network",
             name: &name,
@@ -57,10 +57,10 @@ impl Engine {
 
     /// Says of a NetworkPolicy that nobody enforces it.
     pub(crate) async fn policy(&mut self, name: &Name) -> Result<(), Failure> {
-        let Some(policy) = self.world.policies.get(name).cloned() else {
+        let Some(policy) = self.cache.policies.get(name).cloned() else {
             return Ok(());
         };
-        let about = About {
+        let about = EventSubject {
             api_version: "networking.k8s.io/v1",
             kind: "NetworkPolicy",
             name,
@@ -72,16 +72,16 @@ impl Engine {
     }
 
     /// Says what there is to say of the cluster, if that changed.
-    pub(crate) async fn say_cluster(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn write_cluster_status(&mut self) -> Result<(), Failure> {
         let mut phases = BTreeMap::new();
-        for (_, net) in self.world.networks.iter() {
+        for (_, net) in self.cache.networks.iter() {
             *phases.entry(phase_name(net.status.phase)).or_insert(0) += 1;
         }
         self.metrics.phases(phases);
-        let policies = self.world.policies.len();
+        let policies = self.cache.policies.len();
         self.metrics.policies.store(policies as u64, Relaxed);
         let name = Name::new(&self.options.namespace, STATUS);
-        let before = match self.said.take() {
+        let before = match self.reported_conditions.take() {
             Some(said) => said,
             None => {
                 let map = self.cluster.config_map(&name).await?;
@@ -95,7 +95,7 @@ impl Engine {
                 .apply_config_map(&name, &config_map(&name, &text))
                 .await?;
         }
-        self.said = Some(text);
+        self.reported_conditions = Some(text);
         Ok(())
     }
 }

@@ -1,10 +1,10 @@
-//! What is kept and waits for a later version is said, of each generation of the object: by an Event, again
-//! as long as it waits, and in its status where that has a field for it and nobody has written there.
+//! Objects that wait for a later version of Plexus. The controller reports each generation of such an object
+//! with an Event, which it renews as long as the object waits, and in the status if that has an empty field for it.
 
 use crate::api::Failure;
+use crate::cache::Name;
 use crate::engine::Engine;
-use crate::events::About;
-use crate::world::Name;
+use crate::events::EventSubject;
 
 const REASON: &str = "Waiting";
 
@@ -12,24 +12,24 @@ impl Engine {
     /// Says of an object that it waits, and for what.
     pub(crate) async fn later(&mut self, kind: &'static str, name: &Name) -> Result<(), Failure> {
         let key = (kind, name.clone());
-        let Some(waiting) = self.world.later.waiting(&key).cloned() else {
+        let Some(waiting) = self.cache.later.waiting(&key).cloned() else {
             return Ok(());
         };
         let api_version = waiting.api_version();
-        let about = About {
+        let about = EventSubject {
             api_version: &api_version,
             kind,
             name,
             id: &waiting.id,
         };
-        let said = self
+        let warned = self
             .events
             .warn_of_generation(&self.cluster, about, REASON, waiting.kind.text)
             .await;
-        match said {
+        match warned {
             // Its namespace is gone or going, and it with that.
             Err(Failure::Request { source, .. }) if is_gone(&source) => {}
-            said => said?,
+            warned => warned?,
         }
         if waiting.silent {
             match self.cluster.set_waiting(&waiting).await {

@@ -7,7 +7,7 @@ mod nad;
 mod network;
 mod node;
 
-use crate::world::Name;
+use crate::cache::Name;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 

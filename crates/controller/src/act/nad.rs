@@ -2,10 +2,10 @@
 //! removed with it. What cannot be done is said by an Event on the NAD.
 
 use crate::api::Failure;
+use crate::cache::{AnyNad, NadView, Name, NetworkView};
 use crate::decide::nad::{self, Reading, Wish};
 use crate::engine::Engine;
-use crate::events::About;
-use crate::world::{AnyNad, Nad, Name, Net};
+use crate::events::EventSubject;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Resource, ResourceExt};
@@ -20,8 +20,8 @@ const KIND: &str = "NetworkAttachmentDefinition";
 impl Engine {
     /// Makes a NAD's Network what the NAD asks for.
     pub(crate) async fn nad(&mut self, name: &Name) -> Result<(), Failure> {
-        let net = self.world.networks.get(name).cloned();
-        let Some(nad) = self.world.nads.get(name).cloned() else {
+        let net = self.cache.networks.get(name).cloned();
+        let Some(nad) = self.cache.nads.get(name).cloned() else {
             return match net {
                 Some(net) => self.nad_gone(name, &net).await,
                 None => Ok(()),
@@ -49,9 +49,13 @@ impl Engine {
     }
 
     /// What a network is, and what the NAD that it was made from asks for.
-    pub(crate) fn nad_wish(&self, name: &Name, net: &Net) -> Option<(NetworkSpec, NetworkSpec)> {
+    pub(crate) fn nad_spec(
+        &self,
+        name: &Name,
+        net: &NetworkView,
+    ) -> Option<(NetworkSpec, NetworkSpec)> {
         let nad = self
-            .world
+            .cache
             .nads
             .get(name)
             .filter(|nad| is_made_from(net, &nad.id.uid))?;
@@ -62,12 +66,12 @@ impl Engine {
     }
 
     /// Whether pods are on a network, or nodes have blocks of it.
-    pub(crate) fn is_in_use(&self, net: &Net) -> bool {
-        self.world.users(net.uuid()).count > 0 || self.world.blocks_of(&net.id.uid).next().is_some()
+    pub(crate) fn is_in_use(&self, net: &NetworkView) -> bool {
+        self.cache.users(net.uuid()).count > 0 || self.cache.blocks_of(&net.id.uid).next().is_some()
     }
 
     /// The NAD of a network is not in the cache: if it is gone indeed, so goes the network.
-    async fn nad_gone(&mut self, name: &Name, net: &Net) -> Result<(), Failure> {
+    async fn nad_gone(&mut self, name: &Name, net: &NetworkView) -> Result<(), Failure> {
         let Some((_, uid)) = net.owner.as_ref().filter(|(kind, _)| kind == KIND) else {
             return Ok(());
         };
@@ -85,7 +89,12 @@ impl Engine {
     }
 
     /// The NAD is there and asks for no network (any more).
-    async fn nad_asks_no_more(&mut self, name: &Name, nad: &Nad, net: &Net) -> Result<(), Failure> {
+    async fn nad_asks_no_more(
+        &mut self,
+        name: &Name,
+        nad: &NadView,
+        net: &NetworkView,
+    ) -> Result<(), Failure> {
         if !is_made_from(net, &nad.id.uid) {
             return Ok(());
         }
@@ -103,7 +112,7 @@ impl Engine {
     async fn create_for(
         &mut self,
         name: &Name,
-        nad: &Nad,
+        nad: &NadView,
         spec: &NetworkSpec,
     ) -> Result<(), Failure> {
         let mut network = Network::new(&name.name, spec.clone());
@@ -118,7 +127,7 @@ impl Engine {
         match self.cluster.create_network(name, &network).await {
             Ok(Some(net)) => {
                 tracing::info!(network = %name, provider = spec.provider_name(), "made from its NetworkAttachmentDefinition");
-                self.learn(name, net);
+                self.cache_network(name, net);
                 Ok(())
             }
             // Another was faster; its news are on their way.
@@ -134,8 +143,8 @@ impl Engine {
     async fn follow(
         &mut self,
         name: &Name,
-        nad: &Nad,
-        net: &Net,
+        nad: &NadView,
+        net: &NetworkView,
         wish: &NetworkSpec,
     ) -> Result<(), Failure> {
         if !is_made_from(net, &nad.id.uid) {
@@ -153,7 +162,7 @@ impl Engine {
             return Ok(());
         };
         let following = nad::follow(now, wish, self.is_in_use(net));
-        if following.anew {
+        if following.recreate {
             tracing::info!(network = %name, "its NetworkAttachmentDefinition asks for another provider: made anew");
             return self.cluster.delete_network(name, &net.id.uid).await;
         }
@@ -169,7 +178,12 @@ impl Engine {
     }
 
     /// There is a network of the NAD's name that is not the NAD's.
-    async fn name_taken(&mut self, name: &Name, nad: &Nad, net: &Net) -> Result<(), Failure> {
+    async fn name_taken(
+        &mut self,
+        name: &Name,
+        nad: &NadView,
+        net: &NetworkView,
+    ) -> Result<(), Failure> {
         let of_predecessor = net.owner.as_ref().is_some_and(|(kind, _)| kind == KIND);
         if of_predecessor && !net.id.deleting {
             self.cluster.delete_network(name, &net.id.uid).await?;
@@ -187,8 +201,8 @@ impl Engine {
     async fn write_spec(
         &mut self,
         name: &Name,
-        nad: &Nad,
-        net: &Net,
+        nad: &NadView,
+        net: &NetworkView,
         spec: Value,
     ) -> Result<(), Failure> {
         match self
@@ -198,7 +212,7 @@ impl Engine {
         {
             Ok(net) => {
                 tracing::info!(network = %name, "follows its NetworkAttachmentDefinition");
-                self.learn(name, net);
+                self.cache_network(name, net);
                 Ok(())
             }
             Err(failure @ Failure::Refused { .. }) => {
@@ -211,11 +225,11 @@ impl Engine {
     async fn warn(
         &mut self,
         name: &Name,
-        nad: &Nad,
+        nad: &NadView,
         reason: &str,
         message: &str,
     ) -> Result<(), Failure> {
-        let about = About {
+        let about = EventSubject {
             api_version: API_VERSION,
             kind: KIND,
             name,
@@ -227,7 +241,7 @@ impl Engine {
     }
 }
 
-fn read(nad: &Nad) -> Reading {
+fn read(nad: &NadView) -> Reading {
     let config = nad
         .config
         .as_ref()
@@ -244,7 +258,7 @@ fn waits(config: &str) -> Option<&'static str> {
     }
 }
 
-fn is_made_from(net: &Net, uid: &str) -> bool {
+fn is_made_from(net: &NetworkView, uid: &str) -> bool {
     net.owner
         .as_ref()
         .is_some_and(|(kind, owner)| kind == KIND && owner == uid)

@@ -2,13 +2,13 @@
 
 use crate::act::{cluster_default, now};
 use crate::api::Failure;
-use crate::decide::network::{self, Case, Number};
+use crate::cache::{Name, NetworkView};
+use crate::decide::network::{self, NetworkFacts, VniState};
 use crate::decide::usage::{self, Users};
 use crate::decide::{nad, vni};
 use crate::engine::Engine;
-use crate::events::About;
+use crate::events::EventSubject;
 use crate::queue::Key;
-use crate::world::{Name, Net};
 use futures::StreamExt;
 use kube::Api;
 use kube::ResourceExt;
@@ -19,16 +19,16 @@ use tokio::time::Instant;
 
 /// How long a deleted network must have been without users before it goes: a record is written
 /// just after its pod has started.
-const SETTLE: Duration = Duration::from_secs(1);
+const UNUSED_PERIOD: Duration = Duration::from_secs(1);
 /// … and if owners of its blocks that are gone counted addresses in use.
-const SETTLE_USED: Duration = Duration::from_secs(10);
+const UNUSED_PERIOD_AFTER_USE: Duration = Duration::from_secs(10);
 /// How many requests are under way at a time.
-pub(super) const AT_A_TIME: usize = 8;
+pub(super) const CONCURRENT_REQUESTS: usize = 8;
 
 impl Engine {
     /// Makes a Network's status true.
     pub(crate) async fn network(&mut self, name: &Name) -> Result<(), Failure> {
-        let Some(mut net) = self.world.networks.get(name).cloned() else {
+        let Some(mut net) = self.cache.networks.get(name).cloned() else {
             return Ok(());
         };
         let ours = net.id.finalizers.iter().any(|one| one == IN_USE_FINALIZER);
@@ -42,7 +42,7 @@ impl Engine {
                 .cluster
                 .patch_network(name, &net.id, Some(&finalizers), None)
                 .await?;
-            self.learn(name, net.clone());
+            self.cache_network(name, net.clone());
         }
         if net.status.phase.is_none() && !net.id.deleting {
             let first = NetworkStatus {
@@ -51,22 +51,22 @@ impl Engine {
             };
             net = self.write_status(name, &net, first).await?;
         }
-        let case = self.case(name, &net);
-        let in_use = case.users.count > 0 || case.held.any();
-        let status = network::status(&case, &net.status, &now());
+        let facts = self.facts(name, &net);
+        let in_use = facts.users.count > 0 || facts.in_use_addresses.any();
+        let status = network::status(&facts, &net.status, &now());
         if status != net.status {
             net = self.write_status(name, &net, status).await?;
         }
-        self.say_what_is_wrong(name, &net).await?;
+        self.warn_of_problems(name, &net).await?;
         if net.id.deleting {
             return self.end(name, &net, in_use).await;
         }
         self.idle.forget(&net.id.uid);
-        self.remove_parts_not_given(name, &net).await
+        self.remove_undonated_parts(name, &net).await
     }
 
-    /// The status says it to those who look there; an Event to everybody else.
-    async fn say_what_is_wrong(&mut self, name: &Name, net: &Net) -> Result<(), Failure> {
+    /// Repeats the problems in the status as Events, for users who do not read the status.
+    async fn warn_of_problems(&mut self, name: &Name, net: &NetworkView) -> Result<(), Failure> {
         for (reason, message) in network::complaints(&net.status) {
             let about = about(name, net);
             self.events
@@ -76,15 +76,19 @@ impl Engine {
         Ok(())
     }
 
-    /// A block inside another node's is legal only if that node gave it: nothing leads to one that is
-    /// not, and its owner issues nothing from it. It is said, and what nobody uses is removed after a
-    /// while: whoever gave it may be about to say so.
-    async fn remove_parts_not_given(&mut self, name: &Name, net: &Net) -> Result<(), Failure> {
-        let wrong = self.world.not_given(net);
-        let right = self.world.blocks_of(&net.id.uid).map(|(_, block)| block);
+    /// A block inside another node's block is legal only if that node donated it. Agents route nothing to one
+    /// that is not, and issue nothing from it. An Event reports it, and the controller removes an unused one
+    /// after a while: its donor may not have written the donation yet.
+    async fn remove_undonated_parts(
+        &mut self,
+        name: &Name,
+        net: &NetworkView,
+    ) -> Result<(), Failure> {
+        let wrong = self.cache.undonated_parts(net);
+        let right = self.cache.blocks_of(&net.id.uid).map(|(_, block)| block);
         let right = right.filter(|block| !wrong.iter().any(|(_, one)| one.id.uid == block.id.uid));
         for block in right {
-            self.void.forget(&block.id.uid);
+            self.undonated.forget(&block.id.uid);
         }
         if wrong.is_empty() {
             return Ok(());
@@ -92,7 +96,7 @@ impl Engine {
         let (now, grace) = (Instant::now(), self.options.node_grace);
         let mut waits: Vec<Duration> = Vec::new();
         for (block, owned) in wrong.iter().filter(|(_, owned)| owned.allocated == 0) {
-            let left = grace.saturating_sub(self.void.known_for(&owned.id.uid, now));
+            let left = grace.saturating_sub(self.undonated.known_for(&owned.id.uid, now));
             if !left.is_zero() {
                 waits.push(left);
                 continue;
@@ -100,10 +104,10 @@ impl Engine {
             let node = &owned.node;
             tracing::info!(%block, node, "removing a part of a block that nobody gave or uses");
             self.cluster.delete_block(block, &owned.id).await?;
-            self.void.forget(&owned.id.uid);
+            self.undonated.forget(&owned.id.uid);
         }
         if let Some(first) = waits.into_iter().min() {
-            self.again_after(Key::Network(name.clone()), first);
+            self.retry_after(Key::Network(name.clone()), first);
         }
         let each = wrong.iter().filter_map(|(_, block)| {
             let cidr = block.cidr?;
@@ -123,18 +127,18 @@ impl Engine {
     /// Deletes the Blocks of a network that is gone, and the requests for them.
     pub(crate) async fn orphans(&mut self, uid: &str) -> Result<(), Failure> {
         if uid.is_empty()
-            || self.world.network_by_uid(uid).is_some()
-            || self.world.users(uid).count > 0
+            || self.cache.network_by_uid(uid).is_some()
+            || self.cache.users(uid).count > 0
         {
             return Ok(());
         }
         let blocks: Vec<_> = self
-            .world
+            .cache
             .blocks_of(uid)
             .map(|(name, block)| (name.clone(), block.clone()))
             .collect();
         let requests: Vec<_> = self
-            .world
+            .cache
             .requests
             .iter()
             .filter(|(_, request)| request.network == uid)
@@ -160,7 +164,7 @@ impl Engine {
             .iter()
             .map(|(name, block)| cluster.delete_block(name, &block.id));
         let results: Vec<_> = futures::stream::iter(deletes)
-            .buffer_unordered(AT_A_TIME)
+            .buffer_unordered(CONCURRENT_REQUESTS)
             .collect()
             .await;
         results.into_iter().collect()
@@ -169,9 +173,9 @@ impl Engine {
     async fn write_status(
         &mut self,
         name: &Name,
-        net: &Net,
+        net: &NetworkView,
         status: NetworkStatus,
-    ) -> Result<Net, Failure> {
+    ) -> Result<NetworkView, Failure> {
         let written = self.cluster.set_status(name, &net.id, &status).await?;
         if status.phase != net.status.phase {
             let ready = status
@@ -181,24 +185,28 @@ impl Engine {
             let reason = ready.map_or("", |ready| ready.reason.as_str());
             tracing::info!(network = %name, phase = ?status.phase, vni = status.vni, reason, "network");
         }
-        self.learn(name, written.clone());
+        self.cache_network(name, written.clone());
         Ok(written)
     }
 
     /// Lets a deleted network go once nobody uses it.
-    async fn end(&mut self, name: &Name, net: &Net, in_use: bool) -> Result<(), Failure> {
+    async fn end(&mut self, name: &Name, net: &NetworkView, in_use: bool) -> Result<(), Failure> {
         if in_use {
             self.idle.forget(&net.id.uid);
             return Ok(());
         }
         let counted = self
-            .world
+            .cache
             .blocks_of(&net.id.uid)
             .any(|(_, block)| block.allocated > 0);
-        let wait = if counted { SETTLE_USED } else { SETTLE };
+        let wait = if counted {
+            UNUSED_PERIOD_AFTER_USE
+        } else {
+            UNUSED_PERIOD
+        };
         let idle = self.idle.known_for(&net.id.uid, Instant::now());
         if idle < wait {
-            self.again_after(Key::Network(name.clone()), wait - idle);
+            self.retry_after(Key::Network(name.clone()), wait - idle);
             return Ok(());
         }
         let mut finalizers = net.id.finalizers.clone();
@@ -209,83 +217,83 @@ impl Engine {
             .await?;
         self.idle.forget(&net.id.uid);
         tracing::info!(network = %name, uid = net.id.uid, "nobody uses it: gone");
-        self.learn(name, patched);
+        self.cache_network(name, patched);
         Ok(())
     }
 
-    fn case<'a>(&self, name: &Name, net: &'a Net) -> Case<'a> {
-        let namesake = self.world.older_namesake(net).map(Name::to_string);
+    fn facts<'a>(&self, name: &Name, net: &'a NetworkView) -> NetworkFacts<'a> {
+        let same_uuid = self.cache.older_with_same_uuid(net).map(Name::to_string);
         let spec = net.spec.as_ref().map_err(String::as_str);
         let valid = spec.ok().filter(|_| network::problems(spec).is_none());
         let ignore_pods = self.options.cluster_cidrs().is_some()
             && *name == cluster_default(&self.options.namespace);
-        Case {
+        NetworkFacts {
             generation: net.id.generation,
             deleting: net.id.deleting,
             spec,
             number: match valid {
                 Some(spec) if spec.provider_name() == "overlay" => self.number(net),
-                _ => Number::None,
+                _ => VniState::None,
             },
-            rivals: self.world.rivals(name, net, ignore_pods),
+            rivals: self.cache.rivals(name, net, ignore_pods),
             // A record with an identity that an older network has is that network's.
-            users: if namesake.is_some() {
+            users: if same_uuid.is_some() {
                 Users::default()
             } else {
-                self.world.users(net.uuid())
+                self.cache.users(net.uuid())
             },
-            held: self.world.held(&net.id.uid),
+            in_use_addresses: self.cache.in_use_addresses(&net.id.uid),
             usage: valid.map(|spec| {
-                let blocks = self.world.blocks_of(&net.id.uid);
+                let blocks = self.cache.blocks_of(&net.id.uid);
                 let blocks = blocks.map(|(_, block)| (block.cidr, block.allocated));
                 usage::usage(spec, &net.status.subnets, blocks)
             }),
             blocks: self
-                .world
+                .cache
                 .blocks_of(&net.id.uid)
                 .filter_map(|(_, block)| block.cidr)
                 .collect(),
-            namesake,
+            same_uuid,
             nad: self.nad_of(name, net),
         }
     }
 
-    fn number(&self, net: &Net) -> Number {
+    fn number(&self, net: &NetworkView) -> VniState {
         let Some(number) = net.status.vni.filter(|number| vni::is_ours(*number)) else {
             if net.id.deleting {
-                return Number::None;
+                return VniState::None;
             }
-            let chosen = vni::choose(&net.id.uid, |number| self.world.claims(number).is_some());
-            return chosen.map_or(Number::Exhausted, Number::Own);
+            let chosen = vni::choose(&net.id.uid, |number| self.cache.claims(number).is_some());
+            return chosen.map_or(VniState::Exhausted, VniState::Own);
         };
-        match self.world.claims(number).and_then(vni::holder) {
+        match self.cache.claims(number).and_then(vni::holder) {
             Some(uid) if uid != net.id.uid => {
                 let holder = self
-                    .world
+                    .cache
                     .name_by_uid(uid)
                     .map_or_else(|| uid.to_owned(), Name::to_string);
-                Number::Shared(number, holder)
+                VniState::Shared(number, holder)
             }
-            _ => Number::Own(number),
+            _ => VniState::Own(number),
         }
     }
 
     /// Whether a network is as the NAD that it was made from says.
-    fn nad_of(&self, name: &Name, net: &Net) -> network::Nad {
-        let Some((now, wish)) = self.nad_wish(name, net) else {
-            return network::Nad::None;
+    fn nad_of(&self, name: &Name, net: &NetworkView) -> network::NadAgreement {
+        let Some((now, wish)) = self.nad_spec(name, net) else {
+            return network::NadAgreement::None;
         };
         let stays = nad::follow(&now, &wish, self.is_in_use(net)).stays;
         if stays.is_empty() {
-            network::Nad::Same
+            network::NadAgreement::Same
         } else {
-            network::Nad::Differs(nad::describe(&stays))
+            network::NadAgreement::Differs(nad::describe(&stays))
         }
     }
 }
 
-fn about<'a>(name: &'a Name, net: &'a Net) -> About<'a> {
-    About {
+fn about<'a>(name: &'a Name, net: &'a NetworkView) -> EventSubject<'a> {
+    EventSubject {
         api_version: "plexus.dev/v1alpha1",
         kind: "Network",
         name,

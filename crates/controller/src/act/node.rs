@@ -2,12 +2,12 @@
 //! asked for, and its blocks return, after the checks. Before anything is taken away the API server is
 //! asked, not the cache.
 
-use crate::act::network::AT_A_TIME;
+use crate::act::network::CONCURRENT_REQUESTS;
 use crate::api::Failure;
+use crate::cache::{BlockView, Identity, Name, RecordView, RequestView};
 use crate::decide::gone::{self, is_abandoned, may_return};
 use crate::engine::Engine;
 use crate::queue::Key;
-use crate::world::{Identity, Name, Owned, Record, Request};
 use futures::StreamExt;
 use kube::ResourceExt;
 use plexus_api::objects::FINALIZER;
@@ -16,16 +16,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often is looked whether the pods of a Node that is gone are gone too.
-const PERIOD: Duration = Duration::from_secs(5);
+/// How often the controller checks whether the pods of a Node that is gone are gone too.
+const POD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// … and of one that another Node of its name has replaced.
-const PERIOD_REPLACED: Duration = Duration::from_secs(60);
+const REPLACED_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What a Node that is gone has left.
-struct Left {
-    blocks: Vec<(Name, Owned)>,
-    records: Vec<(Name, Record)>,
-    requests: Vec<(Name, Request)>,
+/// The objects of a Node that is gone.
+struct GoneNodeObjects {
+    blocks: Vec<(Name, BlockView)>,
+    records: Vec<(Name, RecordView)>,
+    requests: Vec<(Name, RequestView)>,
 }
 
 impl Engine {
@@ -73,9 +73,9 @@ impl Engine {
                 .filter(|(_, block)| block.node_uid == *gone)
                 .partition(|(_, block)| {
                     let replaced = successor.is_some();
-                    let left = gone::Left {
+                    let left = gone::GoneNodeBlock {
                         allocated: block.allocated,
-                        given: self.world.parts_of_others(block),
+                        has_donated_parts: self.cache.has_parts_of_others(block),
                     };
                     may_return(known, grace, bound.len(), left, replaced)
                 });
@@ -85,19 +85,19 @@ impl Engine {
             if held.is_empty() {
                 self.gone.forget(gone);
             } else {
-                rest = rest.min(again_after(known, grace, successor.is_some()));
+                rest = rest.min(retry_after(known, grace, successor.is_some()));
             }
         }
         if rest < Duration::MAX {
-            self.again_after(Key::Node(node.to_owned()), rest);
+            self.retry_after(Key::Node(node.to_owned()), rest);
         }
         Ok(())
     }
 
     /// What belongs to Nodes of this name that are not there, as the cache knows it.
-    fn left(&mut self, node: &str) -> Left {
+    fn left(&mut self, node: &str) -> GoneNodeObjects {
         let there = self
-            .world
+            .cache
             .nodes
             .get(&Name::new("", node))
             .map(|node| node.id.clone());
@@ -105,20 +105,20 @@ impl Engine {
             self.gone.forget(&there.uid);
         }
         let other = |uid: &str| there.as_ref().is_none_or(|there| there.uid != uid);
-        let earlier = |made: &str| {
+        let is_older = |made: &str| {
             there
                 .as_ref()
                 .is_none_or(|there| made <= there.created.as_str())
         };
         let blocks = self
-            .world
+            .cache
             .blocks_on(node)
             .filter(|(_, block)| other(&block.node_uid));
         let records = self
-            .world
+            .cache
             .records_on(node)
-            .filter(|(_, record)| earlier(&record.id.created));
-        Left {
+            .filter(|(_, record)| is_older(&record.id.created));
+        GoneNodeObjects {
             blocks: blocks
                 .map(|(name, block)| (name.clone(), block.clone()))
                 .collect(),
@@ -126,7 +126,7 @@ impl Engine {
                 .map(|(name, record)| (name.clone(), record.clone()))
                 .collect(),
             requests: self
-                .world
+                .cache
                 .requests_on(node)
                 .filter(|_| there.is_none())
                 .map(|(name, request)| (name.clone(), request.clone()))
@@ -138,11 +138,11 @@ impl Engine {
     async fn release_records(
         &mut self,
         node: &str,
-        records: &[(Name, Record)],
+        records: &[(Name, RecordView)],
         bound: &[String],
         successor: Option<&str>,
     ) -> Result<Duration, Failure> {
-        let abandoned: Vec<&(Name, Record)> = records
+        let abandoned: Vec<&(Name, RecordView)> = records
             .iter()
             .filter(|(_, record)| {
                 is_abandoned(&record.pod_uid, &record.id.created, bound, successor)
@@ -159,15 +159,15 @@ impl Engine {
                 .iter()
                 .map(|(name, record)| cluster.remove_record(name, &record.id, FINALIZER));
             let results: Vec<_> = futures::stream::iter(removals)
-                .buffer_unordered(AT_A_TIME)
+                .buffer_unordered(CONCURRENT_REQUESTS)
                 .collect()
                 .await;
             results.into_iter().collect::<Result<(), Failure>>()?;
         }
         Ok(match records.len() - abandoned.len() {
             0 => Duration::MAX,
-            _ if successor.is_some() => PERIOD_REPLACED,
-            _ => PERIOD,
+            _ if successor.is_some() => REPLACED_CHECK_INTERVAL,
+            _ => POD_CHECK_INTERVAL,
         })
     }
 
@@ -175,7 +175,7 @@ impl Engine {
         &mut self,
         node: &str,
         uid: &str,
-        blocks: Vec<&(Name, Owned)>,
+        blocks: Vec<&(Name, BlockView)>,
     ) -> Result<(), Failure> {
         tracing::info!(
             node,
@@ -188,7 +188,7 @@ impl Engine {
             .iter()
             .map(|(name, block)| cluster.delete_block(name, &block.id));
         let results: Vec<_> = futures::stream::iter(deletes)
-            .buffer_unordered(AT_A_TIME)
+            .buffer_unordered(CONCURRENT_REQUESTS)
             .collect()
             .await;
         let returned = results.iter().filter(|result| result.is_ok()).count();
@@ -200,9 +200,9 @@ impl Engine {
 }
 
 /// When to look again at blocks that may not return yet.
-fn again_after(known: Duration, grace: Duration, replaced: bool) -> Duration {
+fn retry_after(known: Duration, grace: Duration, replaced: bool) -> Duration {
     match grace.saturating_sub(known) {
-        Duration::ZERO if replaced => PERIOD_REPLACED,
-        rest => rest.clamp(Duration::from_millis(200), PERIOD),
+        Duration::ZERO if replaced => REPLACED_CHECK_INTERVAL,
+        rest => rest.clamp(Duration::from_millis(200), POD_CHECK_INTERVAL),
     }
 }

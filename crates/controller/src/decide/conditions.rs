@@ -33,7 +33,7 @@ impl<'a> Conditions<'a> {
             .list
             .iter()
             .position(|condition| condition.kind == kind);
-        let since = old
+        let first_seen = old
             .and_then(|at| self.list.get(at))
             .filter(|old| old.status == status)
             .map_or(self.now, |old| &old.last_transition_time)
@@ -43,7 +43,7 @@ impl<'a> Conditions<'a> {
             status: status.to_owned(),
             reason: reason.to_owned(),
             message: cut(message.into()),
-            last_transition_time: since,
+            last_transition_time: first_seen,
             observed_generation: self.generation,
         };
         match old.and_then(|at| self.list.get_mut(at)) {
@@ -65,11 +65,11 @@ impl<'a> Conditions<'a> {
 }
 
 /// What the API convention allows of a message.
-const LONGEST: usize = 32_768;
+const MAX_MESSAGE_BYTES: usize = 32_768;
 
 fn cut(mut text: String) -> String {
-    if text.len() > LONGEST {
-        let end = (0..=LONGEST - 4)
+    if text.len() > MAX_MESSAGE_BYTES {
+        let end = (0..=MAX_MESSAGE_BYTES - 4)
             .rev()
             .find(|at| text.is_char_boundary(*at))
             .unwrap_or(0);
@@ -106,6 +106,6 @@ mod tests {
     fn a_message_fits() {
         let mut conditions = Conditions::new(&[], "t", None);
         conditions.set("Ready", false, "InvalidSpec", "ü".repeat(40_000));
-        assert!(conditions.into_list()[0].message.len() <= LONGEST);
+        assert!(conditions.into_list()[0].message.len() <= MAX_MESSAGE_BYTES);
     }
 }

@@ -6,9 +6,9 @@
 use ipnet::IpNet;
 use std::fmt;
 
-/// Where a network stands among those that want the same addresses.
+/// Decides which of several networks with the same addresses comes first: the smaller one does.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Standing {
+pub(crate) struct Precedence {
     /// Not (active and used): who is comes first, whatever its age.
     pub(crate) unsettled: bool,
     /// Its age.
@@ -26,11 +26,11 @@ pub(crate) struct Age {
     pub(crate) uid: String,
 }
 
-/// Whose addresses they are.
+/// The owner of a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Whose {
+pub(crate) enum AddressOwner {
     /// A Network, by namespace and name.
-    Network(crate::world::Name),
+    Network(crate::cache::Name),
     /// The pods of a Node: its `podCIDRs`.
     Pods(String),
     /// A Node itself.
@@ -39,13 +39,13 @@ pub(crate) enum Whose {
     Services(String),
 }
 
-impl fmt::Display for Whose {
+impl fmt::Display for AddressOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Whose::Network(name) => write!(f, "Network {name}"),
-            Whose::Pods(node) => write!(f, "podCIDR of Node {node}"),
-            Whose::Node(node) => write!(f, "address of Node {node}"),
-            Whose::Services(name) => write!(f, "ServiceCIDR {name}"),
+            AddressOwner::Network(name) => write!(f, "Network {name}"),
+            AddressOwner::Pods(node) => write!(f, "podCIDR of Node {node}"),
+            AddressOwner::Node(node) => write!(f, "address of Node {node}"),
+            AddressOwner::Services(name) => write!(f, "ServiceCIDR {name}"),
         }
     }
 }
@@ -53,7 +53,7 @@ impl fmt::Display for Whose {
 /// Somebody with overlapping addresses.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rival {
-    pub(crate) whose: Whose,
+    pub(crate) owner: AddressOwner,
     /// Ours and theirs.
     pub(crate) nets: (IpNet, IpNet),
     /// Whether it was there first.
@@ -63,7 +63,7 @@ pub(crate) struct Rival {
 /// Whether `rival` comes before `me`; none: it is no network, and was always there. Each with
 /// whether its nodes have blocks of the addresses in question: who alone has, has them, whatever else
 /// somebody has been edited to want.
-pub(crate) fn precedes(rival: Option<(&Standing, bool)>, me: (&Standing, bool)) -> bool {
+pub(crate) fn precedes(rival: Option<(&Precedence, bool)>, me: (&Precedence, bool)) -> bool {
     rival.is_none_or(|(rival, has)| if has == me.1 { rival < me.0 } else { has })
 }
 
@@ -74,17 +74,17 @@ pub(crate) fn must_wait(rivals: &[Rival]) -> bool {
 }
 
 /// How many rivals a message names.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// Who they are, for people.
 pub(crate) fn describe(rivals: &[Rival]) -> String {
-    let named = rivals.iter().take(NAMED).map(|rival| {
+    let named = rivals.iter().take(MAX_NAMED).map(|rival| {
         let (ours, theirs) = rival.nets;
-        format!("{ours} overlaps {theirs} of {}", rival.whose)
+        format!("{ours} overlaps {theirs} of {}", rival.owner)
     });
     let mut text = named.collect::<Vec<_>>().join("; ");
-    if rivals.len() > NAMED {
-        text += &format!("; and {} more", rivals.len() - NAMED);
+    if rivals.len() > MAX_NAMED {
+        text += &format!("; and {} more", rivals.len() - MAX_NAMED);
     }
     text
 }
@@ -92,10 +92,10 @@ pub(crate) fn describe(rivals: &[Rival]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::Name;
+    use crate::cache::Name;
 
-    fn standing(settled: bool, created: &str, uid: &str) -> Standing {
-        Standing {
+    fn precedence(settled: bool, created: &str, uid: &str) -> Precedence {
+        Precedence {
             unsettled: !settled,
             age: Age {
                 created: created.to_owned(),
@@ -108,7 +108,7 @@ mod tests {
     fn rival(precedes: bool) -> Rival {
         let net = "10.0.0.0/8".parse().unwrap();
         Rival {
-            whose: Whose::Network(Name::new("a", "b")),
+            owner: AddressOwner::Network(Name::new("a", "b")),
             nets: (net, net),
             precedes,
         }
@@ -116,11 +116,11 @@ mod tests {
 
     #[test]
     fn the_younger_waits_and_who_is_used_comes_first() {
-        let old = standing(false, "2026-01-01T00:00:00Z", "b");
-        let young = standing(false, "2026-01-02T00:00:00Z", "a");
+        let old = precedence(false, "2026-01-01T00:00:00Z", "b");
+        let young = precedence(false, "2026-01-02T00:00:00Z", "a");
         assert!(precedes(Some((&old, false)), (&young, false)));
         assert!(!precedes(Some((&young, false)), (&old, false)));
-        let used = standing(true, "2026-01-03T00:00:00Z", "c");
+        let used = precedence(true, "2026-01-03T00:00:00Z", "c");
         assert!(precedes(Some((&used, false)), (&old, false)));
         assert!(must_wait(&[rival(false), rival(true)]));
         assert!(!must_wait(&[rival(false)]));
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn of_two_in_use_the_one_with_blocks_there_has_the_addresses() {
-        let old = standing(true, "2026-01-01T00:00:00Z", "b");
-        let young = standing(true, "2026-01-02T00:00:00Z", "a");
+        let old = precedence(true, "2026-01-01T00:00:00Z", "b");
+        let young = precedence(true, "2026-01-02T00:00:00Z", "a");
         // The older was edited to want what the younger has.
         assert!(precedes(Some((&young, true)), (&old, false)));
         assert!(!precedes(Some((&old, false)), (&young, true)));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn of_the_same_second_the_uid_decides_and_exactly_one_waits() {
-        let (a, b) = (standing(false, "t", "a"), standing(false, "t", "b"));
+        let (a, b) = (precedence(false, "t", "a"), precedence(false, "t", "b"));
         let waits = |rival, me| precedes(Some((rival, false)), (me, false));
         assert!(waits(&a, &b) != waits(&b, &a));
         // One that is active already is not overtaken.

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-/// What matters of a block of a Node that is gone.
+/// A block whose Node is gone.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Left {
+pub(crate) struct GoneNodeBlock {
     /// Addresses in use, as its owner said last.
     pub(crate) allocated: u64,
     /// It is a part of a block, and other nodes have parts of it, or may take them.
-    pub(crate) given: bool,
+    pub(crate) has_donated_parts: bool,
 }
 
 /// Whether a block of a Node that is gone may return. `bound`: pods that are bound to the Node's
@@ -19,10 +19,10 @@ pub(crate) fn may_return(
     known: Duration,
     grace: Duration,
     bound: usize,
-    left: Left,
+    block: GoneNodeBlock,
     replaced: bool,
 ) -> bool {
-    known >= grace && bound == 0 && !(replaced && left.allocated > 0) && !left.given
+    known >= grace && bound == 0 && !(replaced && block.allocated > 0) && !block.has_donated_parts
 }
 
 /// Whether the record of a pod on a Node that is gone has nobody left to remove it: its pod is no
@@ -41,41 +41,41 @@ pub(crate) fn is_abandoned(
 mod tests {
     use super::*;
 
-    const GRACE: Duration = Duration::from_secs(60);
+    const NODE_GRACE: Duration = Duration::from_secs(60);
 
-    fn used(allocated: u64) -> Left {
-        Left {
+    fn used(allocated: u64) -> GoneNodeBlock {
+        GoneNodeBlock {
             allocated,
-            ..Left::default()
+            ..GoneNodeBlock::default()
         }
     }
 
     #[test]
     fn blocks_return_after_the_grace_when_no_pod_is_bound() {
-        assert!(may_return(GRACE, GRACE, 0, used(0), false));
+        assert!(may_return(NODE_GRACE, NODE_GRACE, 0, used(0), false));
         // Its owner is no more: what it said last means nothing.
-        assert!(may_return(GRACE, GRACE, 0, used(7), false));
-        let early = GRACE - Duration::from_millis(1);
-        assert!(!may_return(early, GRACE, 0, used(0), false));
-        assert!(!may_return(GRACE * 10, GRACE, 1, used(0), false));
+        assert!(may_return(NODE_GRACE, NODE_GRACE, 0, used(7), false));
+        let early = NODE_GRACE - Duration::from_millis(1);
+        assert!(!may_return(early, NODE_GRACE, 0, used(0), false));
+        assert!(!may_return(NODE_GRACE * 10, NODE_GRACE, 1, used(0), false));
     }
 
     #[test]
     fn a_part_stays_while_a_part_of_it_is_another_s() {
-        let given = Left {
-            given: true,
-            ..Left::default()
+        let donor = GoneNodeBlock {
+            has_donated_parts: true,
+            ..GoneNodeBlock::default()
         };
         for replaced in [false, true] {
-            assert!(!may_return(GRACE * 10, GRACE, 0, given, replaced));
+            assert!(!may_return(NODE_GRACE * 10, NODE_GRACE, 0, donor, replaced));
         }
     }
 
     #[test]
     fn a_machine_that_registered_again_keeps_what_its_pods_use() {
-        assert!(may_return(GRACE, GRACE, 0, used(0), true));
-        assert!(!may_return(GRACE * 10, GRACE, 1, used(0), true));
-        assert!(!may_return(GRACE * 10, GRACE, 0, used(1), true));
+        assert!(may_return(NODE_GRACE, NODE_GRACE, 0, used(0), true));
+        assert!(!may_return(NODE_GRACE * 10, NODE_GRACE, 1, used(0), true));
+        assert!(!may_return(NODE_GRACE * 10, NODE_GRACE, 0, used(1), true));
     }
 
     #[test]

@@ -3,10 +3,10 @@
 
 pub(crate) mod conditions;
 pub(crate) mod conflict;
+pub(crate) mod first_seen;
 pub(crate) mod gone;
 pub(crate) mod nad;
 pub(crate) mod network;
 pub(crate) mod prefixes;
-pub(crate) mod since;
 pub(crate) mod usage;
 pub(crate) mod vni;

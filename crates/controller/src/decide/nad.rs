@@ -4,19 +4,19 @@
 use plexus_api::objects::{NetworkSpec, Subnet};
 pub(crate) use plexus_core::wish::{Reading, Wish, read};
 
-/// How an existing Network becomes what its NAD asks for.
+/// How the controller changes an existing Network so that it matches its NAD.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Following {
+pub(crate) struct SpecUpdate {
     /// The spec to write; none if there is nothing to change.
     pub(crate) spec: Option<NetworkSpec>,
     /// What stays although the NAD says otherwise; empty if nothing does.
     pub(crate) stays: Vec<String>,
-    /// It cannot be changed but made anew: the provider or the addresses of a subnet are others.
-    pub(crate) anew: bool,
+    /// The controller must delete the Network and create it again: the provider or the addresses of a subnet are others.
+    pub(crate) recreate: bool,
 }
 
 /// `in_use`: pods are on it, or nodes have blocks of it. Then subnets may be added, not changed.
-pub(crate) fn follow(now: &NetworkSpec, wish: &NetworkSpec, in_use: bool) -> Following {
+pub(crate) fn follow(now: &NetworkSpec, wish: &NetworkSpec, in_use: bool) -> SpecUpdate {
     let mut next = now.clone();
     let mut stays = Vec::new();
     let other_provider = now.provider_name() != wish.provider_name();
@@ -24,7 +24,7 @@ pub(crate) fn follow(now: &NetworkSpec, wish: &NetworkSpec, in_use: bool) -> Fol
         let wish = wish.subnets.get(key);
         wish.is_some_and(|wish| wish.cidr != subnet.cidr)
     });
-    let anew = !in_use && (other_provider || readdressed);
+    let recreate = !in_use && (other_provider || readdressed);
     if !other_provider {
         next.snat = wish.snat;
     } else if in_use {
@@ -55,9 +55,9 @@ pub(crate) fn follow(now: &NetworkSpec, wish: &NetworkSpec, in_use: bool) -> Fol
             cidrs.collect::<Vec<_>>().join(", ")
         ));
     }
-    Following {
-        spec: (next != *now).then_some(next).filter(|_| !anew),
-        anew,
+    SpecUpdate {
+        spec: (next != *now).then_some(next).filter(|_| !recreate),
+        recreate,
         stays,
     }
 }

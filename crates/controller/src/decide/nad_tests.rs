@@ -19,10 +19,10 @@ fn contrail(cidrs: &[&str], snat: bool, forwarding: bool) -> Contrail {
 #[test]
 fn a_network_in_use_follows_in_what_it_can() {
     let now = spec(contrail(&["10.1.1.0/24"], false, false));
-    let nothing = Following {
+    let nothing = SpecUpdate {
         spec: None,
         stays: vec![],
-        anew: false,
+        recreate: false,
     };
     assert_eq!(follow(&now, &now, true), nothing);
 
@@ -38,7 +38,7 @@ fn a_network_in_use_follows_in_what_it_can() {
     let partly = following.spec.unwrap();
     assert!(partly.snat && partly.subnets == now.subnets);
     let unused = follow(&now, &other, false);
-    assert!(unused.anew && unused.spec.is_none() && unused.stays.is_empty());
+    assert!(unused.recreate && unused.spec.is_none() && unused.stays.is_empty());
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn another_provider_is_another_network() {
     let routed = spec(contrail(&["10.1.1.0/24"], false, true));
     let used = follow(&now, &routed, true);
     assert_eq!(used.stays, ["provider stays overlay"]);
-    assert!(!used.anew && used.spec.is_none());
+    assert!(!used.recreate && used.spec.is_none());
     let unused = follow(&now, &routed, false);
-    assert!(unused.anew && unused.spec.is_none() && unused.stays.is_empty());
+    assert!(unused.recreate && unused.spec.is_none() && unused.stays.is_empty());
 }
 
 #[test]

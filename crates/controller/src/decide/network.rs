@@ -2,32 +2,32 @@
 
 use super::conditions::Conditions;
 use super::conflict::{self, Rival};
-use super::usage::{Held, Users};
+use super::usage::{AddressesInUse, Users};
 use ipnet::IpNet;
 use plexus_api::objects::{NetworkSpec, NetworkStatus, Phase, Usage};
 
-/// What there is to know about a Network.
+/// The facts that decide the status of a Network.
 #[derive(Debug)]
-pub(crate) struct Case<'a> {
+pub(crate) struct NetworkFacts<'a> {
     pub(crate) generation: Option<i64>,
     pub(crate) deleting: bool,
     /// The spec, or why it cannot be read.
     pub(crate) spec: Result<&'a NetworkSpec, &'a str>,
-    pub(crate) number: Number,
+    pub(crate) number: VniState,
     pub(crate) rivals: Vec<Rival>,
     pub(crate) users: Users,
-    pub(crate) held: Held,
+    pub(crate) in_use_addresses: AddressesInUse,
     pub(crate) usage: Option<Usage>,
     /// All its blocks.
     pub(crate) blocks: Vec<IpNet>,
     /// Another, older network with the same `spec.uuid`.
-    pub(crate) namesake: Option<String>,
-    pub(crate) nad: Nad,
+    pub(crate) same_uuid: Option<String>,
+    pub(crate) nad: NadAgreement,
 }
 
-/// The number of an overlay network.
+/// Whether an overlay network has a VNI of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Number {
+pub(crate) enum VniState {
     /// It needs none.
     None,
     /// Its own.
@@ -38,9 +38,9 @@ pub(crate) enum Number {
     Exhausted,
 }
 
-/// How a network stands to the NAD that it was made from.
+/// Whether a Network matches the NAD that it was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Nad {
+pub(crate) enum NadAgreement {
     /// It was not.
     None,
     /// It is as the NAD says.
@@ -69,36 +69,41 @@ pub(crate) fn problems(spec: Result<&NetworkSpec, &str>) -> Option<String> {
 }
 
 /// What the status should be. `now` is RFC 3339 and used only where something changes.
-pub(crate) fn status(case: &Case<'_>, before: &NetworkStatus, now: &str) -> NetworkStatus {
-    let (phase, reason, message) = verdict(case);
-    let mut conditions = Conditions::new(&before.conditions, now, case.generation);
+pub(crate) fn status(facts: &NetworkFacts<'_>, before: &NetworkStatus, now: &str) -> NetworkStatus {
+    let (phase, reason, message) = verdict(facts);
+    let mut conditions = Conditions::new(&before.conditions, now, facts.generation);
     conditions.set("Ready", phase == Phase::Active, reason, message);
-    if case.rivals.is_empty() {
+    if facts.rivals.is_empty() {
         conditions.over("SubnetConflict", "NoConflict", "no other subnet overlaps");
     } else {
         conditions.set(
             "SubnetConflict",
             true,
             "Overlap",
-            conflict::describe(&case.rivals),
+            conflict::describe(&facts.rivals),
         );
     }
-    if case.deleting && case.users.count > 0 {
-        conditions.set("InUse", true, "PodsAttached", case.users.describe());
-    } else if case.deleting && case.held.any() {
-        conditions.set("InUse", true, "AddressesHeld", case.held.describe());
+    if facts.deleting && facts.users.count > 0 {
+        conditions.set("InUse", true, "PodsAttached", facts.users.describe());
+    } else if facts.deleting && facts.in_use_addresses.any() {
+        conditions.set(
+            "InUse",
+            true,
+            "AddressesHeld",
+            facts.in_use_addresses.describe(),
+        );
     } else {
         conditions.over("InUse", "NoPods", "no pod uses it");
     }
-    match &case.nad {
-        Nad::Differs(what) => conditions.set("FollowsNad", false, "InUse", what),
-        Nad::Same => conditions.set(
+    match &facts.nad {
+        NadAgreement::Differs(what) => conditions.set("FollowsNad", false, "InUse", what),
+        NadAgreement::Same => conditions.set(
             "FollowsNad",
             true,
             "Same",
             "as its NetworkAttachmentDefinition says",
         ),
-        Nad::None => conditions.over(
+        NadAgreement::None => conditions.over(
             "FollowsNad",
             "NoNad",
             "not made from a NetworkAttachmentDefinition",
@@ -106,21 +111,21 @@ pub(crate) fn status(case: &Case<'_>, before: &NetworkStatus, now: &str) -> Netw
     }
     NetworkStatus {
         phase: Some(phase),
-        observed_generation: case.generation,
-        vni: match case.number {
-            Number::Own(number) | Number::Shared(number, _) => Some(number),
-            Number::None | Number::Exhausted => before.vni,
+        observed_generation: facts.generation,
+        vni: match facts.number {
+            VniState::Own(number) | VniState::Shared(number, _) => Some(number),
+            VniState::None | VniState::Exhausted => before.vni,
         },
-        subnets: subnets(case, &before.subnets),
-        usage: case.usage.clone().or_else(|| before.usage.clone()),
+        subnets: subnets(facts, &before.subnets),
+        usage: facts.usage.clone().or_else(|| before.usage.clone()),
         conditions: conditions.into_list(),
     }
 }
 
-/// What its Events say: reason and message. That pods use a deleted network is said without their names,
-/// which change: once.
+/// The reasons and messages of its Events. The Event about pods that use a deleted network does not name the
+/// pods: their names change, and each message would be another Event.
 pub(crate) fn complaints(status: &NetworkStatus) -> Vec<(String, String)> {
-    let told = status.conditions.iter().filter_map(|condition| {
+    let found = status.conditions.iter().filter_map(|condition| {
         let waits = matches!(status.phase, Some(Phase::Failed | Phase::Pending));
         let text = match (condition.kind.as_str(), condition.status.as_str()) {
             ("Ready", "False") if waits => condition.message.clone(),
@@ -139,19 +144,22 @@ pub(crate) fn complaints(status: &NetworkStatus) -> Vec<(String, String)> {
         };
         Some((reason.to_owned(), text))
     });
-    told.collect()
+    found.collect()
 }
 
 /// Agents take no block for the network's that is elsewhere: a subnet that was taken out of the spec
 /// stays as long as somebody has a block of it.
-fn subnets(case: &Case<'_>, before: &[IpNet]) -> Vec<IpNet> {
-    let valid = case.spec.ok().filter(|_| problems(case.spec).is_none());
+fn subnets(facts: &NetworkFacts<'_>, before: &[IpNet]) -> Vec<IpNet> {
+    let valid = facts.spec.ok().filter(|_| problems(facts.spec).is_none());
     let now = valid.into_iter().flat_map(|spec| spec.subnets.values());
     let mut all: Vec<IpNet> = now.map(|subnet| subnet.cidr.trunc()).collect();
-    for earlier in before {
-        let left = case.blocks.iter().any(|block| earlier.contains(block));
-        if !all.contains(earlier) && (left || valid.is_none()) {
-            all.push(*earlier);
+    for previous_subnet in before {
+        let left = facts
+            .blocks
+            .iter()
+            .any(|block| previous_subnet.contains(block));
+        if !all.contains(previous_subnet) && (left || valid.is_none()) {
+            all.push(*previous_subnet);
         }
     }
     all.sort();
@@ -159,46 +167,46 @@ fn subnets(case: &Case<'_>, before: &[IpNet]) -> Vec<IpNet> {
     all
 }
 
-fn verdict(case: &Case<'_>) -> (Phase, &'static str, String) {
-    if case.deleting {
-        let message = match (case.users.count, case.held.any()) {
+fn verdict(facts: &NetworkFacts<'_>) -> (Phase, &'static str, String) {
+    if facts.deleting {
+        let message = match (facts.users.count, facts.in_use_addresses.any()) {
             (0, false) => "deleted; no pod uses it any more".to_owned(),
-            (0, _) => format!("deleted, but {}", case.held.describe()),
-            _ => format!("deleted, but still {}", case.users.describe()),
+            (0, _) => format!("deleted, but {}", facts.in_use_addresses.describe()),
+            _ => format!("deleted, but still {}", facts.users.describe()),
         };
         return (Phase::Terminating, "Terminating", message);
     }
-    if let Some(problems) = problems(case.spec) {
+    if let Some(problems) = problems(facts.spec) {
         return (Phase::Failed, "InvalidSpec", problems);
     }
-    if let Some(other) = &case.namesake {
+    if let Some(other) = &facts.same_uuid {
         let message =
             format!("spec.uuid is that of Network {other}, which is older: give another, or none");
         return (Phase::Failed, "UuidConflict", message);
     }
-    if let Some(provider) = case.spec.ok().filter(|spec| is_external(spec)) {
+    if let Some(provider) = facts.spec.ok().filter(|spec| is_external(spec)) {
         let name = provider.provider_name();
         let message =
             format!("waits for the external provider {name:?}: none of that name has registered");
         return (Phase::Pending, "WaitingForProvider", message);
     }
-    match &case.number {
-        Number::Shared(number, other) => {
+    match &facts.number {
+        VniState::Shared(number, other) => {
             let message = format!(
                 "VNI {number} is that of Network {other}, which is older: delete this one and create it again"
             );
             return (Phase::Failed, "VniConflict", message);
         }
-        Number::Exhausted => {
+        VniState::Exhausted => {
             let message = "no VNI is free: delete overlay networks that are not used".to_owned();
             return (Phase::Pending, "NoVni", message);
         }
-        Number::None | Number::Own(_) => {}
+        VniState::None | VniState::Own(_) => {}
     }
-    if conflict::must_wait(&case.rivals) {
+    if conflict::must_wait(&facts.rivals) {
         let message = format!(
             "spec.subnets: {}: give it other addresses; no new pod can use it until then, or until that is gone",
-            conflict::describe(&case.rivals)
+            conflict::describe(&facts.rivals)
         );
         return (Phase::Pending, "SubnetConflict", message);
     }

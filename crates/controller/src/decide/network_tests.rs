@@ -1,29 +1,29 @@
 //! Phases and conditions, case by case.
 
 use super::*;
-use crate::decide::conflict::Whose;
-use crate::world::Name;
+use crate::cache::Name;
+use crate::decide::conflict::AddressOwner;
 use serde_json::json;
 
 fn spec(value: serde_json::Value) -> NetworkSpec {
     serde_json::from_value(value).unwrap()
 }
 
-fn case(spec: Result<&NetworkSpec, &'static str>) -> Case<'static> {
+fn facts(spec: Result<&NetworkSpec, &'static str>) -> NetworkFacts<'static> {
     // Leaked: a test's few bytes.
     let spec = spec.map(|spec| &*Box::leak(Box::new(spec.clone())));
-    Case {
+    NetworkFacts {
         generation: Some(3),
         deleting: false,
         spec,
-        number: Number::Own(5000),
+        number: VniState::Own(5000),
         rivals: Vec::new(),
         users: Users::default(),
-        held: Held::default(),
+        in_use_addresses: AddressesInUse::default(),
         usage: None,
         blocks: Vec::new(),
-        namesake: None,
-        nad: Nad::None,
+        same_uuid: None,
+        nad: NadAgreement::None,
     }
 }
 
@@ -34,7 +34,7 @@ fn overlay() -> NetworkSpec {
 fn rival(precedes: bool) -> Rival {
     let net = "10.1.0.0/16".parse().unwrap();
     Rival {
-        whose: Whose::Network(Name::new("b", "old")),
+        owner: AddressOwner::Network(Name::new("b", "old")),
         nets: (net, net),
         precedes,
     }
@@ -56,21 +56,21 @@ fn condition<'a>(status: &'a NetworkStatus, kind: &str) -> Option<(&'a str, &'a 
 
 #[test]
 fn a_sound_network_is_active_and_deciding_again_changes_nothing() {
-    let case = case(Ok(&overlay()));
-    let first = status(&case, &NetworkStatus::default(), "t1");
+    let facts = facts(Ok(&overlay()));
+    let first = status(&facts, &NetworkStatus::default(), "t1");
     assert_eq!(first.phase, Some(Phase::Active));
     assert_eq!(
         (first.vni, first.observed_generation),
         (Some(5000), Some(3))
     );
     assert_eq!(first.conditions.len(), 1);
-    assert_eq!(status(&case, &first, "t2"), first);
+    assert_eq!(status(&facts, &first, "t2"), first);
 }
 
 #[test]
 fn what_cannot_be_read_fails_with_the_reason() {
     let status = status(
-        &case(Err("unknown field `cidr`")),
+        &facts(Err("unknown field `cidr`")),
         &NetworkStatus::default(),
         "t",
     );
@@ -83,9 +83,9 @@ fn what_cannot_be_read_fails_with_the_reason() {
 #[test]
 fn an_external_provider_is_waited_for() {
     let external = spec(json!({"provider": "mycorp/fancy-network-provider"}));
-    let mut case = case(Ok(&external));
-    case.number = Number::None;
-    let status = status(&case, &NetworkStatus::default(), "t");
+    let mut facts = facts(Ok(&external));
+    facts.number = VniState::None;
+    let status = status(&facts, &NetworkStatus::default(), "t");
     assert_eq!(status.phase, Some(Phase::Pending));
     assert_eq!(ready(&status).1, "WaitingForProvider");
     assert!(ready(&status).2.contains("mycorp/fancy-network-provider"));
@@ -93,7 +93,7 @@ fn an_external_provider_is_waited_for() {
 
 #[test]
 fn both_say_that_they_overlap_and_the_younger_waits() {
-    let mut young = case(Ok(&overlay()));
+    let mut young = facts(Ok(&overlay()));
     young.rivals = vec![rival(true)];
     let waits = status(&young, &NetworkStatus::default(), "t");
     assert_eq!(
@@ -107,7 +107,7 @@ fn both_say_that_they_overlap_and_the_younger_waits() {
         "{message}"
     );
 
-    let mut old = case(Ok(&overlay()));
+    let mut old = facts(Ok(&overlay()));
     old.rivals = vec![rival(false)];
     let stays = status(&old, &NetworkStatus::default(), "t");
     assert_eq!(stays.phase, Some(Phase::Active));
@@ -131,9 +131,9 @@ fn one_that_pods_use_keeps_its_addresses_but_takes_no_new_pods_in_a_conflict() {
     assert!(is_settled(&in_phase(Phase::Terminating), 1, 0));
     assert!(!is_settled(&in_phase(Phase::Failed), 1, 1));
     assert!(!is_settled(&NetworkStatus::default(), 1, 1));
-    let mut used = case(Ok(&overlay()));
+    let mut used = facts(Ok(&overlay()));
     used.rivals = vec![Rival {
-        whose: Whose::Services("kubernetes".into()),
+        owner: AddressOwner::Services("kubernetes".into()),
         ..rival(true)
     }];
     let waits = status(&used, &active, "t");
@@ -149,10 +149,10 @@ fn one_that_pods_use_keeps_its_addresses_but_takes_no_new_pods_in_a_conflict() {
 
 #[test]
 fn addresses_that_nodes_hold_are_use_too() {
-    let mut case = case(Ok(&overlay()));
-    case.deleting = true;
-    case.held = Held::of([("n1", 2, true)].into_iter());
-    let held = status(&case, &NetworkStatus::default(), "t");
+    let mut facts = facts(Ok(&overlay()));
+    facts.deleting = true;
+    facts.in_use_addresses = AddressesInUse::of([("n1", 2, true)].into_iter());
+    let held = status(&facts, &NetworkStatus::default(), "t");
     let (holds, message) = condition(&held, "InUse").unwrap();
     assert_eq!(
         (holds, message),
@@ -163,14 +163,14 @@ fn addresses_that_nodes_hold_are_use_too() {
 
 #[test]
 fn deleted_in_use_says_by_whom_and_keeps_its_number() {
-    let mut case = case(Ok(&overlay()));
-    let before = status(&case, &NetworkStatus::default(), "t");
-    case.deleting = true;
-    case.users = Users {
+    let mut facts = facts(Ok(&overlay()));
+    let before = status(&facts, &NetworkStatus::default(), "t");
+    facts.deleting = true;
+    facts.users = Users {
         count: 2,
         first: vec!["a/x".into(), "a/y".into()],
     };
-    let after = status(&case, &before, "t2");
+    let after = status(&facts, &before, "t2");
     assert_eq!(
         (after.phase, after.vni),
         (Some(Phase::Terminating), Some(5000))
@@ -179,31 +179,31 @@ fn deleted_in_use_says_by_whom_and_keeps_its_number() {
         condition(&after, "InUse").unwrap(),
         ("True", "used by 2 pods: a/x, a/y")
     );
-    case.users = Users::default();
-    let free = status(&case, &after, "t3");
+    facts.users = Users::default();
+    let free = status(&facts, &after, "t3");
     assert_eq!(condition(&free, "InUse").unwrap().0, "False");
 }
 
 #[test]
 fn a_number_or_identity_that_another_has_fails_the_younger() {
-    let mut shared = case(Ok(&overlay()));
-    shared.number = Number::Shared(4096, "b/old".into());
-    let status_of = |case: &Case<'_>| status(case, &NetworkStatus::default(), "t");
+    let mut shared = facts(Ok(&overlay()));
+    shared.number = VniState::Shared(4096, "b/old".into());
+    let status_of = |facts: &NetworkFacts<'_>| status(facts, &NetworkStatus::default(), "t");
     let shared = status_of(&shared);
     assert_eq!(
         (shared.phase, ready(&shared).1, shared.vni),
         (Some(Phase::Failed), "VniConflict", Some(4096))
     );
-    let mut twin = case(Ok(&overlay()));
-    twin.namesake = Some("b/old".into());
+    let mut twin = facts(Ok(&overlay()));
+    twin.same_uuid = Some("b/old".into());
     assert_eq!(ready(&status_of(&twin)).1, "UuidConflict");
 }
 
 #[test]
 fn what_cannot_follow_its_nad_says_so() {
-    let mut case = case(Ok(&overlay()));
-    case.nad = Nad::Differs("s0: stays 10.1.0.0/16".into());
-    let status = status(&case, &NetworkStatus::default(), "t");
+    let mut facts = facts(Ok(&overlay()));
+    facts.nad = NadAgreement::Differs("s0: stays 10.1.0.0/16".into());
+    let status = status(&facts, &NetworkStatus::default(), "t");
     assert_eq!(status.phase, Some(Phase::Active));
     assert_eq!(
         condition(&status, "FollowsNad").unwrap(),
@@ -220,35 +220,35 @@ fn a_subnet_stays_known_while_blocks_of_it_are_left() {
         subnets: earlier.clone(),
         ..NetworkStatus::default()
     };
-    let mut left = case(Ok(&overlay()));
+    let mut left = facts(Ok(&overlay()));
     left.blocks = nets(&["10.9.3.0/26"]);
     let after = status(&left, &before, "t");
     assert_eq!(after.subnets, nets(&["10.1.0.0/16", "10.9.0.0/16"]));
     // What cannot be read takes nothing away.
-    assert_eq!(status(&case(Err("?")), &before, "t").subnets.len(), 2);
+    assert_eq!(status(&facts(Err("?")), &before, "t").subnets.len(), 2);
 }
 
 #[test]
 fn a_deleted_network_waits_for_agents_that_might_still_give_addresses_out() {
-    let mut case = case(Ok(&overlay()));
-    case.deleting = true;
-    case.held = Held::of([("n1", 0, true), ("n2", 0, false)].into_iter());
-    let waits = status(&case, &NetworkStatus::default(), "t");
+    let mut facts = facts(Ok(&overlay()));
+    facts.deleting = true;
+    facts.in_use_addresses = AddressesInUse::of([("n1", 0, true), ("n2", 0, false)].into_iter());
+    let waits = status(&facts, &NetworkStatus::default(), "t");
     let (holds, message) = condition(&waits, "InUse").unwrap();
     assert_eq!(holds, "True");
     assert!(
         message.contains("n2") && !message.contains("n1"),
         "{message}"
     );
-    case.held = Held::of([("n1", 0, true)].into_iter());
-    assert!(!case.held.any());
+    facts.in_use_addresses = AddressesInUse::of([("n1", 0, true)].into_iter());
+    assert!(!facts.in_use_addresses.any());
 }
 
 #[test]
 fn every_address_is_no_subnet() {
     for (cidr, part) in [("0.0.0.0/0", "10.1.0.0/16"), ("::/0", "fd00:1::/48")] {
         let spec = spec(json!({"subnets": {"a": {"cidr": cidr}}}));
-        let status = status(&case(Ok(&spec)), &NetworkStatus::default(), "t1");
+        let status = status(&facts(Ok(&spec)), &NetworkStatus::default(), "t1");
         assert_eq!(status.phase, Some(Phase::Failed));
         let (_, reason, message) = ready(&status);
         assert_eq!(reason, "InvalidSpec");
@@ -264,22 +264,29 @@ fn every_address_is_no_subnet() {
 
 #[test]
 fn what_is_wrong_is_said_once() {
-    let sound = status(&case(Ok(&overlay())), &NetworkStatus::default(), "t1");
+    let sound = status(&facts(Ok(&overlay())), &NetworkStatus::default(), "t1");
     assert_eq!(complaints(&sound), []);
-    let mut waiting = case(Ok(&overlay()));
+    let mut waiting = facts(Ok(&overlay()));
     waiting.rivals = vec![rival(true)];
-    let told = complaints(&status(&waiting, &sound, "t2"));
-    assert_eq!(told.len(), 1, "the condition says the same: {told:?}");
-    assert_eq!(told[0].0, "SubnetConflict");
+    let found_complaints = complaints(&status(&waiting, &sound, "t2"));
+    assert_eq!(
+        found_complaints.len(),
+        1,
+        "the condition says the same: {found_complaints:?}"
+    );
+    assert_eq!(found_complaints[0].0, "SubnetConflict");
     for word in ["spec.subnets", "10.1.0.0/16", "other addresses"] {
-        assert!(told[0].1.contains(word), "{told:?} lacks {word}");
+        assert!(
+            found_complaints[0].1.contains(word),
+            "{found_complaints:?} lacks {word}"
+        );
     }
     // It need not wait, but is to be known.
     waiting.rivals = vec![rival(false)];
-    let told = complaints(&status(&waiting, &sound, "t2"));
-    assert_eq!(told[0].0, "SubnetConflict");
+    let found_complaints = complaints(&status(&waiting, &sound, "t2"));
+    assert_eq!(found_complaints[0].0, "SubnetConflict");
     // Of a deleted one the pods are not named: they go one by one.
-    let mut deleted = case(Ok(&overlay()));
+    let mut deleted = facts(Ok(&overlay()));
     deleted.deleting = true;
     let pods = |count| Users {
         count,

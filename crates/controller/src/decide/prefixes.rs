@@ -17,13 +17,13 @@ impl<W> Default for Prefixes<W> {
 }
 
 impl<W: Ord + Clone> Prefixes<W> {
-    pub(crate) fn insert(&mut self, net: IpNet, whose: W) {
-        self.0.entry(key(net)).or_default().insert(whose);
+    pub(crate) fn insert(&mut self, net: IpNet, owner: W) {
+        self.0.entry(key(net)).or_default().insert(owner);
     }
 
-    pub(crate) fn remove(&mut self, net: IpNet, whose: &W) {
+    pub(crate) fn remove(&mut self, net: IpNet, owner: &W) {
         if let Some(owners) = self.0.get_mut(&key(net)) {
-            owners.remove(whose);
+            owners.remove(owner);
             if owners.is_empty() {
                 self.0.remove(&key(net));
             }

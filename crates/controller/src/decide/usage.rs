@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// they are, in the part or in the rest. Addresses are those of the family with the fewest left.
 pub(crate) fn usage(
     spec: &NetworkSpec,
-    earlier: &[IpNet],
+    previous_subnets: &[IpNet],
     blocks: impl Iterator<Item = (Option<IpNet>, u64)>,
 ) -> Usage {
     let subnets = spec.subnets.values().map(|subnet| {
@@ -21,7 +21,7 @@ pub(crate) fn usage(
     let mut parts: Vec<(IpNet, u128, u128)> = subnets.collect();
     let families: BTreeSet<Family> = parts.iter().map(|(cidr, ..)| family(cidr)).collect();
     let is_part = |cidr: IpNet| {
-        let whole = spec.whole_block(earlier, &cidr);
+        let whole = spec.whole_block(previous_subnets, &cidr);
         whole.is_some_and(|whole| whole != cidr.trunc())
     };
     let mut whole_blocks = 0_u64;
@@ -31,11 +31,11 @@ pub(crate) fn usage(
         parts.extend(cidr.map(|cidr| (cidr, allocated.into(), 0)));
     }
     let share = tightest(&shares(parts));
-    let said = |count: u128| u64::try_from(count).unwrap_or(MOST).min(MOST);
+    let bounded = |count: u128| u64::try_from(count).unwrap_or(MAX_COUNT).min(MAX_COUNT);
     Usage {
         blocks: whole_blocks,
-        allocated: said(share.used),
-        capacity: said(share.capacity),
+        allocated: bounded(share.used),
+        capacity: bounded(share.capacity),
     }
 }
 
@@ -44,7 +44,7 @@ fn family(cidr: &IpNet) -> Family {
 }
 
 /// The largest number that an int64 of the API can say.
-const MOST: u64 = i64::MAX.unsigned_abs();
+const MAX_COUNT: u64 = i64::MAX.unsigned_abs();
 
 /// The pods that use a network.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,7 +57,7 @@ pub(crate) struct Users {
 
 impl Users {
     /// How many are named.
-    pub(crate) const NAMED: usize = 10;
+    pub(crate) const MAX_NAMED: usize = 10;
 
     /// For people.
     pub(crate) fn describe(&self) -> String {
@@ -71,9 +71,9 @@ impl Users {
     }
 }
 
-/// Addresses that the nodes that are there say are in use, whether or not a record is.
+/// The addresses that agents report as in use, whether or not a record names them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Held {
+pub(crate) struct AddressesInUse {
     /// How many.
     pub(crate) addresses: u64,
     /// On which nodes.
@@ -82,10 +82,10 @@ pub(crate) struct Held {
     pub(crate) open: BTreeSet<String>,
 }
 
-impl Held {
+impl AddressesInUse {
     /// From the node of each block, and what that says: addresses in use, and whether it is closed.
     pub(crate) fn of<'a>(blocks: impl Iterator<Item = (&'a str, u64, bool)>) -> Self {
-        let mut held = Held::default();
+        let mut held = AddressesInUse::default();
         for (node, allocated, closed) in blocks {
             if allocated > 0 {
                 held.addresses = held.addresses.saturating_add(allocated);
@@ -119,7 +119,7 @@ impl Held {
 fn named(nodes: &BTreeSet<String>) -> String {
     let first: Vec<&str> = nodes
         .iter()
-        .take(Users::NAMED)
+        .take(Users::MAX_NAMED)
         .map(String::as_str)
         .collect();
     match nodes.len() - first.len() {
@@ -157,7 +157,7 @@ mod tests {
             block("fd00:1::/122", u64::MAX),
         ];
         let usage = super::usage(&spec, &[], full.into_iter());
-        assert_eq!((usage.allocated, usage.capacity), (MOST, MOST));
+        assert_eq!((usage.allocated, usage.capacity), (MAX_COUNT, MAX_COUNT));
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn held_addresses_are_summed_by_node() {
-        let held = Held::of(
+        let held = AddressesInUse::of(
             [
                 ("n2", 3, true),
                 ("n1", 1, true),
@@ -188,9 +188,12 @@ mod tests {
         assert_eq!(held.addresses, u64::MAX);
         assert!(held.describe().ends_with("by blocks of n1, n2"));
         let names: Vec<String> = (0..20).map(|i| format!("n{i:02}")).collect();
-        let many = Held::of(names.iter().map(|name| (name.as_str(), 1, true)));
+        let many = AddressesInUse::of(names.iter().map(|name| (name.as_str(), 1, true)));
         assert!(many.describe().ends_with("n09 and 10 more nodes"));
-        assert_eq!(Held::of([("n1", 0, true)].into_iter()), Held::default());
+        assert_eq!(
+            AddressesInUse::of([("n1", 0, true)].into_iter()),
+            AddressesInUse::default()
+        );
     }
 
     #[test]

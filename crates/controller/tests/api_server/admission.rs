@@ -1,7 +1,7 @@
 //! What the admission policies of `deploy/parts` let the agent of a node write. The agent's identity
 //! is borrowed (impersonation), so that no agent and no token is needed. Nothing is stored but Events.
 
-use crate::setting::{Setting, from, until, with_setting};
+use crate::environment::{Environment, from, until, with_environment};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
@@ -15,8 +15,8 @@ const RECORD: &str = "5b0c2b54-0000-4000-8000-00000000000a";
 
 #[test]
 fn agents_write_their_own_records_under_their_own_names() {
-    with_setting("admission", async |setting| {
-        let agent = agent_of(&setting, "n1").await;
+    with_environment("admission", async |environment| {
+        let agent = agent_of(&environment, "n1").await;
         let dry = PostParams {
             dry_run: true,
             ..PostParams::default()
@@ -57,10 +57,10 @@ fn agents_write_their_own_records_under_their_own_names() {
             ),
             (request("u1-n1", "n1", "u2"), "plexus.dev/network must be"),
         ] {
-            let said = create(wrong).await;
-            assert!(said.contains(why), "{said}");
+            let message = create(wrong).await;
+            assert!(message.contains(why), "{message}");
         }
-        let records: Api<PodAttachments> = Api::namespaced(agent, &setting.namespace);
+        let records: Api<PodAttachments> = Api::namespaced(agent, &environment.namespace);
         let create = async |object: Value| refusal(records.create(&dry, &from(object)).await);
         let labels =
             |node: &str, pod: &str| json!({"plexus.dev/node": node, "plexus.dev/pod": pod});
@@ -73,20 +73,20 @@ fn agents_write_their_own_records_under_their_own_names() {
             (record(RECORD, json!({})), "plexus.dev/node must be"),
             (record(RECORD, labels("n1", "q")), "plexus.dev/pod must be"),
         ] {
-            let said = create(wrong).await;
-            assert!(said.contains(why), "{said}");
+            let message = create(wrong).await;
+            assert!(message.contains(why), "{message}");
         }
     });
 }
 
 #[test]
 fn agents_write_their_own_events() {
-    with_setting("admission-events", async |setting| {
-        let agent = agent_of(&setting, "n1").await;
-        let events: Api<Event> = Api::namespaced(agent, &setting.namespace);
+    with_environment("admission-events", async |environment| {
+        let agent = agent_of(&environment, "n1").await;
+        let events: Api<Event> = Api::namespaced(agent, &environment.namespace);
         let post = PostParams::default();
         until("the policies are in force", async || {
-            let foreign = event(&setting, "f", "kubelet", "n1");
+            let foreign = event(&environment, "f", "kubelet", "n1");
             let dry = PostParams {
                 dry_run: true,
                 ..PostParams::default()
@@ -94,16 +94,18 @@ fn agents_write_their_own_events() {
             refusal(events.create(&dry, &from(foreign)).await).contains("only Events of")
         })
         .await;
-        let said = |result| refusal::<Event>(result);
-        let own = event(&setting, "own", "plexus-agent", "n1");
-        assert_eq!(said(events.create(&post, &from(own)).await), "");
-        let elsewhere = event(&setting, "e", "plexus-agent", "n2");
-        assert!(said(events.create(&post, &from(elsewhere)).await).contains("\"n1\""));
+        let message = |result| refusal::<Event>(result);
+        let own = event(&environment, "own", "plexus-agent", "n1");
+        assert_eq!(message(events.create(&post, &from(own)).await), "");
+        let elsewhere = event(&environment, "e", "plexus-agent", "n2");
+        assert!(message(events.create(&post, &from(elsewhere)).await).contains("\"n1\""));
 
         for (name, component, host) in
             [("kubelets", "kubelet", "n1"), ("n2s", "plexus-agent", "n2")]
         {
-            let _: Event = setting.create(event(&setting, name, component, host)).await;
+            let _: Event = environment
+                .create(event(&environment, name, component, host))
+                .await;
         }
         let patch = |name: &'static str, patch: Value| {
             let events = events.clone();
@@ -121,14 +123,14 @@ fn agents_write_their_own_events() {
             assert!(patch(name, count.clone()).await.contains("forbidden"));
         }
         // Nor by making another's its own on the way.
-        let taken = event(&setting, "kubelets", "plexus-agent", "n1");
-        let said = patch("kubelets", taken).await;
-        assert!(said.contains("made itself"), "{said}");
+        let taken = event(&environment, "kubelets", "plexus-agent", "n1");
+        let message = patch("kubelets", taken).await;
+        assert!(message.contains("made itself"), "{message}");
     });
 }
 
 /// The agent of a node, with the rights and the limits that the manifest gives it.
-async fn agent_of(setting: &Setting, node: &str) -> Client {
+async fn agent_of(environment: &Environment, node: &str) -> Client {
     for part in [
         include_str!("../../../../deploy/parts/10-agent-rbac.yaml"),
         include_str!("../../../../deploy/parts/20-admission.yaml"),
@@ -140,14 +142,14 @@ async fn agent_of(setting: &Setting, node: &str) -> Client {
                 continue;
             }
             let kind = ApiResource::from_gvk(&GroupVersionKind::try_from(types).unwrap());
-            let api: Api<DynamicObject> = Api::all_with(setting.client.clone(), &kind);
+            let api: Api<DynamicObject> = Api::all_with(environment.client.clone(), &kind);
             let params = PatchParams::apply("plexus-test").force();
             api.patch(&object.name_any(), &params, &Patch::Apply(&object))
                 .await
                 .unwrap();
         }
     }
-    let mut config = setting.config().await;
+    let mut config = environment.config().await;
     for (header, value) in [
         (
             "impersonate-user",
@@ -195,10 +197,10 @@ fn record(name: &str, labels: Value) -> Value {
     })
 }
 
-fn event(setting: &Setting, name: &str, component: &str, host: &str) -> Value {
+fn event(environment: &Environment, name: &str, component: &str, host: &str) -> Value {
     json!({
-        "metadata": {"name": name, "namespace": setting.namespace},
-        "involvedObject": {"kind": "Pod", "namespace": setting.namespace, "name": "p"},
+        "metadata": {"name": name, "namespace": environment.namespace},
+        "involvedObject": {"kind": "Pod", "namespace": environment.namespace, "name": "p"},
         "reason": "Test", "message": "m", "type": "Warning", "count": 1,
         "source": {"component": component, "host": host},
         "reportingComponent": component, "reportingInstance": host,

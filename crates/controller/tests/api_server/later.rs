@@ -2,7 +2,7 @@
 //! ours and on no others, also of claims that are ours by an administrator's class, a phase where the kind has one, a kind whose definition comes while the
 //! controller runs. The controller has the rights of `deploy/parts` and no others.
 
-use crate::setting::{Running, Setting, from, until};
+use crate::environment::{Environment, Running, from, until};
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{Event, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -22,13 +22,13 @@ use std::time::{Duration, Instant};
 const ACCOUNT: &str = "controller";
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// More than the minute after which the controller looks for kinds that were not there.
-const KIND_PATIENCE: Duration = Duration::from_secs(120);
+const NEW_KIND_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[test]
 fn claims_and_classes_of_ours_are_said_to_wait() {
-    with_waiting("claims", async |setting| {
-        let own = setting.namespace.clone();
-        let _running = controller(&setting).await;
+    with_waiting("claims", async |environment| {
+        let own = environment.namespace.clone();
+        let _running = controller(&environment).await;
         let claim = |class: &str| {
             json!({"devices": {"requests": [
             {"name": "nic", "exactly": {"deviceClassName": class}}]}})
@@ -51,7 +51,7 @@ fn claims_and_classes_of_ours_are_said_to_wait() {
             ("DeviceClass", own.as_str(), selectors(DRA_DRIVER)),
             ("ResourceClaim", "after-its-class", by_class),
         ] {
-            make(&setting, kind, name, spec).await;
+            make(&environment, kind, name, spec).await;
         }
         for (name, kind) in [
             ("ours", "ResourceClaim"),
@@ -62,7 +62,7 @@ fn claims_and_classes_of_ours_are_said_to_wait() {
         ] {
             let mut seen = Vec::new();
             until(&format!("an Event on {kind} {name}"), async || {
-                seen = waiting(&setting, name).await;
+                seen = waiting(&environment, name).await;
                 !seen.is_empty()
             })
             .await;
@@ -76,52 +76,52 @@ fn claims_and_classes_of_ours_are_said_to_wait() {
         }
         // Those of other drivers came first, and are nobody's business here.
         for name in ["foreign", "of-another-class", others.as_str()] {
-            assert_eq!(waiting(&setting, name).await, [], "{name}");
+            assert_eq!(waiting(&environment, name).await, [], "{name}");
         }
         // The class changes its mind: a claim that was not told is, the others are not told twice.
         let patch = json!({"spec": selectors(DRA_DRIVER)});
-        let classes = api(&setting, "DeviceClass");
+        let classes = api(&environment, "DeviceClass");
         let params = PatchParams::default();
         classes
             .patch(&others, &params, &Patch::Merge(&patch))
             .await
             .unwrap();
-        setting.until_event("of-another-class", "Waiting").await;
+        environment.until_event("of-another-class", "Waiting").await;
         for name in ["before-its-class", "after-its-class", "of-another-class"] {
-            assert_eq!(waiting(&setting, name).await.len(), 1, "{name}");
+            assert_eq!(waiting(&environment, name).await.len(), 1, "{name}");
         }
     });
 }
 
 #[test]
 fn a_kind_that_comes_later_is_noticed() {
-    with_waiting("multi-nic", async |setting| {
-        let definitions: Api<CustomResourceDefinition> = Api::all(setting.client.clone());
+    with_waiting("multi-nic", async |environment| {
+        let definitions: Api<CustomResourceDefinition> = Api::all(environment.client.clone());
         let text = include_str!("../../../embedded/src/kinds/multinicnetworks.json");
         let definition: CustomResourceDefinition = serde_json::from_str(text).unwrap();
         let name = definition.name_any();
         let gone = async || definitions.get_opt(&name).await.unwrap().is_none();
         let _ = definitions.delete(&name, &DeleteParams::default()).await;
         until("no such kind", gone).await;
-        let _running = controller(&setting).await;
+        let _running = controller(&environment).await;
         // It has looked for the kinds, or it would not have found this one.
         let claim = json!({"devices": {"requests": [
             {"name": "nic", "exactly": {"deviceClassName": DEVICE_CLASS}}]}});
-        make(&setting, "ResourceClaim", "first", claim).await;
-        setting.until_event("first", "Waiting").await;
+        make(&environment, "ResourceClaim", "first", claim).await;
+        environment.until_event("first", "Waiting").await;
 
         let post = PostParams::default();
         definitions.create(&post, &definition).await.unwrap();
-        let own = setting.namespace.clone();
+        let own = environment.namespace.clone();
         let spec = json!({"ipam": "{}", "multiNICIPAM": true, "attachPolicy": {"strategy": "none"},
             "plugin": {"cniVersion": "0.3.0", "type": "ipvlan"}, "subnet": "192.168.0.0/16"});
         until("the kind is served", async || {
-            try_make(&setting, "MultiNicNetwork", &own, spec.clone())
+            try_make(&environment, "MultiNicNetwork", &own, spec.clone())
                 .await
                 .is_ok()
         })
         .await;
-        let networks = api(&setting, "MultiNicNetwork");
+        let networks = api(&environment, "MultiNicNetwork");
         let begun = Instant::now();
         let status = loop {
             let seen = networks.get(&own).await.unwrap();
@@ -129,13 +129,13 @@ fn a_kind_that_comes_later_is_noticed() {
             if status["configStatus"] == "WaitForConfig" {
                 break status;
             }
-            assert!(begun.elapsed() < KIND_PATIENCE, "it stays {status}");
+            assert!(begun.elapsed() < NEW_KIND_TIMEOUT, "it stays {status}");
             tokio::time::sleep(Duration::from_millis(500)).await;
         };
         let message = status["message"].as_str().unwrap_or_default();
         assert!(message.contains("waits"), "{status}");
-        let said = waiting(&setting, &own).await;
-        assert_eq!(said.len(), 1, "{said:?}");
+        let waiting_events = waiting(&environment, &own).await;
+        assert_eq!(waiting_events.len(), 1, "{waiting_events:?}");
         definitions
             .delete(&name, &DeleteParams::default())
             .await
@@ -145,11 +145,11 @@ fn a_kind_that_comes_later_is_noticed() {
 }
 
 /// A test, and the removal of what it makes outside of its namespace or of kinds that others do not.
-fn with_waiting<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Setting) -> F) {
-    crate::setting::with_setting(name, async |setting| {
-        let (client, namespace) = (setting.client.clone(), setting.namespace.clone());
+fn with_waiting<F: Future<Output = ()>>(name: &str, test: impl FnOnce(Environment) -> F) {
+    crate::environment::with_environment(name, async |environment| {
+        let (client, namespace) = (environment.client.clone(), environment.namespace.clone());
         let result =
-            futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(test(setting))).await;
+            futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(test(environment))).await;
         clean(&client, &namespace).await;
         if let Err(panic) = result {
             std::panic::resume_unwind(panic);
@@ -188,7 +188,7 @@ async fn clean(client: &Client, namespace: &str) {
 }
 
 /// A controller whose account has its ClusterRole, as it is shipped, and every right in its own namespace.
-async fn controller(setting: &Setting) -> Running {
+async fn controller(environment: &Environment) -> Running {
     let part = include_str!("../../../../deploy/parts/11-controller-rbac.yaml");
     let params = PatchParams::apply("plexus-test").force();
     for document in serde_yaml_ng::Deserializer::from_str(part) {
@@ -199,7 +199,7 @@ async fn controller(setting: &Setting) -> Running {
             .is_some_and(|types| types.kind == "ClusterRole")
         {
             let patch = Patch::Apply(&object);
-            let roles = api(setting, "ClusterRole");
+            let roles = api(environment, "ClusterRole");
             roles
                 .patch(&object.name_any(), &params, &patch)
                 .await
@@ -207,33 +207,35 @@ async fn controller(setting: &Setting) -> Running {
         }
     }
     let subjects =
-        json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": setting.namespace}]);
+        json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": environment.namespace}]);
     for (kind, role) in [
         ("ClusterRoleBinding", "plexus-controller"),
         ("RoleBinding", "cluster-admin"),
     ] {
         let binding = json!({
-            "apiVersion": format!("{RBAC}/v1"), "kind": kind, "metadata": {"name": setting.namespace},
+            "apiVersion": format!("{RBAC}/v1"), "kind": kind, "metadata": {"name": environment.namespace},
             "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}, "subjects": subjects,
         });
         let patch = Patch::Apply(&binding);
-        api(setting, kind)
-            .patch(&setting.namespace, &params, &patch)
+        api(environment, kind)
+            .patch(&environment.namespace, &params, &patch)
             .await
             .unwrap();
     }
-    let account: ServiceAccount = setting.create(json!({"metadata": {"name": ACCOUNT}})).await;
+    let account: ServiceAccount = environment
+        .create(json!({"metadata": {"name": ACCOUNT}}))
+        .await;
     let request: TokenRequest = from(json!({"metadata": {}, "spec": {"audiences": []}}));
-    let accounts = setting.api::<ServiceAccount>();
+    let accounts = environment.api::<ServiceAccount>();
     let post = PostParams::default();
     let given = accounts
         .create_token_request(&account.name_any(), &post, &request)
         .await;
-    let path = kubeconfig(&setting.namespace);
-    setting.kubeconfig_of(&given.unwrap().status.unwrap().token, &path);
-    setting.start(Options {
+    let path = kubeconfig(&environment.namespace);
+    environment.kubeconfig_of(&given.unwrap().status.unwrap().token, &path);
+    environment.start(Options {
         server: Server::Kubeconfig(path),
-        ..setting.options("one")
+        ..environment.options("one")
     })
 }
 
@@ -242,8 +244,8 @@ fn kubeconfig(namespace: &str) -> PathBuf {
     std::env::temp_dir().join(format!("plexus-{namespace}"))
 }
 
-async fn waiting(setting: &Setting, name: &str) -> Vec<Event> {
-    let events: Api<Event> = Api::all(setting.client.clone());
+async fn waiting(environment: &Environment, name: &str) -> Vec<Event> {
+    let events: Api<Event> = Api::all(environment.client.clone());
     let fields = format!("involvedObject.name={name},reason=Waiting");
     let listed = events
         .list(&ListParams::default().fields(&fields))
@@ -255,32 +257,39 @@ async fn waiting(setting: &Setting, name: &str) -> Vec<Event> {
             .namespace
             .as_deref()
             .unwrap_or_default();
-        namespace.is_empty() || namespace == setting.namespace
+        namespace.is_empty() || namespace == environment.namespace
     });
     own.collect()
 }
 
-async fn make(setting: &Setting, kind: &str, name: &str, spec: Value) {
-    try_make(setting, kind, name, spec).await.unwrap();
+async fn make(environment: &Environment, kind: &str, name: &str, spec: Value) {
+    try_make(environment, kind, name, spec).await.unwrap();
 }
 
-async fn try_make(setting: &Setting, kind: &str, name: &str, spec: Value) -> kube::Result<()> {
+async fn try_make(
+    environment: &Environment,
+    kind: &str,
+    name: &str,
+    spec: Value,
+) -> kube::Result<()> {
     let version = resource(kind).api_version;
     let object =
         json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec});
-    let made = api(setting, kind)
+    let made = api(environment, kind)
         .create(&PostParams::default(), &from(object))
         .await;
     made.map(drop)
 }
 
-fn api(setting: &Setting, kind: &str) -> Api<DynamicObject> {
+fn api(environment: &Environment, kind: &str) -> Api<DynamicObject> {
     let resource = resource(kind);
     match kind {
-        "ResourceClaim" | "ResourceClaimTemplate" | "RoleBinding" => {
-            Api::namespaced_with(setting.client.clone(), &setting.namespace, &resource)
-        }
-        _ => Api::all_with(setting.client.clone(), &resource),
+        "ResourceClaim" | "ResourceClaimTemplate" | "RoleBinding" => Api::namespaced_with(
+            environment.client.clone(),
+            &environment.namespace,
+            &resource,
+        ),
+        _ => Api::all_with(environment.client.clone(), &resource),
     }
 }
 

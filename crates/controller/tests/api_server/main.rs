@@ -5,11 +5,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod admission;
+mod donations;
 mod election;
-mod gifts;
+mod environment;
 mod later;
 mod nads;
 mod networks;
 mod nodes;
 mod policies;
-mod setting;

@@ -1,6 +1,6 @@
 //! What Plexus does not do is said, and the cluster's default network is made.
 
-use crate::setting::{until, with_setting};
+use crate::environment::{until, with_environment};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::api::DeleteParams;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 #[test]
 fn network_policies_are_said_not_to_be_enforced() {
-    with_setting("policy", async |setting| {
-        let _running = setting.controller();
+    with_environment("policy", async |environment| {
+        let _running = environment.controller();
         let status = async || -> String {
-            let map = setting
+            let map = environment
                 .api::<ConfigMap>()
                 .get_opt("plexus-status")
                 .await
@@ -24,17 +24,17 @@ fn network_policies_are_said_not_to_be_enforced() {
             let list: Value = serde_json::from_str(&text).unwrap_or_default();
             list[0]["status"].as_str().unwrap_or_default().to_owned()
         };
-        let _: NetworkPolicy = setting
+        let _: NetworkPolicy = environment
             .create(json!({"metadata": {"name": "deny"}, "spec": {"podSelector": {}}}))
             .await;
         assert!(
-            setting
+            environment
                 .until_event("deny", "NotEnforced")
                 .await
                 .contains("no effect")
         );
         until("the condition holds", async || status().await == "True").await;
-        setting
+        environment
             .api::<NetworkPolicy>()
             .delete("deny", &DeleteParams::default())
             .await
@@ -45,19 +45,21 @@ fn network_policies_are_said_not_to_be_enforced() {
 
 #[test]
 fn the_default_network_is_made_and_made_again() {
-    with_setting("default", async |setting| {
-        let mut options = setting.options("one");
+    with_environment("default", async |environment| {
+        let mut options = environment.options("one");
         options.cluster_network = ClusterNetwork::Own;
         options.own_cidrs = OwnCidrs::Blocks(vec![
             "10.202.0.0/16".parse().unwrap(),
             "fd00:202::/56".parse().unwrap(),
         ]);
         // Its addresses are also the nodes' podCIDRs: those are not used then.
-        setting.node("n1", Some("10.202.0.0/24")).await;
-        let _running = setting.start(options);
-        let api = setting.api::<Network>();
+        environment.node("n1", Some("10.202.0.0/24")).await;
+        let _running = environment.start(options);
+        let api = environment.api::<Network>();
         for _ in 0..2 {
-            let status = setting.until_phase("cluster-default", Phase::Active).await;
+            let status = environment
+                .until_phase("cluster-default", Phase::Active)
+                .await;
             assert_eq!(status.vni, None);
             let network = api.get("cluster-default").await.unwrap();
             assert!(network.spec.snat && network.spec.provider_name() == "routed");

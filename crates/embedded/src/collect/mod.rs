@@ -9,7 +9,7 @@ mod owners;
 mod task;
 
 use crate::clock;
-use crate::store::{Change, Entry, Part, Table};
+use crate::store::{Change, Entry, ListScope, Table};
 use crate::verbs::Api;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,35 +18,35 @@ use task::Task;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 /// Tasks that share a write.
-const TOGETHER: usize = 256;
-/// After a write that failed; twice as long after each further time, up to [`OLD`].
-const AGAIN: Duration = Duration::from_secs(1);
-/// How often old things are looked for.
-const OLD: Duration = Duration::from_secs(60);
+const BATCH: usize = 256;
+/// After a write that failed; twice as long after each further time, up to [`EXPIRY_INTERVAL`].
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How often the collector looks for expired objects.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Runs until the server ends.
 pub(crate) async fn run(api: Arc<Api>) {
     tokio::select! {
         () = follow(&api) => {}
-        () = api.stop.said() => {}
+        () = api.stop.requested() => {}
     }
 }
 
 async fn follow(api: &Arc<Api>) {
     let mut changed = api.store.follow_all();
-    let mut seen = Seen::default();
-    let mut minute = interval_at(Instant::now() + OLD, OLD);
+    let mut seen = SeenVersions::default();
+    let mut minute = interval_at(Instant::now() + EXPIRY_INTERVAL, EXPIRY_INTERVAL);
     minute.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut failed = Failed::new(Instant::now());
     let mut unfinished = BTreeSet::new();
     loop {
         changed.mark_unchanged();
-        let mut tasks = seen.news(api);
+        let mut tasks = seen.tasks_since(api);
         tasks.append(&mut unfinished);
         tasks.append(&mut failed.due(Instant::now()));
-        let left = act(api, tasks).await;
-        unfinished = left.unfinished;
-        failed.note(left.failed, Instant::now());
+        let remaining = act(api, tasks).await;
+        unfinished = remaining.unfinished;
+        failed.note(remaining.failed, Instant::now());
         if !unfinished.is_empty() {
             continue;
         }
@@ -58,9 +58,9 @@ async fn follow(api: &Arc<Api>) {
     }
 }
 
-/// Tasks that are not done yet.
+/// The tasks that a round did not finish.
 #[derive(Default)]
-struct Left {
+struct Remaining {
     /// Did a part of it: the rest is done at once.
     unfinished: BTreeSet<Task>,
     /// Was refused: tried again later.
@@ -79,7 +79,7 @@ impl Failed {
         Self {
             tasks: BTreeSet::new(),
             at: now,
-            pause: AGAIN,
+            pause: FIRST_RETRY_DELAY,
         }
     }
 
@@ -98,65 +98,65 @@ impl Failed {
             return;
         }
         if failed.is_empty() {
-            self.pause = AGAIN;
+            self.pause = FIRST_RETRY_DELAY;
             return;
         }
         self.at = now + self.pause;
-        self.pause = (self.pause * 2).min(OLD);
+        self.pause = (self.pause * 2).min(EXPIRY_INTERVAL);
         self.tasks = failed;
     }
 }
 
 /// Does what can be done; gives back the rest.
-async fn act(api: &Arc<Api>, tasks: BTreeSet<Task>) -> Left {
+async fn act(api: &Arc<Api>, tasks: BTreeSet<Task>) -> Remaining {
     let tasks: Vec<Task> = tasks.into_iter().collect();
-    let mut left = Left::default();
-    for some in tasks.chunks(TOGETHER) {
+    let mut remaining = Remaining::default();
+    for some in tasks.chunks(BATCH) {
         let (writer, some) = (Arc::clone(api), some.to_vec());
         let again = some.clone();
         let done = api.store.write(move |changes| {
-            let mut left = Left::default();
+            let mut remaining = Remaining::default();
             for task in some {
                 match changes.attempt(|changes| task.run(&writer, changes)) {
                     Ok(false) => {}
                     Ok(true) => {
-                        let _ = left.unfinished.insert(task);
+                        let _ = remaining.unfinished.insert(task);
                     }
                     Err(refused) => {
                         tracing::warn!(?task, %refused, "not collected");
-                        let _ = left.failed.insert(task);
+                        let _ = remaining.failed.insert(task);
                     }
                 }
             }
-            Ok(left)
+            Ok(remaining)
         });
         match done.await {
             Ok(some) => {
-                left.unfinished.extend(some.unfinished);
-                left.failed.extend(some.failed);
+                remaining.unfinished.extend(some.unfinished);
+                remaining.failed.extend(some.failed);
             }
-            Err(_) => left.failed.extend(again),
+            Err(_) => remaining.failed.extend(again),
         }
     }
-    left
+    remaining
 }
 
-/// Up to where each table has been looked at.
+/// The version up to which the collector has read each table.
 #[derive(Default)]
-struct Seen(BTreeMap<Table, u64>);
+struct SeenVersions(BTreeMap<Table, u64>);
 
-impl Seen {
+impl SeenVersions {
     /// What follows from the changes since the last time.
-    fn news(&mut self, api: &Api) -> BTreeSet<Task> {
+    fn tasks_since(&mut self, api: &Api) -> BTreeSet<Task> {
         let mut tasks = BTreeSet::new();
         let tables: Vec<Table> = api.store.tables().map(|(table, _)| table).collect();
         for table in tables {
             loop {
                 let since = self.0.get(&table).copied();
-                let found = since.map(|since| api.store.changes(table, since, TOGETHER));
+                let found = since.map(|since| api.store.changes(table, since, BATCH));
                 let Some(Ok((entries, upto))) = found else {
                     // The first time, or too long ago: everything.
-                    let (objects, version) = api.store.list(table, Part::default());
+                    let (objects, version) = api.store.list(table, ListScope::default());
                     for object in &objects {
                         tasks.extend(task::of_object(api, table, object));
                     }
@@ -167,7 +167,7 @@ impl Seen {
                     of_change(api, table, entry, &mut tasks);
                 }
                 let _ = self.0.insert(table, upto);
-                if entries.len() < TOGETHER {
+                if entries.len() < BATCH {
                     break;
                 }
             }

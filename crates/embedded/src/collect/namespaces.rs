@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// What a namespace waits for: us.
 const OURS: &str = "kubernetes";
 /// Objects that are ended at a time.
-const TOGETHER: usize = 512;
+const BATCH: usize = 512;
 
 /// Ends what is in a namespace; if nothing is, the namespace too. Whether more is to be done at once.
 pub(super) fn empty(api: &Api, changes: &mut Changes, key: &Key) -> Result<bool, Refused> {
@@ -30,7 +30,7 @@ pub(super) fn empty(api: &Api, changes: &mut Changes, key: &Key) -> Result<bool,
                 waiting += 1;
                 continue;
             }
-            if ended == TOGETHER {
+            if ended == BATCH {
                 return Ok(true);
             }
             ended += 1;

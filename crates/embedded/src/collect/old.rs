@@ -1,14 +1,14 @@
 //! Events are news: after an hour without a change they go. What counts is when they were written here, not
 //! what they say of themselves.
 
-use crate::store::{Key, Part};
+use crate::store::{Key, ListScope};
 use crate::verbs::Api;
 use std::sync::Arc;
 
 /// How long an event stays after its last change, in seconds.
-const EVENTS: i64 = 3600;
+const EVENT_TTL_SECONDS: i64 = 3600;
 /// Events that go at a time.
-const TOGETHER: usize = 512;
+const BATCH: usize = 512;
 
 /// Deletes Events that nobody has touched for an hour; `now` is in seconds since 1970.
 pub(super) async fn sweep(api: &Arc<Api>, now: i64) {
@@ -17,11 +17,11 @@ pub(super) async fn sweep(api: &Arc<Api>, now: i64) {
         .get("", "v1", "events")
         .and_then(|kind| api.store.table(kind));
     let Some(table) = table else { return };
-    let before = now - EVENTS;
-    let (events, _) = api.store.list(table, Part::default());
+    let before = now - EVENT_TTL_SECONDS;
+    let (events, _) = api.store.list(table, ListScope::default());
     let old = events.iter().filter(|event| event.written < before);
     let old: Vec<Key> = old.map(|event| event.key.clone()).collect();
-    for some in old.chunks(TOGETHER) {
+    for some in old.chunks(BATCH) {
         let some = some.to_vec();
         let removed = api.store.write(move |changes| {
             for key in &some {
@@ -48,13 +48,13 @@ mod tests {
     use crate::kinds::Kinds;
     use crate::options::Options;
     use crate::stop::Stopper;
-    use crate::store::{Place, Store, Table};
+    use crate::store::{Store, Table, TempDir};
     use serde_json::{Value, json};
     use std::time::Duration;
 
-    fn open(place: &Place) -> (Arc<Api>, Table) {
+    fn open(dir: &TempDir) -> (Arc<Api>, Table) {
         let kinds = Kinds::builtin().unwrap();
-        let store = Store::open(&place.file(), &kinds, 1000).unwrap();
+        let store = Store::open(&dir.file(), &kinds, 1000).unwrap();
         let table = store.table(kinds.get("", "v1", "events").unwrap()).unwrap();
         let options = Options::new("nowhere", kinds);
         let (_, stop) = Stopper::new();
@@ -75,7 +75,7 @@ mod tests {
     }
 
     fn names(api: &Api, table: Table) -> Vec<String> {
-        let (events, _) = api.store.list(table, Part::default());
+        let (events, _) = api.store.list(table, ListScope::default());
         let names = events.iter().map(|event| event.key.name().to_owned());
         names.collect()
     }
@@ -91,8 +91,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_nobody_has_written_for_an_hour_goes() {
-        let place = Place::new("old");
-        let (api, table) = open(&place);
+        let dir = TempDir::new("old");
+        let (api, table) = open(&dir);
         // Those that will be too old say that they are of the future, the young ones that they are ancient.
         let [all, event, made] = saying("2999-01-01T00:00:00Z");
         let again = ("repeated", all.clone());
@@ -110,18 +110,18 @@ mod tests {
         let second = put(&api, table, [young, vec![again]].concat()).await;
         assert!(first < second);
 
-        sweep(&api, first + EVENTS).await;
+        sweep(&api, first + EVENT_TTL_SECONDS).await;
         assert_eq!(
             names(&api, table).len(),
             7,
             "an hour to the second is not too long"
         );
-        sweep(&api, first + EVENTS + 1).await;
+        sweep(&api, first + EVENT_TTL_SECONDS + 1).await;
         assert_eq!(
             names(&api, table),
             ["repeated", "young-all", "young-event", "young-made"]
         );
-        sweep(&api, second + EVENTS + 1).await;
+        sweep(&api, second + EVENT_TTL_SECONDS + 1).await;
         assert_eq!(names(&api, table), Vec::<String>::new());
     }
 }

@@ -40,10 +40,10 @@ pub(super) fn owned(
         return Ok(());
     }
     if solid > 0 {
-        let kept = references.into_iter().zip(&judged);
-        let kept = kept.filter(|(_, owner)| **owner == Owner::Solid);
-        let kept: Vec<Value> = kept.map(|(reference, _)| reference).collect();
-        value["metadata"]["ownerReferences"] = kept.into();
+        let remaining = references.into_iter().zip(&judged);
+        let remaining = remaining.filter(|(_, owner)| **owner == Owner::Solid);
+        let remaining: Vec<Value> = remaining.map(|(reference, _)| reference).collect();
+        value["metadata"]["ownerReferences"] = remaining.into();
         return changes.put(table, key, value).map(drop);
     }
     if object.dying {

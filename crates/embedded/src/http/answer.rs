@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// How much of a list is put together at a time.
-const PIECE: usize = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 /// More warnings than these are not sent.
 const WARNINGS: usize = 16;
 /// A warning is cut after so many characters.
@@ -180,9 +180,10 @@ impl List {
         if self.left == 0 {
             return None;
         }
-        let mut piece = Vec::with_capacity(PIECE.min(usize::try_from(self.left).unwrap_or(PIECE)));
+        let mut piece =
+            Vec::with_capacity(CHUNK_BYTES.min(usize::try_from(self.left).unwrap_or(CHUNK_BYTES)));
         piece.append(&mut std::mem::take(&mut self.head).into_bytes());
-        while piece.len() < PIECE {
+        while piece.len() < CHUNK_BYTES {
             let Some(item) = self.items.next() else {
                 piece.extend_from_slice(self.tail.as_bytes());
                 self.tail = "";
@@ -259,9 +260,9 @@ mod tests {
                 .map(|number| sample(&format!("m-{number}"), &"x".repeat(size)))
                 .collect();
             let answer = Answer::list("{\"items\":[".to_owned(), items, "]}");
-            let said = answer.body.size_hint().exact().unwrap();
+            let expected = answer.body.size_hint().exact().unwrap();
             let body = collected(answer.body);
-            assert_eq!(body.len() as u64, said);
+            assert_eq!(body.len() as u64, expected);
             let list: Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(list["items"].as_array().unwrap().len(), count);
         }

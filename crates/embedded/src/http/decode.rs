@@ -2,7 +2,7 @@
 //! silently take the last of, and gives up where YAML means much more than it says: an alias of three bytes
 //! can stand for a megabyte.
 
-use crate::bounds::{LARGEST, LONGEST_NAME, long_name};
+use crate::bounds::{MAX_NAME_BYTES, MAX_OBJECT_BYTES, long_name};
 use crate::path::Path;
 use crate::protobuf::{self, Unreadable};
 use crate::status::Refused;
@@ -11,11 +11,11 @@ use serde_json::{Map, Number, Value};
 use std::fmt;
 
 /// More repeated fields than these are not listed.
-const REPEATED: usize = 32;
-/// Bytes that a body of YAML may become, if each value is counted as [`EACH`] and its text.
-const BECOMES: usize = 4 * LARGEST;
+const MAX_REPEATED: usize = 32;
+/// Bytes that a body of YAML may become, if each value is counted as [`VALUE_BYTES`] and its text.
+const MAX_DECODED_BYTES: usize = 4 * MAX_OBJECT_BYTES;
 /// Bytes of a value, besides its text.
-const EACH: usize = 32;
+const VALUE_BYTES: usize = 32;
 
 /// A body that has been read.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ pub(crate) fn decode(media: Option<&str>, body: &[u8]) -> Result<Decoded, Refuse
     match long_name(&decoded.value) {
         None => Ok(decoded),
         Some(length) => Err(Refused::bad_request(format!(
-            "the name of a field has {length} bytes, and may have {LONGEST_NAME}"
+            "the name of a field has {length} bytes, and may have {MAX_NAME_BYTES}"
         ))),
     }
 }
@@ -65,13 +65,13 @@ fn read(media: Option<&str>, body: &[u8]) -> Result<Decoded, Refused> {
 fn json(body: &[u8]) -> Result<Decoded, Refused> {
     let mut decoded = Decoded::default();
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let place = Place {
+    let seed = ValueSeed {
         path: &mut Path::default(),
         repeated: &mut decoded.repeated,
         // JSON is what it says.
         left: &mut { usize::MAX },
     };
-    let read = place.deserialize(&mut reader).and_then(|value| {
+    let read = seed.deserialize(&mut reader).and_then(|value| {
         reader.end()?;
         Ok(value)
     });
@@ -82,38 +82,38 @@ fn json(body: &[u8]) -> Result<Decoded, Refused> {
 
 fn yaml(body: &[u8]) -> Result<Decoded, Refused> {
     let mut decoded = Decoded::default();
-    let place = Place {
+    let seed = ValueSeed {
         path: &mut Path::default(),
         repeated: &mut decoded.repeated,
-        left: &mut { BECOMES },
+        left: &mut { MAX_DECODED_BYTES },
     };
-    let read = place.deserialize(serde_yaml_ng::Deserializer::from_slice(body));
+    let read = seed.deserialize(serde_yaml_ng::Deserializer::from_slice(body));
     let wrong = |error| format!("error decoding YAML: {error}");
     decoded.value = read.map_err(|error| Refused::bad_request(wrong(error)))?;
     Ok(decoded)
 }
 
 /// Where the reader is.
-struct Place<'a> {
+struct ValueSeed<'a> {
     path: &'a mut Path,
     repeated: &'a mut Vec<String>,
     /// Bytes that the value may still become.
     left: &'a mut usize,
 }
 
-impl Place<'_> {
+impl ValueSeed<'_> {
     /// Counts a value, or the name of one, before it is made.
     fn count<E: Error>(&mut self, text: usize) -> Result<(), E> {
-        let left = self.left.checked_sub(EACH + text);
+        let left = self.left.checked_sub(VALUE_BYTES + text);
         *self.left = left.ok_or_else(|| {
-            let most = BECOMES >> 20;
+            let most = MAX_DECODED_BYTES >> 20;
             E::custom(format_args!("its aliases stand for more than {most} MiB"))
         })?;
         Ok(())
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
@@ -121,7 +121,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_> {
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -165,7 +165,7 @@ impl<'de> Visitor<'de> for Place<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut reader: A) -> Result<Value, A::Error> {
         self.count(0)?;
-        let Place {
+        let ValueSeed {
             path,
             repeated,
             left,
@@ -173,7 +173,7 @@ impl<'de> Visitor<'de> for Place<'_> {
         let mut items = Vec::new();
         loop {
             let next = path.item(items.len(), |path| {
-                reader.next_element_seed(Place {
+                reader.next_element_seed(ValueSeed {
                     path,
                     repeated,
                     left,
@@ -191,20 +191,20 @@ impl<'de> Visitor<'de> for Place<'_> {
         let mut fields = Map::new();
         while let Some(name) = reader.next_key::<String>()? {
             self.count(name.len())?;
-            let Place {
+            let ValueSeed {
                 path,
                 repeated,
                 left,
             } = &mut self;
             let value = path.member(&name, |path| {
-                reader.next_value_seed(Place {
+                reader.next_value_seed(ValueSeed {
                     path,
                     repeated,
                     left,
                 })
             })?;
-            if repeated.len() < REPEATED && fields.contains_key(&name) {
-                path.member(&name, |path| repeated.push(path.said()));
+            if repeated.len() < MAX_REPEATED && fields.contains_key(&name) {
+                path.member(&name, |path| repeated.push(path.shortened()));
             }
             let _ = fields.insert(name, value);
         }

@@ -1,9 +1,9 @@
 //! Listeners and connections: who may connect, how many at a time, how they end.
 
-use super::crowd::{Crowd, Stranger};
-use super::patient::Patient;
-use super::rarely::Rarely;
-use super::serve::{Front, handle};
+use super::log_limit::LogLimit;
+use super::serve::{HttpContext, handle};
+use super::unauthenticated::{UnauthenticatedPeer, UnauthenticatedPeers};
+use super::write_timeout::WriteTimeout;
 use crate::reviews::User;
 use crate::socket::Socket;
 use crate::stop::Stop;
@@ -22,63 +22,67 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 /// How long requests may go on when the server ends.
-const FAREWELL: Duration = Duration::from_secs(3);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// A connection that cannot be accepted (no descriptors left) is tried again after this.
-const AGAIN: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Between two tries to get the name of the socket back.
-const LOST: Duration = Duration::from_secs(1);
+const BIND_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The two doors: TLS for clients with a certificate, a socket for root.
-pub(crate) struct Listening {
+/// The sockets to listen on: TLS for clients with a certificate, a unix socket for root.
+pub(crate) struct ListenSockets {
     pub(crate) tcp: Vec<TcpListener>,
     pub(crate) tls: TlsAcceptor,
     pub(crate) unix: Option<Socket>,
 }
 
 /// Serves until told to stop, and then until all connections are gone. Gives the socket back, with its name.
-pub(crate) async fn listen(listening: Listening, front: Arc<Front>, stop: Stop) -> Option<Socket> {
-    let door = Door::new(&front, &stop);
-    // Whoever may use the socket is not kept out by a crowd at the other door.
-    let unix_door = Door::new(&front, &stop);
-    let Listening { tcp, tls, unix } = listening;
-    let unix = unix.map(|unix| tokio::spawn(Arc::clone(&unix_door).accept_unix(unix)));
+pub(crate) async fn listen(
+    listening: ListenSockets,
+    context: Arc<HttpContext>,
+    stop: Stop,
+) -> Option<Socket> {
+    let acceptor = Acceptor::new(&context, &stop);
+    // Peers of the unix socket have an acceptor of their own: many TCP connections do not keep them out.
+    let unix_acceptor = Acceptor::new(&context, &stop);
+    let ListenSockets { tcp, tls, unix } = listening;
+    let unix = unix.map(|unix| tokio::spawn(Arc::clone(&unix_acceptor).accept_unix(unix)));
     let mut all = JoinSet::new();
     for listener in tcp {
-        let _ = all.spawn(Arc::clone(&door).accept_tcp(listener, tls.clone()));
+        let _ = all.spawn(Arc::clone(&acceptor).accept_tcp(listener, tls.clone()));
     }
-    door.stop.said().await;
+    acceptor.stop.requested().await;
     while all.join_next().await.is_some() {}
     let unix = match unix {
         Some(unix) => unix.await.ok(),
         None => None,
     };
     let gone = async {
-        door.empty().await;
-        unix_door.empty().await;
+        acceptor.empty().await;
+        unix_acceptor.empty().await;
     };
-    let _ = timeout(2 * FAREWELL, gone).await;
+    let _ = timeout(2 * SHUTDOWN_TIMEOUT, gone).await;
     unix
 }
 
 /// What every connection needs.
-struct Door {
-    front: Arc<Front>,
+struct Acceptor {
+    context: Arc<HttpContext>,
     slots: Arc<Semaphore>,
-    strangers: Arc<Crowd>,
+    unauthenticated: Arc<UnauthenticatedPeers>,
     stop: Stop,
-    full: Rarely,
-    failing: Rarely,
+    full: LogLimit,
+    failing: LogLimit,
 }
 
-impl Door {
-    fn new(front: &Arc<Front>, stop: &Stop) -> Arc<Self> {
+impl Acceptor {
+    fn new(context: &Arc<HttpContext>, stop: &Stop) -> Arc<Self> {
         Arc::new(Self {
-            slots: Arc::new(Semaphore::new(front.limits.connections)),
-            strangers: Crowd::new(front.limits.strangers),
-            full: Rarely::default(),
-            failing: Rarely::default(),
-            front: Arc::clone(front),
+            slots: Arc::new(Semaphore::new(context.limits.connections)),
+            unauthenticated: UnauthenticatedPeers::new(context.limits.unauthenticated),
+            full: LogLimit::default(),
+            failing: LogLimit::default(),
+            context: Arc::clone(context),
             stop: stop.clone(),
         })
     }
@@ -111,8 +115,8 @@ impl Door {
                     tracing::warn!(%error, unsaid, "the socket's file is gone, and cannot be made");
                 }
                 tokio::select! {
-                    () = sleep(LOST) => {}
-                    () = self.stop.said() => {}
+                    () = sleep(BIND_RETRY_INTERVAL) => {}
+                    () = self.stop.requested() => {}
                 }
             }
         }
@@ -121,11 +125,11 @@ impl Door {
     /// The same, for peers that have yet to say who they are.
     async fn accept_tcp(self: Arc<Self>, listener: TcpListener, tls: TlsAcceptor) {
         while let Some((stream, _)) = self.next(|| listener.accept()).await {
-            if let Some(stranger) = self.strangers.enter().await {
+            if let Some(peer) = self.unauthenticated.admit().await {
                 drop(tokio::spawn(Arc::clone(&self).tcp(
                     stream,
                     tls.clone(),
-                    stranger,
+                    peer,
                 )));
             }
         }
@@ -139,7 +143,7 @@ impl Door {
         loop {
             let accepted = tokio::select! {
                 accepted = accept() => accepted,
-                () = self.stop.said() => return None,
+                () = self.stop.requested() => return None,
             };
             match accepted {
                 Ok(accepted) => return Some(accepted),
@@ -147,7 +151,7 @@ impl Door {
                     if let Some(unsaid) = self.failing.now() {
                         tracing::warn!(%error, unsaid, "cannot accept a connection");
                     }
-                    sleep(AGAIN).await;
+                    sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
         }
@@ -166,16 +170,21 @@ impl Door {
 
     /// Returns when nobody whom we know is connected.
     async fn empty(&self) {
-        let all = u32::try_from(self.front.limits.connections).unwrap_or(u32::MAX);
+        let all = u32::try_from(self.context.limits.connections).unwrap_or(u32::MAX);
         drop(self.slots.acquire_many(all).await);
     }
 
-    async fn tcp(self: Arc<Self>, stream: TcpStream, tls: TlsAcceptor, mut stranger: Stranger) {
+    async fn tcp(
+        self: Arc<Self>,
+        stream: TcpStream,
+        tls: TlsAcceptor,
+        mut peer: UnauthenticatedPeer,
+    ) {
         let _ = stream.set_nodelay(true);
-        let limits = &self.front.limits;
-        let stream = Patient::new(stream, limits.stalled);
+        let limits = &self.context.limits;
+        let stream = WriteTimeout::new(stream, limits.stalled);
         let handshake = timeout(limits.handshake, tls.accept(stream));
-        let stream = match stranger.during(handshake).await {
+        let stream = match peer.during(handshake).await {
             Some(Ok(Ok(stream))) => stream,
             Some(Ok(Err(error))) => {
                 tracing::debug!(%error, "a TLS handshake failed");
@@ -190,11 +199,11 @@ impl Door {
         match certificates.and_then(|chain| tls::user(chain.first()?)) {
             Some(user) => {
                 let Some(_slot) = self.slot() else { return };
-                drop(stranger);
+                drop(peer);
                 self.serve(stream, Some(Arc::new(user))).await;
             }
             None => {
-                let _ = stranger.during(self.serve(stream, None)).await;
+                let _ = peer.during(self.serve(stream, None)).await;
             }
         }
     }
@@ -202,7 +211,7 @@ impl Door {
     async fn unix(self: Arc<Self>, stream: UnixStream, _slot: OwnedSemaphorePermit) {
         let uid = stream.peer_cred().map(|peer| peer.uid());
         let user = match uid {
-            Ok(uid) if uid == 0 || uid == self.front.own_uid => User {
+            Ok(uid) if uid == 0 || uid == self.context.own_uid => User {
                 name: format!("unix:{uid}"),
                 groups: vec![
                     "system:masters".to_owned(),
@@ -221,7 +230,7 @@ impl Door {
                 return;
             }
         };
-        let stream = Patient::new(stream, self.front.limits.stalled);
+        let stream = WriteTimeout::new(stream, self.context.limits.stalled);
         self.serve(stream, Some(Arc::new(user))).await;
     }
 
@@ -229,16 +238,16 @@ impl Door {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let limits = &self.front.limits;
+        let limits = &self.context.limits;
         let idle = match user {
             Some(_) => limits.idle,
             None => limits.idle_stranger,
         };
         let known = user.is_some();
-        let front = Arc::clone(&self.front);
+        let context = Arc::clone(&self.context);
         let service = service_fn(move |request| {
-            let (front, user) = (Arc::clone(&front), user.clone());
-            async move { Ok::<_, Infallible>(handle(&front, user, request).await) }
+            let (context, user) = (Arc::clone(&context), user.clone());
+            async move { Ok::<_, Infallible>(handle(&context, user, request).await) }
         });
         let connection = http1::Builder::new()
             // A stranger has one question.
@@ -252,9 +261,9 @@ impl Door {
         let mut connection = std::pin::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            () = self.stop.said() => {
+            () = self.stop.requested() => {
                 connection.as_mut().graceful_shutdown();
-                timeout(FAREWELL, connection).await.unwrap_or(Ok(()))
+                timeout(SHUTDOWN_TIMEOUT, connection).await.unwrap_or(Ok(()))
             }
         };
         if let Err(error) = ended {

@@ -8,34 +8,33 @@
 //! ```
 
 mod answer;
-mod crowd;
 mod decode;
 mod listen;
-mod patient;
+mod log_limit;
 mod query;
-mod rarely;
 mod request;
 mod route;
 mod serve;
+mod unauthenticated;
+mod write_timeout;
 
 pub(crate) use answer::Answer;
 pub(crate) use decode::{Decoded, decode};
-pub(crate) use listen::{Listening, listen};
+pub(crate) use listen::{ListenSockets, listen};
 pub(crate) use query::Query;
 pub(crate) use request::Request;
 pub(crate) use route::{Target, route};
-pub(crate) use serve::Front;
+pub(crate) use serve::HttpContext;
 
 use std::time::Duration;
 
 /// What peers may cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at a time, at each of the two doors; further ones are closed at once.
+    /// Connections at a time, over TLS and over the unix socket each; further ones are closed at once.
     pub connections: usize,
-    /// How many of those at the TLS door may be of peers that have not said who they are; at most a
-    /// quarter of all.
-    pub strangers: usize,
+    /// How many of the TLS connections may be of unauthenticated peers; at most a quarter of all.
+    pub unauthenticated: usize,
     /// Bytes of a body.
     pub body: usize,
     /// Bytes of a request's line and headers.
@@ -56,7 +55,7 @@ impl Limits {
     /// So that connections leave room in a process that may have so many files open.
     pub(crate) fn within(mut self, descriptors: usize) -> Self {
         self.connections = self.connections.min(descriptors / 4).max(1);
-        self.strangers = self.strangers.min(self.connections / 4).max(1);
+        self.unauthenticated = self.unauthenticated.min(self.connections / 4).max(1);
         self
     }
 }
@@ -65,8 +64,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 2048,
-            strangers: 256,
-            body: crate::bounds::LARGEST,
+            unauthenticated: 256,
+            body: crate::bounds::MAX_OBJECT_BYTES,
             head: 64 << 10,
             handshake: Duration::from_secs(10),
             // Longer than what clients keep a connection for: the one who closes first is the client.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::time::timeout;
 
 /// So many times as much as is taken is read before a peer is cut off.
-const PATIENT: usize = 4;
+const OVERSIZE_FACTOR: usize = 4;
 
 /// A request with its whole body, and who sent it.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Request {
 /// All of a body. Of one that is too large a little more is read, and dropped: a peer that is still
 /// writing does not read why it is refused.
 async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, Refused> {
-    let enough = limit.saturating_mul(PATIENT);
+    let enough = limit.saturating_mul(OVERSIZE_FACTOR);
     if body.size_hint().lower() > enough as u64 {
         return Err(Refused::too_large(limit));
     }

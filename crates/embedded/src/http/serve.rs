@@ -10,8 +10,8 @@ use hyper::body::Incoming;
 use hyper::{Method, Response};
 use std::sync::Arc;
 
-/// What stands behind every connection.
-pub(crate) struct Front {
+/// What every connection needs to answer requests.
+pub(crate) struct HttpContext {
     pub(crate) api: Arc<Api>,
     pub(crate) limits: Limits,
     /// Who we are; the same may use the socket.
@@ -20,12 +20,12 @@ pub(crate) struct Front {
 
 /// Answers a request; refusals are answers too.
 pub(super) async fn handle(
-    front: &Front,
+    context: &HttpContext,
     user: Option<Arc<User>>,
     request: hyper::Request<Incoming>,
 ) -> Response<Body> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let answer = answer(front, user, request)
+    let answer = answer(context, user, request)
         .await
         .unwrap_or_else(Answer::from);
     tracing::debug!(%method, path, code = answer.code(), "answered");
@@ -33,7 +33,7 @@ pub(super) async fn handle(
 }
 
 async fn answer(
-    front: &Front,
+    context: &HttpContext,
     user: Option<Arc<User>>,
     request: hyper::Request<Incoming>,
 ) -> Result<Answer, Refused> {
@@ -42,8 +42,8 @@ async fn answer(
         return Ok(answer);
     }
     let user = user.ok_or_else(Refused::unauthorized)?;
-    let request = Request::read(request, user, &front.limits).await?;
-    front.api.answer(request).await
+    let request = Request::read(request, user, &context.limits).await?;
+    context.api.answer(request).await
 }
 
 /// What needs no name: whether the server is there, and which it is.

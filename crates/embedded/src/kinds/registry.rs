@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// All kinds of a server. Iteration is sorted by group, version and plural; the core is first.
 #[derive(Clone, Debug, Default)]
 pub struct Kinds {
-    by_place: BTreeMap<(String, String, String), Arc<Kind>>,
+    by_resource: BTreeMap<(String, String, String), Arc<Kind>>,
 }
 
 impl Kinds {
@@ -58,8 +58,8 @@ impl Kinds {
     /// The kind that paths name like this.
     #[must_use]
     pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
-        let place = (group.to_owned(), version.to_owned(), plural.to_owned());
-        self.by_place.get(&place)
+        let resource = (group.to_owned(), version.to_owned(), plural.to_owned());
+        self.by_resource.get(&resource)
     }
 
     /// By what objects say of themselves.
@@ -71,7 +71,7 @@ impl Kinds {
 
     /// Every kind in every version.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
-        self.by_place.values()
+        self.by_resource.values()
     }
 
     /// The kind in whose table the objects of this one are.
@@ -86,19 +86,19 @@ impl Kinds {
     }
 
     fn add(&mut self, kind: Kind) -> Result<(), String> {
-        let place = (
+        let resource = (
             kind.group.clone(),
             kind.version.clone(),
             kind.plural.clone(),
         );
-        if self.by_place.contains_key(&place) {
+        if self.by_resource.contains_key(&resource) {
             return Err(format!(
                 "{} in version {:?} is there already",
                 kind.group_resource(),
                 kind.version
             ));
         }
-        self.by_place.insert(place, Arc::new(kind));
+        self.by_resource.insert(resource, Arc::new(kind));
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! must not: more than fits into a map.
 
 use super::Kind;
-use crate::status::{Cause, ENOUGH};
+use crate::status::{Cause, MAX_PROBLEMS};
 use serde_json::Value;
 
 /// Bytes of the values of a map.
@@ -40,7 +40,7 @@ fn pod(object: &Value, causes: &mut Vec<Cause>) {
         causes.push(Cause::required("spec.containers", ""));
     }
     for (index, container) in containers.iter().enumerate() {
-        if causes.len() > ENOUGH {
+        if causes.len() > MAX_PROBLEMS {
             return;
         }
         for field in ["name", "image"] {
@@ -74,7 +74,7 @@ fn claim(object: &Value, prefix: &str, causes: &mut Vec<Cause>) {
     let requests = object.pointer("/spec/devices/requests");
     let requests = requests.and_then(Value::as_array).into_iter().flatten();
     for (index, request) in requests.enumerate() {
-        if causes.len() > ENOUGH {
+        if causes.len() > MAX_PROBLEMS {
             return;
         }
         let path = format!("{prefix}.devices.requests[{index}]");

@@ -88,7 +88,7 @@ fn a_definition_gives_a_kind_per_version_and_one_store() {
 
 #[test]
 fn what_is_no_definition_is_refused_with_the_reason() {
-    for (at, value, said) in [
+    for (at, value, expected) in [
         ("/spec/versions", json!(1), "spec.versions is not a list"),
         (
             "/spec/versions/1/storage",
@@ -105,7 +105,7 @@ fn what_is_no_definition_is_refused_with_the_reason() {
         let mut wrong = definition();
         *wrong.pointer_mut(at).unwrap() = value;
         let error = Kinds::default().with_crd(&wrong).unwrap_err();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(expected), "{error}");
         assert!(error.contains("things.example.org"), "{error}");
     }
 }

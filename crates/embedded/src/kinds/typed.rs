@@ -3,7 +3,7 @@
 
 use super::Kind;
 use crate::path::Path;
-use crate::status::ENOUGH;
+use crate::status::MAX_PROBLEMS;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -118,8 +118,8 @@ fn settle(value: &mut Value, typed: &Value, path: &mut Path, unknown: &mut Vec<S
                     true
                 }
                 None => {
-                    if !field.is_null() && unknown.len() <= ENOUGH {
-                        path.member(key, |path| unknown.push(path.said()));
+                    if !field.is_null() && unknown.len() <= MAX_PROBLEMS {
+                        path.member(key, |path| unknown.push(path.shortened()));
                     }
                     false
                 }

@@ -14,15 +14,15 @@ pub struct View {
     pub version: String,
     /// Plural of the kind that is stored.
     pub plural: String,
-    how: How,
+    conversion: Conversion,
 }
 
 #[derive(Clone, Debug)]
-enum How {
+enum Conversion {
     /// `events.k8s.io` over the core's events.
     Events,
     /// Another version of the same kind: only `apiVersion` differs.
-    Version { shown: String, stored: String },
+    Version { served: String, stored: String },
     /// Another name for the same thing.
     Alias(Arc<Alias>),
 }
@@ -33,17 +33,17 @@ impl View {
             group: String::new(),
             version: "v1".to_owned(),
             plural: "events".to_owned(),
-            how: How::Events,
+            conversion: Conversion::Events,
         }
     }
 
-    pub(super) fn version(group: &str, plural: &str, shown: &str, stored: &str) -> Self {
+    pub(super) fn version(group: &str, plural: &str, served: &str, stored: &str) -> Self {
         Self {
             group: group.to_owned(),
             version: stored.to_owned(),
             plural: plural.to_owned(),
-            how: How::Version {
-                shown: format!("{group}/{shown}"),
+            conversion: Conversion::Version {
+                served: format!("{group}/{served}"),
                 stored: format!("{group}/{stored}"),
             },
         }
@@ -55,27 +55,27 @@ impl View {
             group: group.to_owned(),
             version: version.to_owned(),
             plural: plural.to_owned(),
-            how: How::Alias(Arc::new(alias)),
+            conversion: Conversion::Alias(Arc::new(alias)),
         }
     }
 
     /// An object of this kind in the form in which it is stored.
     #[must_use]
     pub fn inward(&self, object: &Value) -> Value {
-        match &self.how {
-            How::Events => events::to_core(object),
-            How::Version { stored, .. } => with_version(object, stored),
-            How::Alias(alias) => alias.inward(object),
+        match &self.conversion {
+            Conversion::Events => events::to_core(object),
+            Conversion::Version { stored, .. } => with_version(object, stored),
+            Conversion::Alias(alias) => alias.inward(object),
         }
     }
 
     /// A stored object in the form of this kind.
     #[must_use]
     pub fn outward(&self, stored: &Value) -> Value {
-        match &self.how {
-            How::Events => events::from_core(stored),
-            How::Version { shown, .. } => with_version(stored, shown),
-            How::Alias(alias) => alias.outward(stored),
+        match &self.conversion {
+            Conversion::Events => events::from_core(stored),
+            Conversion::Version { served, .. } => with_version(stored, served),
+            Conversion::Alias(alias) => alias.outward(stored),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! How lists are merged, said in the schemas of core kinds: `kubectl` makes its strategic merge
-//! patches by that, and the server takes them by the same table.
+//! Adds to the schemas of core kinds how their lists are merged: `kubectl` makes its strategic merge
+//! patches by that, and the server applies them by the same table.
 
 use crate::patch::{Identity, Items, Shape, Strategy};
 use serde_json::{Map, Value, json};
 
-/// Says it in the schema of a kind, and in all that this refers to.
-pub(super) fn say(schemas: &mut Value, component: &str, shape: &Shape) {
+/// Adds the merge keys to the schema of a kind, and to all schemas that it refers to.
+pub(super) fn add_merge_keys(schemas: &mut Value, component: &str, shape: &Shape) {
     walk(schemas, &format!("/{component}"), shape);
 }
 
@@ -23,7 +23,7 @@ fn walk(schemas: &mut Value, at: &str, shape: &Shape) {
             }
             walk(schemas, &format!("{at}/items"), &items.item);
         }
-        Shape::Whole => {
+        Shape::Atomic => {
             if let Some(schema) = schemas.pointer_mut(&at).and_then(Value::as_object_mut) {
                 schema.insert("x-kubernetes-map-type".to_owned(), "atomic".into());
             }
@@ -45,16 +45,16 @@ fn resolved(schemas: &Value, at: &str) -> String {
 
 /// One volume is of one sort: its old fields go when it changes.
 fn list(schema: &mut Map<String, Value>, items: &Items, retain_keys: bool) {
-    let mut say = |key: &str, value: Value| {
+    let mut add_merge_keys = |key: &str, value: Value| {
         schema.insert(format!("x-kubernetes-{key}"), value);
     };
     match &items.identity {
-        Identity::None => say("list-type", "atomic".into()),
-        Identity::Value => say("list-type", "set".into()),
+        Identity::None => add_merge_keys("list-type", "atomic".into()),
+        Identity::Value => add_merge_keys("list-type", "set".into()),
         Identity::Keys(keys) => {
-            say("list-type", "map".into());
+            add_merge_keys("list-type", "map".into());
             let names: Vec<&str> = keys.iter().map(|key| key.name.as_str()).collect();
-            say("list-map-keys", json!(names));
+            add_merge_keys("list-map-keys", json!(names));
         }
     }
     let merge = if retain_keys {
@@ -64,10 +64,10 @@ fn list(schema: &mut Map<String, Value>, items: &Items, retain_keys: bool) {
     };
     match &items.strategy {
         Strategy::Replace => {}
-        Strategy::Union => say("patch-strategy", merge.into()),
+        Strategy::Union => add_merge_keys("patch-strategy", merge.into()),
         Strategy::Merge(key) => {
-            say("patch-strategy", merge.into());
-            say("patch-merge-key", key.clone().into());
+            add_merge_keys("patch-strategy", merge.into());
+            add_merge_keys("patch-merge-key", key.clone().into());
         }
     }
 }

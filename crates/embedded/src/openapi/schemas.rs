@@ -52,7 +52,7 @@ pub(super) fn components(kinds: &[&Kind]) -> Value {
     }
     let mut schemas = Value::Object(schemas);
     for kind in kinds.iter().filter(|kind| kind.core) {
-        merging::say(&mut schemas, &component(kind), Shape::of(kind));
+        merging::add_merge_keys(&mut schemas, &component(kind), Shape::of(kind));
     }
     references_alone(&mut schemas);
     schemas

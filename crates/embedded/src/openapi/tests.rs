@@ -154,12 +154,12 @@ fn the_schemas_say_how_lists_are_merged() {
     let list = |component: &str, field: &str| {
         let name = format!("io.k8s.api.core.v1.{component}");
         let schema = &schemas[name.as_str()]["properties"][field];
-        let said = |key: &str| schema[format!("x-kubernetes-{key}").as_str()].clone();
+        let extension = |key: &str| schema[format!("x-kubernetes-{key}").as_str()].clone();
         (
-            said("patch-strategy"),
-            said("patch-merge-key"),
-            said("list-type"),
-            said("list-map-keys"),
+            extension("patch-strategy"),
+            extension("patch-merge-key"),
+            extension("list-type"),
+            extension("list-map-keys"),
         )
     };
     let by = |key: &str| (json!("merge"), json!(key), json!("map"), json!([key]));

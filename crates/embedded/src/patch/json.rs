@@ -6,15 +6,15 @@
 
 use super::PatchError;
 use super::apply::same;
-use crate::bounds::{DEEPEST, LONGEST_NAME, count, is_deeper};
+use crate::bounds::{MAX_DEPTH, MAX_NAME_BYTES, count, is_deeper};
 use crate::status::cut;
 use serde_json::Value;
 
 /// More operations than this are refused.
-const MOST: usize = 10_000;
+const MAX_OPERATIONS: usize = 10_000;
 
 /// Copies must not make an object larger than any request could: a patch could double it at every step.
-const LARGEST: usize = 4 * 1024 * 1024;
+const MAX_RESULT_BYTES: usize = 4 * 1024 * 1024;
 
 /// Values that all operations of a patch may move, copy and push aside; more than an object has.
 const TOUCHED: usize = 4 << 20;
@@ -26,9 +26,9 @@ pub fn json(target: &mut Value, operations: &Value) -> Result<(), PatchError> {
     let Value::Array(operations) = operations else {
         return Err(malformed("a JSON patch must be an array of operations"));
     };
-    if operations.len() > MOST {
+    if operations.len() > MAX_OPERATIONS {
         return Err(PatchError::TooLarge(format!(
-            "The allowed maximum operations in a JSON patch is {MOST}, got {}",
+            "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
             operations.len()
         )));
     }
@@ -86,7 +86,7 @@ fn apply(target: &mut Value, operation: &Value, work: &mut Work) -> Result<(), P
             let value = get(target, op, from()?)?;
             work.touch(count(value))?;
             work.copied += value.to_string().len();
-            if work.copied > LARGEST {
+            if work.copied > MAX_RESULT_BYTES {
                 return Err(fails(op, path, "copies are too large"));
             }
             let copy = value.clone();
@@ -173,14 +173,14 @@ fn replace(target: &mut Value, op: &str, path: &str, value: Value) -> Result<(),
 /// What is put somewhere has a name there, and is not deeper than anything may be: an object of any depth
 /// would end us, as it is cloned, written and dropped by recursion. So none is ever made.
 fn shallow(op: &str, path: &str, value: &Value) -> Result<(), PatchError> {
-    if path.split('/').any(|name| name.len() > LONGEST_NAME) {
+    if path.split('/').any(|name| name.len() > MAX_NAME_BYTES) {
         return Err(fails(op, path, "a field's name is too long"));
     }
     let above = path.split('/').count() - 1;
-    match DEEPEST.checked_sub(above) {
+    match MAX_DEPTH.checked_sub(above) {
         Some(left) if !is_deeper(value, left) => Ok(()),
         _ => {
-            let why = format!("it would be nested more than {DEEPEST} deep");
+            let why = format!("it would be nested more than {MAX_DEPTH} deep");
             Err(fails(op, path, &why))
         }
     }
@@ -233,14 +233,14 @@ fn index(key: &str, count: usize, op: &str, path: &str) -> Result<usize, PatchEr
     let Ok(number) = key.parse::<i64>() else {
         return Err(fails(op, path, &format!("{key:?} is no index of a list")));
     };
-    let place = match usize::try_from(number) {
-        Ok(place) => Some(place),
+    let index = match usize::try_from(number) {
+        Ok(index) => Some(index),
         Err(_) => usize::try_from(number.unsigned_abs())
             .ok()
             .and_then(|back| count.checked_sub(back)),
     };
-    place
-        .filter(|place| *place < count)
+    index
+        .filter(|index| *index < count)
         .ok_or_else(|| fails(op, path, &format!("there is no index {key}")))
 }
 
@@ -249,8 +249,8 @@ fn missing(op: &str, path: &str) -> PatchError {
 }
 
 fn fails(op: &str, path: &str, why: &str) -> PatchError {
-    const ENOUGH: usize = 500;
-    let path: String = path.chars().take(ENOUGH).collect();
+    const MAX_PATH_CHARS: usize = 500;
+    let path: String = path.chars().take(MAX_PATH_CHARS).collect();
     PatchError::DoesNotApply(format!("{op} operation does not apply: {path}: {why}"))
 }
 

@@ -20,14 +20,14 @@ pub(super) fn name(item: &Value, by: Option<&str>) -> Option<String> {
 }
 
 /// Where each item stands first.
-pub(super) fn places(list: &[Value], by: Option<&str>) -> BTreeMap<String, usize> {
-    let mut places = BTreeMap::new();
+pub(super) fn indexes(list: &[Value], by: Option<&str>) -> BTreeMap<String, usize> {
+    let mut indexes = BTreeMap::new();
     for (index, item) in list.iter().enumerate() {
         if let Some(name) = name(item, by) {
-            let _ = places.entry(name).or_insert(index);
+            let _ = indexes.entry(name).or_insert(index);
         }
     }
-    places
+    indexes
 }
 
 /// A list in which the items named in `order` are in that order, and the others stay where they were
@@ -38,18 +38,18 @@ pub(super) fn ordered(
     live: &[Value],
     by: Option<&str>,
 ) -> Vec<Value> {
-    let (order, live) = (places(order, by), places(live, by));
+    let (order, live) = (indexes(order, by), indexes(live, by));
     let (mut named, mut others) = (Vec::new(), Vec::new());
     for item in list {
         let name = name(&item, by);
-        let place = |among: &BTreeMap<String, usize>| Some(*among.get(name.as_ref()?)?);
-        let before = place(&live);
-        match place(&order) {
-            Some(place) => named.push((place, before, item)),
+        let index = |among: &BTreeMap<String, usize>| Some(*among.get(name.as_ref()?)?);
+        let before = index(&live);
+        match index(&order) {
+            Some(index) => named.push((index, before, item)),
             None => others.push((before, item)),
         }
     }
-    named.sort_by_key(|(place, ..)| *place);
+    named.sort_by_key(|(index, ..)| *index);
     others.sort_by_key(|(before, _)| *before);
     let mut result = Vec::new();
     let mut others = others.into_iter().peekable();

@@ -48,9 +48,9 @@ fn lists_of_core_kinds_have_their_keys() {
         let strategy = merge.map_or(Strategy::Replace, |by| Strategy::Merge(by.to_owned()));
         assert_eq!(list.items().unwrap().strategy, strategy, "{path}");
     }
-    assert_eq!(*at(pod, "spec.nodeSelector"), Shape::Whole);
+    assert_eq!(*at(pod, "spec.nodeSelector"), Shape::Atomic);
     assert_eq!(*at(pod, "spec.tolerations"), Shape::Typed);
-    assert_eq!(*at(pod, "metadata.ownerReferences[]"), Shape::Whole);
+    assert_eq!(*at(pod, "metadata.ownerReferences[]"), Shape::Atomic);
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn a_schema_says_what_is_whole_shared_or_refused() {
     }}}});
     let schema = Schema::parse(&schema).unwrap();
     let shape = schema.shape();
-    assert_eq!(*at(shape, "spec.list"), Shape::Whole);
-    assert_eq!(*at(shape, "spec.whole"), Shape::Whole);
+    assert_eq!(*at(shape, "spec.list"), Shape::Atomic);
+    assert_eq!(*at(shape, "spec.whole"), Shape::Atomic);
     assert_eq!(*at(shape, "spec.either"), Shape::Open);
     let set = at(shape, "spec.set").items().unwrap();
     assert_eq!(set.identity, Identity::Value);
@@ -156,7 +156,7 @@ fn only_what_has_an_identity_is_taken_apart() {
     let finalizers = at(core_kind("", "Pod"), "metadata.finalizers");
     assert!(form(finalizers, &list).starts_with("List"));
     assert!(matches!(Shape::Open.form(&list), Form::Leaf));
-    assert!(matches!(Shape::Whole.form(&json!({})), Form::Leaf));
+    assert!(matches!(Shape::Atomic.form(&json!({})), Form::Leaf));
     assert!(matches!(Shape::Open.form(&json!({})), Form::Map(_)));
     let hosts = at(core_kind("", "Pod"), "status.hostIPs");
     assert!(matches!(hosts.form(&list), Form::Leaf));

@@ -12,7 +12,7 @@
 
 use super::PatchError;
 use super::apply::same;
-use super::order::{name, ordered, places};
+use super::order::{indexes, name, ordered};
 use super::shape::{Items, Shape, Strategy};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -221,7 +221,7 @@ fn merged_by(
     }
     list.retain(|item| name(item, Some(by)).is_none_or(|name| !gone.contains(&name)));
     let live = list.clone();
-    let mut known = places(&list, Some(by));
+    let mut known = indexes(&list, Some(by));
     for change in &changes {
         let key = key_of(change, by)?.to_string();
         let found = known.get(&key).and_then(|index| list.get_mut(*index));

@@ -1,7 +1,7 @@
 //! A message as JSON, by the table of its fields. What the table does not have is skipped.
 
-use super::tables::{Of, Table};
-use super::wire::{Fields, Found, text};
+use super::tables::{FieldType, Table};
+use super::wire::{Fields, WireValue, text};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::jiff::Timestamp;
@@ -22,45 +22,46 @@ pub(super) fn read(table: Table, message: &[u8]) -> Result<Map<String, Value>, S
 fn put(
     object: &mut Map<String, Value>,
     name: &str,
-    of: Of,
-    found: Found<'_>,
+    of: FieldType,
+    found: WireValue<'_>,
 ) -> Result<(), String> {
     let bytes = match (of, found) {
-        (Of::Count, Found::Number(0)) => return Ok(()),
-        (Of::Number | Of::Count, Found::Number(number)) => {
+        (FieldType::Count, WireValue::Number(0)) => return Ok(()),
+        (FieldType::Number | FieldType::Count, WireValue::Number(number)) => {
             // Negative numbers stand there as their two's complement.
             object.insert(name.to_owned(), number.cast_signed().into());
             return Ok(());
         }
-        (Of::Flag, Found::Number(number)) => {
+        (FieldType::Flag, WireValue::Number(number)) => {
             object.insert(name.to_owned(), (number != 0).into());
             return Ok(());
         }
-        (Of::Number | Of::Count | Of::Flag, _) | (_, Found::Number(_) | Found::Fixed) => {
+        (FieldType::Number | FieldType::Count | FieldType::Flag, _)
+        | (_, WireValue::Number(_) | WireValue::Fixed) => {
             return Err("it has another wire type".to_owned());
         }
-        (_, Found::Bytes(bytes)) => bytes,
+        (_, WireValue::Bytes(bytes)) => bytes,
     };
     let value = match of {
-        Of::Text if bytes.is_empty() => return Ok(()),
-        Of::Text => text(bytes)?.into(),
-        Of::Time => match time(bytes)? {
+        FieldType::Text if bytes.is_empty() => return Ok(()),
+        FieldType::Text => text(bytes)?.into(),
+        FieldType::Time => match time(bytes)? {
             Some(time) => time,
             None => return Ok(()),
         },
-        Of::Json => json(bytes)?,
-        Of::One(table) => Value::Object(read(table, bytes)?),
-        Of::Many(table) => {
+        FieldType::Json => json(bytes)?,
+        FieldType::One(table) => Value::Object(read(table, bytes)?),
+        FieldType::Many(table) => {
             return append(object, name, Value::Object(read(table, bytes)?));
         }
-        Of::Texts => return append(object, name, text(bytes)?.into()),
-        Of::TextMap => return entry(object, name, bytes, |bytes| Ok(text(bytes)?.into())),
-        Of::BytesMap => {
+        FieldType::Texts => return append(object, name, text(bytes)?.into()),
+        FieldType::TextMap => return entry(object, name, bytes, |bytes| Ok(text(bytes)?.into())),
+        FieldType::BytesMap => {
             return entry(object, name, bytes, |bytes| {
                 Ok(STANDARD.encode(bytes).into())
             });
         }
-        Of::Number | Of::Count | Of::Flag => return Ok(()),
+        FieldType::Number | FieldType::Count | FieldType::Flag => return Ok(()),
     };
     object.insert(name.to_owned(), value);
     Ok(())
@@ -88,8 +89,8 @@ fn entry(
     let mut fields = Fields::of(bytes);
     while let Some((number, found)) = fields.next()? {
         match (number, found) {
-            (1, Found::Bytes(bytes)) => key = text(bytes)?,
-            (2, Found::Bytes(bytes)) => value = bytes,
+            (1, WireValue::Bytes(bytes)) => key = text(bytes)?,
+            (2, WireValue::Bytes(bytes)) => value = bytes,
             _ => {}
         }
     }
@@ -109,7 +110,7 @@ fn time(bytes: &[u8]) -> Result<Option<Value>, String> {
     let mut seconds = 0;
     let mut fields = Fields::of(bytes);
     while let Some((number, found)) = fields.next()? {
-        if let (1, Found::Number(number)) = (number, found) {
+        if let (1, WireValue::Number(number)) = (number, found) {
             seconds = number.cast_signed();
         }
     }
@@ -123,7 +124,7 @@ fn time(bytes: &[u8]) -> Result<Option<Value>, String> {
 fn json(bytes: &[u8]) -> Result<Value, String> {
     let mut fields = Fields::of(bytes);
     while let Some((number, found)) = fields.next()? {
-        if let (1, Found::Bytes(text)) = (number, found) {
+        if let (1, WireValue::Bytes(text)) = (number, found) {
             return serde_json::from_slice(text).map_err(|error| error.to_string());
         }
     }

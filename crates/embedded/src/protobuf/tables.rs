@@ -1,8 +1,8 @@
 //! Which field has which number: the messages of Kubernetes that clients send as protobuf.
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Of {
+pub(super) enum FieldType {
     /// A text; an empty one is not there.
     Text,
     /// A number that counts even if it is 0.
@@ -28,7 +28,7 @@ pub(super) enum Of {
 }
 
 /// Number, name and content of each field.
-pub(super) type Table = &'static [(u64, &'static str, Of)];
+pub(super) type Table = &'static [(u64, &'static str, FieldType)];
 
 /// The table of a kind.
 pub(super) fn of(api_version: &str, kind: &str) -> Option<Table> {
@@ -45,112 +45,127 @@ pub(super) fn of(api_version: &str, kind: &str) -> Option<Table> {
 }
 
 const NAMESPACE: Table = &[
-    (1, "metadata", Of::One(OBJECT_META)),
-    (2, "spec", Of::One(&[(1, "finalizers", Of::Texts)])),
-    (3, "status", Of::One(&[(1, "phase", Of::Text)])),
+    (1, "metadata", FieldType::One(OBJECT_META)),
+    (
+        2,
+        "spec",
+        FieldType::One(&[(1, "finalizers", FieldType::Texts)]),
+    ),
+    (
+        3,
+        "status",
+        FieldType::One(&[(1, "phase", FieldType::Text)]),
+    ),
 ];
 
 const CONFIG_MAP: Table = &[
-    (1, "metadata", Of::One(OBJECT_META)),
-    (2, "data", Of::TextMap),
-    (3, "binaryData", Of::BytesMap),
-    (4, "immutable", Of::Flag),
+    (1, "metadata", FieldType::One(OBJECT_META)),
+    (2, "data", FieldType::TextMap),
+    (3, "binaryData", FieldType::BytesMap),
+    (4, "immutable", FieldType::Flag),
 ];
 
 /// Only what is asked: the answer is ours.
 const ACCESS_REVIEW: Table = &[
-    (1, "metadata", Of::One(OBJECT_META)),
+    (1, "metadata", FieldType::One(OBJECT_META)),
     (
         2,
         "spec",
-        Of::One(&[
-            (1, "resourceAttributes", Of::One(RESOURCE_ATTRIBUTES)),
+        FieldType::One(&[
+            (1, "resourceAttributes", FieldType::One(RESOURCE_ATTRIBUTES)),
             (
                 2,
                 "nonResourceAttributes",
-                Of::One(&[(1, "path", Of::Text), (2, "verb", Of::Text)]),
+                FieldType::One(&[(1, "path", FieldType::Text), (2, "verb", FieldType::Text)]),
             ),
         ]),
     ),
 ];
 
 const RESOURCE_ATTRIBUTES: Table = &[
-    (1, "namespace", Of::Text),
-    (2, "verb", Of::Text),
-    (3, "group", Of::Text),
-    (4, "version", Of::Text),
-    (5, "resource", Of::Text),
-    (6, "subresource", Of::Text),
-    (7, "name", Of::Text),
-    (8, "fieldSelector", Of::One(SELECTOR_ATTRIBUTES)),
-    (9, "labelSelector", Of::One(SELECTOR_ATTRIBUTES)),
+    (1, "namespace", FieldType::Text),
+    (2, "verb", FieldType::Text),
+    (3, "group", FieldType::Text),
+    (4, "version", FieldType::Text),
+    (5, "resource", FieldType::Text),
+    (6, "subresource", FieldType::Text),
+    (7, "name", FieldType::Text),
+    (8, "fieldSelector", FieldType::One(SELECTOR_ATTRIBUTES)),
+    (9, "labelSelector", FieldType::One(SELECTOR_ATTRIBUTES)),
 ];
 
 const SELECTOR_ATTRIBUTES: Table = &[
-    (1, "rawSelector", Of::Text),
+    (1, "rawSelector", FieldType::Text),
     (
         2,
         "requirements",
-        Of::Many(&[
-            (1, "key", Of::Text),
-            (2, "operator", Of::Text),
-            (3, "values", Of::Texts),
+        FieldType::Many(&[
+            (1, "key", FieldType::Text),
+            (2, "operator", FieldType::Text),
+            (3, "values", FieldType::Texts),
         ]),
     ),
 ];
 
 const RULES_REVIEW: Table = &[
-    (1, "metadata", Of::One(OBJECT_META)),
-    (2, "spec", Of::One(&[(1, "namespace", Of::Text)])),
+    (1, "metadata", FieldType::One(OBJECT_META)),
+    (
+        2,
+        "spec",
+        FieldType::One(&[(1, "namespace", FieldType::Text)]),
+    ),
 ];
 
-const SUBJECT_REVIEW: Table = &[(1, "metadata", Of::One(OBJECT_META))];
+const SUBJECT_REVIEW: Table = &[(1, "metadata", FieldType::One(OBJECT_META))];
 
 const DELETE_OPTIONS: Table = &[
-    (1, "gracePeriodSeconds", Of::Number),
+    (1, "gracePeriodSeconds", FieldType::Number),
     (
         2,
         "preconditions",
-        Of::One(&[(1, "uid", Of::Text), (2, "resourceVersion", Of::Text)]),
+        FieldType::One(&[
+            (1, "uid", FieldType::Text),
+            (2, "resourceVersion", FieldType::Text),
+        ]),
     ),
-    (3, "orphanDependents", Of::Flag),
-    (4, "propagationPolicy", Of::Text),
-    (5, "dryRun", Of::Texts),
+    (3, "orphanDependents", FieldType::Flag),
+    (4, "propagationPolicy", FieldType::Text),
+    (5, "dryRun", FieldType::Texts),
 ];
 
 const OBJECT_META: Table = &[
-    (1, "name", Of::Text),
-    (2, "generateName", Of::Text),
-    (3, "namespace", Of::Text),
-    (4, "selfLink", Of::Text),
-    (5, "uid", Of::Text),
-    (6, "resourceVersion", Of::Text),
-    (7, "generation", Of::Count),
-    (8, "creationTimestamp", Of::Time),
-    (9, "deletionTimestamp", Of::Time),
-    (10, "deletionGracePeriodSeconds", Of::Number),
-    (11, "labels", Of::TextMap),
-    (12, "annotations", Of::TextMap),
-    (13, "ownerReferences", Of::Many(OWNER_REFERENCE)),
-    (14, "finalizers", Of::Texts),
-    (17, "managedFields", Of::Many(MANAGED_FIELDS)),
+    (1, "name", FieldType::Text),
+    (2, "generateName", FieldType::Text),
+    (3, "namespace", FieldType::Text),
+    (4, "selfLink", FieldType::Text),
+    (5, "uid", FieldType::Text),
+    (6, "resourceVersion", FieldType::Text),
+    (7, "generation", FieldType::Count),
+    (8, "creationTimestamp", FieldType::Time),
+    (9, "deletionTimestamp", FieldType::Time),
+    (10, "deletionGracePeriodSeconds", FieldType::Number),
+    (11, "labels", FieldType::TextMap),
+    (12, "annotations", FieldType::TextMap),
+    (13, "ownerReferences", FieldType::Many(OWNER_REFERENCE)),
+    (14, "finalizers", FieldType::Texts),
+    (17, "managedFields", FieldType::Many(MANAGED_FIELDS)),
 ];
 
 const OWNER_REFERENCE: Table = &[
-    (1, "kind", Of::Text),
-    (3, "name", Of::Text),
-    (4, "uid", Of::Text),
-    (5, "apiVersion", Of::Text),
-    (6, "controller", Of::Flag),
-    (7, "blockOwnerDeletion", Of::Flag),
+    (1, "kind", FieldType::Text),
+    (3, "name", FieldType::Text),
+    (4, "uid", FieldType::Text),
+    (5, "apiVersion", FieldType::Text),
+    (6, "controller", FieldType::Flag),
+    (7, "blockOwnerDeletion", FieldType::Flag),
 ];
 
 const MANAGED_FIELDS: Table = &[
-    (1, "manager", Of::Text),
-    (2, "operation", Of::Text),
-    (3, "apiVersion", Of::Text),
-    (4, "time", Of::Time),
-    (6, "fieldsType", Of::Text),
-    (7, "fieldsV1", Of::Json),
-    (8, "subresource", Of::Text),
+    (1, "manager", FieldType::Text),
+    (2, "operation", FieldType::Text),
+    (3, "apiVersion", FieldType::Text),
+    (4, "time", FieldType::Time),
+    (6, "fieldsType", FieldType::Text),
+    (7, "fieldsV1", FieldType::Json),
+    (8, "subresource", FieldType::Text),
 ];

@@ -196,7 +196,7 @@ fn json_inside_an_envelope_is_json() {
 #[test]
 fn what_is_broken_is_refused() {
     let map = |raw: &[u8]| decode(&envelope("v1", "ConfigMap", raw));
-    for (raw, said) in [
+    for (raw, expected) in [
         (vec![0x0a], "ends inside a field"),
         (vec![0x0a, 0x05, 1], "ends inside a field"),
         (
@@ -216,7 +216,7 @@ fn what_is_broken_is_refused() {
         (field(1, &field(17, &field(7, &field(1, b"{")))), "fieldsV1"),
     ] {
         let error = map(&raw).unwrap_err();
-        assert!(error.to_string().contains(said), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
     for body in [&b""[..], b"k8s", b"k8s\0\x0a", b"{}", b"k8s\0"] {
         decode(body).unwrap_err();

@@ -1,8 +1,8 @@
 //! The wire format: keys, lengths and numbers, read from a slice that is never left.
 
-/// A field as it stands in a message.
+/// The value of a field, as it is encoded in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found<'a> {
+pub(super) enum WireValue<'a> {
     /// A number.
     Number(u64),
     /// Text, bytes or a message.
@@ -22,20 +22,20 @@ impl<'a> Fields<'a> {
     }
 
     /// The next field's number and value.
-    pub(super) fn next(&mut self) -> Result<Option<(u64, Found<'a>)>, String> {
+    pub(super) fn next(&mut self) -> Result<Option<(u64, WireValue<'a>)>, String> {
         if self.rest.is_empty() {
             return Ok(None);
         }
         let key = self.number()?;
         let found = match key & 7 {
-            0 => Found::Number(self.number()?),
-            1 => self.take(8).map(|_| Found::Fixed)?,
+            0 => WireValue::Number(self.number()?),
+            1 => self.take(8).map(|_| WireValue::Fixed)?,
             2 => {
                 let length = self.number()?;
                 let length = usize::try_from(length).map_err(|_| too_short())?;
-                Found::Bytes(self.take(length)?)
+                WireValue::Bytes(self.take(length)?)
             }
-            5 => self.take(4).map(|_| Found::Fixed)?,
+            5 => self.take(4).map(|_| WireValue::Fixed)?,
             other => return Err(format!("a field has the unknown wire type {other}")),
         };
         match key >> 3 {
@@ -91,12 +91,12 @@ impl<'a> Unknown<'a> {
         let mut fields = Fields::of(message);
         while let Some((number, found)) = fields.next()? {
             match (number, found) {
-                (1, Found::Bytes(meta)) => unknown.type_meta(meta)?,
-                (2, Found::Bytes(raw)) => unknown.raw = raw,
-                (3, Found::Bytes(encoding)) if !encoding.is_empty() => {
+                (1, WireValue::Bytes(meta)) => unknown.type_meta(meta)?,
+                (2, WireValue::Bytes(raw)) => unknown.raw = raw,
+                (3, WireValue::Bytes(encoding)) if !encoding.is_empty() => {
                     return Err("its content is encoded".to_owned());
                 }
-                (4, Found::Bytes(content_type)) => unknown.content_type = text(content_type)?,
+                (4, WireValue::Bytes(content_type)) => unknown.content_type = text(content_type)?,
                 _ => {}
             }
         }
@@ -107,8 +107,8 @@ impl<'a> Unknown<'a> {
         let mut fields = Fields::of(meta);
         while let Some((number, found)) = fields.next()? {
             match (number, found) {
-                (1, Found::Bytes(version)) => self.api_version = text(version)?,
-                (2, Found::Bytes(kind)) => self.kind = text(kind)?,
+                (1, WireValue::Bytes(version)) => self.api_version = text(version)?,
+                (2, WireValue::Bytes(kind)) => self.kind = text(kind)?,
                 _ => {}
             }
         }

@@ -2,7 +2,7 @@
 
 use super::node::{ListType, Node};
 use crate::path::Path;
-use crate::status::{Cause, ENOUGH, cut};
+use crate::status::{Cause, MAX_PROBLEMS, cut};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) fn problems(schema: &Node, old: &Value, new: &Value) -> Vec<Cause> {
 }
 
 fn compare(schema: &Node, old: &Value, new: &Value, path: &mut Path, causes: &mut Vec<Cause>) {
-    if causes.len() > ENOUGH || old == new {
+    if causes.len() > MAX_PROBLEMS || old == new {
         return;
     }
     for message in &schema.immutable {
@@ -24,7 +24,7 @@ fn compare(schema: &Node, old: &Value, new: &Value, path: &mut Path, causes: &mu
         causes.push(Cause {
             reason: "FieldValueInvalid",
             message: format!("Invalid value: {value}{message}"),
-            field: path.said(),
+            field: path.shortened(),
         });
     }
     match (old, new) {
@@ -42,7 +42,7 @@ fn compare(schema: &Node, old: &Value, new: &Value, path: &mut Path, causes: &mu
         }
         (Value::Array(before), Value::Array(after)) => {
             let Some(item) = schema.item() else { return };
-            let before = Before::of(&schema.list_type, before);
+            let before = PreviousItems::of(&schema.list_type, before);
             for (index, new) in after.iter().enumerate() {
                 if let Some(old) = before.item(new) {
                     path.item(index, |path| compare(item, old, new, path, causes));
@@ -54,12 +54,12 @@ fn compare(schema: &Node, old: &Value, new: &Value, path: &mut Path, causes: &mu
 }
 
 /// The items of a list as they were, which only a list that is a map by key can tell.
-pub(super) struct Before<'a> {
+pub(super) struct PreviousItems<'a> {
     keys: &'a [String],
     items: BTreeMap<String, &'a Value>,
 }
 
-impl<'a> Before<'a> {
+impl<'a> PreviousItems<'a> {
     pub(super) fn of(list_type: &'a ListType, items: &'a [Value]) -> Self {
         let mut before = Self {
             keys: match list_type {

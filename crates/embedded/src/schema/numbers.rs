@@ -109,7 +109,7 @@ pub(super) fn unplaced(message: String) -> Cause {
 }
 
 /// A value as the server quotes it.
-pub(super) fn shown(value: &Value) -> String {
+pub(super) fn value_text(value: &Value) -> String {
     match value {
         Value::Number(number) => Numeric::of(number).text(),
         other => other.to_string(),

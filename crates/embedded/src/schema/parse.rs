@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Definitions come from files of ours, or from an administrator: deeper than this is a mistake.
-const DEEPEST: usize = 64;
+const MAX_SCHEMA_DEPTH: usize = 64;
 
 impl Node {
     pub(crate) fn parse(schema: &Value, path: &str) -> Result<Self, String> {
@@ -16,8 +16,8 @@ impl Node {
 }
 
 fn node(schema: &Value, path: &str, depth: usize) -> Result<Node, String> {
-    if depth > DEEPEST {
-        return Err(format!("{path}: deeper than {DEEPEST} levels"));
+    if depth > MAX_SCHEMA_DEPTH {
+        return Err(format!("{path}: deeper than {MAX_SCHEMA_DEPTH} levels"));
     }
     let Value::Object(schema) = schema else {
         return Err(format!("{path}: must be an object"));

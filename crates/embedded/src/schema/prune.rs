@@ -2,7 +2,7 @@
 
 use super::node::{Node, Others};
 use crate::path::Path;
-use crate::status::ENOUGH;
+use crate::status::MAX_PROBLEMS;
 use serde_json::Value;
 
 /// What every resource has, whatever its schema says.
@@ -10,58 +10,60 @@ const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     let mut unknown = Vec::new();
-    let place = Place {
+    let position = Position {
         schema: root,
         resource: true,
-        keep: root.preserve_unknown,
+        keep_unknown: root.preserve_unknown,
     };
-    below(place, object, &mut Path::default(), &mut unknown);
+    below(position, object, &mut Path::default(), &mut unknown);
     unknown.sort_unstable();
     unknown
 }
 
 /// Where a value is.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Position<'a> {
     schema: &'a Node,
     /// It is an object of the API, embedded or not.
     resource: bool,
     /// Unknown fields stay.
-    keep: bool,
+    keep_unknown: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Position<'a> {
     fn of(schema: &'a Node) -> Self {
         Self {
             schema,
             resource: schema.embedded,
-            keep: schema.preserve_unknown || matches!(schema.others, Others::Any),
+            keep_unknown: schema.preserve_unknown || matches!(schema.others, Others::Any),
         }
     }
 }
 
-fn below(place: Place<'_>, value: &mut Value, path: &mut Path, unknown: &mut Vec<String>) {
+fn below(position: Position<'_>, value: &mut Value, path: &mut Path, unknown: &mut Vec<String>) {
     match value {
         Value::Object(members) => members.retain(|name, member| {
-            if place.resource && META.contains(&name.as_str()) {
+            if position.resource && META.contains(&name.as_str()) {
                 return true;
             }
-            if let Some(known) = place.schema.member(name) {
-                path.member(name, |path| below(Place::of(known), member, path, unknown));
-            } else if !place.keep {
-                if unknown.len() <= ENOUGH {
-                    path.member(name, |path| unknown.push(path.said()));
+            if let Some(known) = position.schema.member(name) {
+                path.member(name, |path| {
+                    below(Position::of(known), member, path, unknown)
+                });
+            } else if !position.keep_unknown {
+                if unknown.len() <= MAX_PROBLEMS {
+                    path.member(name, |path| unknown.push(path.shortened()));
                 }
                 return false;
             }
             true
         }),
         Value::Array(items) => {
-            let Some(schema) = place.schema.item() else {
+            let Some(schema) = position.schema.item() else {
                 return;
             };
-            let mut inside = Place::of(schema);
-            inside.keep |= place.keep;
+            let mut inside = Position::of(schema);
+            inside.keep_unknown |= position.keep_unknown;
             for (index, item) in items.iter_mut().enumerate() {
                 path.item(index, |path| below(inside, item, path, unknown));
             }

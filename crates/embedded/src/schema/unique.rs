@@ -2,7 +2,7 @@
 
 use super::node::{ListType, Node};
 use crate::path::Path;
-use crate::status::{Cause, ENOUGH, cut};
+use crate::status::{Cause, MAX_PROBLEMS, cut};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -34,12 +34,12 @@ pub(super) fn embedded(schema: &Node, object: &Value) -> Vec<Cause> {
         object,
         &mut Path::default(),
         &mut |schema, value, path| {
-            if causes.len() > ENOUGH {
+            if causes.len() > MAX_PROBLEMS {
                 return;
             }
             if let (true, Value::Object(members)) = (schema.embedded, value) {
                 for name in ["apiVersion", "kind"] {
-                    let field = path.member(name, |path| path.said());
+                    let field = path.member(name, |path| path.shortened());
                     match members.get(name) {
                         None => causes.push(Cause::required(field, "")),
                         Some(Value::String(text)) if text.is_empty() => {
@@ -92,11 +92,11 @@ fn repeated(items: &[Value], path: &mut Path, causes: &mut Vec<Cause>) {
     for (index, item) in items.iter().enumerate() {
         let times = seen.entry(item.to_string()).or_default();
         *times += 1;
-        if *times == 2 && causes.len() <= ENOUGH {
+        if *times == 2 && causes.len() <= MAX_PROBLEMS {
             causes.push(Cause {
                 reason: "FieldValueDuplicate",
                 message: format!("Duplicate value: {}", cut(&item.to_string())),
-                field: path.item(index, |path| path.said()),
+                field: path.item(index, |path| path.shortened()),
             });
         }
     }
@@ -106,7 +106,7 @@ fn repeated_keys(items: &[Value], keys: &[String], path: &mut Path, causes: &mut
     let odd = |item: &Value| !item.is_object() && !item.is_null();
     if let Some(index) = items.iter().position(odd) {
         causes.push(Cause::invalid(
-            path.item(index, |path| path.said()),
+            path.item(index, |path| path.shortened()),
             &items[index],
             "must be an object for an array of list-type map",
         ));

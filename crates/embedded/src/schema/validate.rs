@@ -1,11 +1,11 @@
 //! Values against their schema, in the order and the words of the real server.
 
 use super::formats;
-use super::immutable::Before;
+use super::immutable::PreviousItems;
 use super::node::{Logic, Node, Others, Type};
-use super::numbers::{self, Numeric, shown, unplaced};
+use super::numbers::{self, Numeric, unplaced, value_text};
 use crate::path::Path;
-use crate::status::{Cause, ENOUGH};
+use crate::status::{Cause, MAX_PROBLEMS};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn check(
     path: &mut Path,
     causes: &mut Vec<Cause>,
 ) {
-    if causes.len() > ENOUGH || old == Some(value) {
+    if causes.len() > MAX_PROBLEMS || old == Some(value) {
         return;
     }
     check_type(schema, value, path.text(), causes);
@@ -143,10 +143,10 @@ fn check_list(
     causes: &mut Vec<Cause>,
 ) {
     let before = old.and_then(Value::as_array);
-    let before = before.map(|before| Before::of(&schema.list_type, before));
+    let before = before.map(|before| PreviousItems::of(&schema.list_type, before));
     if let Some(item) = schema.item() {
         for (index, value) in items.iter().enumerate() {
-            if causes.len() > ENOUGH {
+            if causes.len() > MAX_PROBLEMS {
                 return;
             }
             let old = before.as_ref().and_then(|before| before.item(value));
@@ -197,21 +197,21 @@ fn check_map(
         causes.push(too_many(path.text(), count, most));
     }
     for (name, member) in members {
-        if causes.len() > ENOUGH {
+        if causes.len() > MAX_PROBLEMS {
             return;
         }
         let old = old.and_then(|old| old.get(name));
         if let Some(known) = schema.member(name) {
             path.member(name, |path| check(known, old, member, path, causes));
         } else if matches!(schema.others, Others::None) {
-            let inside = path.member(name, |path| path.said());
+            let inside = path.member(name, |path| path.shortened());
             let why = format!("{inside} in body is a forbidden property");
             causes.push(Cause::invalid(path.text(), &name.as_str().into(), why));
         }
     }
     for name in &schema.required {
         if !members.contains_key(name) {
-            let missing = path.member(name, |path| path.said());
+            let missing = path.member(name, |path| path.shortened());
             causes.push(Cause::required(missing, ""));
         }
     }
@@ -248,7 +248,7 @@ fn check_choice(schema: &Node, value: &Value, path: &str, causes: &mut Vec<Cause
         reason: "FieldValueNotSupported",
         message: format!(
             "Unsupported value: {}: supported values: {}",
-            shown(value),
+            value_text(value),
             names.join(", ")
         ),
         field: placed(path),
@@ -272,7 +272,7 @@ fn check_logic(logic: &Logic, value: &Value, path: &mut Path, causes: &mut Vec<C
         .map(|not| faults(std::slice::from_ref(not)));
     let valid = |faults: &[Vec<Cause>]| faults.iter().filter(|found| found.is_empty()).count();
     let best = |faults: Vec<Vec<Cause>>| faults.into_iter().min_by_key(Vec::len);
-    let path = path.said();
+    let path = path.shortened();
     if !any.is_empty() && valid(&any) == 0 {
         let why = format!("{path:?} must validate at least one schema (anyOf)");
         causes.push(unplaced(why));

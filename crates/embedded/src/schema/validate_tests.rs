@@ -13,13 +13,13 @@ fn object(value: Value) -> Value {
     json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "n"}, "spec": {"f": value}})
 }
 
-fn said(causes: &[Cause]) -> Vec<String> {
+fn messages(causes: &[Cause]) -> Vec<String> {
     causes.iter().map(Cause::to_string).collect()
 }
 
 /// What is said of a value of `spec.f`.
 fn problems(schema: Value, value: Value) -> Vec<String> {
-    said(&self::schema(schema).validate(&object(value)))
+    messages(&self::schema(schema).validate(&object(value)))
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn what_was_wrong_before_and_is_unchanged_is_let_through() {
         object(json!({"a": "long", "b": "longer", "items": [{"k": "j"}, {"k": "i", "v": "long"}]}));
     let causes = schema.validate_update(&old, &new);
     assert_eq!(
-        said(&causes),
+        messages(&causes),
         ["spec.f.b: Too long: may not be more than 1 byte"]
     );
     assert_eq!(schema.validate(&new).len(), 3);
@@ -313,7 +313,7 @@ fn what_is_immutable_stays() {
     assert!(schema.validate_update(&old, &old).is_empty());
     let causes = schema.validate_update(&old, &object(json!({"a": 1, "s": "y"})));
     assert_eq!(
-        said(&causes),
+        messages(&causes),
         [
             "spec.f: Invalid value: it cannot be changed",
             "spec.f.s: Invalid value: \"y\": failed rule: self == oldSelf",

@@ -50,7 +50,7 @@ fn pods_are_found_by_what_describe_asks_for() {
 
 #[test]
 fn a_label_that_is_not_offered_is_named() {
-    for (kind, selector, said) in [
+    for (kind, selector, expected) in [
         (
             kind("", "v1", "pods"),
             "spec.image=x",
@@ -77,7 +77,7 @@ fn a_label_that_is_not_offered_is_named() {
             "invalid selector: 'spec.nodeName'; can't understand 'spec.nodeName'",
         ),
     ] {
-        assert_eq!(Fields::parse(&kind, selector).unwrap_err(), said);
+        assert_eq!(Fields::parse(&kind, selector).unwrap_err(), expected);
     }
     let pods = kind("", "v1", "pods");
     for wrong in [

@@ -69,11 +69,18 @@ impl Changes {
         let kind = self.kind(table)?;
         let before = self.get(table, key);
         let version = self.version + 1;
-        let said = match (self.dry, &before) {
+        let shown_version = match (self.dry, &before) {
             (false, _) => Some(version),
             (true, before) => before.as_ref().map(|before| before.version),
         };
-        let stored = stored(&kind, key, (version, said), self.now, &mut object, &before)?;
+        let stored = stored(
+            &kind,
+            key,
+            (version, shown_version),
+            self.now,
+            &mut object,
+            &before,
+        )?;
         let change = if before.is_some() {
             Change::Modified
         } else {
@@ -117,7 +124,7 @@ impl Changes {
 
     /// All objects of a table that are in a namespace.
     pub(crate) fn in_namespace(&self, table: Table, namespace: &str) -> Vec<Arc<Stored>> {
-        let part = super::Part {
+        let part = super::ListScope {
             namespace: Some(namespace),
             after: None,
         };
@@ -140,8 +147,8 @@ impl Changes {
     pub(crate) fn owned_by(&self, uid: u128) -> Vec<(Table, Arc<Stored>)> {
         let committed = self.shared.read().owned_by(uid);
         let made = self.latest.keys().cloned();
-        let places: BTreeSet<(Table, Key)> = committed.into_iter().chain(made).collect();
-        let found = places.into_iter().filter_map(|(table, key)| {
+        let locations: BTreeSet<(Table, Key)> = committed.into_iter().chain(made).collect();
+        let found = locations.into_iter().filter_map(|(table, key)| {
             let object = self.get(table, &key)?;
             object.owners.contains(&uid).then_some((table, object))
         });
@@ -190,13 +197,13 @@ impl Changes {
         before: Option<Arc<Stored>>,
     ) {
         self.version = object.version;
-        let place = (table, object.key.clone());
+        let location = (table, object.key.clone());
         let entry = Entry {
             change,
             object,
             before,
         };
-        let _ = self.latest.insert(place, self.made.len());
+        let _ = self.latest.insert(location, self.made.len());
         self.made.push((table, Arc::new(entry)));
     }
 
@@ -229,13 +236,13 @@ fn current(entry: &Entry) -> Option<Arc<Stored>> {
 fn stored(
     kind: &Kind,
     key: &Key,
-    (version, said): (u64, Option<u64>),
+    (version, shown_version): (u64, Option<u64>),
     now: i64,
     object: &mut Value,
     before: &Option<Arc<Stored>>,
 ) -> Result<Arc<Stored>, Refused> {
     bounds::depth(kind, key.name(), object)?;
-    let body = dressed(object, said)?;
+    let body = with_version(object, shown_version)?;
     let sizes = (before.as_ref().map(|before| before.body.len()), body.len());
     let stored = Stored::new(kind, key.clone(), version, now, object, body);
     bounds::size(kind, key.name(), stored.dying, sizes)?;
@@ -250,13 +257,13 @@ pub(super) fn ended(
     now: i64,
 ) -> Result<Stored, Refused> {
     let mut object = before.value()?;
-    let body = dressed(&mut object, Some(version))?;
+    let body = with_version(&mut object, Some(version))?;
     let key = before.key.clone();
     Ok(Stored::new(kind, key, version, now, &object, body))
 }
 
 /// Sets the version; gives the bytes.
-fn dressed(object: &mut Value, version: Option<u64>) -> Result<Bytes, Refused> {
+fn with_version(object: &mut Value, version: Option<u64>) -> Result<Bytes, Refused> {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         match version {
             Some(version) => {

@@ -5,7 +5,7 @@ use super::disk::Gaps;
 use super::key::{Key, Table};
 use super::log::{Change, Entry, Log};
 use super::object::Stored;
-use super::{Part, Unknown, history};
+use super::{ListScope, Unknown, history};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use std::sync::Arc;
 pub(super) type Objects = BTreeMap<Key, Arc<Stored>>;
 
 #[derive(Debug)]
-struct Held {
+struct MemoryTable {
     objects: Objects,
     log: Log,
 }
 
 /// Rows that nobody needs any more, and up to which version a table's changes are forgotten.
 #[derive(Debug, Default)]
-pub(super) struct Forgotten {
+pub(super) struct Evicted {
     pub(super) rows: Vec<u64>,
     pub(super) floors: BTreeMap<Table, u64>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Forgotten {
 /// Everything that is in memory.
 #[derive(Debug)]
 pub(super) struct Memory {
-    tables: Vec<Held>,
+    tables: Vec<MemoryTable>,
     version: u64,
     gaps: Gaps,
     uids: BTreeMap<u128, (Table, Key)>,
@@ -38,7 +38,7 @@ pub(super) struct Memory {
 impl Memory {
     /// Empty, with the floor of each table.
     pub(super) fn new(floors: &[u64], gaps: Gaps) -> Self {
-        let held = |floor: &u64| Held {
+        let held = |floor: &u64| MemoryTable {
             objects: Objects::new(),
             log: Log::new(*floor),
         };
@@ -76,7 +76,7 @@ impl Memory {
             .collect()
     }
 
-    pub(super) fn list(&self, table: Table, part: Part<'_>) -> Vec<Arc<Stored>> {
+    pub(super) fn list(&self, table: Table, part: ListScope<'_>) -> Vec<Arc<Stored>> {
         let objects = self.held(table).map(|held| range(&held.objects, part));
         objects
             .into_iter()
@@ -88,7 +88,7 @@ impl Memory {
     pub(super) fn list_at(
         &self,
         table: Table,
-        part: Part<'_>,
+        part: ListScope<'_>,
         version: u64,
     ) -> Result<Vec<Arc<Stored>>, Unknown> {
         let Some(held) = self.held(table) else {
@@ -121,7 +121,7 @@ impl Memory {
     }
 
     /// Takes a change in, and says what of the past is now forgotten.
-    pub(super) fn take(&mut self, table: Table, entry: Arc<Entry>, forgotten: &mut Forgotten) {
+    pub(super) fn take(&mut self, table: Table, entry: Arc<Entry>, forgotten: &mut Evicted) {
         if let Some(before) = &entry.before {
             self.unlink(table, before);
         }
@@ -163,7 +163,7 @@ impl Memory {
         self.held(table).map_or(0, |held| held.log.floor())
     }
 
-    fn held(&self, table: Table) -> Option<&Held> {
+    fn held(&self, table: Table) -> Option<&MemoryTable> {
         self.tables.get(table.index())
     }
 
@@ -174,20 +174,24 @@ impl Memory {
     }
 
     fn link(&mut self, table: Table, object: &Stored) {
-        let place = (table, object.key.clone());
+        let location = (table, object.key.clone());
         for owner in object.owners.iter().filter(|owner| **owner != 0) {
-            let _ = self.owned.entry(*owner).or_default().insert(place.clone());
+            let _ = self
+                .owned
+                .entry(*owner)
+                .or_default()
+                .insert(location.clone());
         }
         if object.uid != 0 {
-            let _ = self.uids.insert(object.uid, place);
+            let _ = self.uids.insert(object.uid, location);
         }
     }
 
     fn unlink(&mut self, table: Table, object: &Stored) {
-        let place = (table, object.key.clone());
+        let location = (table, object.key.clone());
         for owner in &object.owners {
             if let Some(owned) = self.owned.get_mut(owner) {
-                let _ = owned.remove(&place);
+                let _ = owned.remove(&location);
                 if owned.is_empty() {
                     let _ = self.owned.remove(owner);
                 }
@@ -200,7 +204,7 @@ impl Memory {
 /// The objects of a part.
 fn range<'a>(
     objects: &'a Objects,
-    part: Part<'a>,
+    part: ListScope<'a>,
 ) -> impl Iterator<Item = (&'a Key, &'a Arc<Stored>)> {
     let first = part.namespace.map(|namespace| format!("{namespace}/"));
     let start = match (part.after, &first) {
@@ -218,7 +222,7 @@ fn range<'a>(
         .take_while(move |(key, _)| inside(key))
 }
 
-fn holds(part: Part<'_>, key: &Key) -> bool {
+fn holds(part: ListScope<'_>, key: &Key) -> bool {
     let inside = part
         .namespace
         .is_none_or(|wanted| key.namespace() == wanted);

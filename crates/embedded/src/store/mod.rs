@@ -25,7 +25,7 @@ mod writer;
 mod tests;
 
 #[cfg(test)]
-pub(crate) use tests::{Place, sample};
+pub(crate) use tests::{TempDir, sample};
 
 pub(crate) use changes::Changes;
 pub(crate) use key::{Key, Table};
@@ -101,7 +101,7 @@ impl Shared {
 
 /// A part of a table, in order.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Part<'a> {
+pub(crate) struct ListScope<'a> {
     /// Only this namespace.
     pub(crate) namespace: Option<&'a str>,
     /// Only what comes after this key.
@@ -184,7 +184,7 @@ impl Store {
     }
 
     /// A part of a table as it is, and the version that it is of.
-    pub(crate) fn list(&self, table: Table, part: Part<'_>) -> (Vec<Arc<Stored>>, u64) {
+    pub(crate) fn list(&self, table: Table, part: ListScope<'_>) -> (Vec<Arc<Stored>>, u64) {
         let memory = self.shared.read();
         (memory.list(table, part), memory.version())
     }
@@ -196,7 +196,7 @@ impl Store {
     pub(crate) fn list_at(
         &self,
         table: Table,
-        part: Part<'_>,
+        part: ListScope<'_>,
         version: u64,
     ) -> Result<Vec<Arc<Stored>>, Unknown> {
         self.shared.read().list_at(table, part, version)
@@ -244,11 +244,11 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&mut Changes) -> Result<T, Refused> + Send + 'static,
     {
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let job: writer::Job = Box::new(move |changes| {
             let answer = changes.attempt(work);
             Box::new(move |committed| {
-                let _ = tell.send(committed.and(answer));
+                let _ = sender.send(committed.and(answer));
             })
         });
         let jobs = self
@@ -259,7 +259,7 @@ impl Store {
         let ended = || Refused::unavailable("the server is ending");
         let jobs = jobs.ok_or_else(ended)?;
         jobs.send(job).await.map_err(|_| ended())?;
-        told.await.map_err(|_| ended())?
+        receiver.await.map_err(|_| ended())?
     }
 
     /// Writes what was asked for, and closes the file. Further writes are refused.

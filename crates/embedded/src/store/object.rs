@@ -72,8 +72,8 @@ impl Stored {
             "metadata.name" => Some(self.key.name()),
             "metadata.namespace" => Some(self.key.namespace()),
             _ => {
-                let place = kind.selectable.iter().position(|label| label == name)?;
-                self.fields.get(place).map(|value| &**value)
+                let index = kind.selectable.iter().position(|label| label == name)?;
+                self.fields.get(index).map(|value| &**value)
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The store: order, history, restarts, failures of the disk.
 
-use super::{Change, Key, Part, Store, Table};
+use super::{Change, Key, ListScope, Store, Table};
 use crate::kinds::Kinds;
 use crate::status::Refused;
 use serde_json::{Value, json};
@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 /// A directory that goes with the test.
-pub(crate) struct Place(PathBuf);
+pub(crate) struct TempDir(PathBuf);
 
-impl Place {
+impl TempDir {
     pub(crate) fn new(name: &str) -> Self {
         let directory = format!("plexus-store-{name}-{}", std::process::id());
-        let place = std::env::temp_dir().join(directory);
-        let _ = std::fs::remove_dir_all(&place);
-        std::fs::create_dir_all(&place).unwrap();
-        Self(place)
+        let dir = std::env::temp_dir().join(directory);
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        Self(dir)
     }
 
     /// Of the store.
@@ -33,7 +33,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -84,8 +84,8 @@ fn names(objects: &[Arc<super::Stored>]) -> Vec<String> {
 
 #[test]
 fn versions_grow_by_one_and_are_in_the_objects() {
-    let place = Place::new("grow");
-    let (store, maps) = place.open(1000);
+    let dir = TempDir::new("grow");
+    let (store, maps) = dir.open(1000);
     assert_eq!(store.version(), 1000);
     assert_eq!(put(&store, maps, "a", "1"), 1001);
     assert_eq!(put(&store, maps, "b", "1"), 1002);
@@ -99,17 +99,17 @@ fn versions_grow_by_one_and_are_in_the_objects() {
 
 #[test]
 fn everything_and_the_counter_survive_a_restart() {
-    let place = Place::new("restart");
-    let (store, maps) = place.open(1000);
+    let dir = TempDir::new("restart");
+    let (store, maps) = dir.open(1000);
     put(&store, maps, "a", "1");
     put(&store, maps, "a", "2");
     put(&store, maps, "b", "1");
     let last = remove(&store, maps, "b");
     drop(store);
     // The clock has gone back.
-    let (store, maps) = place.open(500);
+    let (store, maps) = dir.open(500);
     assert_eq!(store.version(), last);
-    let (objects, _) = store.list(maps, Part::default());
+    let (objects, _) = store.list(maps, ListScope::default());
     assert_eq!(names(&objects), ["a=2"]);
     let (changes, upto) = store.changes(maps, 1000, 10).unwrap();
     let what: Vec<_> = changes.iter().map(|entry| entry.change).collect();
@@ -123,11 +123,11 @@ fn everything_and_the_counter_survive_a_restart() {
 
 #[test]
 fn versions_that_were_skipped_at_a_start_are_not_known() {
-    let place = Place::new("gap");
-    let (store, maps) = place.open(1000);
+    let dir = TempDir::new("gap");
+    let (store, maps) = dir.open(1000);
     let last = put(&store, maps, "a", "1");
     drop(store);
-    let (store, maps) = place.open(5000);
+    let (store, maps) = dir.open(5000);
     assert_eq!(store.version(), 5000);
     assert!(store.changes(maps, last, 10).unwrap().0.is_empty());
     assert!(
@@ -141,8 +141,8 @@ fn versions_that_were_skipped_at_a_start_are_not_known() {
 
 #[test]
 fn a_table_can_be_seen_as_it_was() {
-    let place = Place::new("was");
-    let (store, maps) = place.open(1000);
+    let dir = TempDir::new("was");
+    let (store, maps) = dir.open(1000);
     put(&store, maps, "b", "1");
     put(&store, maps, "d", "1");
     let then = put(&store, maps, "e", "1");
@@ -152,9 +152,9 @@ fn a_table_can_be_seen_as_it_was() {
     remove(&store, maps, "d");
     put(&store, maps, "d", "4");
     remove(&store, maps, "e");
-    let was = store.list_at(maps, Part::default(), then).unwrap();
+    let was = store.list_at(maps, ListScope::default(), then).unwrap();
     assert_eq!(names(&was), ["b=1", "d=1", "e=1"]);
-    let part = Part {
+    let part = ListScope {
         namespace: Some("default"),
         after: Some("default/b"),
     };
@@ -168,8 +168,8 @@ fn a_table_can_be_seen_as_it_was() {
 
 #[test]
 fn namespaces_are_apart_though_one_begins_like_another() {
-    let place = Place::new("apart");
-    let (store, maps) = place.open(1000);
+    let dir = TempDir::new("apart");
+    let (store, maps) = dir.open(1000);
     for (namespace, name) in [
         ("a", "x"),
         ("a-b", "x"),
@@ -181,7 +181,7 @@ fn namespaces_are_apart_though_one_begins_like_another() {
         let object = json!({"metadata": {}, "data": {"a": namespace}});
         wait(store.write(move |changes| changes.put(maps, &key, object))).unwrap();
     }
-    let part = Part {
+    let part = ListScope {
         namespace: Some("a"),
         after: None,
     };
@@ -192,8 +192,8 @@ fn namespaces_are_apart_though_one_begins_like_another() {
 
 #[test]
 fn whoever_refuses_has_done_nothing() {
-    let place = Place::new("nothing");
-    let (store, maps) = place.open(1000);
+    let dir = TempDir::new("nothing");
+    let (store, maps) = dir.open(1000);
     let work = move |changes: &mut super::Changes| {
         changes.put(maps, &Key::new("default", "a"), map("a", "1"))?;
         Err::<(), _>(Refused::bad_request("no"))
@@ -217,8 +217,8 @@ fn whoever_refuses_has_done_nothing() {
 /// What waits while one is written is written together: nobody sees any of it before the last one ran.
 #[test]
 fn jobs_that_wait_share_a_commit() {
-    let place = Place::new("together");
-    let (store, maps) = place.open(1000);
+    let dir = TempDir::new("together");
+    let (store, maps) = dir.open(1000);
     let (go, wait_for_it) = std::sync::mpsc::channel::<()>();
     let first = store.write(move |changes| {
         wait_for_it.recv().unwrap();
@@ -243,8 +243,8 @@ fn jobs_that_wait_share_a_commit() {
 
 #[test]
 fn old_changes_are_forgotten_in_memory_and_on_disk() {
-    let place = Place::new("forget");
-    let (store, maps) = place.open(1000);
+    let dir = TempDir::new("forget");
+    let (store, maps) = dir.open(1000);
     let big = "x".repeat(200_000);
     for _ in 0..60 {
         put(&store, maps, "a", &big);
@@ -253,14 +253,17 @@ fn old_changes_are_forgotten_in_memory_and_on_disk() {
     assert!(store.changes(maps, 1001, 10).is_err());
     assert!(store.changes(maps, last - 5, 10).is_ok());
     drop(store);
-    let file = place.0.join("store.db");
+    let file = dir.0.join("store.db");
     let rows: i64 = rusqlite::Connection::open(&file)
         .unwrap()
         .query_row("SELECT count(*) FROM revisions", [], |row| row.get(0))
         .unwrap();
     assert!(rows < 30, "{rows} rows are left");
-    let (store, maps) = place.open(1000);
-    assert_eq!(names(&store.list(maps, Part::default()).0), ["a=small"]);
+    let (store, maps) = dir.open(1000);
+    assert_eq!(
+        names(&store.list(maps, ListScope::default()).0),
+        ["a=small"]
+    );
     assert!(
         store.changes(maps, 1001, 10).is_err(),
         "also after a restart"
@@ -270,23 +273,23 @@ fn old_changes_are_forgotten_in_memory_and_on_disk() {
 
 #[test]
 fn one_server_per_file() {
-    let place = Place::new("two");
-    let (_store, _) = place.open(1000);
+    let dir = TempDir::new("two");
+    let (_store, _) = dir.open(1000);
     let kinds = Kinds::builtin().unwrap();
-    let second = Store::open(&place.0.join("store.db"), &kinds, 1000);
+    let second = Store::open(&dir.0.join("store.db"), &kinds, 1000);
     assert!(second.err().unwrap().to_string().contains("is in use"));
 }
 
 #[test]
 fn what_is_no_store_is_refused() {
-    let place = Place::new("none");
+    let dir = TempDir::new("none");
     let kinds = Kinds::builtin().unwrap();
-    let file = place.0.join("store.db");
+    let file = dir.0.join("store.db");
     std::fs::write(&file, "x".repeat(5000)).unwrap();
     let opened = Store::open(&file, &kinds, 1000).err().unwrap();
     assert!(opened.to_string().contains("damaged"), "{opened}");
     std::fs::remove_file(&file).unwrap();
-    drop(place.open(1000));
+    drop(dir.open(1000));
     let connection = rusqlite::Connection::open(&file).unwrap();
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);

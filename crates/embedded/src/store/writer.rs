@@ -18,14 +18,14 @@ type Finish = Box<dyn FnOnce(Result<(), Refused>) + Send>;
 pub(super) type Jobs = mpsc::Sender<Job>;
 
 /// Jobs that share a commit, and jobs that wait, at most.
-const TOGETHER: usize = 512;
-const WAITING: usize = 1024;
+const MAX_COMMIT_JOBS: usize = 512;
+const QUEUE_CAPACITY: usize = 1024;
 
 pub(super) fn start(
     shared: Arc<Shared>,
     disk: Disk,
 ) -> std::io::Result<(Jobs, std::thread::JoinHandle<()>)> {
-    let (send, receive) = mpsc::channel(WAITING);
+    let (send, receive) = mpsc::channel(QUEUE_CAPACITY);
     let thread = std::thread::Builder::new()
         .name("embedded-store".to_owned())
         .spawn(move || run(&shared, disk, receive))?;
@@ -37,7 +37,7 @@ fn run(shared: &Arc<Shared>, mut disk: Disk, mut jobs: mpsc::Receiver<Job>) {
     while let Some(first) = jobs.blocking_recv() {
         let mut changes = Changes::new(Arc::clone(shared), clock::seconds());
         let mut finish = vec![first(&mut changes)];
-        while finish.len() < TOGETHER {
+        while finish.len() < MAX_COMMIT_JOBS {
             let Ok(job) = jobs.try_recv() else { break };
             finish.push(job(&mut changes));
         }
@@ -47,7 +47,7 @@ fn run(shared: &Arc<Shared>, mut disk: Disk, mut jobs: mpsc::Receiver<Job>) {
             let done = commit(shared, &mut disk, &changes);
             if done.is_err() != fails {
                 fails = !fails;
-                say(&disk, &done);
+                log_result(&disk, &done);
             }
             done
         };
@@ -96,8 +96,8 @@ fn refusal(disk: &Disk, error: &rusqlite::Error) -> Refused {
     ))
 }
 
-/// Once when it begins to fail and once when it is over: a log of every refusal would fill the disk.
-fn say(disk: &Disk, done: &Result<(), Refused>) {
+/// Logs when writes begin to fail and when they succeed again: a log of every refusal would fill the disk.
+fn log_result(disk: &Disk, done: &Result<(), Refused>) {
     let path = disk.path().display();
     match done {
         Ok(()) => tracing::info!(%path, "the store can be written again"),

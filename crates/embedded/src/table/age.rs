@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn as_kubectl_says_it() {
-        for (seconds, said) in [
+        for (seconds, expected) in [
             (-2, "<invalid>"),
             (-1, "0s"),
             (0, "0s"),
@@ -67,7 +67,7 @@ mod tests {
             (63_158_400, "2y1d"),
             (252_288_000, "8y"),
         ] {
-            assert_eq!(duration(seconds), said, "{seconds}");
+            assert_eq!(duration(seconds), expected, "{seconds}");
         }
     }
 

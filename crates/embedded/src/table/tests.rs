@@ -19,7 +19,7 @@ fn core(plural: &str) -> Arc<Kind> {
 }
 
 /// The cells under their headings.
-fn shown(kind: &Kind, of: &Value) -> Vec<(String, Value)> {
+fn rendered(kind: &Kind, of: &Value) -> Vec<(String, Value)> {
     let table = object(kind, ROWS, of, NOW);
     let names = table["columnDefinitions"].as_array().unwrap().iter();
     let names = names.map(|column| column["name"].as_str().unwrap().to_owned());
@@ -29,7 +29,7 @@ fn shown(kind: &Kind, of: &Value) -> Vec<(String, Value)> {
 }
 
 fn cell(kind: &Kind, of: &Value, name: &str) -> Value {
-    let cells = shown(kind, of);
+    let cells = rendered(kind, of);
     let cell = cells.into_iter().find(|(heading, _)| heading == name);
     cell.unwrap().1
 }
@@ -93,7 +93,7 @@ fn columns_come_from_the_definition() {
         ("Age", json!("5m")),
     ];
     let expected = expected.map(|(name, cell)| (name.to_owned(), cell));
-    assert_eq!(shown(&networks, &network), expected);
+    assert_eq!(rendered(&networks, &network), expected);
     let config = json!({"spec": {"plugins": [{"type": "macvlan"}, {"type": "tuning"}]}});
     let configs = kind("cni.networking.x-k8s.io", "v1alpha1", "cniconfigs");
     assert_eq!(cell(&configs, &config, "Plugins"), "macvlan,tuning");
@@ -187,7 +187,7 @@ fn a_pod_says_how_it_is() {
         "phase": "Running", "podIP": "10.0.0.1",
         "containerStatuses": [running, container(json!({"terminated": {"reason": "Completed"}}))],
     }));
-    for (name, said) in [
+    for (name, expected) in [
         ("Ready", "1/2"),
         ("Status", "Running"),
         ("Restarts", "4"),
@@ -196,10 +196,10 @@ fn a_pod_says_how_it_is() {
         ("Node", "n1"),
         ("Nominated Node", "<none>"),
     ] {
-        assert_eq!(cell(&pods, &up, name), said, "{name}");
+        assert_eq!(cell(&pods, &up, name), expected, "{name}");
     }
     let waiting = json!({"waiting": {"reason": "ContainerCreating"}});
-    for (status, said) in [
+    for (status, expected) in [
         (json!({"phase": "Pending"}), "Pending"),
         (json!({"phase": "Failed", "reason": "Evicted"}), "Evicted"),
         (
@@ -221,7 +221,7 @@ fn a_pod_says_how_it_is() {
     ] {
         assert_eq!(
             cell(&pods, &pod(status.clone()), "Status"),
-            said,
+            expected,
             "{status}"
         );
     }
@@ -246,7 +246,7 @@ fn a_node_says_whether_it_takes_pods() {
             "nodeInfo": {"kubeletVersion": "v1.37.0", "osImage": "Debian"},
         },
     });
-    for (name, said) in [
+    for (name, expected) in [
         ("Status", "Ready,SchedulingDisabled"),
         ("Roles", "edge,worker"),
         ("Version", "v1.37.0"),
@@ -255,7 +255,7 @@ fn a_node_says_whether_it_takes_pods() {
         ("OS-Image", "Debian"),
         ("Kernel-Version", "<unknown>"),
     ] {
-        assert_eq!(cell(&nodes, &node, name), said, "{name}");
+        assert_eq!(cell(&nodes, &node, name), expected, "{name}");
     }
     assert_eq!(cell(&nodes, &json!({}), "Status"), "Unknown");
     assert_eq!(cell(&nodes, &json!({}), "Roles"), "<none>");
@@ -269,7 +269,7 @@ fn an_event_says_the_same_in_both_groups() {
         "reportingComponent": "plexus-agent", "reportingInstance": "n1", "eventTime": MADE,
         "series": {"count": 3, "lastObservedTime": "2026-01-01T00:04:00.000000Z"},
     });
-    let core = shown(&core("events"), &event);
+    let core = rendered(&core("events"), &event);
     let cells: Vec<Value> = core.iter().map(|(_, cell)| cell.clone()).collect();
     let expected = json!([
         "60s",
@@ -285,7 +285,10 @@ fn an_event_says_the_same_in_both_groups() {
     ]);
     assert_eq!(Value::from(cells), expected);
     let other = crate::events::from_core(&event);
-    assert_eq!(shown(&kind("events.k8s.io", "v1", "events"), &other), core);
+    assert_eq!(
+        rendered(&kind("events.k8s.io", "v1", "events"), &other),
+        core
+    );
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub enum TlsError {
 }
 
 /// What a server needs to speak TLS as one of `names`, to clients that the authority has signed and
-/// to strangers.
+/// to unauthenticated ones.
 ///
 /// # Errors
 /// A name is none, or the library refuses.

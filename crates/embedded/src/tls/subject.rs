@@ -74,10 +74,10 @@ mod tests {
 
     fn signed(name: &str, group: &str) -> CertificateDer<'static> {
         let own = format!("plexus-subject-{}-{group}", std::process::id());
-        let place = std::env::temp_dir().join(own);
-        std::fs::create_dir_all(&place).unwrap();
-        let signed = Authority::open(&place).and_then(|authority| authority.client(name, group));
-        let _ = std::fs::remove_dir_all(&place);
+        let position = std::env::temp_dir().join(own);
+        std::fs::create_dir_all(&position).unwrap();
+        let signed = Authority::open(&position).and_then(|authority| authority.client(name, group));
+        let _ = std::fs::remove_dir_all(&position);
         let (certificate, _) = signed.unwrap();
         CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()
     }
@@ -96,9 +96,9 @@ mod tests {
         for end in 0..bytes.len() {
             let _ = user(&CertificateDer::from(bytes[..end].to_vec()));
         }
-        for place in 0..bytes.len() {
+        for position in 0..bytes.len() {
             let mut bent = bytes.clone();
-            bent[place] ^= 0xff;
+            bent[position] ^= 0xff;
             let _ = user(&CertificateDer::from(bent));
         }
         assert!(user(&CertificateDer::from(bytes[..40].to_vec())).is_none());

@@ -9,7 +9,7 @@ use crate::http::{Answer, Request, decode};
 use crate::status::Refused;
 use crate::store::Changes;
 use crate::table::Form;
-use crate::validator::Before;
+use crate::validator::PatchBase;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub(super) fn received(
     }
     let mut warnings = Vec::new();
     let written = settle::Written {
-        before: Before::default(),
+        before: PatchBase::default(),
         repeated: &decoded.repeated,
     };
     settle(

@@ -19,9 +19,9 @@ pub(crate) const ORPHAN: &str = "orphan";
 const OPTIONS: &str = "DeleteOptions";
 /// How long a pod has to end if nobody says, and at most, in seconds: about ten years.
 const POD_GRACE: i64 = 30;
-const LONGEST_GRACE: i64 = 10 * 366 * 86_400;
+const MAX_GRACE: i64 = 10 * 366 * 86_400;
 /// Namespaces that cannot be deleted, besides those that whoever runs the server cannot do without.
-const KEPT: [&str; 3] = ["default", "kube-system", "kube-public"];
+const PROTECTED_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// `propagationPolicy`: what becomes of the objects that name this one as owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +62,8 @@ impl Ending {
         let query = &request.query;
         let dry_run = Intent::of(request, OPTIONS)?.dry_run
             || body["dryRun"].as_array().is_some_and(|all| !all.is_empty());
-        let said = body["propagationPolicy"].as_str();
-        let policy = match said.or_else(|| query.get("propagationPolicy")) {
+        let requested = body["propagationPolicy"].as_str();
+        let policy = match requested.or_else(|| query.get("propagationPolicy")) {
             None | Some("") => None,
             Some("Background") => Some(Policy::Background),
             Some("Foreground") => Some(Policy::Foreground),
@@ -190,7 +190,7 @@ pub(super) async fn all(
         end_all(&writer, changes, &of, &selection, &ending)
     });
     let (ended, version) = ended.await?;
-    let shown: Result<Vec<Value>, Refused> = ended
+    let served: Result<Vec<Value>, Refused> = ended
         .iter()
         .map(|object| Ok(subject.outward(object.value()?)))
         .collect();
@@ -199,7 +199,7 @@ pub(super) async fn all(
         &subject.kind,
         Form::Whole,
         metadata,
-        &shown?,
+        &served?,
         clock::seconds(),
     );
     Ok(Answer::json(200, &list))
@@ -212,7 +212,7 @@ fn end_all(
     selection: &Selection,
     ending: &Ending,
 ) -> Result<(Vec<Arc<Stored>>, u64), Refused> {
-    let part = store::Part {
+    let part = store::ListScope {
         namespace: Some(subject.namespace.as_str()).filter(|namespace| !namespace.is_empty()),
         after: None,
     };
@@ -254,7 +254,9 @@ pub(crate) fn end(
     let kind = &subject.stored;
     let is = |name: &str| kind.core && kind.kind == name;
     let name = subject.name.as_str();
-    if is("Namespace") && (KEPT.contains(&name) || api.needed.iter().any(|needed| needed == name)) {
+    if is("Namespace")
+        && (PROTECTED_NAMESPACES.contains(&name) || api.needed.iter().any(|needed| needed == name))
+    {
         let why = "this namespace may not be deleted";
         return Err(Refused::forbidden(&subject.kind, &subject.name, why));
     }
@@ -317,5 +319,5 @@ fn pod_grace(pod: &Value, asked: Option<i64>) -> i64 {
         return 0;
     }
     let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
-    asked.or(own).unwrap_or(POD_GRACE).clamp(0, LONGEST_GRACE)
+    asked.or(own).unwrap_or(POD_GRACE).clamp(0, MAX_GRACE)
 }

@@ -1,6 +1,6 @@
 //! Whether an object is what and where the path says, and what of its metadata is the server's.
 
-use super::intent::By;
+use super::intent::UpdateVerb;
 use super::subject::Subject;
 use crate::kinds::Kind;
 use crate::status::{Cause, Refused};
@@ -99,12 +99,12 @@ pub(super) fn unchanged(
     subject: &Subject,
     before: &Value,
     after: &Value,
-    by: By,
+    by: UpdateVerb,
 ) -> Result<(), Refused> {
     let (kind, name) = (&subject.kind, &subject.name);
     let (uid, old_uid) = (text(after, "uid"), text(before, "uid"));
     if !uid.is_empty() && uid != old_uid {
-        if by == By::Patch {
+        if by == UpdateVerb::Patch {
             let cause = Cause::invalid("metadata.uid", &uid.into(), "field is immutable");
             return Err(Refused::invalid(kind, name, &[cause]));
         }
@@ -114,7 +114,7 @@ pub(super) fn unchanged(
         return Err(Refused::conflict(kind, name, why));
     }
     let version = text(after, "resourceVersion");
-    if version.is_empty() && by == By::Put && !kind.core {
+    if version.is_empty() && by == UpdateVerb::Put && !kind.core {
         let message = "Invalid value: 0x0: must be specified for an update".to_owned();
         let cause = Cause {
             reason: "FieldValueInvalid",

@@ -44,9 +44,9 @@ pub(super) enum Owners {
     Settled,
 }
 
-/// How a change came.
+/// The verb of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum UpdateVerb {
     Put,
     Patch,
 }

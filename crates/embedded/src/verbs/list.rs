@@ -16,10 +16,10 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-/// How long a version may be in coming.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a request waits for a version that the store has not reached.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(3);
 /// How much of a list is brought into a form at a time.
-const PIECE: usize = 48 << 10;
+const CHUNK_BYTES: usize = 48 << 10;
 
 /// Which objects are listed or watched: by labels, by fields, by name.
 #[derive(Clone, Debug)]
@@ -65,8 +65,8 @@ impl Selection {
             let kind = &subject.stored;
             return self.fields.matches_with(&|name| object.field(kind, name));
         }
-        let shown = object.value().map(|object| subject.outward(object));
-        shown.is_ok_and(|shown| self.fields.matches(&subject.kind, &shown))
+        let served = object.value().map(|object| subject.outward(object));
+        served.is_ok_and(|served| self.fields.matches(&subject.kind, &served))
     }
 
     /// The only key that can be among them.
@@ -91,22 +91,22 @@ pub(super) async fn list(
         .get("continue")
         .map(Token::parse)
         .transpose()?;
-    let when = When::of(request, limit.is_some(), token.is_some())?;
-    let part = store::Part {
+    let version_match = VersionMatch::of(request, limit.is_some(), token.is_some())?;
+    let part = store::ListScope {
         namespace: Some(subject.namespace.as_str()).filter(|namespace| !namespace.is_empty()),
         after: token.as_ref().map(|token| token.after.as_str()),
     };
-    let then = match (&token, when) {
+    let then = match (&token, version_match) {
         (Some(token), _) => Some(token.version),
-        (None, When::Exactly(version)) => {
+        (None, VersionMatch::Exactly(version)) => {
             not_older_than(api, version).await?;
             Some(version)
         }
-        (None, When::NotOlderThan(version)) => {
+        (None, VersionMatch::NotOlderThan(version)) => {
             not_older_than(api, version).await?;
             None
         }
-        (None, When::Newest) => None,
+        (None, VersionMatch::Newest) => None,
     };
     let (found, version) = match (then, selection.key(subject)) {
         (Some(version), _) => {
@@ -124,17 +124,17 @@ pub(super) async fn list(
         (None, None) => api.store.list(subject.table, part),
     };
     let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    let piece = Piece::cut(subject, &selection, found, limit, version);
-    Ok(piece.answer(api, subject, form))
+    let page = ListPage::cut(subject, &selection, found, limit, version);
+    Ok(page.answer(api, subject, form))
 }
 
 /// The objects of an answer, and what it says of itself.
-struct Piece {
+struct ListPage {
     items: Vec<Arc<Stored>>,
     metadata: Value,
 }
 
-impl Piece {
+impl ListPage {
     fn cut(
         subject: &Subject,
         selection: &Selection,
@@ -191,7 +191,7 @@ impl Piece {
         subject: Subject,
         form: Form,
         pieces: mpsc::Sender<Bytes>,
-        patience: Duration,
+        page_timeout: Duration,
     ) {
         let now = clock::seconds();
         let (frame, field) = table::frame(&subject.kind, form, self.metadata);
@@ -205,9 +205,9 @@ impl Piece {
             text.push_str(comma);
             text.push_str(&item.to_string());
             comma = ",";
-            if text.len() >= PIECE {
-                let piece = pieces.send(std::mem::take(&mut text).into());
-                if !matches!(timeout(patience, piece).await, Ok(Ok(()))) {
+            if text.len() >= CHUNK_BYTES {
+                let page = pieces.send(std::mem::take(&mut text).into());
+                if !matches!(timeout(page_timeout, page).await, Ok(Ok(()))) {
                     return;
                 }
                 yield_now().await;
@@ -220,13 +220,13 @@ impl Piece {
 
 /// Which version of the objects a list shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum When {
+enum VersionMatch {
     Newest,
     NotOlderThan(u64),
     Exactly(u64),
 }
 
-impl When {
+impl VersionMatch {
     fn of(request: &Request, in_pieces: bool, goes_on: bool) -> Result<Self, Refused> {
         let version = version(request)?;
         let matching = request.query.get("resourceVersionMatch");
@@ -299,7 +299,7 @@ pub(crate) fn version(request: &Request) -> Result<Option<u64>, Refused> {
 pub(crate) async fn is_reached(api: &Api, version: u64) -> bool {
     let mut newest = api.store.follow_all();
     let reached = newest.wait_for(|newest| *newest >= version);
-    matches!(timeout(PATIENCE, reached).await, Ok(Ok(_)))
+    matches!(timeout(VERSION_TIMEOUT, reached).await, Ok(Ok(_)))
 }
 
 pub(super) async fn not_older_than(api: &Api, version: u64) -> Result<(), Refused> {
@@ -313,7 +313,7 @@ pub(super) async fn not_older_than(api: &Api, version: u64) -> Result<(), Refuse
         message: "Too large resource version".to_owned(),
         field: String::new(),
     };
-    Err(Refused::timeout(message, 1).because(&[cause]))
+    Err(Refused::timeout(message, 1).with_causes(&[cause]))
 }
 
 fn too_old(goes_on: bool) -> Refused {

@@ -125,9 +125,9 @@ fn unasked() -> Cause {
 
 /// The key of a new object; a name is made if only its beginning is given.
 fn name(changes: &Changes, subject: &Subject, object: &mut Value) -> Result<Key, Refused> {
-    let given = identity::text(object, "name");
-    if !given.is_empty() {
-        return Ok(Key::new(&subject.namespace, given));
+    let requested = identity::text(object, "name");
+    if !requested.is_empty() {
+        return Ok(Key::new(&subject.namespace, requested));
     }
     let prefix = identity::text(object, "generateName").to_owned();
     if prefix.is_empty() {
@@ -166,7 +166,7 @@ fn open_to_new(api: &Api, changes: &Changes, subject: &Subject, name: &str) -> R
             message: format!("namespace {namespace} is being terminated"),
             field: "metadata.namespace".to_owned(),
         };
-        return Err(Refused::forbidden(&subject.kind, name, why).because(&[cause]));
+        return Err(Refused::forbidden(&subject.kind, name, why).with_causes(&[cause]));
     }
     Ok(())
 }
@@ -180,7 +180,7 @@ fn keeps_status(kind: &str) -> bool {
 ///
 /// # Errors
 /// Those of [`make`].
-pub(crate) fn plant(
+pub(crate) fn create_initial(
     api: &Api,
     changes: &mut Changes,
     subject: &Subject,

@@ -2,7 +2,7 @@
 
 use super::names;
 use crate::kinds::Kind;
-use crate::status::{Cause, ENOUGH};
+use crate::status::{Cause, MAX_PROBLEMS};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub(super) fn problems(kind: &Kind, object: &Value) -> Vec<Cause> {
         found.push(Cause::invalid("metadata.name", &name.into(), problem));
     }
     for (key, value) in members(&metadata["labels"]) {
-        if found.len() > ENOUGH {
+        if found.len() > MAX_PROBLEMS {
             break;
         }
         if let Some(problem) = names::key(key) {
@@ -33,7 +33,7 @@ pub(super) fn problems(kind: &Kind, object: &Value) -> Vec<Cause> {
     let mut size = 0;
     for (key, value) in members(&metadata["annotations"]) {
         size += key.len() + value.as_str().map_or(0, str::len);
-        if found.len() <= ENOUGH
+        if found.len() <= MAX_PROBLEMS
             && let Some(problem) = names::key(&key.to_lowercase())
         {
             found.push(Cause::invalid("metadata.annotations", &key.into(), problem));
@@ -47,7 +47,7 @@ pub(super) fn problems(kind: &Kind, object: &Value) -> Vec<Cause> {
         });
     }
     for finalizer in items(&metadata["finalizers"]) {
-        if found.len() > ENOUGH {
+        if found.len() > MAX_PROBLEMS {
             break;
         }
         if let Some(problem) = finalizer.as_str().and_then(names::key) {
@@ -75,7 +75,7 @@ pub(super) fn new_finalizers(before: &Value, after: &Value) -> Option<Cause> {
     let old: BTreeSet<Option<&str>> = old.map(Value::as_str).collect();
     let added: Vec<String> = new
         .filter(|finalizer| !old.contains(&finalizer.as_str()))
-        .take(ENOUGH)
+        .take(MAX_PROBLEMS)
         .map(Value::to_string)
         .collect();
     if added.is_empty() {
@@ -93,10 +93,10 @@ fn owners(metadata: &Value) -> Vec<Cause> {
     let mut found = Vec::new();
     let mut controllers = 0;
     for (index, owner) in items(&metadata["ownerReferences"]).enumerate() {
-        if found.len() > ENOUGH {
+        if found.len() > MAX_PROBLEMS {
             break;
         }
-        let place = format!("metadata.ownerReferences[{index}]");
+        let field_path = format!("metadata.ownerReferences[{index}]");
         for (field, why) in [
             ("apiVersion", "version must not be empty"),
             ("kind", "must not be empty"),
@@ -106,7 +106,7 @@ fn owners(metadata: &Value) -> Vec<Cause> {
             let value = owner[field].as_str().unwrap_or("");
             if value.is_empty() {
                 found.push(Cause::invalid(
-                    format!("{place}.{field}"),
+                    format!("{field_path}.{field}"),
                     &value.into(),
                     why,
                 ));

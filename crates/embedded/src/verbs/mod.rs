@@ -28,7 +28,7 @@ pub(crate) use change::waits;
 pub(crate) use delete::{Ending, FOREGROUND, ORPHAN, Policy, end};
 pub(crate) use identity::retain;
 pub(crate) use list::{Selection, is_reached, options, unsupported_match, version};
-pub(crate) use make::plant;
+pub(crate) use make::create_initial;
 pub(crate) use renew::renew;
 pub(crate) use subject::{Part, Subject};
 

@@ -79,8 +79,8 @@ pub(super) fn beginning(prefix: &str, check: fn(&str) -> Option<String>) -> Opti
 pub(super) fn generated(prefix: &str) -> String {
     let mut name: String = prefix.chars().take(GENERATED - END).collect();
     for byte in crate::random::bytes::<END>() {
-        let place = usize::from(byte) % ENDS.len();
-        let _ = name.write_char(ENDS.get(place).copied().map_or('x', char::from));
+        let index = usize::from(byte) % ENDS.len();
+        let _ = name.write_char(ENDS.get(index).copied().map_or('x', char::from));
     }
     name
 }

@@ -1,7 +1,7 @@
 //! PATCH: merge, JSON, strategic, and apply.
 
 use super::change::change;
-use super::intent::{By, Intent, Owners, Unknown, Write};
+use super::intent::{Intent, Owners, Unknown, UpdateVerb, Write};
 use super::make::make;
 use super::settle::{self, settle, translate};
 use super::subject::{Part, Subject};
@@ -13,7 +13,7 @@ use crate::patch::{self, PatchError, Shape};
 use crate::status::{Cause, Refused, cut};
 use crate::store::{Changes, Stored};
 use crate::table::Form;
-use crate::validator::Before;
+use crate::validator::PatchBase;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use std::sync::Arc;
 const OPTIONS: &str = "PatchOptions";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum PatchType {
     Merge,
     Json,
     Strategic,
@@ -30,7 +30,7 @@ enum How {
 
 /// A patch, read.
 struct Patch {
-    how: How,
+    patch_type: PatchType,
     body: Value,
     repeated: Vec<String>,
     intent: Intent,
@@ -62,22 +62,22 @@ impl Patch {
     fn read(subject: &Subject, request: &Request) -> Result<Self, Refused> {
         let intent = Intent::of(request, OPTIONS)?;
         let media = request.media();
-        let how = how(subject, media.as_deref())?;
-        if how == How::Apply && !intent.named {
+        let patch_type = patch_type(subject, media.as_deref())?;
+        if patch_type == PatchType::Apply && !intent.named {
             let cause = Cause::required("fieldManager", "is required for apply patch");
             return Err(Refused::options(OPTIONS, cause));
         }
-        if how != How::Apply && intent.force {
+        if patch_type != PatchType::Apply && intent.force {
             let why = "may not be specified for non-apply patch";
             return Err(Refused::options(OPTIONS, Cause::forbidden("force", why)));
         }
-        let body_type = match how {
-            How::Apply => Some("application/apply-patch+yaml"),
-            How::Merge | How::Json | How::Strategic => None,
+        let body_type = match patch_type {
+            PatchType::Apply => Some("application/apply-patch+yaml"),
+            PatchType::Merge | PatchType::Json | PatchType::Strategic => None,
         };
         let Decoded { value, repeated } = decode(body_type, &request.body)?;
         Ok(Self {
-            how,
+            patch_type,
             body: value,
             repeated,
             intent,
@@ -85,9 +85,11 @@ impl Patch {
     }
 
     fn run(self, api: &Api, changes: &mut Changes, subject: &Subject) -> Result<Written, Refused> {
-        match self.how {
-            How::Apply => self.apply(api, changes, subject),
-            How::Merge | How::Json | How::Strategic => self.edit(api, changes, subject),
+        match self.patch_type {
+            PatchType::Apply => self.apply(api, changes, subject),
+            PatchType::Merge | PatchType::Json | PatchType::Strategic => {
+                self.edit(api, changes, subject)
+            }
         }
     }
 
@@ -96,10 +98,12 @@ impl Patch {
         let live = live.ok_or_else(|| subject.not_found())?;
         let before = live.value()?;
         let mut after = subject.outward(before.clone());
-        match self.how {
-            How::Json => patch::json(&mut after, &self.body),
-            How::Strategic => patch::strategic(Shape::of(&subject.kind), &mut after, &self.body),
-            How::Merge | How::Apply => {
+        match self.patch_type {
+            PatchType::Json => patch::json(&mut after, &self.body),
+            PatchType::Strategic => {
+                patch::strategic(Shape::of(&subject.kind), &mut after, &self.body)
+            }
+            PatchType::Merge | PatchType::Apply => {
                 if !self.body.is_object() {
                     return Err(Refused::bad_request("a merge patch must be an object"));
                 }
@@ -112,9 +116,9 @@ impl Patch {
         identity::claim(subject, &mut after)?;
         identity::same_name(subject, &mut after)?;
         let unknown = self.intent.unknown;
-        let has_nulls = matches!(self.how, How::Merge | How::Strategic);
+        let has_nulls = matches!(self.patch_type, PatchType::Merge | PatchType::Strategic);
         let written = settle::Written {
-            before: Before {
+            before: PatchBase {
                 stored: Some(&before),
                 patch: has_nulls.then_some(&self.body),
             },
@@ -130,7 +134,7 @@ impl Patch {
         )?;
         create::missing(subject, &after)?;
         let after = subject.inward(after);
-        identity::unchanged(subject, &before, &after, By::Patch)?;
+        identity::unchanged(subject, &before, &after, UpdateVerb::Patch)?;
         let write = Write {
             api,
             changes,
@@ -151,7 +155,7 @@ impl Patch {
         let mut warnings = Vec::new();
         identity::claim(subject, &mut applied)?;
         identity::same_name(subject, &mut applied)?;
-        let alone = Before::default();
+        let alone = PatchBase::default();
         translate(api, &subject.kind, alone, &mut applied, &mut warnings)?;
         let kind = &subject.stored;
         let unknown = subject.kind.prune_typed(&mut applied);
@@ -162,8 +166,8 @@ impl Patch {
         let repeated = repeated.map(|field| format!("duplicate field {field:?}"));
         match self.intent.unknown {
             Unknown::Refused if !self.repeated.is_empty() => {
-                let said: Vec<String> = repeated.collect();
-                let message = format!("error strict decoding YAML: {}", said.join(", "));
+                let messages: Vec<String> = repeated.collect();
+                let message = format!("error strict decoding YAML: {}", messages.join(", "));
                 return Err(Refused::bad_request(message));
             }
             Unknown::DroppedWithWarning => warnings.extend(repeated),
@@ -186,7 +190,7 @@ impl Patch {
         let live = changes.get(subject.table, &subject.key());
         let before = live.as_ref().map(|live| live.value()).transpose()?;
         if let Some(before) = &before {
-            identity::unchanged(subject, before, &applied, By::Patch)?;
+            identity::unchanged(subject, before, &applied, UpdateVerb::Patch)?;
         } else if subject.part != Part::Main {
             return Err(subject.not_found());
         } else if !identity::text(&applied, "uid").is_empty() {
@@ -217,14 +221,16 @@ impl Patch {
     }
 }
 
-fn how(subject: &Subject, media: Option<&str>) -> Result<How, Refused> {
+fn patch_type(subject: &Subject, media: Option<&str>) -> Result<PatchType, Refused> {
     const ALL: &str = "application/json-patch+json, application/merge-patch+json, \
                        application/apply-patch+yaml";
     match media {
-        Some("application/merge-patch+json") => Ok(How::Merge),
-        Some("application/json-patch+json") => Ok(How::Json),
-        Some("application/apply-patch+yaml") => Ok(How::Apply),
-        Some("application/strategic-merge-patch+json") if subject.kind.core => Ok(How::Strategic),
+        Some("application/merge-patch+json") => Ok(PatchType::Merge),
+        Some("application/json-patch+json") => Ok(PatchType::Json),
+        Some("application/apply-patch+yaml") => Ok(PatchType::Apply),
+        Some("application/strategic-merge-patch+json") if subject.kind.core => {
+            Ok(PatchType::Strategic)
+        }
         _ => Err(Refused::unsupported_media(format!(
             "the body of the request was in an unknown format - accepted media types include: {ALL}"
         ))),

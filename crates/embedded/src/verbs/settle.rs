@@ -3,14 +3,14 @@
 use super::intent::Unknown;
 use super::{Api, identity};
 use crate::kinds::Kind;
-use crate::status::{ENOUGH, Refused};
-use crate::validator::Before;
+use crate::status::{MAX_PROBLEMS, Refused};
+use crate::validator::PatchBase;
 use serde_json::Value;
 
 /// How an object came.
 #[derive(Clone, Copy)]
 pub(super) struct Written<'a> {
-    pub(super) before: Before<'a>,
+    pub(super) before: PatchBase<'a>,
     /// Fields that the client sent twice.
     pub(super) repeated: &'a [String],
 }
@@ -22,15 +22,15 @@ pub(super) struct Written<'a> {
 pub(super) fn translate(
     api: &Api,
     kind: &Kind,
-    before: Before<'_>,
+    before: PatchBase<'_>,
     object: &mut Value,
     warnings: &mut Vec<String>,
 ) -> Result<(), Refused> {
-    let said = api
+    let warnings_text = api
         .validator
         .received(kind, before, object)
         .map_err(|causes| Refused::invalid(kind, identity::text(object, "name"), &causes))?;
-    warnings.extend(said);
+    warnings.extend(warnings_text);
     Ok(())
 }
 
@@ -53,33 +53,33 @@ pub(super) fn settle(
     if let Some(schema) = &kind.schema {
         fields.extend(schema.prune(object));
     }
-    let mut said: Vec<String> = Vec::new();
-    said.extend(
+    let mut warnings_text: Vec<String> = Vec::new();
+    warnings_text.extend(
         repeated
             .iter()
             .map(|field| format!("duplicate field {field:?}")),
     );
-    said.extend(
+    warnings_text.extend(
         fields
             .iter()
             .map(|field| format!("unknown field {field:?}")),
     );
-    if said.len() > ENOUGH {
-        said.truncate(ENOUGH);
-        said.push("and more".to_owned());
+    if warnings_text.len() > MAX_PROBLEMS {
+        warnings_text.truncate(MAX_PROBLEMS);
+        warnings_text.push("and more".to_owned());
     }
     match unknown {
-        Unknown::Refused if !said.is_empty() => {
+        Unknown::Refused if !warnings_text.is_empty() => {
             let message = format!(
                 "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
                 kind.kind,
                 kind.version,
                 kind.kind,
-                said.join(", ")
+                warnings_text.join(", ")
             );
             return Err(Refused::bad_request(message));
         }
-        Unknown::DroppedWithWarning => warnings.append(&mut said),
+        Unknown::DroppedWithWarning => warnings.append(&mut warnings_text),
         Unknown::Refused | Unknown::Dropped => {}
     }
     Ok(())

@@ -108,9 +108,9 @@ impl Subject {
         if self.is_direct() && matches!(form, Form::Whole) {
             return Ok(Answer::bytes(code, object.body.clone()));
         }
-        let shown = self.outward(object.value()?);
-        let shown = table::object(&self.kind, form, &shown, clock::seconds());
-        Ok(Answer::json(code, &shown))
+        let served = self.outward(object.value()?);
+        let served = table::object(&self.kind, form, &served, clock::seconds());
+        Ok(Answer::json(code, &served))
     }
 
     pub(crate) fn not_found(&self) -> Refused {

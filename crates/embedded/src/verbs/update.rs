@@ -1,7 +1,7 @@
 //! PUT.
 
 use super::change::change;
-use super::intent::{By, Intent, Owners, Write};
+use super::intent::{Intent, Owners, UpdateVerb, Write};
 use super::make::make;
 use super::subject::{Part, Subject};
 use super::{Api, create, identity};
@@ -54,7 +54,7 @@ fn replace(write: Write<'_>, mut object: Value) -> Result<(u16, Arc<Stored>), Re
         return Ok((201, made));
     };
     let before = live.value()?;
-    identity::unchanged(subject, &before, &object, By::Put)?;
+    identity::unchanged(subject, &before, &object, UpdateVerb::Put)?;
     let changed = change(write, &live, &before, object, Owners::ToBeMoved)?;
     Ok((200, changed))
 }

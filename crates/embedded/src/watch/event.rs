@@ -102,7 +102,7 @@ impl Encoder {
         let mark = json!({
             "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata,
         });
-        self.shown(subject, Kind::Bookmark, &mark);
+        self.object_event(subject, Kind::Bookmark, &mark);
     }
 
     /// The last event of a watch that cannot go on.
@@ -113,18 +113,18 @@ impl Encoder {
 
     fn value(&mut self, subject: &Subject, kind: Kind, object: Value) {
         let object = subject.outward(object);
-        self.shown(subject, kind, &object);
+        self.object_event(subject, kind, &object);
     }
 
-    fn shown(&mut self, subject: &Subject, kind: Kind, object: &Value) {
-        let shown = match self.form {
+    fn object_event(&mut self, subject: &Subject, kind: Kind, object: &Value) {
+        let object_event = match self.form {
             Form::Whole => object.to_string(),
             form => {
                 let first = std::mem::take(&mut self.first);
                 table::event(&subject.kind, form, object, first, clock::seconds()).to_string()
             }
         };
-        self.line(kind, shown.as_bytes());
+        self.line(kind, object_event.as_bytes());
     }
 
     fn line(&mut self, kind: Kind, object: &[u8]) {

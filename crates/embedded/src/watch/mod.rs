@@ -1,5 +1,5 @@
-//! Watches: what exists, then what changes, as one stream of events. Owns the order in which things
-//! are told and how a watch begins and ends; what is told comes from the store's log.
+//! Watches: what exists, then what changes, as one stream of events. Owns the order of the
+//! events and how a watch begins and ends; the events come from the store's log.
 //!
 //! ```text
 //!   ADDED … ADDED, BOOKMARK (all that existed)   if asked for, or from version 0 on
@@ -21,10 +21,10 @@ use stream::{Beginning, Stream};
 use tokio::sync::mpsc;
 
 /// Pieces that wait for a slow peer; each is up to 48 KiB and one object.
-const WAITING: usize = 2;
-/// How long a watch lasts if nobody says, in seconds; and up to as much again, so that not all end
+const MAX_WAITING_CHUNKS: usize = 2;
+/// How long a watch lasts by default, in seconds; and up to as much again, so that not all end
 /// at once. Twice of it is the longest that is granted.
-const LASTS: u64 = 1800;
+const DEFAULT_TIMEOUT_SECONDS: u64 = 1800;
 
 /// GET with `watch=true`: starts the stream, and answers with it.
 ///
@@ -43,17 +43,17 @@ pub(crate) fn watch(
         .query
         .number("timeoutSeconds")?
         .filter(|seconds| *seconds > 0);
-    let spread = || u64::from(u16::from_be_bytes(crate::random::bytes())) % LASTS;
-    let seconds = seconds.unwrap_or_else(|| LASTS + spread());
+    let spread = || u64::from(u16::from_be_bytes(crate::random::bytes())) % DEFAULT_TIMEOUT_SECONDS;
+    let seconds = seconds.unwrap_or_else(|| DEFAULT_TIMEOUT_SECONDS + spread());
     let stream = Stream {
         api: Arc::clone(api),
         subject,
         selection,
         form,
         bookmarks,
-        lasts: Duration::from_secs(seconds.min(2 * LASTS)),
+        duration: Duration::from_secs(seconds.min(2 * DEFAULT_TIMEOUT_SECONDS)),
     };
-    let (send, receive) = mpsc::channel(WAITING);
+    let (send, receive) = mpsc::channel(MAX_WAITING_CHUNKS);
     drop(tokio::spawn(stream.run(beginning, send)));
     Ok(Answer::stream(receive))
 }

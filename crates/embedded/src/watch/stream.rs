@@ -2,7 +2,7 @@
 
 use super::event::{Encoder, Kind};
 use crate::status::Refused;
-use crate::store::{Change, Entry, Part, Stored, Unknown};
+use crate::store::{Change, Entry, ListScope, Stored, Unknown};
 use crate::table::Form;
 use crate::verbs::{Api, Selection, Subject, is_reached};
 use hyper::body::Bytes;
@@ -12,9 +12,9 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 /// Changes that are taken from the log at a time.
-const TOGETHER: usize = 256;
+const BATCH: usize = 256;
 /// A piece is sent when it is as large as this.
-const PIECE: usize = 48 << 10;
+const CHUNK_BYTES: usize = 48 << 10;
 
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,13 +34,13 @@ pub(super) struct Stream {
     pub(super) selection: Selection,
     pub(super) form: Form,
     pub(super) bookmarks: bool,
-    pub(super) lasts: Duration,
+    pub(super) duration: Duration,
 }
 
 /// Why a watch ends early.
 enum End {
     /// Nobody listens any more.
-    Left,
+    Disconnected,
     /// It cannot go on.
     Refused(Refused),
 }
@@ -54,12 +54,12 @@ impl From<Refused> for End {
 impl Stream {
     /// Runs until its time is up, the peer has gone, or the server ends.
     pub(super) async fn run(self, beginning: Beginning, pieces: mpsc::Sender<Bytes>) {
-        let end = Instant::now() + self.lasts;
+        let end = Instant::now() + self.duration;
         let mut encoder = Encoder::new(self.form);
         let ended = tokio::select! {
-            ended = self.tell(beginning, &mut encoder, &pieces) => ended,
+            ended = self.send_events(beginning, &mut encoder, &pieces) => ended,
             () = sleep_until(end) => return,
-            () = self.api.stop.said() => return,
+            () = self.api.stop.requested() => return,
             () = pieces.closed() => return,
         };
         if let Err(End::Refused(refused)) = ended {
@@ -67,7 +67,7 @@ impl Stream {
         }
     }
 
-    async fn tell(
+    async fn send_events(
         &self,
         beginning: Beginning,
         encoder: &mut Encoder,
@@ -75,7 +75,7 @@ impl Stream {
     ) -> Result<(), End> {
         // Subscribed before anything is read: no change is missed in between.
         let mut changed = self.api.store.follow(self.subject.table);
-        let mut told = match beginning {
+        let mut sent_version = match beginning {
             Beginning::After(version) => version,
             Beginning::Now => self.api.store.version(),
             Beginning::WithWhatExists {
@@ -98,12 +98,12 @@ impl Stream {
         minute.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             changed.mark_unchanged();
-            told = self.catch_up(told, encoder, pieces).await?;
+            sent_version = self.catch_up(sent_version, encoder, pieces).await?;
             tokio::select! {
                 alive = changed.changed() => if alive.is_err() { return Ok(()) },
                 _ = minute.tick(), if self.bookmarks => {
-                    told = self.catch_up(told, encoder, pieces).await?;
-                    encoder.bookmark(&self.subject, told, false);
+                    sent_version = self.catch_up(sent_version, encoder, pieces).await?;
+                    encoder.bookmark(&self.subject, sent_version, false);
                     self.send(encoder, pieces).await?;
                 }
             }
@@ -117,7 +117,7 @@ impl Stream {
         pieces: &mpsc::Sender<Bytes>,
     ) -> Result<u64, End> {
         let namespace = Some(self.subject.namespace.as_str()).filter(|name| !name.is_empty());
-        let part = Part {
+        let part = ListScope {
             namespace,
             after: None,
         };
@@ -131,7 +131,7 @@ impl Stream {
             };
             if self.selection.has(&self.subject, &object) {
                 encoder.event(&self.subject, Kind::Added, &object)?;
-                if encoder.len() >= PIECE {
+                if encoder.len() >= CHUNK_BYTES {
                     self.send(encoder, pieces).await?;
                 }
             }
@@ -143,21 +143,21 @@ impl Stream {
     /// Tells every change after a version; gives the version that is reached.
     async fn catch_up(
         &self,
-        mut told: u64,
+        mut sent_version: u64,
         encoder: &mut Encoder,
         pieces: &mpsc::Sender<Bytes>,
     ) -> Result<u64, End> {
         let table = self.subject.table;
         loop {
-            let found = self.api.store.changes(table, told, TOGETHER);
-            let (entries, upto) = found.map_err(|unknown| self.expired(told, unknown))?;
-            let all = entries.len() < TOGETHER;
-            told = upto;
+            let found = self.api.store.changes(table, sent_version, BATCH);
+            let (entries, upto) = found.map_err(|unknown| self.expired(sent_version, unknown))?;
+            let all = entries.len() < BATCH;
+            sent_version = upto;
             let mut cut = false;
             for entry in &entries {
                 self.change(entry, encoder)?;
-                if encoder.len() >= PIECE {
-                    told = entry.version();
+                if encoder.len() >= CHUNK_BYTES {
+                    sent_version = entry.version();
                     cut = true;
                     break;
                 }
@@ -166,7 +166,7 @@ impl Stream {
             drop(entries);
             self.send(encoder, pieces).await?;
             if all && !cut {
-                return Ok(told);
+                return Ok(sent_version);
             }
         }
     }
@@ -203,7 +203,7 @@ impl Stream {
         };
         match tokio::time::timeout(self.api.stalled, pieces.send(piece)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(End::Left),
+            Ok(Err(_)) | Err(_) => Err(End::Disconnected),
         }
     }
 

@@ -1,6 +1,6 @@
 //! kubectl as a test uses it: a server of the test's own, a command line, what it says.
 
-use crate::common::Place;
+use crate::common::TestServer;
 use plexus_embedded::Server;
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 pub(crate) struct Kubectl {
     program: PathBuf,
-    place: Place,
+    test: TestServer,
     _server: Server,
 }
 
@@ -16,11 +16,11 @@ impl Kubectl {
     pub(crate) fn new(name: &str) -> Self {
         let program = std::env::var_os("PLEXUS_KUBECTL")
             .expect("PLEXUS_KUBECTL must name a kubectl: make kube-tools builds one");
-        let place = Place::new(&format!("kubectl-{name}"));
-        let server = place.start();
+        let test = TestServer::new(&format!("kubectl-{name}"));
+        let server = test.start();
         Self {
             program: program.into(),
-            place,
+            test,
             _server: server,
         }
     }
@@ -30,8 +30,8 @@ impl Kubectl {
         command
             .args(words(line))
             .arg("--request-timeout=20s")
-            .env("KUBECONFIG", self.place.path().join("kubeconfig"))
-            .env("HOME", self.place.path())
+            .env("KUBECONFIG", self.test.path().join("kubeconfig"))
+            .env("HOME", self.test.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -69,14 +69,14 @@ impl Kubectl {
 
     /// It works, and says this.
     #[track_caller]
-    pub(crate) fn says(&self, line: &str, said: &str) {
+    pub(crate) fn says(&self, line: &str, expected: &str) {
         let out = self.run(line);
-        assert!(out.contains(said), "kubectl {line}: {out}");
+        assert!(out.contains(expected), "kubectl {line}: {out}");
     }
 
     /// It fails, and says this.
     #[track_caller]
-    pub(crate) fn fails(&self, line: &str, input: &str, said: &str) {
+    pub(crate) fn fails(&self, line: &str, input: &str, expected: &str) {
         let output = self.run_with(line, input);
         let errors = text(&output.stderr);
         assert!(
@@ -84,7 +84,7 @@ impl Kubectl {
             "kubectl {line}: {}",
             text(&output.stdout)
         );
-        assert!(errors.contains(said), "kubectl {line}: {errors}");
+        assert!(errors.contains(expected), "kubectl {line}: {errors}");
     }
 }
 

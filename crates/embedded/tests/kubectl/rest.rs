@@ -12,9 +12,9 @@ fn follows(k: &Kubectl, line: &str, first: &str, then: impl FnOnce(), last: &str
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut seen = Vec::new();
     // Ends with the program, which ends with its request timeout.
-    let mut until = |said: &str| {
+    let mut until = |expected: &str| {
         while let Some(Ok(line)) = lines.next() {
-            let found = line.contains(said);
+            let found = line.contains(expected);
             seen.push(line);
             if found {
                 return true;
@@ -132,8 +132,11 @@ fn what_cannot_work_says_so() {
     for command in ["logs web -c a", "exec web -c a -- ls", "attach web -c a"] {
         let output = k.run_with(command, "");
         assert!(!output.status.success(), "{command}");
-        let said = text(&output.stderr);
-        assert!(said.to_lowercase().contains("error"), "{command}: {said}");
+        let expected = text(&output.stderr);
+        assert!(
+            expected.to_lowercase().contains("error"),
+            "{command}: {expected}"
+        );
     }
     let nobody = "--kubeconfig=/dev/null --token=x --insecure-skip-tls-verify";
     let server = k.run("config view --minify -o jsonpath={.clusters[0].cluster.server}");

@@ -1,7 +1,7 @@
 //! What one object or one request may cost: how deep, how large, how much is said about it. Whatever is
 //! taken can be read, changed and removed again, also by the next server.
 
-use crate::common::{Answer, Client, MAPS, Place, Process, map};
+use crate::common::{Answer, Client, MAPS, Process, TestServer, map};
 use k8s_openapi::api::core::v1::Pod;
 use plexus_embedded::Server;
 use serde_json::{Value, json};
@@ -41,9 +41,9 @@ fn send(client: &mut Client, method: &str, path: &str, media: &str, body: &Value
 
 #[test]
 fn whatever_depth_is_taken_can_be_read_changed_and_removed() {
-    let place = Place::new("depth");
-    let server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("depth");
+    let server = test.start();
+    let mut client = test.client();
     let mut taken = Vec::new();
     for count in [1, 20, 50].into_iter().chain(80..=127) {
         for (form, config) in [
@@ -80,8 +80,8 @@ fn whatever_depth_is_taken_can_be_read_changed_and_removed() {
         client.delete(&path).ok();
     }
     server.stop();
-    let _server = place.start();
-    let mut client = place.client();
+    let _server = test.start();
+    let mut client = test.client();
     for name in &taken {
         let path = format!("{NETWORKS}/{name}");
         let found = client.get(&path).ok();
@@ -94,9 +94,9 @@ fn whatever_depth_is_taken_can_be_read_changed_and_removed() {
 
 #[test]
 fn no_way_leads_around_the_depth() {
-    let place = Place::new("depth-ways");
-    let server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("depth-ways");
+    let server = test.start();
+    let mut client = test.client();
     client.post(MAPS, &map("a", "1")).ok();
     client.post(NETWORKS, &network("n", maps_in_maps(3))).ok();
     let owned = "/metadata/managedFields/0/fieldsV1";
@@ -113,14 +113,14 @@ fn no_way_leads_around_the_depth() {
         send(&mut client, "PATCH", &path, JSON_PATCH, &deep).refused(422);
     }
     server.stop();
-    let _server = place.start();
-    place.client().get(&format!("{MAPS}/a")).ok();
+    let _server = test.start();
+    test.client().get(&format!("{MAPS}/a")).ok();
 }
 
 #[test]
 fn a_patch_that_copies_itself_deeper_and_deeper_is_refused() {
-    let place = Place::new("copies");
-    let server = Process::start(place.path());
+    let test = TestServer::new("copies");
+    let server = Process::start(test.path());
     let mut client = server.client();
     client.post(MAPS, &map("a", "1")).ok();
     let empty = |depth: usize| (1..depth).fold(json!([]), |inner, _| json!([inner]));
@@ -152,9 +152,9 @@ fn a_patch_that_copies_itself_deeper_and_deeper_is_refused() {
 
 #[test]
 fn a_long_grace_period_is_a_time_that_everybody_can_read() {
-    let place = Place::new("long-grace");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("long-grace");
+    let _server = test.start();
+    let mut client = test.client();
     let asked: [Option<i64>; 3] = [Some(1_000_000_000_000), Some(i64::MAX), None];
     for (count, grace) in asked.into_iter().enumerate() {
         let pod = json!({
@@ -182,8 +182,8 @@ fn a_long_grace_period_is_a_time_that_everybody_can_read() {
 
 #[test]
 fn a_refusal_of_a_thousand_faults_is_short() {
-    let place = Place::new("faults");
-    let server = Process::start(place.path());
+    let test = TestServer::new("faults");
+    let server = Process::start(test.path());
     let mut client = server.client();
     client.post(MAPS, &map("a", "1")).ok();
     let before = server.peak();
@@ -217,9 +217,9 @@ fn a_refusal_of_a_thousand_faults_is_short() {
 
 #[test]
 fn an_object_cannot_grow_without_end() {
-    let place = Place::new("large");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("large");
+    let _server = test.start();
+    let mut client = test.client();
     client.post(NETWORKS, &network("n", json!({}))).ok();
     let path = format!("{NETWORKS}/n");
     let more = |key: &str| json!({"metadata": {"finalizers": ["x/y"]}, "spec": {"config": {key: "x".repeat(2 << 20)}}});
@@ -245,9 +245,9 @@ fn an_object_cannot_grow_without_end() {
 
 #[test]
 fn many_finalizers_do_not_stop_the_others() {
-    let place = Place::new("finalizers");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("finalizers");
+    let _server = test.start();
+    let mut client = test.client();
     let mut object = map("a", "1");
     let finalizers: Vec<Value> = (0..60_000)
         .map(|count| json!(format!("a/{count}")))
@@ -264,11 +264,11 @@ fn many_finalizers_do_not_stop_the_others() {
 
 #[test]
 fn nothing_is_deleted_in_all_namespaces_at_once() {
-    let place = Place::new("everywhere");
-    let mut options = place.options();
+    let test = TestServer::new("everywhere");
+    let mut options = test.options();
     options.namespaces = vec!["other".to_owned()];
     let _server = Server::start(options).unwrap();
-    let mut client = place.client();
+    let mut client = test.client();
     client.post(MAPS, &map("a", "1")).ok();
     for path in [
         "/api/v1/configmaps",

@@ -1,6 +1,6 @@
 //! Namespaces that end, and owners that are gone, also while the server was.
 
-use crate::common::{MAPS, Place, map, until};
+use crate::common::{MAPS, TestServer, map, until};
 use plexus_embedded::Server;
 use serde_json::{Value, json};
 
@@ -12,9 +12,9 @@ fn namespace(name: &str) -> Value {
 
 #[test]
 fn a_namespace_takes_everything_along_and_takes_nothing_new() {
-    let place = Place::new("namespace");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("namespace");
+    let _server = test.start();
+    let mut client = test.client();
     client.post(NAMESPACES, &namespace("team")).ok();
     let maps = format!("{NAMESPACES}/team/configmaps");
     for count in 0..30 {
@@ -55,9 +55,9 @@ fn a_namespace_takes_everything_along_and_takes_nothing_new() {
 #[test]
 fn a_namespace_full_of_what_is_held_ends_in_one_go() {
     const HELD: usize = 3600;
-    let place = Place::new("held");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("held");
+    let _server = test.start();
+    let mut client = test.client();
     client.post(NAMESPACES, &namespace("team")).ok();
     let maps = format!("{NAMESPACES}/team/configmaps");
     for count in 0..HELD {
@@ -76,11 +76,11 @@ fn a_namespace_full_of_what_is_held_ends_in_one_go() {
 
 #[test]
 fn some_namespaces_stay() {
-    let place = Place::new("stay");
-    let mut options = place.options();
+    let test = TestServer::new("stay");
+    let mut options = test.options();
     options.namespaces = vec!["needed".to_owned()];
     let _server = Server::start(options).unwrap();
-    let mut client = place.client();
+    let mut client = test.client();
     for name in ["default", "kube-system", "kube-public", "needed"] {
         let message = client.delete(&format!("{NAMESPACES}/{name}")).refused(403);
         assert!(message.contains("may not be deleted"), "{message}");
@@ -89,9 +89,9 @@ fn some_namespaces_stay() {
 
 #[test]
 fn what_was_left_undone_is_done_after_a_restart() {
-    let place = Place::new("undone");
-    let server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("undone");
+    let server = test.start();
+    let mut client = test.client();
     client.post(NAMESPACES, &namespace("team")).ok();
     let maps = format!("{NAMESPACES}/team/configmaps");
     let mut held = map("held", "1");
@@ -114,8 +114,8 @@ fn what_was_left_undone_is_done_after_a_restart() {
         .ok();
     server.stop();
 
-    let _server = place.start();
-    let mut client = place.client();
+    let _server = test.start();
+    let mut client = test.client();
     let none = json!({"metadata": {"finalizers": null}});
     client.merge(&format!("{maps}/held"), &none).ok();
     until("the child is being deleted", || {
@@ -138,9 +138,9 @@ fn what_was_left_undone_is_done_after_a_restart() {
 
 #[test]
 fn owners_of_kinds_that_nobody_knows_are_left_alone() {
-    let place = Place::new("foreign");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("foreign");
+    let _server = test.start();
+    let mut client = test.client();
     let uid = "5b0c2b54-0000-4000-8000-000000000009";
     let mut child = map("child", "1");
     child["metadata"]["ownerReferences"] =

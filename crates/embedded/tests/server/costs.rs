@@ -1,7 +1,7 @@
 //! Requests that mean far more than they say: what they cost is bounded all the same, in memory, in the
 //! length of the answer, and in the time for which nobody else can write.
 
-use crate::common::{Answer, Client, MAPS, Place, Process, map, read};
+use crate::common::{Answer, Client, MAPS, Process, TestServer, map, read};
 use serde_json::{Map, Value, json};
 use std::io::{BufReader, Write};
 
@@ -48,8 +48,8 @@ fn assert_cheap(server: &Process, before: usize, answer: &Answer) {
 
 #[test]
 fn what_is_wrong_with_what_is_applied_is_not_said_a_hundred_thousand_times() {
-    let place = Place::new("apply-faults");
-    let server = Process::start(place.path());
+    let test = TestServer::new("apply-faults");
+    let server = Process::start(test.path());
     let mut client = server.client();
     client.post(MAPS, &map("a", "1")).ok();
     let before = server.peak();
@@ -76,8 +76,8 @@ fn what_is_wrong_with_what_is_applied_is_not_said_a_hundred_thousand_times() {
 
 #[test]
 fn many_conflicts_far_from_the_top_are_a_short_answer() {
-    let place = Place::new("apply-conflicts");
-    let server = Process::start(place.path());
+    let test = TestServer::new("apply-conflicts");
+    let server = Process::start(test.path());
     let mut client = server.client();
     client.post(MAPS, &map("a", "1")).ok();
     let of = |value: &Value| {
@@ -95,8 +95,8 @@ fn many_conflicts_far_from_the_top_are_a_short_answer() {
 
 #[test]
 fn a_json_patch_cannot_move_the_world_again_and_again() {
-    let place = Place::new("patch-work");
-    let server = Process::start(place.path());
+    let test = TestServer::new("patch-work");
+    let server = Process::start(test.path());
     let mut client = server.client();
     client.post(MAPS, &map("a", "1")).ok();
     let config = json!({"list": vec![1; 200_000], "map": leaves(20_000, &json!(1))});
@@ -128,13 +128,13 @@ fn a_json_patch_cannot_move_the_world_again_and_again() {
         assert!(message.contains("send fewer at a time"), "{message}");
     }
     let last = json!({"op": "add", "path": "/spec/config/list/-", "value": 1});
-    let test = json!({"op": "test", "path": "/spec/config/map", "value": {}});
+    let test_op = json!({"op": "test", "path": "/spec/config/map", "value": {}});
     let patch = Value::Array(vec![last; 5000]);
     client
         .send("PATCH", &path, JSON_PATCH, Some(&patch))
         .unwrap()
         .ok();
-    let patch = Value::Array(vec![test; 10_000]);
+    let patch = Value::Array(vec![test_op; 10_000]);
     client
         .send("PATCH", &path, JSON_PATCH, Some(&patch))
         .unwrap()
@@ -155,8 +155,8 @@ fn raw(client: &Client, method: &str, path: &str, media: &str, body: &str) -> An
 
 #[test]
 fn yaml_that_stands_for_gigabytes_is_refused() {
-    let place = Place::new("aliases");
-    let server = Process::start(place.path());
+    let test = TestServer::new("aliases");
+    let server = Process::start(test.path());
     let mut client = server.client();
     client.post(MAPS, &map("a", "1")).ok();
     let before = server.peak();
@@ -176,9 +176,9 @@ fn yaml_that_stands_for_gigabytes_is_refused() {
 
 #[test]
 fn a_field_that_is_there_twice_in_yaml_is_said_or_refused() {
-    let place = Place::new("twice");
-    let _server = place.start();
-    let client = place.client();
+    let test = TestServer::new("twice");
+    let _server = test.start();
+    let client = test.client();
     let body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  b: '1'\n  b: '2'\n";
     let apply = format!("{MAPS}/a?fieldManager=x");
     for (method, path, media) in [
@@ -201,9 +201,9 @@ fn a_field_that_is_there_twice_in_yaml_is_said_or_refused() {
 #[test]
 fn a_watcher_that_takes_nothing_is_overtaken() {
     const OBJECTS: usize = 40;
-    let place = Place::new("slow-watcher");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("slow-watcher");
+    let _server = test.start();
+    let mut client = test.client();
     for name in 0..OBJECTS {
         let large = map(&format!("m{name}"), &"x".repeat(100_000));
         client.post(MAPS, &large).ok();

@@ -1,7 +1,7 @@
 //! A server that is killed in the middle of writes: what was answered is there, and no version is
 //! given out twice.
 
-use crate::common::{Client, MAPS, Place, Process, map, version};
+use crate::common::{Client, MAPS, Process, TestServer, map, version};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,11 +19,11 @@ struct Known {
 
 #[test]
 fn nothing_that_was_answered_is_lost() {
-    let place = Place::new("crash");
+    let test = TestServer::new("crash");
     let mut newest = 0;
     let mut all: BTreeMap<String, Option<u64>> = BTreeMap::new();
     for round in 0..ROUNDS {
-        let server = Process::start(place.path());
+        let server = Process::start(test.path());
         let mut client = server.client();
         check(&mut client, &all, newest);
         let writers: Vec<_> = (0..WRITERS)
@@ -50,7 +50,7 @@ fn nothing_that_was_answered_is_lost() {
         "too few writes to show anything: {}",
         all.len()
     );
-    let server = Process::start(place.path());
+    let server = Process::start(test.path());
     check(&mut server.client(), &all, newest);
     let next = server.client().post(MAPS, &map("next", "1")).ok();
     assert!(version(&next) > newest);

@@ -1,7 +1,7 @@
 //! A disk with no room: writes are refused with a clear word, reads go on, nothing is half there, and
 //! with room again everything is as before. The disk is a small one of its own, in a mount namespace.
 
-use crate::common::{Client, MAPS, Place, Process, map, this, until, version};
+use crate::common::{Client, MAPS, Process, TestServer, map, this, until, version};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,7 +16,7 @@ const A_SMALL_DISK: &str =
 /// A small disk, and servers on it.
 struct Small {
     holder: Child,
-    place: Place,
+    test: TestServer,
     /// As the servers see it.
     disk: PathBuf,
     as_root: bool,
@@ -24,8 +24,8 @@ struct Small {
 
 impl Small {
     fn new(name: &str) -> Self {
-        let place = Place::new(name);
-        let disk = place.path().join("disk");
+        let test = TestServer::new(name);
+        let disk = test.path().join("disk");
         std::fs::create_dir_all(&disk).unwrap();
         let as_root = std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
         let mut command = Command::new("unshare");
@@ -36,7 +36,7 @@ impl Small {
         command.args(["sh", "-c", A_SMALL_DISK, "sh"]).arg(&disk);
         let small = Self {
             holder: command.spawn().unwrap(),
-            place,
+            test,
             disk,
             as_root,
         };
@@ -53,7 +53,7 @@ impl Small {
             command.args(["--user", "--preserve-credentials"]);
         }
         command.arg(this());
-        Process::start_by(command, &self.disk, &self.place.path().join("api.sock"))
+        Process::start_by(command, &self.disk, &self.test.path().join("api.sock"))
     }
 
     /// A file on the disk, as seen from here.

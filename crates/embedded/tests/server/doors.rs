@@ -1,7 +1,7 @@
 //! The ways into a server, and its files: what another server, a crowd, or somebody who was careless
 //! before can do.
 
-use crate::common::{Client, MAPS, PATIENCE, Place, Process, map, this, until};
+use crate::common::{Client, MAPS, Process, TIMEOUT, TestServer, map, this, until};
 use plexus_embedded::Server;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 #[test]
 fn a_socket_that_somebody_answers_on_is_left_alone() {
-    let (first, second) = (Place::new("socket-1"), Place::new("socket-2"));
+    let (first, second) = (TestServer::new("socket-1"), TestServer::new("socket-2"));
     let socket = first.path().join("api.sock");
     let running = Process::start(first.path());
     let contend = || {
@@ -40,14 +40,14 @@ fn a_socket_that_somebody_answers_on_is_left_alone() {
 /// Its own parts come that way too: whoever removes the file does not cut them off.
 #[test]
 fn a_socket_that_is_removed_is_there_again() {
-    let place = Place::new("socket-removed");
-    let server = place.start();
-    let socket = place.path().join("api.sock");
-    let mut connected = place.client();
+    let test = TestServer::new("socket-removed");
+    let server = test.start();
+    let socket = test.path().join("api.sock");
+    let mut connected = test.client();
     connected.get(MAPS).ok();
     for replaced in [false, true] {
         if replaced {
-            let beside = place.path().join("beside");
+            let beside = test.path().join("beside");
             std::fs::write(&beside, "dear").unwrap();
             std::fs::rename(&beside, &socket).unwrap();
             std::thread::sleep(Duration::from_secs(3));
@@ -58,7 +58,7 @@ fn a_socket_that_is_removed_is_there_again() {
         until("it is there again", || {
             UnixStream::connect(&socket).ok().map(drop)
         });
-        place.client().get(MAPS).ok();
+        test.client().get(MAPS).ok();
         let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -69,54 +69,54 @@ fn a_socket_that_is_removed_is_there_again() {
 
 #[test]
 fn a_file_that_is_no_socket_is_left_alone() {
-    let place = Place::new("no-socket");
-    let path = place.path().join("api.sock");
+    let test = TestServer::new("no-socket");
+    let path = test.path().join("api.sock");
     std::fs::write(&path, "dear").unwrap();
-    let error = place_error(&place);
+    let error = place_error(&test);
     assert!(error.contains("no socket"), "{error}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "dear");
 }
 
-fn place_error(place: &Place) -> String {
-    let error = Server::start(place.options()).err().unwrap();
+fn place_error(test: &TestServer) -> String {
+    let error = Server::start(test.options()).err().unwrap();
     std::error::Error::source(&error).unwrap().to_string()
 }
 
 #[test]
 fn what_others_could_read_is_closed_to_them() {
-    let place = Place::new("modes");
-    place.start().stop();
+    let test = TestServer::new("modes");
+    test.start().stop();
     let set = |name: &str, mode: u32| {
-        let path = place.path().join(name);
+        let path = test.path().join(name);
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
     set("ca.key", 0o644);
     set("store.db", 0o664);
-    place.start().stop();
+    test.start().stop();
     for name in ["ca.key", "store.db"] {
-        let found = std::fs::metadata(place.path().join(name)).unwrap();
+        let found = std::fs::metadata(test.path().join(name)).unwrap();
         assert_eq!(found.permissions().mode() & 0o777, 0o600, "{name:?}");
     }
     set("", 0o1777);
-    let error = place_error(&place);
+    let error = place_error(&test);
     assert!(error.contains("everybody can put files"), "{error}");
 }
 
 /// In a process of its own, that may have few files open.
-fn start_with_few_descriptors(place: &Place) -> Process {
+fn start_with_few_descriptors(test: &TestServer) -> Process {
     let mut command = Command::new("sh");
     let program = r#"ulimit -n 256 && exec "$0" "$@""#;
     command.args(["-c", program]).arg(this());
-    Process::start_by(command, place.path(), &place.path().join("api.sock"))
+    Process::start_by(command, test.path(), &test.path().join("api.sock"))
 }
 
 #[test]
 fn a_crowd_of_strangers_keeps_nobody_out() {
-    let place = Place::new("crowd");
-    let server = start_with_few_descriptors(&place);
+    let test = TestServer::new("crowd");
+    let server = start_with_few_descriptors(&test);
     // It is written when the server answers already.
     let config = until("there is a kubeconfig", || {
-        std::fs::read(place.path().join("kubeconfig")).ok()
+        std::fs::read(test.path().join("kubeconfig")).ok()
     });
     let config: Value = serde_json::from_slice(&config).unwrap();
     let url = config["clusters"][0]["cluster"]["server"].as_str().unwrap();
@@ -126,7 +126,7 @@ fn a_crowd_of_strangers_keeps_nobody_out() {
     unnamed["users"][0]["user"] = json!({});
     for count in 0..400 {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         crowd.push(stream);
         if count % 100 == 0 {
             let mut stranger = Client::of_config(&unnamed);
@@ -146,11 +146,11 @@ fn a_crowd_of_strangers_keeps_nobody_out() {
 
 #[test]
 fn a_watch_that_is_read_too_slowly_ends() {
-    let place = Place::new("slow-watch");
-    let mut options = place.options();
+    let test = TestServer::new("slow-watch");
+    let mut options = test.options();
     options.limits.stalled = Duration::from_secs(2);
     let _server = Server::start(options).unwrap();
-    let mut client = place.client();
+    let mut client = test.client();
     for count in 0..8 {
         let large = map(&format!("m-{count}"), &"x".repeat(900_000));
         client.post(MAPS, &large).ok();

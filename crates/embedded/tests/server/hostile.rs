@@ -1,7 +1,7 @@
 //! Peers that mean no good, or cannot help it: whatever they send, they get an answer or are cut off,
 //! and others do not notice.
 
-use crate::common::{Answer, Client, MAPS, PATIENCE, Place, Wire, map, read, until};
+use crate::common::{Answer, Client, MAPS, TIMEOUT, TestServer, Wire, map, read, until};
 use plexus_embedded::Server;
 use serde_json::{Value, json};
 use std::io::{BufReader, Read, Write};
@@ -19,14 +19,14 @@ fn raw(client: &Client, bytes: &[u8]) -> Option<Answer> {
 fn is_cut_off(mut wire: Box<dyn Wire>) -> bool {
     let begun = Instant::now();
     let _ = wire.read_to_end(&mut Vec::new());
-    begun.elapsed() < PATIENCE
+    begun.elapsed() < TIMEOUT
 }
 
 #[test]
 fn what_is_no_http_is_answered_or_cut_off() {
-    let place = Place::new("raw");
-    let server = place.start();
-    let (unix, tls) = (place.client(), Client::tls(server.kubeconfig()));
+    let test = TestServer::new("raw");
+    let server = test.start();
+    let (unix, tls) = (test.client(), Client::tls(server.kubeconfig()));
     for client in [&unix, &tls] {
         let mut answered = 0;
         for bytes in [
@@ -55,14 +55,14 @@ fn what_is_no_http_is_answered_or_cut_off() {
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(10_000));
         assert!(raw(client, many.as_bytes()).is_none_or(|answer| answer.code >= 400));
     }
-    place.client().get("/api/v1/namespaces").ok();
+    test.client().get("/api/v1/namespaces").ok();
 }
 
 #[test]
 fn bodies_that_are_too_much_are_refused() {
-    let place = Place::new("bodies");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("bodies");
+    let _server = test.start();
+    let mut client = test.client();
     let large = client.post(MAPS, &map("a", &"x".repeat(4 << 20)));
     assert!(large.refused(413).contains("too large"));
     let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
@@ -88,9 +88,9 @@ fn bodies_that_are_too_much_are_refused() {
 
 #[test]
 fn nonsense_in_every_place_is_refused_and_never_an_error_of_ours() {
-    let place = Place::new("nonsense");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("nonsense");
+    let _server = test.start();
+    let mut client = test.client();
     client.post(MAPS, &map("a", "1")).ok();
     let values = [
         json!(null),
@@ -160,9 +160,12 @@ fn nonsense_in_every_place_is_refused_and_never_an_error_of_ours() {
                         ("DELETE", one.clone(), "application/json"),
                     ] {
                         let answer = client.send(method, &path, media, Some(&bent)).unwrap();
-                        let said = answer.body["message"].as_str().unwrap_or("");
-                        let typed = said.contains("typed patch");
-                        assert!(answer.code < 500 || typed, "{method} {path} {bent}: {said}");
+                        let message = answer.body["message"].as_str().unwrap_or("");
+                        let typed = message.contains("typed patch");
+                        assert!(
+                            answer.code < 500 || typed,
+                            "{method} {path} {bent}: {message}"
+                        );
                     }
                 }
             }
@@ -174,9 +177,9 @@ fn nonsense_in_every_place_is_refused_and_never_an_error_of_ours() {
 
 #[test]
 fn queries_that_make_no_sense_are_refused() {
-    let place = Place::new("queries");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("queries");
+    let _server = test.start();
+    let mut client = test.client();
     for query in [
         "limit=x",
         "limit=99999999999999999999999",
@@ -208,17 +211,17 @@ fn queries_that_make_no_sense_are_refused() {
 
 #[test]
 fn slow_peers_are_cut_off() {
-    let place = Place::new("slow");
-    let mut options = place.options();
+    let test = TestServer::new("slow");
+    let mut options = test.options();
     let short = Duration::from_millis(300);
     options.limits.idle = short;
     options.limits.idle_stranger = short;
     options.limits.handshake = short;
     options.limits.receive = short;
     let server = Server::start(options).unwrap();
-    let client = place.client();
+    let client = test.client();
     let silent = std::net::TcpStream::connect(server.address()).unwrap();
-    silent.set_read_timeout(Some(PATIENCE)).unwrap();
+    silent.set_read_timeout(Some(TIMEOUT)).unwrap();
     assert!(
         is_cut_off(Box::new(silent)),
         "a handshake that never begins"
@@ -235,12 +238,12 @@ fn slow_peers_are_cut_off() {
 
 #[test]
 fn a_peer_that_reads_nothing_is_cut_off() {
-    let place = Place::new("reads-nothing");
-    let mut options = place.options();
+    let test = TestServer::new("reads-nothing");
+    let mut options = test.options();
     options.limits.stalled = Duration::from_millis(500);
     options.limits.connections = 2;
     let _server = Server::start(options).unwrap();
-    let mut client = place.client();
+    let mut client = test.client();
     for count in 0..40 {
         client
             .post(MAPS, &map(&format!("big-{count}"), &"x".repeat(100_000)))
@@ -251,7 +254,7 @@ fn a_peer_that_reads_nothing_is_cut_off() {
         .unwrap();
     // Its place is free again when it has been given up.
     until("another can connect", || {
-        let mut other = place.client();
+        let mut other = test.client();
         other
             .send("GET", "/readyz", "", None)
             .ok()
@@ -262,11 +265,11 @@ fn a_peer_that_reads_nothing_is_cut_off() {
 
 #[test]
 fn there_is_a_limit_to_connections() {
-    let place = Place::new("many");
-    let mut options = place.options();
+    let test = TestServer::new("many");
+    let mut options = test.options();
     options.limits.connections = 8;
     let _server = Server::start(options).unwrap();
-    let client = place.client();
+    let client = test.client();
     let held: Vec<_> = (0..8).map(|_| client.connect().unwrap()).collect();
     until("one too many is closed", || {
         let mut one = client.connect().ok()?;
@@ -275,7 +278,7 @@ fn there_is_a_limit_to_connections() {
     });
     drop(held);
     until("there is room again", || {
-        let answer = place.client().send("GET", "/readyz", "", None).ok()?;
+        let answer = test.client().send("GET", "/readyz", "", None).ok()?;
         (answer.code == 200 && answer.body == Value::String("ok".to_owned())).then_some(())
     });
 }

@@ -1,19 +1,19 @@
 //! Who may talk to the server.
 
-use crate::common::{Client, Place};
+use crate::common::{Client, TestServer};
 use serde_json::{Value, json};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-fn config(place: &Place) -> Value {
-    let text = std::fs::read_to_string(place.path().join("kubeconfig")).unwrap();
+fn config(test: &TestServer) -> Value {
+    let text = std::fs::read_to_string(test.path().join("kubeconfig")).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
 #[test]
 fn without_a_certificate_only_the_version_is_told() {
-    let place = Place::new("stranger");
-    let _server = place.start();
-    let mut config = config(&place);
+    let test = TestServer::new("stranger");
+    let _server = test.start();
+    let mut config = config(&test);
     config["users"][0]["user"] = json!({});
     let mut stranger = Client::of_config(&config);
     for open in ["/version", "/readyz", "/livez", "/healthz"] {
@@ -37,13 +37,13 @@ fn without_a_certificate_only_the_version_is_told() {
 
 #[test]
 fn a_certificate_of_another_authority_is_none() {
-    let (place, other) = (Place::new("ours"), Place::new("theirs"));
-    let (_server, _other) = (place.start(), other.start());
-    let mut mixed = config(&place);
+    let (test, other) = (TestServer::new("ours"), TestServer::new("theirs"));
+    let (_server, _other) = (test.start(), other.start());
+    let mut mixed = config(&test);
     mixed["users"] = config(&other)["users"].clone();
     let answer = Client::of_config(&mixed).send("GET", "/api/v1/namespaces", "", None);
     assert!(answer.is_err(), "{answer:?}");
-    let mut mixed = config(&place);
+    let mut mixed = config(&test);
     let cluster = &config(&other)["clusters"][0]["cluster"];
     mixed["clusters"][0]["cluster"]["certificate-authority-data"] =
         cluster["certificate-authority-data"].clone();
@@ -56,8 +56,8 @@ fn a_certificate_of_another_authority_is_none() {
 
 #[test]
 fn whoever_has_one_is_known_by_its_name() {
-    let place = Place::new("named");
-    let server = place.start();
+    let test = TestServer::new("named");
+    let server = test.start();
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let text = server.kubeconfig_for("agent-n1", "plexus:agents").unwrap();
@@ -69,7 +69,7 @@ fn whoever_has_one_is_known_by_its_name() {
         user["groups"],
         json!(["plexus:agents", "system:authenticated"])
     );
-    let who = place.client().post(path, &review).ok();
+    let who = test.client().post(path, &review).ok();
     assert!(
         who["status"]["userInfo"]["username"]
             .as_str()
@@ -80,8 +80,8 @@ fn whoever_has_one_is_known_by_its_name() {
 
 #[test]
 fn keys_are_readable_by_their_owner_alone() {
-    let place = Place::new("modes");
-    let _server = place.start();
+    let test = TestServer::new("modes");
+    let _server = test.start();
     for file in [
         "kubeconfig",
         "ca.key",
@@ -89,7 +89,7 @@ fn keys_are_readable_by_their_owner_alone() {
         "store.db-wal",
         "api.sock",
     ] {
-        let mode = std::fs::metadata(place.path().join(file)).unwrap().mode();
+        let mode = std::fs::metadata(test.path().join(file)).unwrap().mode();
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
 }
@@ -97,9 +97,9 @@ fn keys_are_readable_by_their_owner_alone() {
 /// Needs root, to become somebody else.
 #[test]
 fn somebody_else_on_the_socket_is_nobody() {
-    let place = Place::new("somebody");
-    let _server = place.start();
-    let socket = place.path().join("api.sock");
+    let test = TestServer::new("somebody");
+    let _server = test.start();
+    let socket = test.path().join("api.sock");
     let ask = |socket: &std::path::Path| {
         std::process::Command::new("setpriv")
             .args([

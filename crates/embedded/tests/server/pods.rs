@@ -1,6 +1,6 @@
 //! Pods end as on Kubernetes: one that is on a node when its node says so.
 
-use crate::common::{Place, version};
+use crate::common::{TestServer, version};
 use plexus_embedded::Server;
 use serde_json::{Value, json};
 
@@ -19,9 +19,9 @@ fn pod(name: &str, node: Option<&str>) -> Value {
 
 #[test]
 fn one_that_is_on_a_node_waits_for_its_node() {
-    let place = Place::new("grace");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("grace");
+    let _server = test.start();
+    let mut client = test.client();
     let made = client.post(PODS, &pod("a", Some("n1"))).ok();
     let path = format!("{PODS}/a");
     let dying = client.delete(&path).ok();
@@ -51,9 +51,9 @@ fn one_that_is_on_a_node_waits_for_its_node() {
 
 #[test]
 fn one_that_nobody_runs_goes_at_once() {
-    let place = Place::new("at-once");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("at-once");
+    let _server = test.start();
+    let mut client = test.client();
     client.post(PODS, &pod("a", None)).ok();
     assert_eq!(client.delete(&format!("{PODS}/a")).ok()["kind"], "Pod");
     client.get(&format!("{PODS}/a")).refused(404);
@@ -66,11 +66,11 @@ fn one_that_nobody_runs_goes_at_once() {
 
 #[test]
 fn nobody_waits_if_the_server_is_told_so() {
-    let place = Place::new("no-wait");
-    let mut options = place.options();
+    let test = TestServer::new("no-wait");
+    let mut options = test.options();
     options.pods_wait = false;
     let _server = Server::start(options).unwrap();
-    let mut client = place.client();
+    let mut client = test.client();
     client.post(PODS, &pod("a", Some("n1"))).ok();
     client.delete(&format!("{PODS}/a")).ok();
     client.get(&format!("{PODS}/a")).refused(404);
@@ -78,9 +78,9 @@ fn nobody_waits_if_the_server_is_told_so() {
 
 #[test]
 fn the_networks_of_seed_004_are_taken_as_written() {
-    let place = Place::new("networks");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("networks");
+    let _server = test.start();
+    let mut client = test.client();
     let mut written = pod("a", None);
     written["spec"]["networks"] = json!(["net1"]);
     let path = format!("{PODS}?fieldValidation=Strict");

@@ -1,6 +1,6 @@
 //! A server that is stopped and started again.
 
-use crate::common::{Client, MAPS, Place, map, version};
+use crate::common::{Client, MAPS, TestServer, map, version};
 use plexus_embedded::Server;
 use plexus_embedded::kinds::Kinds;
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ use std::path::Path;
 
 #[test]
 fn everything_stays_and_versions_go_on() {
-    let place = Place::new("restart");
-    let server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("restart");
+    let server = test.start();
+    let mut client = test.client();
     let made = client.post(MAPS, &map("a", "1")).ok();
     let changed = client
         .merge(&format!("{MAPS}/a"), &json!({"data": {"b": "2"}}))
@@ -21,8 +21,8 @@ fn everything_stays_and_versions_go_on() {
     let newest = server.version();
     server.stop();
 
-    let server = place.start();
-    let mut client = place.client();
+    let server = test.start();
+    let mut client = test.client();
     assert!(server.version() >= newest, "{} {newest}", server.version());
     let again = client.get(&format!("{MAPS}/a")).ok();
     assert_eq!(again, changed);
@@ -35,9 +35,9 @@ fn everything_stays_and_versions_go_on() {
 
 #[test]
 fn a_watch_goes_on_where_it_was() {
-    let place = Place::new("resume");
-    let server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("resume");
+    let server = test.start();
+    let mut client = test.client();
     let from = version(&client.post(MAPS, &map("a", "1")).ok());
     client
         .merge(&format!("{MAPS}/a"), &json!({"data": {"a": "2"}}))
@@ -45,8 +45,8 @@ fn a_watch_goes_on_where_it_was() {
     client.delete(&format!("{MAPS}/a")).ok();
     server.stop();
 
-    let _server = place.start();
-    let mut client = place.client();
+    let _server = test.start();
+    let mut client = test.client();
     let mut events = client.lines(&format!("{MAPS}?watch=true&resourceVersion={from}"));
     assert_eq!(events.what(), ("MODIFIED".to_owned(), "a".to_owned()));
     let end = events.next().unwrap();
@@ -58,13 +58,13 @@ fn a_watch_goes_on_where_it_was() {
 
 #[test]
 fn who_had_a_certificate_still_has_one() {
-    let place = Place::new("certificates");
-    let server = place.start();
+    let test = TestServer::new("certificates");
+    let server = test.start();
     let port = server.address();
-    let kept = place.path().join("kept");
+    let kept = test.path().join("kept");
     std::fs::copy(server.kubeconfig(), &kept).unwrap();
     server.stop();
-    let mut options = place.options();
+    let mut options = test.options();
     options.listen = port;
     let _server = plexus_embedded::Server::start(options).unwrap();
     let namespaces = Client::tls(&kept).get("/api/v1/namespaces").ok();
@@ -73,37 +73,37 @@ fn who_had_a_certificate_still_has_one() {
 
 #[test]
 fn one_server_per_directory() {
-    let place = Place::new("one");
-    let _server = place.start();
-    let second = plexus_embedded::Server::start(place.options())
+    let test = TestServer::new("one");
+    let _server = test.start();
+    let second = plexus_embedded::Server::start(test.options())
         .err()
         .unwrap();
     assert!(second.to_string().contains("is in use"), "{second}");
-    place.client().get("/api/v1/namespaces").ok();
+    test.client().get("/api/v1/namespaces").ok();
 }
 
 #[test]
 fn a_server_can_be_started_inside_another_runtime() {
-    let place = Place::new("inside");
+    let test = TestServer::new("inside");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
     runtime.block_on(async {
-        let server = place.start();
-        place.client().get("/api/v1/namespaces").ok();
+        let server = test.start();
+        test.client().get("/api/v1/namespaces").ok();
         drop(server);
     });
-    assert!(!place.path().join("api.sock").exists());
+    assert!(!test.path().join("api.sock").exists());
 }
 
 #[test]
 fn another_version_of_a_kind_is_served_after_an_upgrade() {
     const OLD: &str = "v1alpha0";
-    let place = Place::new("upgrade");
-    let mut options = place.options();
+    let test = TestServer::new("upgrade");
+    let mut options = test.options();
     options.kinds = kinds_in(OLD);
     let server = Server::start(options).unwrap();
-    let mut client = place.client();
+    let mut client = test.client();
     let blocks = |version: &str| format!("/apis/plexus.dev/{version}/blocks");
     let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/networks.plexus.dev";
     let networks =
@@ -114,8 +114,8 @@ fn another_version_of_a_kind_is_served_after_an_upgrade() {
     assert_eq!(old["spec"]["versions"][0]["name"], OLD);
     server.stop();
 
-    let server = place.start();
-    let mut client = place.client();
+    let server = test.start();
+    let mut client = test.client();
     let new = client.get(definition).ok();
     assert_eq!(new["spec"]["versions"][0]["name"], "v1alpha1");
     assert_eq!(new["status"]["storedVersions"], json!(["v1alpha1"]));
@@ -129,8 +129,8 @@ fn another_version_of_a_kind_is_served_after_an_upgrade() {
     client.merge(&path, &label).ok();
     server.stop();
 
-    let _server = place.start();
-    let again = place.client().get(definition).ok();
+    let _server = test.start();
+    let again = test.client().get(definition).ok();
     assert_eq!(again, new, "a definition that is right is left alone");
 }
 

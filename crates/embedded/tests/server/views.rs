@@ -1,6 +1,6 @@
 //! One store, several forms: events in both groups, networks under both names.
 
-use crate::common::{Place, read, version};
+use crate::common::{TestServer, read, version};
 use serde_json::json;
 use std::io::{BufReader, Write};
 
@@ -11,9 +11,9 @@ const OURS: &str = "/apis/plexus.dev/v1alpha1/namespaces/default/networks";
 
 #[test]
 fn an_event_is_seen_in_both_groups_and_watched_in_both() {
-    let place = Place::new("events");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("events");
+    let _server = test.start();
+    let mut client = test.client();
     let from = version(&client.get(CORE).ok());
     let mut core = client.lines(&format!("{CORE}?watch=true&resourceVersion={from}"));
     let selector = "fieldSelector=regarding.name%3Dp";
@@ -65,9 +65,9 @@ fn an_event_is_seen_in_both_groups_and_watched_in_both() {
 
 #[test]
 fn the_networks_of_seed_004_are_ours_under_another_name() {
-    let place = Place::new("alias");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("alias");
+    let _server = test.start();
+    let mut client = test.client();
     let network = json!({
         "apiVersion": "v1", "kind": "Network", "metadata": {"name": "net1"},
         "spec": {
@@ -107,9 +107,9 @@ fn the_networks_of_seed_004_are_ours_under_another_name() {
 
 #[test]
 fn a_list_in_another_form_comes_a_few_objects_at_a_time() {
-    let place = Place::new("forms");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("forms");
+    let _server = test.start();
+    let mut client = test.client();
     for count in 0..120 {
         let name = format!("n-{count:03}");
         let filler = json!({"a": "x".repeat(2000)});

@@ -1,17 +1,17 @@
 //! Watches that are quiet, slow, too old or too new.
 
-use crate::common::{MAPS, Place, map, version};
+use crate::common::{MAPS, TestServer, map, version};
 use plexus_embedded::Server;
 use serde_json::json;
 use std::time::Duration;
 
 #[test]
 fn a_quiet_watch_stays_new_while_others_are_busy() {
-    let place = Place::new("quiet");
-    let mut options = place.options();
+    let test = TestServer::new("quiet");
+    let mut options = test.options();
     options.bookmarks = Duration::from_millis(200);
     let server = Server::start(options).unwrap();
-    let mut client = place.client();
+    let mut client = test.client();
     let nodes = "/api/v1/nodes";
     let from = version(&client.get(nodes).ok());
     let path = format!("{nodes}?watch=true&resourceVersion={from}&allowWatchBookmarks=true");
@@ -34,9 +34,9 @@ fn a_quiet_watch_stays_new_while_others_are_busy() {
 
 #[test]
 fn versions_that_are_not_known_are_an_event_not_an_answer() {
-    let place = Place::new("unknown");
-    let server = place.start();
-    let client = place.client();
+    let test = TestServer::new("unknown");
+    let server = test.start();
+    let client = test.client();
     for unknown in [1, server.version() + 1000] {
         let mut events = client.lines(&format!("{MAPS}?watch=true&resourceVersion={unknown}"));
         let error = events.next().unwrap();
@@ -49,11 +49,11 @@ fn versions_that_are_not_known_are_an_event_not_an_answer() {
 
 #[test]
 fn the_list_of_a_version_that_is_not_there_yet_is_waited_for() {
-    let place = Place::new("later");
-    let server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("later");
+    let server = test.start();
+    let mut client = test.client();
     let later = server.version() + 1;
-    let mut other = place.client();
+    let mut other = test.client();
     let writer = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(300));
         other.post(MAPS, &map("a", "1")).ok();
@@ -71,9 +71,9 @@ fn the_list_of_a_version_that_is_not_there_yet_is_waited_for() {
 
 #[test]
 fn a_watcher_that_is_too_slow_is_told_to_begin_again() {
-    let place = Place::new("too-slow");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("too-slow");
+    let _server = test.start();
+    let mut client = test.client();
     let from = version(&client.get(MAPS).ok());
     let mut slow = client.lines(&format!("{MAPS}?watch=true&resourceVersion={from}"));
     client.post(MAPS, &map("a", "1")).ok();
@@ -101,9 +101,9 @@ fn a_watcher_that_is_too_slow_is_told_to_begin_again() {
 
 #[test]
 fn a_watch_in_one_namespace_tells_of_no_other() {
-    let place = Place::new("elsewhere");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("elsewhere");
+    let _server = test.start();
+    let mut client = test.client();
     let from = version(&client.get(MAPS).ok());
     let mut events = client.lines(&format!("{MAPS}?watch=true&resourceVersion={from}"));
     let elsewhere = "/api/v1/namespaces/kube-system/configmaps";
@@ -114,9 +114,9 @@ fn a_watch_in_one_namespace_tells_of_no_other() {
 
 #[test]
 fn everyone_is_told_the_same_in_the_same_order() {
-    let place = Place::new("everyone");
-    let server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("everyone");
+    let server = test.start();
+    let mut client = test.client();
     let from = server.version();
     let watchers: Vec<_> = (0..20)
         .map(|_| client.lines(&format!("{MAPS}?watch=true&resourceVersion={from}")))

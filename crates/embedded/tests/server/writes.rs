@@ -1,6 +1,6 @@
 //! Writes: what is checked, what is answered, what is left alone.
 
-use crate::common::{MAPS, Place, map, version};
+use crate::common::{MAPS, TestServer, map, version};
 use serde_json::{Value, json};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
@@ -8,12 +8,12 @@ const NETWORKS: &str = "/apis/plexus.dev/v1alpha1/namespaces/default/networks";
 
 #[test]
 fn many_at_once_on_one_object_all_happen() {
-    let place = Place::new("contended");
-    let _server = place.start();
-    place.client().post(MAPS, &map("a", "1")).ok();
+    let test = TestServer::new("contended");
+    let _server = test.start();
+    test.client().post(MAPS, &map("a", "1")).ok();
     let writers: Vec<_> = (0..16)
         .map(|writer| {
-            let mut client = place.client();
+            let mut client = test.client();
             std::thread::spawn(move || {
                 for count in 0..10 {
                     let patch = json!({"data": {format!("k-{writer}-{count}"): "1"}});
@@ -25,18 +25,18 @@ fn many_at_once_on_one_object_all_happen() {
     for writer in writers {
         writer.join().unwrap();
     }
-    let all = place.client().get(&format!("{MAPS}/a")).ok();
+    let all = test.client().get(&format!("{MAPS}/a")).ok();
     assert_eq!(all["data"].as_object().unwrap().len(), 161);
 }
 
 #[test]
 fn of_many_who_read_the_same_one_writes() {
-    let place = Place::new("optimistic");
-    let _server = place.start();
-    let made = place.client().post(MAPS, &map("a", "1")).ok();
+    let test = TestServer::new("optimistic");
+    let _server = test.start();
+    let made = test.client().post(MAPS, &map("a", "1")).ok();
     let writers: Vec<_> = (0..16)
         .map(|writer| {
-            let (mut client, mut mine) = (place.client(), made.clone());
+            let (mut client, mut mine) = (test.client(), made.clone());
             mine["data"]["who"] = writer.to_string().into();
             std::thread::spawn(move || client.put(&format!("{MAPS}/a"), &mine).code)
         })
@@ -59,9 +59,9 @@ fn of_many_who_read_the_same_one_writes() {
 
 #[test]
 fn unknown_and_repeated_fields_are_warned_of() {
-    let place = Place::new("warnings");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("warnings");
+    let _server = test.start();
+    let mut client = test.client();
     let mut network = json!({"metadata": {"name": "n"}, "spec": {"nonsense": 1}});
     let made = client.post(NETWORKS, &network);
     assert_eq!(
@@ -83,9 +83,9 @@ fn unknown_and_repeated_fields_are_warned_of() {
 
 #[test]
 fn a_lease_is_made_by_a_put() {
-    let place = Place::new("lease");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("lease");
+    let _server = test.start();
+    let mut client = test.client();
     let lease = json!({"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}});
     let path = format!("{LEASES}/l");
     let made = client.put(&path, &lease);
@@ -103,9 +103,9 @@ fn a_lease_is_made_by_a_put() {
 
 #[test]
 fn a_dry_run_gives_no_version_and_leaves_nothing() {
-    let place = Place::new("dry");
-    let server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("dry");
+    let server = test.start();
+    let mut client = test.client();
     let before = server.version();
     let would = client
         .post(&format!("{MAPS}?dryRun=All"), &map("a", "1"))
@@ -127,9 +127,9 @@ fn a_dry_run_gives_no_version_and_leaves_nothing() {
 
 #[test]
 fn objects_belong_where_the_path_says() {
-    let place = Place::new("belong");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("belong");
+    let _server = test.start();
+    let mut client = test.client();
     let with = |field: &str, value: Value| {
         let mut object = map("a", "1");
         *object.pointer_mut(field).unwrap() = value;
@@ -158,9 +158,9 @@ fn objects_belong_where_the_path_says() {
 
 #[test]
 fn many_are_deleted_at_once_by_selector() {
-    let place = Place::new("collection");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("collection");
+    let _server = test.start();
+    let mut client = test.client();
     for count in 0..10 {
         let mut one = map(&format!("m-{count}"), "1");
         one["metadata"]["labels"] = json!({"odd": (count % 2 == 1).to_string()});
@@ -182,9 +182,9 @@ fn many_are_deleted_at_once_by_selector() {
 
 #[test]
 fn definitions_of_kinds_that_are_there_are_taken_others_refused() {
-    let place = Place::new("definitions");
-    let _server = place.start();
-    let mut client = place.client();
+    let test = TestServer::new("definitions");
+    let _server = test.start();
+    let mut client = test.client();
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let ours = client.get(&format!("{path}/networks.plexus.dev")).ok();
     let established = &ours["status"]["conditions"];
@@ -226,7 +226,7 @@ fn the_validator_is_asked_and_may_translate() {
         fn received(
             &self,
             _: &Kind,
-            _: plexus_embedded::Before<'_>,
+            _: plexus_embedded::PatchBase<'_>,
             object: &mut Value,
         ) -> Result<Vec<String>, Vec<Cause>> {
             if object["data"]["refuse"].is_string() {
@@ -245,11 +245,11 @@ fn the_validator_is_asked_and_may_translate() {
             fixed.map(cause).into_iter().collect()
         }
     }
-    let place = Place::new("picky");
-    let mut options = place.options();
+    let test = TestServer::new("picky");
+    let mut options = test.options();
     options.validator = std::sync::Arc::new(Picky);
     let _server = plexus_embedded::Server::start(options).unwrap();
-    let mut client = place.client();
+    let mut client = test.client();
     let mut old = map("a", "1");
     old["data"] = json!({"old": "1"});
     let made = client.post(MAPS, &old);

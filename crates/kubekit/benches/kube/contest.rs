@@ -1,7 +1,7 @@
 //! The contenders, and the calls that each gets for the same pod.
 
 use crate::call::{Call, Pod};
-use crate::place::Place;
+use crate::lab::BenchLab;
 use anyhow::Result;
 use plexus_kubekit::multus::{self, Flavour};
 use serde_json::{Map, Value, json};
@@ -78,12 +78,12 @@ impl Kind {
 }
 
 /// Pods of these kinds, in this order, and the call for each.
-pub(crate) fn calls(place: &Place, kinds: &[Kind]) -> Result<Vec<Call>> {
+pub(crate) fn calls(bench: &BenchLab, kinds: &[Kind]) -> Result<Vec<Call>> {
     let wanted: Vec<(String, Value)> = kinds
         .iter()
-        .map(|kind| (place.fresh("call"), kind.annotations()))
+        .map(|kind| (bench.fresh("call"), kind.annotations()))
         .collect();
-    let pods = place.make_pods(&wanted)?;
+    let pods = bench.make_pods(&wanted)?;
     Ok(kinds
         .iter()
         .zip(pods)

@@ -2,7 +2,7 @@
 
 use crate::contest::{Ipam, Kind, Who, calls};
 use crate::driver::{self, Batch};
-use crate::place::{NODE, Place};
+use crate::lab::{BenchLab, NODE};
 use anyhow::{Context, Result};
 use plexus_testkit::bench::{Report, Row, Samples};
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ const PODS: usize = 50;
 const CLIENTS: usize = 8;
 const ROUNDS: usize = 2;
 
-pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
-    let (pods, rounds) = if place.quick { (16, 1) } else { (PODS, ROUNDS) };
-    let mut taken = BTreeMap::<Kind, (Samples, Samples)>::new();
+pub(crate) fn run(bench: &BenchLab, report: &mut Report) -> Result<()> {
+    let (pods, rounds) = if bench.quick { (16, 1) } else { (PODS, ROUNDS) };
+    let mut timings = BTreeMap::<Kind, (Samples, Samples)>::new();
     for round in 0..rounds {
         let mut kinds = Vec::new();
         for ipam in [Ipam::Local, Ipam::Wide] {
@@ -25,8 +25,8 @@ pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
         let turn = round % kinds.len();
         kinds.rotate_left(turn);
         for kind in kinds {
-            let (add, del) = wave(place, kind, pods).with_context(|| format!("{kind:?}"))?;
-            let samples = taken.entry(kind).or_default();
+            let (add, del) = wave(bench, kind, pods).with_context(|| format!("{kind:?}"))?;
+            let samples = timings.entry(kind).or_default();
             samples.0.push(add);
             samples.1.push(del);
         }
@@ -38,7 +38,7 @@ pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
         ("DEL", Ipam::Wide),
     ] {
         let of = |who| {
-            let (add, del) = taken
+            let (add, del) = timings
                 .get(&Kind::new(who, ipam, 3))
                 .cloned()
                 .unwrap_or_default();
@@ -64,14 +64,14 @@ pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn wave(place: &Place, kind: Kind, pods: usize) -> Result<(Duration, Duration)> {
+fn wave(bench: &BenchLab, kind: Kind, pods: usize) -> Result<(Duration, Duration)> {
     let batch = Batch {
         clients: CLIENTS,
         pause: Duration::from_millis(500),
-        calls: calls(place, &vec![kind; pods])?,
+        calls: calls(bench, &vec![kind; pods])?,
     };
-    let mut taken = driver::on_node(place.kube, NODE, &[batch])?;
-    place.remove_pods()?;
-    let took = taken.pop().context("nothing was measured")?;
+    let mut timings = driver::on_node(bench.kube, NODE, &[batch])?;
+    bench.remove_pods()?;
+    let took = timings.pop().context("nothing was measured")?;
     Ok((took.add_wall, took.del_wall))
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Before each batch: what the one before has set going is done.
-const PEACE: Duration = Duration::from_millis(30);
+const SETTLE_PAUSE: Duration = Duration::from_millis(30);
 
 /// Calls that are made by so many clients at a time: all ADDs, then all DELs.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub(crate) struct Batch {
 
 /// What a batch took: each call, and from the common start to the last end.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Taken {
+pub(crate) struct Timings {
     pub(crate) add: Vec<Duration>,
     pub(crate) del: Vec<Duration>,
     pub(crate) add_wall: Duration,
@@ -37,7 +37,7 @@ pub(crate) struct Taken {
 }
 
 /// Has a node's driver do the work.
-pub(crate) fn on_node(kube: &Kube, node: &str, batches: &[Batch]) -> Result<Vec<Taken>> {
+pub(crate) fn on_node(kube: &Kube, node: &str, batches: &[Batch]) -> Result<Vec<Timings>> {
     let job = kube.lab().layout().state().join("bench-job.json");
     std::fs::write(&job, serde_json::to_vec(batches)?)
         .with_context(|| format!("cannot write {}", job.display()))?;
@@ -47,10 +47,14 @@ pub(crate) fn on_node(kube: &Kube, node: &str, batches: &[Batch]) -> Result<Vec<
         "driver",
         &*job.to_string_lossy(),
     ];
-    let text = crate::place::unhurried(kube, node, &argv)?;
-    let taken: Vec<Taken> = serde_json::from_str(&text).context("the driver printed no JSON")?;
-    ensure!(taken.len() == batches.len(), "the driver left batches out");
-    Ok(taken)
+    let text = crate::lab::without_haste(kube, node, &argv)?;
+    let timings: Vec<Timings> =
+        serde_json::from_str(&text).context("the driver printed no JSON")?;
+    ensure!(
+        timings.len() == batches.len(),
+        "the driver left batches out"
+    );
+    Ok(timings)
 }
 
 /// The driver's own main.
@@ -61,24 +65,24 @@ pub(crate) fn run(job: &str) -> Result<()> {
         .iter()
         .flat_map(|batch| batch.calls.iter().map(Call::netns))
         .collect();
-    let work = || -> Result<Vec<Taken>> {
+    let work = || -> Result<Vec<Timings>> {
         namespaces.iter().try_for_each(|path| make(path))?;
-        let taken = batches.iter().map(one).collect::<Result<_>>()?;
+        let timings = batches.iter().map(one).collect::<Result<_>>()?;
         namespaces.iter().try_for_each(|path| see_empty(path))?;
-        Ok(taken)
+        Ok(timings)
     };
     let done = work();
     for path in &namespaces {
-        bury(path);
+        delete(path);
     }
     println!("{}", serde_json::to_string(&done?)?);
     Ok(())
 }
 
-fn one(batch: &Batch) -> Result<Taken> {
-    std::thread::sleep(PEACE);
+fn one(batch: &Batch) -> Result<Timings> {
+    std::thread::sleep(SETTLE_PAUSE);
     let from = now()?;
-    let (add_wall, added) = together(batch.clients, &batch.calls, Call::add)?;
+    let (add_wall, added) = in_parallel(batch.clients, &batch.calls, Call::add)?;
     std::thread::sleep(batch.pause);
     let to = now()?;
     let add = added.iter().map(|(took, _)| *took).collect();
@@ -87,10 +91,10 @@ fn one(batch: &Batch) -> Result<Taken> {
         .iter()
         .zip(added.into_iter().map(|(_, result)| result))
         .collect();
-    let (del_wall, del) = together(batch.clients, &items, |(call, result)| {
+    let (del_wall, del) = in_parallel(batch.clients, &items, |(call, result)| {
         call.del(result.clone())
     })?;
-    Ok(Taken {
+    Ok(Timings {
         add,
         del,
         add_wall,
@@ -102,7 +106,7 @@ fn one(batch: &Batch) -> Result<Taken> {
 
 /// Has `clients` threads do the work, each taking the next item; gives the time from the common start
 /// to the last end, and what the work gave in the order of the items.
-fn together<I: Sync, T: Send>(
+fn in_parallel<I: Sync, T: Send>(
     clients: usize,
     items: &[I],
     work: impl Fn(&I) -> Result<T> + Sync,
@@ -161,7 +165,7 @@ fn see_empty(path: &str) -> Result<()> {
     Ok(())
 }
 
-fn bury(path: &str) {
+fn delete(path: &str) {
     let _ = Command::new("umount").arg(path).status();
     let _ = std::fs::remove_file(path);
 }

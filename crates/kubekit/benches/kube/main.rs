@@ -16,9 +16,9 @@ mod call;
 mod contest;
 mod crowd;
 mod driver;
-mod hand;
+mod lab;
+mod manual;
 mod memory;
-mod place;
 mod ready;
 mod requests;
 mod steady;
@@ -26,7 +26,7 @@ mod stream;
 mod throughput;
 
 use anyhow::{Context, Result, bail};
-use place::Place;
+use lab::BenchLab;
 use plexus_testkit::bench::{Ratio, Reading, Report};
 use std::process::ExitCode;
 
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     }
 }
 
-type Block = fn(&Place, &mut Report) -> Result<()>;
+type Block = fn(&BenchLab, &mut Report) -> Result<()>;
 
 const BLOCKS: [(&str, Block); 6] = [
     ("calls", steady::run),
@@ -86,7 +86,7 @@ fn run(words: &[&str]) -> Result<()> {
     {
         bail!("no block {name:?}: {:?}", BLOCKS.map(|(known, _)| known));
     }
-    let place = Place::new(quick)?;
+    let bench = BenchLab::new(quick)?;
     let mut report = Report::new(
         "kube",
         &["ours", "thin", "thick", "hand"],
@@ -98,9 +98,9 @@ fn run(words: &[&str]) -> Result<()> {
         }
         let before = Reading::now()?;
         let done = if WITHOUT_KUBELET.contains(&name) {
-            place.without_kubelet(|| block(&place, &mut report))
+            bench.without_kubelet(|| block(&bench, &mut report))
         } else {
-            block(&place, &mut report)
+            block(&bench, &mut report)
         };
         done.with_context(|| format!("block {name:?}"))?;
         report.end_block(name, Reading::now()?.since(before));

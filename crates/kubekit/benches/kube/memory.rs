@@ -1,13 +1,13 @@
 //! How much memory the agent has after the calls; beside it Multus's daemon on the same node.
 
-use crate::place::{NODE, Place, unhurried};
+use crate::lab::{BenchLab, NODE, without_haste};
 use anyhow::{Context, Result};
 use plexus_kubekit::{Kube, multus};
 use plexus_testkit::bench::{Report, Row};
 
-pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
-    let (resident, anonymous) = agent(place.kube, NODE)?;
-    let peer = multus::daemon_pid(place.kube.lab(), NODE)
+pub(crate) fn run(bench: &BenchLab, report: &mut Report) -> Result<()> {
+    let (resident, anonymous) = agent(bench.kube, NODE)?;
+    let peer = multus::daemon_pid(bench.kube.lab(), NODE)
         .and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/status")).ok())
         .and_then(|status| field(&status, "VmRSS"));
     let row = Row::new("agent RSS after the calls")
@@ -26,7 +26,7 @@ fn agent(kube: &Kube, node: &str) -> Result<(f64, f64)> {
     let script = "for p in /proc/[0-9]*; do \
                   case \"$(tr '\\0' ' ' < $p/cmdline 2>/dev/null)\" in \
                   '/bin/plexus agent '*) cat $p/status;; esac; done";
-    let status = unhurried(kube, node, &["sh", "-c", script])?;
+    let status = without_haste(kube, node, &["sh", "-c", script])?;
     let read = |name| field(&status, name).with_context(|| format!("no {name} of an agent"));
     Ok((read("VmRSS")?, read("RssAnon")?))
 }

@@ -3,7 +3,7 @@
 //! for the moment at which the container was started, by containerd's clock.
 
 use crate::contest::{Ipam, Kind, Who};
-use crate::place::{NODE, Place, pod};
+use crate::lab::{BenchLab, NODE, pod};
 use anyhow::{Context, Result, bail};
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
@@ -20,27 +20,27 @@ const QUICK_PAIRS: usize = 8;
 const AT_ONCE: usize = 15;
 
 #[derive(Default)]
-struct Taken {
+struct Timings {
     ready: Samples,
     started: Samples,
 }
 
-pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
-    let pairs = if place.quick { QUICK_PAIRS } else { PAIRS };
-    let (mut none, mut three) = (Taken::default(), Taken::default());
-    let mut difference = Taken::default();
-    one(place, 3).context("the first pod")?;
+pub(crate) fn run(bench: &BenchLab, report: &mut Report) -> Result<()> {
+    let pairs = if bench.quick { QUICK_PAIRS } else { PAIRS };
+    let (mut none, mut three) = (Timings::default(), Timings::default());
+    let mut difference = Timings::default();
+    one(bench, 3).context("the first pod")?;
     for pair in 0..pairs {
         let order = if pair % 2 == 0 { [0, 3] } else { [3, 0] };
         let mut took = [Duration::ZERO; 2];
         let mut started = [0.0; 2];
         for networks in order {
             let index = usize::from(networks == 3);
-            (took[index], started[index]) = one(place, networks)?;
+            (took[index], started[index]) = one(bench, networks)?;
         }
-        for (taken, index) in [(&mut none, 0), (&mut three, 1)] {
-            taken.ready.push(took[index]);
-            taken.started.value(started[index]);
+        for (timings, index) in [(&mut none, 0), (&mut three, 1)] {
+            timings.ready.push(took[index]);
+            timings.started.value(started[index]);
         }
         let milliseconds = |took: Duration| took.as_secs_f64() * 1e3;
         difference
@@ -48,10 +48,10 @@ pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
             .value(milliseconds(took[1]) - milliseconds(took[0]));
         difference.started.value(started[1] - started[0]);
         if pair % AT_ONCE == AT_ONCE - 1 {
-            rest(place)?;
+            rest(bench)?;
         }
     }
-    rest(place)?;
+    rest(bench)?;
     report.push(Row::new("apply to Ready, no network").of("ours", &none.ready));
     report.push(Row::new("apply to Ready, 3 networks").of("ours", &three.ready));
     report.push(compared("apply to Ready, difference", &difference.ready));
@@ -77,12 +77,12 @@ fn compared(name: &str, difference: &Samples) -> Row {
 }
 
 /// What one pod took until it was Ready, and milliseconds until its container was started.
-fn one(place: &Place, networks: usize) -> Result<(Duration, f64)> {
-    let name = place.fresh("ready");
+fn one(bench: &BenchLab, networks: usize) -> Result<(Duration, f64)> {
+    let name = bench.fresh("ready");
     let annotations = Kind::new(Who::Plexus, Ipam::Local, networks).annotations();
-    let object: Pod = serde_json::from_value(pod(place.namespace.name(), &name, &annotations))?;
-    let api = place.kube.lab().api();
-    let pods: Api<Pod> = Api::namespaced(api.client(), place.namespace.name());
+    let object: Pod = serde_json::from_value(pod(bench.namespace.name(), &name, &annotations))?;
+    let api = bench.kube.lab().api();
+    let pods: Api<Pod> = Api::namespaced(api.client(), bench.namespace.name());
     let begun = now()?;
     let start = Instant::now();
     let watched = api.block_on(async {
@@ -108,13 +108,13 @@ fn one(place: &Place, networks: usize) -> Result<(Duration, f64)> {
         .container_statuses
         .and_then(|all| all.into_iter().next()?.container_id)
         .context("a pod without container")?;
-    Ok((took, started(place, &container)? - begun))
+    Ok((took, started(bench, &container)? - begun))
 }
 
 /// When containerd started the container, in milliseconds since 1970.
-fn started(place: &Place, container: &str) -> Result<f64> {
+fn started(bench: &BenchLab, container: &str) -> Result<f64> {
     let id = container.trim_start_matches("containerd://");
-    let text = place.kube.crictl(NODE, &["inspect", id])?.text()?;
+    let text = bench.kube.crictl(NODE, &["inspect", id])?.text()?;
     let value: Value = serde_json::from_str(&text).context("crictl printed no JSON")?;
     let at = value
         .pointer("/status/startedAt")
@@ -141,8 +141,8 @@ fn clock(arguments: &[&str]) -> Result<f64> {
 }
 
 /// Removes the pods, and gives the node time to forget them.
-fn rest(place: &Place) -> Result<()> {
-    place.remove_pods()?;
+fn rest(bench: &BenchLab) -> Result<()> {
+    bench.remove_pods()?;
     std::thread::sleep(Duration::from_secs(3));
     Ok(())
 }

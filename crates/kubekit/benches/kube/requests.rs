@@ -2,8 +2,8 @@
 //! account: the agent's, Multus's, and whereabouts's beside it. Watches are not counted: they last.
 
 use crate::contest::{Ipam, Kind, Who, calls};
-use crate::driver::{self, Batch, Taken};
-use crate::place::{NODE, Place};
+use crate::driver::{self, Batch, Timings};
+use crate::lab::{BenchLab, NODE};
 use anyhow::{Context, Result};
 use plexus_kubekit::{Part, Spec};
 use plexus_testkit::bench::{Report, Row};
@@ -23,15 +23,15 @@ const ACCOUNTS: [&str; 3] = [
     "system:serviceaccount:kube-system:whereabouts",
 ];
 
-pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
-    let log = begin(place)?;
+pub(crate) fn run(bench: &BenchLab, report: &mut Report) -> Result<()> {
+    let log = begin(bench)?;
     let mut counted = BTreeMap::<Kind, f64>::new();
     for ipam in [Ipam::Local, Ipam::Wide] {
         for who in [Who::Plexus, Who::Thin, Who::Thick] {
             for networks in [0, 1, 3] {
                 let kind = Kind::new(who, ipam, networks);
-                let taken = starts(place, kind).with_context(|| format!("{kind:?}"))?;
-                let requests = count(&log, who, &taken)?;
+                let timings = starts(bench, kind).with_context(|| format!("{kind:?}"))?;
+                let requests = count(&log, who, &timings)?;
                 counted.insert(kind, requests as f64 / PODS as f64);
             }
         }
@@ -59,29 +59,30 @@ pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn starts(place: &Place, kind: Kind) -> Result<Taken> {
+fn starts(bench: &BenchLab, kind: Kind) -> Result<Timings> {
     let batch = Batch {
         clients: 1,
         pause: PAUSE,
-        calls: calls(place, &[kind; PODS])?,
+        calls: calls(bench, &[kind; PODS])?,
     };
-    let mut taken = driver::on_node(place.kube, NODE, &[batch])?;
-    place.remove_pods()?;
-    taken.pop().context("nothing was measured")
+    let mut timings = driver::on_node(bench.kube, NODE, &[batch])?;
+    bench.remove_pods()?;
+    timings.pop().context("nothing was measured")
 }
 
 /// Requests of a contender's accounts within the time.
-fn count(log: &Path, who: Who, taken: &Taken) -> Result<usize> {
+fn count(log: &Path, who: Who, timings: &Timings) -> Result<usize> {
     let text =
         std::fs::read_to_string(log).with_context(|| format!("cannot read {}", log.display()))?;
     let lines = text.lines().filter_map(|line| {
         let value: Value = serde_json::from_str(line).ok()?;
-        let said = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
-        let at = said("/requestReceivedTimestamp")?;
-        let agent = said("/user/username")?.ends_with(":plexus-agent");
-        let kept = said("/verb")? != "watch" && agent == (who == Who::Plexus) && our_node(&value);
+        let printed = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
+        let at = printed("/requestReceivedTimestamp")?;
+        let agent = printed("/user/username")?.ends_with(":plexus-agent");
+        let kept =
+            printed("/verb")? != "watch" && agent == (who == Who::Plexus) && our_node(&value);
         // Written alike, so that the order of the texts is that of the times.
-        (kept && at >= taken.from.as_str() && at <= taken.to.as_str()).then_some(())
+        (kept && at >= timings.from.as_str() && at <= timings.to.as_str()).then_some(())
     });
     Ok(lines.count())
 }
@@ -93,8 +94,8 @@ fn our_node(value: &Value) -> bool {
 }
 
 /// Starts the API server anew with an audit log.
-fn begin(place: &Place) -> Result<PathBuf> {
-    let lab = place.kube.lab();
+fn begin(bench: &BenchLab) -> Result<PathBuf> {
+    let lab = bench.kube.lab();
     let state = lab.layout().state();
     let (policy, log) = (state.join("audit-policy.yaml"), state.join("audit.log"));
     let text = json!({

@@ -3,7 +3,7 @@
 use crate::THICK;
 use crate::contest::{Ipam, Kind, Who, calls};
 use crate::driver::{self, Batch};
-use crate::place::{NODE, Place};
+use crate::lab::{BenchLab, NODE};
 use anyhow::{Context, Result};
 use plexus_testkit::bench::{Report, Row, Samples};
 use std::collections::BTreeMap;
@@ -16,21 +16,22 @@ const WARM_UP: usize = 2;
 /// Rounds whose pods exist at the same time.
 const AT_ONCE: usize = 10;
 
-type Taken = BTreeMap<Kind, (Samples, Samples)>;
+type Timings = BTreeMap<Kind, (Samples, Samples)>;
 
-pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
-    let rounds = if place.quick { QUICK_ROUNDS } else { ROUNDS };
-    let mut taken = Taken::new();
-    one_part(place, WARM_UP, 0, &mut Taken::new()).context("warming up")?;
+pub(crate) fn run(bench: &BenchLab, report: &mut Report) -> Result<()> {
+    let rounds = if bench.quick { QUICK_ROUNDS } else { ROUNDS };
+    let mut timings = Timings::new();
+    one_part(bench, WARM_UP, 0, &mut Timings::new()).context("warming up")?;
     for first in (0..rounds).step_by(AT_ONCE) {
         let count = AT_ONCE.min(rounds - first);
-        one_part(place, count, first, &mut taken).with_context(|| format!("from round {first}"))?;
+        one_part(bench, count, first, &mut timings)
+            .with_context(|| format!("from round {first}"))?;
     }
-    rows(&taken, report);
+    rows(&timings, report);
     Ok(())
 }
 
-fn one_part(place: &Place, rounds: usize, first: usize, taken: &mut Taken) -> Result<()> {
+fn one_part(bench: &BenchLab, rounds: usize, first: usize, timings: &mut Timings) -> Result<()> {
     let mut order = Vec::new();
     for round in first..first + rounds {
         let mut kinds = kinds();
@@ -38,7 +39,7 @@ fn one_part(place: &Place, rounds: usize, first: usize, taken: &mut Taken) -> Re
         kinds.rotate_left(turn);
         order.extend(kinds);
     }
-    let batches: Vec<Batch> = calls(place, &order)?
+    let batches: Vec<Batch> = calls(bench, &order)?
         .into_iter()
         .map(|call| Batch {
             clients: 1,
@@ -46,13 +47,13 @@ fn one_part(place: &Place, rounds: usize, first: usize, taken: &mut Taken) -> Re
             calls: vec![call],
         })
         .collect();
-    let done = driver::on_node(place.kube, NODE, &batches)?;
+    let done = driver::on_node(bench.kube, NODE, &batches)?;
     for (kind, took) in order.into_iter().zip(done) {
-        let samples = taken.entry(kind).or_default();
+        let samples = timings.entry(kind).or_default();
         samples.0.extend(took.add);
         samples.1.extend(took.del);
     }
-    place.remove_pods()
+    bench.remove_pods()
 }
 
 fn kinds() -> Vec<Kind> {
@@ -68,9 +69,9 @@ fn kinds() -> Vec<Kind> {
     all
 }
 
-fn rows(taken: &Taken, report: &mut Report) {
+fn rows(timings: &Timings, report: &mut Report) {
     let of = |who, ipam, networks, verb| {
-        let (add, del) = taken
+        let (add, del) = timings
             .get(&Kind::new(who, ipam, networks))
             .cloned()
             .unwrap_or_default();

@@ -2,8 +2,8 @@
 //! topology made by hand; in turn, many short streams.
 
 use crate::HAND;
-use crate::hand::{FAR, Hand, NEAR, Way};
-use crate::place::{Place, pod};
+use crate::lab::{BenchLab, pod};
+use crate::manual::{FAR, ManualSetup, NEAR, NetworkKind};
 use anyhow::{Context, Result, anyhow};
 use plexus_kubekit::{Cluster, Object, Output};
 use plexus_testkit::bench::{Report, Row, Samples};
@@ -21,28 +21,28 @@ const PORT: u16 = 5201;
 struct Ours {
     near: Object,
     far: Object,
-    addresses: BTreeMap<Way, String>,
+    addresses: BTreeMap<NetworkKind, String>,
 }
 
-pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
-    let rounds = if place.quick { QUICK_ROUNDS } else { ROUNDS };
-    let ours = Ours::make(place)?;
-    let _standing = Hand::make(place.kube)?;
-    let mut taken = BTreeMap::<(Way, bool), Samples>::new();
+pub(crate) fn run(bench: &BenchLab, report: &mut Report) -> Result<()> {
+    let rounds = if bench.quick { QUICK_ROUNDS } else { ROUNDS };
+    let ours = Ours::make(bench)?;
+    let _standing = ManualSetup::make(bench.kube)?;
+    let mut timings = BTreeMap::<(NetworkKind, bool), Samples>::new();
     for round in 0..rounds {
-        for way in [Way::Routed, Way::Overlay] {
+        for way in [NetworkKind::Routed, NetworkKind::Overlay] {
             for by_hand in [round % 2 == 0, round % 2 != 0] {
-                let rate = one(place, &ours, way, by_hand)
+                let rate = one(bench, &ours, way, by_hand)
                     .with_context(|| format!("{way:?}, by hand: {by_hand}"))?;
-                taken.entry((way, by_hand)).or_default().value(rate);
+                timings.entry((way, by_hand)).or_default().value(rate);
             }
         }
     }
     for (way, name, share) in [
-        (Way::Routed, "TCP throughput, routed", 0.98),
-        (Way::Overlay, "TCP throughput, overlay", 0.95),
+        (NetworkKind::Routed, "TCP throughput, routed", 0.98),
+        (NetworkKind::Overlay, "TCP throughput, overlay", 0.95),
     ] {
-        let of = |by_hand| taken.get(&(way, by_hand)).cloned().unwrap_or_default();
+        let of = |by_hand| timings.get(&(way, by_hand)).cloned().unwrap_or_default();
         let row = Row::new(name).unit("Mbit/s");
         report.push(
             row.of("ours", &of(false))
@@ -50,14 +50,14 @@ pub(crate) fn run(place: &Place, report: &mut Report) -> Result<()> {
                 .at_least(HAND, share),
         );
     }
-    place.remove_pods()
+    bench.remove_pods()
 }
 
 /// Megabits per second.
-fn one(place: &Place, ours: &Ours, way: Way, by_hand: bool) -> Result<f64> {
+fn one(bench: &BenchLab, ours: &Ours, way: NetworkKind, by_hand: bool) -> Result<f64> {
     let program = std::env::current_exe().context("no path to this program")?;
     let program = program.to_string_lossy();
-    let seconds = if place.quick { QUICK_SECONDS } else { SECONDS };
+    let seconds = if bench.quick { QUICK_SECONDS } else { SECONDS };
     let address = if by_hand {
         way.far()
     } else {
@@ -67,11 +67,11 @@ fn one(place: &Place, ours: &Ours, way: Way, by_hand: bool) -> Result<f64> {
     let listen = format!("0.0.0.0:{PORT}");
     let side = |near: bool, argv: &[&str]| -> Result<Output> {
         if by_hand {
-            let inside = Hand::inside(way, argv);
+            let inside = ManualSetup::inside(way, argv);
             let inside: Vec<&str> = inside.iter().map(String::as_str).collect();
-            return place.kube.on_node(if near { NEAR } else { FAR }, &inside);
+            return bench.kube.on_node(if near { NEAR } else { FAR }, &inside);
         }
-        place
+        bench
             .kube
             .in_netns(if near { &ours.near } else { &ours.far }, argv)
     };
@@ -89,21 +89,21 @@ fn one(place: &Place, ours: &Ours, way: Way, by_hand: bool) -> Result<f64> {
 }
 
 impl Ours {
-    fn make(place: &Place) -> Result<Self> {
-        let namespace = place.namespace.name();
-        let (near, far) = (place.fresh("near"), place.fresh("far"));
+    fn make(bench: &BenchLab) -> Result<Self> {
+        let namespace = bench.namespace.name();
+        let (near, far) = (bench.fresh("near"), bench.fresh("far"));
         let annotations = json!({"plexus.dev/networks": "overlay"});
         for (name, node) in [(&near, NEAR), (&far, FAR)] {
             let mut object = pod(namespace, name, &annotations);
             object["spec"]["nodeName"] = node.into();
-            place.kube.apply(&object.to_string())?;
+            bench.kube.apply(&object.to_string())?;
         }
-        let (near, far) = (place.namespace.pod(&near), place.namespace.pod(&far));
+        let (near, far) = (bench.namespace.pod(&near), bench.namespace.pod(&far));
         for one in [&near, &far] {
-            place.kube.wait_ready(one, Duration::from_secs(60))?;
+            bench.kube.wait_ready(one, Duration::from_secs(60))?;
         }
         let status = "/metadata/annotations/k8s.v1.cni.cncf.io~1network-status";
-        let seen = place
+        let seen = bench
             .kube
             .wait_for(&far, Duration::from_secs(20), &|seen| {
                 seen.pointer(status).is_some()
@@ -117,7 +117,10 @@ impl Ours {
             let address = interfaces[index]["ips"][0].as_str();
             Ok(address.context("no address in network-status")?.to_owned())
         };
-        let addresses = BTreeMap::from([(Way::Routed, address(0)?), (Way::Overlay, address(1)?)]);
+        let addresses = BTreeMap::from([
+            (NetworkKind::Routed, address(0)?),
+            (NetworkKind::Overlay, address(1)?),
+        ]);
         Ok(Self {
             near,
             far,

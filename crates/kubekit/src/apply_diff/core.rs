@@ -1,7 +1,7 @@
 //! What is written to core kinds whose lists are merged by key: Nodes, their status, Pods; and what a strategic
 //! merge patch says beside that.
 
-use super::How;
+use super::WriteKind;
 use super::dice::Dice;
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ impl Dice {
     }
 
     /// Lists by key, and a map of quantities.
-    pub(super) fn node_status(&mut self, how: How) -> Value {
+    pub(super) fn node_status(&mut self, kind: WriteKind) -> Value {
         let mut status = Map::new();
         if self.in_ten(7) {
             let types = self.some(&["Ready", "DiskFull", "Tired"]);
@@ -44,7 +44,7 @@ impl Dice {
             let quantities = self.entries(&["cpu", "diff.example/nic"]);
             status.insert("allocatable".to_owned(), quantities);
         }
-        if how == How::Strategic {
+        if kind == WriteKind::Strategic {
             self.direct(&mut status);
         }
         json!({"status": status})
@@ -52,8 +52,8 @@ impl Dice {
 
     /// Of a Pod only images may change, each by its container's name; a list that is written whole would take
     /// the other container away.
-    pub(super) fn pod(&mut self, how: How) -> Value {
-        if matches!(how, How::Merge | How::Replace) || self.in_ten(3) {
+    pub(super) fn pod(&mut self, kind: WriteKind) -> Value {
+        if matches!(kind, WriteKind::Merge | WriteKind::Replace) || self.in_ten(3) {
             return json!({});
         }
         let names = self.some(&["a", "b"]);

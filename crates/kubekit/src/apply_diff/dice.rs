@@ -1,6 +1,6 @@
 //! What is written: bodies that are valid on their own, by chance that a seed repeats.
 
-use super::{CORE, How, MANAGERS, Subject, Write};
+use super::{CORE, MANAGERS, Subject, Write, WriteKind};
 use serde_json::{Map, Value, json};
 
 /// Chance that a seed repeats (xorshift64*).
@@ -35,36 +35,38 @@ impl Dice {
     }
 
     pub(super) fn write(&mut self, subject: Subject) -> Write {
-        let how = match self.below(10) {
-            0..4 => How::Apply,
-            4..7 => How::Force,
-            7..9 => How::Merge,
-            _ => How::Replace,
+        let kind = match self.below(10) {
+            0..4 => WriteKind::Apply,
+            4..7 => WriteKind::Force,
+            7..9 => WriteKind::Merge,
+            _ => WriteKind::Replace,
         };
-        let how = match how {
-            How::Apply | How::Merge if CORE.contains(&subject) && self.in_ten(5) => How::Strategic,
-            how => how,
+        let kind = match kind {
+            WriteKind::Apply | WriteKind::Merge if CORE.contains(&subject) && self.in_ten(5) => {
+                WriteKind::Strategic
+            }
+            kind => kind,
         };
         let mut body = match subject {
             Subject::ConfigMap => self.config_map(),
             Subject::Network => self.network(),
             Subject::NetworkStatus => self.network_status(),
             Subject::Node => self.node(),
-            Subject::NodeStatus => self.node_status(how),
-            Subject::Pod => self.pod(how),
+            Subject::NodeStatus => self.node_status(kind),
+            Subject::Pod => self.pod(kind),
         };
         if !subject.is_status() {
             body["metadata"] = self.metadata(subject);
         }
-        if how == How::Strategic && !subject.is_status() {
+        if kind == WriteKind::Strategic && !subject.is_status() {
             self.direct_metadata(&mut body["metadata"]);
         }
-        if matches!(how, How::Merge | How::Strategic) {
+        if matches!(kind, WriteKind::Merge | WriteKind::Strategic) {
             self.forget(&mut body, subject);
         }
         Write {
             manager: self.pick(&MANAGERS),
-            how,
+            kind,
             body,
         }
     }

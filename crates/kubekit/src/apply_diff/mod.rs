@@ -65,7 +65,7 @@ pub const SUBJECTS: [Subject; 3] = [Subject::ConfigMap, Subject::Network, Subjec
 
 /// How something is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum WriteKind {
     /// Server-side apply; what others own is a conflict.
     Apply,
     /// Server-side apply by force.
@@ -84,7 +84,7 @@ pub struct Write {
     /// Who.
     pub manager: &'static str,
     /// How.
-    pub how: How,
+    pub kind: WriteKind,
     /// What.
     pub body: Value,
 }

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 use plexus_kubekit::layout::Layout;
 use plexus_kubekit::spec::{Binaries, Cni, PodCidrs, ProxyMode};
-use plexus_kubekit::{Cluster, Kube, Lab, Part, Spec, image, relay, truth};
+use plexus_kubekit::{Cluster, Kube, Lab, Part, Spec, consistency, image, relay};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -156,11 +156,11 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Down(which) => Lab::down(&which.prefix)?,
         Verb::Kubectl { which, arguments } => {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            return Ok(shown(&kube(&which)?.kubectl(&arguments, "")?));
+            return Ok(rendered(&kube(&which)?.kubectl(&arguments, "")?));
         }
         Verb::Node { which, node, argv } => {
             let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-            return Ok(shown(&kube(&which)?.on_node(&node, &argv)?));
+            return Ok(rendered(&kube(&which)?.on_node(&node, &argv)?));
         }
         Verb::Start(one) => lab(&one.which)?.start(&one.part)?,
         Verb::Stop(one) => lab(&one.which)?.stop(&one.part)?,
@@ -176,7 +176,11 @@ fn run(verb: Verb) -> Result<ExitCode> {
             plexus,
             shim,
         } => reload(&lab(&which)?, binaries(plexus, shim))?,
-        Verb::Truth(which) => return Ok(told(&truth::disagreements(&kube(&which)?)?)),
+        Verb::Truth(which) => {
+            return Ok(print_disagreements(&consistency::disagreements(&kube(
+                &which,
+            )?)?));
+        }
         Verb::Relay { state } => relay::serve(&Layout::at(&state)?)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -228,14 +232,14 @@ fn kube(which: &Which) -> Result<Kube> {
     Kube::open(Layout::of(&which.prefix)?.state())
 }
 
-fn told(disagreements: &[String]) -> ExitCode {
+fn print_disagreements(disagreements: &[String]) -> ExitCode {
     for line in disagreements {
         println!("{line}");
     }
     ExitCode::from(u8::from(!disagreements.is_empty()))
 }
 
-fn shown(output: &plexus_kubekit::Output) -> ExitCode {
+fn rendered(output: &plexus_kubekit::Output) -> ExitCode {
     print!("{}", output.stdout);
     eprint!("{}", output.stderr);
     ExitCode::from(u8::try_from(output.status).unwrap_or(1))

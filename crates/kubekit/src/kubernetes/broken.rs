@@ -2,9 +2,9 @@
 
 use super::Kube;
 use crate::breakable::{Breakable, node as node_object};
-use crate::cluster::{Cluster, Object, PATIENCE};
+use crate::cluster::{Cluster, Object, TIMEOUT};
+use crate::consistency::Observer;
 use crate::part::Part;
-use crate::truth::Sight;
 use crate::wait;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
@@ -34,13 +34,13 @@ impl Kube {
 }
 
 impl Breakable for Kube {
-    fn sight(&self) -> &dyn Sight {
+    fn observer(&self) -> &dyn Observer {
         self
     }
 
     fn wait_usable(&self, namespace: &str) -> Result<()> {
         let account = Object::new("v1", "ServiceAccount", namespace, "default");
-        self.wait_for(&account, PATIENCE, &|_| true).map(drop)
+        self.wait_for(&account, TIMEOUT, &|_| true).map(drop)
     }
 
     fn kill_agent(&self, node: &str) -> Result<bool> {
@@ -62,7 +62,7 @@ impl Breakable for Kube {
         self.place_agents(
             &json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}),
         )?;
-        wait::until(&format!("no agent on {node}"), PATIENCE, || {
+        wait::until(&format!("no agent on {node}"), TIMEOUT, || {
             let pods = Cluster::list(self, "v1", "Pod", "plexus-system")?;
             let there = pods.iter().any(|pod| {
                 pod["spec"]["nodeName"] == node

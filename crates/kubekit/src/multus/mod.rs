@@ -205,8 +205,8 @@ fn up(lab: &Lab) -> Result<Vec<String>> {
 
 /// Waits until the name of the configuration that the runtime uses is right.
 fn wait_loaded(lab: &Lab, node: &str, right: &dyn Fn(&str) -> bool) -> Result<()> {
-    let patience = Duration::from_secs(20);
-    wait::until("the runtime's configuration", patience, || {
+    let timeout = Duration::from_secs(20);
+    wait::until("the runtime's configuration", timeout, || {
         Ok(right(&loaded(lab, node)?).then_some(()))
     })
 }

@@ -24,7 +24,7 @@ pub(crate) use cgroup::{procs as cgroup_processes, remove as remove_cgroups};
 
 /// Everything of a node that needs no API server: wires, namespaces, containerd and its images.
 pub(crate) fn boot(layout: &Layout, spec: &Spec, tools: &Tools, node: &str) -> Result<()> {
-    furnish(layout, spec, tools, node)?;
+    populate_root(layout, spec, tools, node)?;
     underlay::plug(layout, node)?;
     cgroup::make(&layout.namespace(node))?;
     holder::start(layout, node)?;
@@ -136,7 +136,7 @@ pub(crate) fn command(
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Directories, configuration, certificates and the reference plugins.
-fn furnish(layout: &Layout, spec: &Spec, tools: &Tools, node: &str) -> Result<()> {
+fn populate_root(layout: &Layout, spec: &Spec, tools: &Tools, node: &str) -> Result<()> {
     let dir = layout.node(node);
     let plugins = dir.join("fs/opt/cni/bin");
     let made = || -> std::io::Result<()> {

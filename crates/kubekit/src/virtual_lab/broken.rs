@@ -1,11 +1,11 @@
 //! A lab of virtual nodes, broken by its own verbs.
 
-use super::Virtual;
-use super::sight::records;
+use super::VirtualLab;
+use super::observer::records;
 use crate::breakable::{Breakable, node as node_object};
-use crate::cluster::{Cluster, Output, PATIENCE, is_ready};
+use crate::cluster::{Cluster, Output, TIMEOUT, is_ready};
+use crate::consistency::Observer;
 use crate::kubernetes::output;
-use crate::truth::Sight;
 use crate::{command, wait};
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 /// What `plexus lab kill-…` exits with if there is nobody to kill.
 const NOBODY: i32 = 3;
 
-impl Virtual {
+impl VirtualLab {
     /// A verb of `plexus lab`, whatever comes of it.
     fn try_lab(&self, words: &[&str]) -> Result<Output> {
         let argv = super::lab_argv(&self.program, &self.name, words);
@@ -49,8 +49,8 @@ impl Virtual {
     }
 }
 
-impl Breakable for Virtual {
-    fn sight(&self) -> &dyn Sight {
+impl Breakable for VirtualLab {
+    fn observer(&self) -> &dyn Observer {
         self
     }
 
@@ -94,7 +94,7 @@ impl Breakable for Virtual {
     fn register_again(&self, node: &str) -> Result<()> {
         let before = self.uid(node)?;
         self.delete(&node_object(node))?;
-        wait::until(&format!("{node} is registered again"), PATIENCE, || {
+        wait::until(&format!("{node} is registered again"), TIMEOUT, || {
             let now = self.get(&node_object(node))?.filter(is_ready);
             let uid = now.map(|node| node["metadata"]["uid"].clone());
             Ok((uid.is_some() && uid != before).then_some(()))

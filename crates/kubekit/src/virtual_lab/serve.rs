@@ -13,8 +13,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 const PORT: u16 = 80;
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-const PATIENCE: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The namespaces that have a server.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Servers {
             while netns.exists() {
                 match listener.accept() {
                     Ok((stream, _)) => drop(answer(&stream, &name)),
-                    Err(_) => std::thread::sleep(LOOK_EVERY),
+                    Err(_) => std::thread::sleep(POLL_INTERVAL),
                 }
             }
         });
@@ -63,8 +63,8 @@ fn listen(netns: &Path) -> Result<TcpListener> {
 
 fn answer(mut stream: &TcpStream, name: &str) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let mut lines = BufReader::new(stream);
     let mut request = String::new();
     lines.read_line(&mut request)?;

@@ -2,8 +2,8 @@
 
 use crate::common;
 use crate::stage;
-use crate::web::{Asker, answer, node_ips, pod, wait_silent};
-use plexus_kubekit::cluster::PATIENCE;
+use crate::web::{HttpClient, answer, node_ips, pod, wait_silent};
+use plexus_kubekit::cluster::TIMEOUT;
 use serde_json::{Value, json};
 
 const PORT: u16 = 18_282;
@@ -19,17 +19,17 @@ fn a_port_of_the_node_leads_to_the_pod_while_it_is_there() {
 
     let node = node_ips(kube, &nodes[0]);
     for (address, outside) in node.iter().zip(kube.outside_addresses()) {
-        let seen = answer(kube, Asker::Outside, address, PORT);
+        let seen = answer(kube, HttpClient::Outside, address, PORT);
         assert_eq!(
             (seen.name.as_str(), seen.source.as_str()),
             ("first", outside)
         );
         // From a pod elsewhere, from both nodes, and from the pod to itself.
         for asker in [
-            Asker::Pod(&client),
-            Asker::Node(&nodes[1]),
-            Asker::Node(&nodes[0]),
-            Asker::Pod(&first),
+            HttpClient::Pod(&client),
+            HttpClient::Node(&nodes[1]),
+            HttpClient::Node(&nodes[0]),
+            HttpClient::Pod(&first),
         ] {
             assert_eq!(
                 answer(kube, asker, address, PORT).name,
@@ -38,11 +38,11 @@ fn a_port_of_the_node_leads_to_the_pod_while_it_is_there() {
             );
         }
     }
-    let here = Asker::Node(&nodes[0]);
+    let here = HttpClient::Node(&nodes[0]);
     assert_eq!(answer(kube, here, "127.0.0.1", PORT).name, "first");
     // Only this node's.
     for address in node_ips(kube, &nodes[1]) {
-        wait_silent(kube, Asker::Outside, &address, PORT);
+        wait_silent(kube, HttpClient::Outside, &address, PORT);
     }
 
     // Who may have a port of a node twice is the scheduler's business: nobody. Then it moves on.
@@ -52,11 +52,14 @@ fn a_port_of_the_node_leads_to_the_pod_while_it_is_there() {
     common::gone(kube, &[&first]);
     common::ready(kube, &[&second]);
     for address in &node {
-        assert_eq!(answer(kube, Asker::Outside, address, PORT).name, "second");
+        assert_eq!(
+            answer(kube, HttpClient::Outside, address, PORT).name,
+            "second"
+        );
     }
     common::gone(kube, &[&second]);
     for address in &node {
-        wait_silent(kube, Asker::Outside, address, PORT);
+        wait_silent(kube, HttpClient::Outside, address, PORT);
     }
 }
 
@@ -77,22 +80,22 @@ fn a_port_may_be_of_one_address_or_udp_but_not_the_tunnels() {
     let (both, greedy) = (namespace.pod("both"), namespace.pod("greedy"));
     common::ready(kube, &[&both]);
     assert_eq!(
-        answer(kube, Asker::Outside, &node[0], PORT + 1).name,
+        answer(kube, HttpClient::Outside, &node[0], PORT + 1).name,
         "both"
     );
-    wait_silent(kube, Asker::Outside, &node[1], PORT + 1);
+    wait_silent(kube, HttpClient::Outside, &node[1], PORT + 1);
 
     // Nobody listens there, which the pod counts.
     let count = "awk '/^Udp: [0-9]/ {print $3}' /proc/net/snmp";
-    let before = common::said(kube, &both, count);
+    let before = common::output_of(kube, &both, count);
     for port in [PORT + 1, PORT + 2] {
         let send = format!("echo hello > /dev/udp/{}/{port}", node[0]);
         let sent = kube.outside(&["bash", "-c", &send]).expect("runs");
         assert!(sent.ok(), "{sent:?}");
     }
     let arrived = |text: &str| text.trim().parse::<u64>().expect("a number");
-    common::holds("the packet is there", PATIENCE, || {
-        arrived(&common::said(kube, &both, count)) == arrived(&before) + 1
+    common::holds("the packet is there", TIMEOUT, || {
+        arrived(&common::output_of(kube, &both, count)) == arrived(&before) + 1
     });
     common::event(kube, &greedy, "FailedAttach", &["4789/udp"]);
 }

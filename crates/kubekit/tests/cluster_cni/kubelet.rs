@@ -3,7 +3,7 @@
 use crate::common;
 use crate::stage;
 use crate::web::pod;
-use plexus_kubekit::ground::Need;
+use plexus_kubekit::test_cluster::Need;
 use plexus_kubekit::{Cluster, Kube, Object};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -40,7 +40,7 @@ fn probes_and_forwarded_ports_reach_the_pod() {
     let (good, bad) = (namespace.pod("good"), namespace.pod("bad"));
     common::ready(kube, &[&good]);
     // Refused by the pod, at the pod's address: the probe was there.
-    let started = kube.wait_for(&bad, plexus_kubekit::cluster::PATIENCE, &|pod| {
+    let started = kube.wait_for(&bad, plexus_kubekit::cluster::TIMEOUT, &|pod| {
         pod["status"]["containerStatuses"][0]["started"] == true
     });
     let started = started.expect("its other probe succeeds");

@@ -2,8 +2,8 @@
 
 use crate::common;
 use crate::stage;
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::ground::Need;
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::test_cluster::Need;
 use plexus_kubekit::{Cluster, Kube, Object};
 use serde_json::{Value, json};
 
@@ -25,10 +25,10 @@ fn a_policy_that_nobody_enforces_is_said_aloud() {
         &["does not enforce", "no effect"],
     );
     let status = Object::new("v1", "ConfigMap", "plexus-system", "plexus-status");
-    let said = |seen: &Value| condition(seen, "True", "no effect");
-    kube.wait_for(&status, PATIENCE, &said)
+    let output_of = |seen: &Value| condition(seen, "True", "no effect");
+    kube.wait_for(&status, TIMEOUT, &output_of)
         .expect("a condition");
-    common::holds("the metric", PATIENCE, || counted(kube) >= 1.0);
+    common::holds("the metric", TIMEOUT, || counted(kube) >= 1.0);
 
     common::gone(kube, &[&object]);
     let others = kube
@@ -36,7 +36,7 @@ fn a_policy_that_nobody_enforces_is_said_aloud() {
         .expect("listed");
     if others.is_empty() {
         let taken_back = |seen: &Value| condition(seen, "False", "");
-        kube.wait_for(&status, PATIENCE, &taken_back)
+        kube.wait_for(&status, TIMEOUT, &taken_back)
             .expect("taken back");
     }
 }

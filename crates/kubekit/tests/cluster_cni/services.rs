@@ -3,8 +3,8 @@
 
 use crate::common;
 use crate::stage;
-use crate::web::{Asker, answer, node_ips, pod, pod_ips, service, service_ips};
-use plexus_kubekit::ground::Need;
+use crate::web::{HttpClient, answer, node_ips, pod, pod_ips, service, service_ips};
+use plexus_kubekit::test_cluster::Need;
 use plexus_kubekit::{Cluster, Object};
 
 #[test]
@@ -31,24 +31,24 @@ fn services_are_reached_from_everywhere_by_both_families() {
 
     for family in [0, 1] {
         // Across nodes: nobody hides who asks.
-        let seen = answer(kube, Asker::Pod(&a), &of_b[family], 8000);
+        let seen = answer(kube, HttpClient::Pod(&a), &of_b[family], 8000);
         assert_eq!(
             (seen.name, seen.source),
             ("b".into(), ips_a[family].clone())
         );
-        let seen = answer(kube, Asker::Pod(&b), &of_a[family], 8000);
+        let seen = answer(kube, HttpClient::Pod(&b), &of_a[family], 8000);
         assert_eq!(
             (seen.name, seen.source),
             ("a".into(), ips_b[family].clone())
         );
         // To oneself: kube-proxy hides the pod from itself, else it would not answer through it.
         for (own, address) in [(&a, &of_a), (&b, &of_b)] {
-            let seen = answer(kube, Asker::Pod(own), &address[family], 8000);
+            let seen = answer(kube, HttpClient::Pod(own), &address[family], 8000);
             assert_eq!(seen.name, own.name);
         }
         for node in &nodes {
             for (name, address) in [("a", &of_a), ("b", &of_b)] {
-                let seen = answer(kube, Asker::Node(node), &address[family], 8000);
+                let seen = answer(kube, HttpClient::Node(node), &address[family], 8000);
                 assert_eq!(seen.name, name, "from {node}");
             }
         }
@@ -56,7 +56,10 @@ fn services_are_reached_from_everywhere_by_both_families() {
     // kube-proxy opens node ports on the primary addresses, of the node with the pod and of the other.
     for node in &nodes {
         for address in node_ips(kube, node) {
-            assert_eq!(answer(kube, Asker::Outside, &address, node_port).name, "b");
+            assert_eq!(
+                answer(kube, HttpClient::Outside, &address, node_port).name,
+                "b"
+            );
         }
     }
 }

@@ -3,9 +3,9 @@
 
 use crate::common;
 use crate::stage;
-use crate::web::{Asker, answer, pod, pod_ips};
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::ground::Need;
+use crate::web::{HttpClient, answer, pod, pod_ips};
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::test_cluster::Need;
 use plexus_kubekit::{Cluster, Object};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ fn a_static_pod_has_its_networks_and_its_record_has_the_mirrors_uid() {
     );
     let object = common::network_object(ns, "blue");
     let active = |network: &Value| network["status"]["phase"] == "Active";
-    kube.wait_for(&object, PATIENCE, &active).expect("active");
+    kube.wait_for(&object, TIMEOUT, &active).expect("active");
     let mut manifest = pod(ns, "alone", &nodes[0], &[(common::PLEXUS, "blue")]);
     manifest["spec"]["nodeName"] = Value::Null;
     let file = StaticPod::write(
@@ -51,18 +51,18 @@ fn a_static_pod_has_its_networks_and_its_record_has_the_mirrors_uid() {
         written["metadata"]["ownerReferences"][0]["uid"],
         uid.as_str()
     );
-    let annotated = kube.wait_for(&mirror, PATIENCE, &|pod| {
+    let annotated = kube.wait_for(&mirror, TIMEOUT, &|pod| {
         pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"].is_string()
     });
     annotated.expect("network-status");
     for address in pod_ips(kube, &mirror) {
-        let seen = answer(kube, Asker::Pod(&namespace.pod("other")), &address, 80);
+        let seen = answer(kube, HttpClient::Pod(&namespace.pod("other")), &address, 80);
         assert_eq!(seen.name, mirror.name);
     }
 
     drop(file);
-    kube.wait_gone(&mirror, PATIENCE).expect("gone");
-    kube.wait_gone(&record, PATIENCE).expect("the record too");
+    kube.wait_gone(&mirror, TIMEOUT).expect("gone");
+    kube.wait_gone(&record, TIMEOUT).expect("the record too");
 }
 
 /// kubelet runs it as long as the file is there.

@@ -2,10 +2,10 @@
 
 use crate::common;
 use crate::stage;
-use crate::web::{Answer, Asker, Server, answer, node_ips, pod, pod_ips};
-use plexus_kubekit::ground::Need;
+use crate::web::{Answer, HttpClient, Server, answer, node_ips, pod, pod_ips};
 use plexus_kubekit::layout::{OUTSIDE_V4, OUTSIDE_V6};
-use plexus_kubekit::{Cluster, Kube, Object, ground};
+use plexus_kubekit::test_cluster::Need;
+use plexus_kubekit::{Cluster, Kube, Object, test_cluster};
 use serde_json::{Value, json};
 
 const PORT: u16 = 18_181;
@@ -29,14 +29,14 @@ fn pods_see_each_other_as_they_are_and_the_outside_sees_the_node() {
     let ips = pod_ips(kube, &a);
     for (to, name) in [(&b, "b"), (&c, "c")] {
         for (address, own) in pod_ips(kube, to).iter().zip(&ips) {
-            let seen = answer(kube, Asker::Pod(&a), address, 80);
-            assert_eq!(seen, said(name, own), "not masqueraded to {address}");
+            let seen = answer(kube, HttpClient::Pod(&a), address, 80);
+            assert_eq!(seen, answer_of(name, own), "not masqueraded to {address}");
         }
     }
     // Nodes reach pods, their own and others'.
     for node in &nodes {
         for address in &ips {
-            assert_eq!(answer(kube, Asker::Node(node), address, 80).name, "a");
+            assert_eq!(answer(kube, HttpClient::Node(node), address, 80).name, "a");
         }
     }
 
@@ -48,18 +48,18 @@ fn pods_see_each_other_as_they_are_and_the_outside_sees_the_node() {
     let own = node_ips(kube, one);
     for outside in [[OUTSIDE_V4, OUTSIDE_V6], kube.outside_addresses()] {
         for (address, node) in outside.iter().zip(&own) {
-            let seen = answer(kube, Asker::Pod(&a), address, PORT);
+            let seen = answer(kube, HttpClient::Pod(&a), address, PORT);
             assert_eq!(&seen.source, node, "masqueraded to {address}");
         }
     }
     for (address, node) in node_ips(kube, two).iter().zip(&own) {
-        let seen = answer(kube, Asker::Pod(&a), address, PORT);
+        let seen = answer(kube, HttpClient::Pod(&a), address, PORT);
         assert_eq!((&seen.name, &seen.source), (two, node));
     }
     for address in &own {
-        assert_eq!(&answer(kube, Asker::Pod(&a), address, PORT).name, one);
+        assert_eq!(&answer(kube, HttpClient::Pod(&a), address, PORT).name, one);
     }
-    if let Some(kube) = ground::kubernetes(Need::Services).expect("a lab") {
+    if let Some(kube) = test_cluster::kubernetes(Need::Services).expect("a lab") {
         assert_reaches_api_server(kube, &a);
     }
 }
@@ -97,7 +97,7 @@ fn pods_of_the_host_network_are_left_alone() {
     );
 }
 
-fn said(name: &str, source: &str) -> Answer {
+fn answer_of(name: &str, source: &str) -> Answer {
     Answer {
         name: name.to_owned(),
         source: source.to_owned(),
@@ -111,7 +111,7 @@ fn both_families_are_on_eth0(kube: &dyn Cluster, pod: &Object) {
     for (v6, ip) in [(false, &ips[0]), (true, &ips[1])] {
         assert_eq!(&common::address(kube, pod, "eth0", v6), ip);
     }
-    let text = common::said(kube, pod, "ip -j address show eth0 scope global");
+    let text = common::output_of(kube, pod, "ip -j address show eth0 scope global");
     let links: Value = serde_json::from_str(&text).expect("JSON");
     let has = links[0]["addr_info"].as_array().expect("addresses");
     let mut has: Vec<&str> = has.iter().filter_map(|one| one["local"].as_str()).collect();
@@ -133,7 +133,7 @@ fn assert_reaches_api_server(kube: &Kube, pod: &Object) {
         authority.display(),
         token.trim()
     );
-    let text = common::said(kube, pod, &script);
+    let text = common::output_of(kube, pod, &script);
     let expected = format!("system:serviceaccount:{}:default", pod.namespace);
     assert!(text.contains(&expected), "{text}");
 }

@@ -7,7 +7,7 @@
     reason = "each test file uses some of it, and a test that cannot go on ends"
 )]
 
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::{Cluster, Object, Output, wait};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -83,7 +83,7 @@ pub fn apply(cluster: &dyn Cluster, objects: &[Value]) {
 /// Waits until all pods are ready.
 pub fn ready(cluster: &dyn Cluster, pods: &[&Object]) {
     for pod in pods {
-        if let Err(error) = cluster.wait_ready(pod, PATIENCE) {
+        if let Err(error) = cluster.wait_ready(pod, TIMEOUT) {
             panic!("{pod}: {error:#}; {:?}", messages(cluster, pod));
         }
     }
@@ -94,7 +94,7 @@ pub fn attachments(cluster: &dyn Cluster, pod: &Object) -> Vec<Value> {
     let seen = cluster.get(pod).expect("asked").expect("is there");
     let uid = seen["metadata"]["uid"].as_str().expect("a UID");
     let record = Object::new("plexus.dev/v1alpha1", "PodAttachments", &pod.namespace, uid);
-    let found = cluster.wait_for(&record, PATIENCE, &|record| {
+    let found = cluster.wait_for(&record, TIMEOUT, &|record| {
         record["status"]["attachments"].is_array()
     });
     let found = found.expect("a record");
@@ -153,7 +153,7 @@ pub fn inside(cluster: &dyn Cluster, pod: &Object, script: &str) -> Output {
 }
 
 /// What the script prints; it must succeed.
-pub fn said(cluster: &dyn Cluster, pod: &Object, script: &str) -> String {
+pub fn output_of(cluster: &dyn Cluster, pod: &Object, script: &str) -> String {
     match inside(cluster, pod, script).text() {
         Ok(text) => text,
         Err(error) => panic!("{pod}: {script}: {error:#}"),
@@ -185,7 +185,7 @@ pub fn silent(cluster: &dyn Cluster, pod: &Object, arguments: &str) -> bool {
 pub fn echoes(cluster: &dyn Cluster, pod: &Object) -> u64 {
     let script = "awk '/^Icmp:/ && !n {for (i = 1; i <= NF; i++) if ($i == \"InEchos\") n = i; next} \
                   /^Icmp:/ {print $n}' /proc/net/snmp; awk '/^Icmp6InEchos /{print $2}' /proc/net/snmp6";
-    let text = said(cluster, pod, script);
+    let text = output_of(cluster, pod, script);
     text.split_whitespace()
         .map(|word| word.parse::<u64>().expect("a number"))
         .sum()
@@ -216,7 +216,7 @@ pub fn messages(cluster: &dyn Cluster, object: &Object) -> Vec<(String, String)>
 /// Waits for an Event with this reason and all of these words; gives its message.
 pub fn event(cluster: &dyn Cluster, object: &Object, reason: &str, words: &[&str]) -> String {
     let mut seen = Vec::new();
-    let found = wait::until(&format!("Event {reason}"), PATIENCE, || {
+    let found = wait::until(&format!("Event {reason}"), TIMEOUT, || {
         seen = messages(cluster, object);
         let fits = |(why, text): &&(String, String)| {
             why == reason && words.iter().all(|word| text.contains(word))
@@ -241,13 +241,13 @@ pub fn gone(cluster: &dyn Cluster, objects: &[&Object]) {
         cluster.delete(object).expect("deleted");
     }
     for object in objects.iter().copied().chain(&records) {
-        cluster.wait_gone(object, PATIENCE).expect("gone");
+        cluster.wait_gone(object, TIMEOUT).expect("gone");
     }
 }
 
 /// Waits until it holds.
-pub fn holds(what: &str, patience: Duration, mut look: impl FnMut() -> bool) {
-    wait::until(what, patience, || Ok(look().then_some(()))).expect("holds");
+pub fn holds(what: &str, timeout: Duration, mut look: impl FnMut() -> bool) {
+    wait::until(what, timeout, || Ok(look().then_some(()))).expect("holds");
 }
 
 fn texts(pairs: &[(&str, &str)]) -> Value {
@@ -269,13 +269,13 @@ pub fn on(cluster: &dyn Cluster, node: &str, script: &str) -> String {
 }
 
 /// A script that a node runs when the test is over, however it ends.
-pub struct Afterwards<'a> {
+pub struct NodeCleanup<'a> {
     pub cluster: &'a dyn Cluster,
     pub node: &'a str,
     pub script: String,
 }
 
-impl Drop for Afterwards<'_> {
+impl Drop for NodeCleanup<'_> {
     fn drop(&mut self) {
         let run = self.cluster.on_node(self.node, &["sh", "-c", &self.script]);
         if let Err(error) = run.and_then(Output::text) {
@@ -304,7 +304,7 @@ impl Drop for PodsFirst<'_> {
             let (version, kind) = ("plexus.dev/v1alpha1", "PodAttachments");
             let record = Object::new(version, kind, &pod.namespace, &uid);
             let deleted = self.cluster.delete(pod);
-            if let Err(error) = deleted.and_then(|()| self.cluster.wait_gone(&record, PATIENCE)) {
+            if let Err(error) = deleted.and_then(|()| self.cluster.wait_gone(&record, TIMEOUT)) {
                 eprintln!("{pod} stays: {error:#}");
             }
         }

@@ -9,14 +9,14 @@
 
 use crate::common;
 pub(crate) use crate::common::node_ips;
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster;
 use plexus_kubekit::{Cluster, Object, Output, wait};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Who asks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Asker<'a> {
+pub(crate) enum HttpClient<'a> {
     Pod(&'a Object),
     Node(&'a str),
     Outside,
@@ -41,7 +41,7 @@ pub(crate) fn pod(namespace: &str, name: &str, node: &str, annotations: &[(&str,
 /// Asks once.
 pub(crate) fn ask(
     cluster: &dyn Cluster,
-    from: Asker<'_>,
+    from: HttpClient<'_>,
     address: &str,
     port: u16,
 ) -> Option<Answer> {
@@ -57,9 +57,9 @@ pub(crate) fn ask(
         "printf 'GET /cgi-bin/me HTTP/1.0\\r\\n\\r\\n' | nc -w 3 {address} {port} | tail -n1"
     );
     let output: Output = match from {
-        Asker::Pod(pod) => cluster.exec(pod, &["sh", "-c", &plain]),
-        Asker::Node(node) => cluster.on_node(node, &curl),
-        Asker::Outside => cluster.outside(&curl),
+        HttpClient::Pod(pod) => cluster.exec(pod, &["sh", "-c", &plain]),
+        HttpClient::Node(node) => cluster.on_node(node, &curl),
+        HttpClient::Outside => cluster.outside(&curl),
     }
     .expect("it runs");
     let mut words = output.stdout.split_whitespace();
@@ -70,16 +70,23 @@ pub(crate) fn ask(
 }
 
 /// Asks until there is an answer: routes and the rules of a new Service come a moment after the pods.
-pub(crate) fn answer(cluster: &dyn Cluster, from: Asker<'_>, address: &str, port: u16) -> Answer {
-    let answered = wait::until(&format!("{address}:{port} from {from:?}"), SOON, || {
-        Ok(ask(cluster, from, address, port))
-    });
+pub(crate) fn answer(
+    cluster: &dyn Cluster,
+    from: HttpClient<'_>,
+    address: &str,
+    port: u16,
+) -> Answer {
+    let answered = wait::until(
+        &format!("{address}:{port} from {from:?}"),
+        ANSWER_TIMEOUT,
+        || Ok(ask(cluster, from, address, port)),
+    );
     answered.expect("it answers")
 }
 
 /// Waits until nobody answers any more.
-pub(crate) fn wait_silent(cluster: &dyn Cluster, from: Asker<'_>, address: &str, port: u16) {
-    wait::until(&format!("{address}:{port} silent"), SOON, || {
+pub(crate) fn wait_silent(cluster: &dyn Cluster, from: HttpClient<'_>, address: &str, port: u16) {
+    wait::until(&format!("{address}:{port} silent"), ANSWER_TIMEOUT, || {
         Ok(ask(cluster, from, address, port).is_none().then_some(()))
     })
     .expect("nobody answers");
@@ -87,7 +94,7 @@ pub(crate) fn wait_silent(cluster: &dyn Cluster, from: Asker<'_>, address: &str,
 
 /// The pod's addresses, IPv4 first.
 pub(crate) fn pod_ips(cluster: &dyn Cluster, pod: &Object) -> Vec<String> {
-    let seen = cluster.wait_ready(pod, PATIENCE).expect("ready");
+    let seen = cluster.wait_ready(pod, cluster::TIMEOUT).expect("ready");
     let listed = seen["status"]["podIPs"].as_array();
     let each = listed.into_iter().flatten();
     let mut ips: Vec<String> = each
@@ -165,7 +172,7 @@ impl Drop for Server<'_> {
 }
 
 /// Longer than kube-proxy takes on a busy machine.
-const SOON: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Makes the pages of a server.
 const SERVE: &str = "mkdir -p /www/cgi-bin; \

@@ -1,6 +1,6 @@
 //! Create, read, replace, delete.
 
-use crate::place::{a_map, refused, test, version};
+use crate::test_namespace::{a_map, refused, test, version};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, PostParams};
@@ -8,19 +8,19 @@ use serde_json::json;
 
 #[test]
 fn the_server_fills_in_what_is_its_own() {
-    test("fill", |place| async move {
+    test("fill", |ns| async move {
         let metadata =
             json!({"uid": "mine", "generation": 7, "creationTimestamp": "2001-01-01T00:00:00Z"});
-        let made = place.map_with("a", metadata).await;
+        let made = ns.map_with("a", metadata).await;
         let uid = made.uid().unwrap();
         assert!(uid.len() == 36 && uid != "mine", "{uid}");
         assert!(version(&made) > 0);
         let since = serde_json::to_value(made.creation_timestamp()).unwrap();
         assert!(!since.to_string().contains("2001"), "{since}");
-        let read = place.maps().get("a").await.unwrap();
+        let read = ns.maps().get("a").await.unwrap();
         assert_eq!(read, made);
-        let network = serde_json::from_value(place.network("n")).unwrap();
-        let network = place
+        let network = serde_json::from_value(ns.network("n")).unwrap();
+        let network = ns
             .networks()
             .create(&PostParams::default(), &network)
             .await
@@ -31,9 +31,9 @@ fn the_server_fills_in_what_is_its_own() {
 
 #[test]
 fn a_name_is_taken_once() {
-    test("taken", |place| async move {
-        place.map("a").await;
-        let again = place
+    test("taken", |ns| async move {
+        ns.map("a").await;
+        let again = ns
             .maps()
             .create(&PostParams::default(), &a_map("a", json!({})))
             .await;
@@ -43,8 +43,8 @@ fn a_name_is_taken_once() {
 
 #[test]
 fn what_is_not_there_is_not_found() {
-    test("missing", |place| async move {
-        let maps = place.maps();
+    test("missing", |ns| async move {
+        let maps = ns.maps();
         let message = refused(maps.get("a").await, 404, "NotFound");
         assert!(message.contains("\"a\" not found"), "{message}");
         refused(
@@ -54,7 +54,7 @@ fn what_is_not_there_is_not_found() {
         );
         assert!(maps.get_opt("a").await.unwrap().is_none());
         let elsewhere: Api<ConfigMap> =
-            Api::namespaced(place.client.clone(), "conf-no-such-namespace");
+            Api::namespaced(ns.client.clone(), "conf-no-such-namespace");
         let made = elsewhere
             .create(&PostParams::default(), &a_map("a", json!({})))
             .await;
@@ -72,15 +72,15 @@ fn what_is_not_there_is_not_found() {
 
 #[test]
 fn a_generated_name_begins_as_asked_and_is_new() {
-    test("generate", |place| async move {
+    test("generate", |ns| async move {
         let mut map = a_map("", json!({"generateName": "made-"}));
         map.metadata.name = None;
-        let one = place
+        let one = ns
             .maps()
             .create(&PostParams::default(), &map)
             .await
             .unwrap();
-        let two = place
+        let two = ns
             .maps()
             .create(&PostParams::default(), &map)
             .await
@@ -92,11 +92,11 @@ fn a_generated_name_begins_as_asked_and_is_new() {
 
 #[test]
 fn replacing_changes_the_whole() {
-    test("replace", |place| async move {
-        let made = place.map_with("a", json!({"labels": {"x": "1"}})).await;
+    test("replace", |ns| async move {
+        let made = ns.map_with("a", json!({"labels": {"x": "1"}})).await;
         let mut map = a_map("a", json!({}));
         map.data = Some([("b".to_owned(), "2".to_owned())].into());
-        let replaced = place
+        let replaced = ns
             .maps()
             .replace("a", &PostParams::default(), &map)
             .await
@@ -110,15 +110,15 @@ fn replacing_changes_the_whole() {
 
 #[test]
 fn names_are_checked() {
-    test("names", |place| async move {
+    test("names", |ns| async move {
         for bad in ["A", "a_b", "-a", "a/b"] {
-            let answer = place
+            let answer = ns
                 .maps()
                 .create(&PostParams::default(), &a_map(bad, json!({})))
                 .await;
             refused(answer, 422, "Invalid");
         }
-        let other = place
+        let other = ns
             .maps()
             .replace("b", &PostParams::default(), &a_map("a", json!({})))
             .await;
@@ -128,24 +128,24 @@ fn names_are_checked() {
 
 #[test]
 fn a_dry_run_answers_and_leaves_nothing() {
-    test("dry", |place| async move {
+    test("dry", |ns| async move {
         let dry = PostParams {
             dry_run: true,
             ..PostParams::default()
         };
-        let made = place
+        let made = ns
             .maps()
             .create(&dry, &a_map("a", json!({})))
             .await
             .unwrap();
         assert!(made.uid().is_some());
-        assert!(place.maps().get_opt("a").await.unwrap().is_none());
-        place.map("b").await;
+        assert!(ns.maps().get_opt("a").await.unwrap().is_none());
+        ns.map("b").await;
         let away = DeleteParams {
             dry_run: true,
             ..DeleteParams::default()
         };
-        place.maps().delete("b", &away).await.unwrap();
-        assert!(place.maps().get_opt("b").await.unwrap().is_some());
+        ns.maps().delete("b", &away).await.unwrap();
+        assert!(ns.maps().get_opt("b").await.unwrap().is_some());
     });
 }

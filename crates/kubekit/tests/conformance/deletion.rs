@@ -1,6 +1,6 @@
 //! Finalizers: deletion waits for them, and ends with the last.
 
-use crate::place::{refused, test, version};
+use crate::test_namespace::{refused, test, version};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
@@ -9,9 +9,9 @@ const OURS: &str = "conformance.example/wait";
 
 #[test]
 fn deletion_waits_for_the_last_finalizer() {
-    test("finalizer", |place| async move {
-        let maps = place.maps();
-        let made = place.map_with("a", json!({"finalizers": [OURS]})).await;
+    test("finalizer", |ns| async move {
+        let maps = ns.maps();
+        let made = ns.map_with("a", json!({"finalizers": [OURS]})).await;
         let answer = maps.delete("a", &DeleteParams::default()).await.unwrap();
         let dying = answer.left().expect("the object, not a status");
         assert!(dying.metadata.deletion_timestamp.is_some());
@@ -37,9 +37,9 @@ fn deletion_waits_for_the_last_finalizer() {
 
 #[test]
 fn without_finalizers_it_is_gone_at_once() {
-    test("gone", |place| async move {
-        let made = place.map("a").await;
-        let answer = place
+    test("gone", |ns| async move {
+        let made = ns.map("a").await;
+        let answer = ns
             .maps()
             .delete("a", &DeleteParams::default())
             .await
@@ -47,22 +47,21 @@ fn without_finalizers_it_is_gone_at_once() {
         let status = answer.right().expect("a status, not the object");
         let details = status.details.expect("whom it was about");
         assert_eq!(details.uid, made.uid().unwrap());
-        assert!(place.maps().get_opt("a").await.unwrap().is_none());
-        assert_ne!(place.map("a").await.uid(), made.uid());
+        assert!(ns.maps().get_opt("a").await.unwrap().is_none());
+        assert_ne!(ns.map("a").await.uid(), made.uid());
     });
 }
 
 #[test]
 fn a_dying_object_can_still_be_changed() {
-    test("dying", |place| async move {
-        place.map_with("a", json!({"finalizers": [OURS]})).await;
-        place
-            .maps()
+    test("dying", |ns| async move {
+        ns.map_with("a", json!({"finalizers": [OURS]})).await;
+        ns.maps()
             .delete("a", &DeleteParams::default())
             .await
             .unwrap();
         let label = json!({"metadata": {"labels": {"x": "1"}}});
-        let patched = place
+        let patched = ns
             .maps()
             .patch("a", &PatchParams::default(), &Patch::Merge(label))
             .await
@@ -73,12 +72,11 @@ fn a_dying_object_can_still_be_changed() {
             {"op": "remove", "path": "/metadata/finalizers/0"},
         ]);
         let removed = Patch::Json::<()>(serde_json::from_value(none).unwrap());
-        place
-            .maps()
+        ns.maps()
             .patch("a", &PatchParams::default(), &removed)
             .await
             .unwrap();
-        assert!(place.maps().get_opt("a").await.unwrap().is_none());
+        assert!(ns.maps().get_opt("a").await.unwrap().is_none());
     });
 }
 
@@ -86,9 +84,9 @@ fn a_dying_object_can_still_be_changed() {
 fn the_finalizer_helper_of_kube_adds_and_removes() {
     use kube::runtime::finalizer::{Event, finalizer};
     use std::sync::Arc;
-    test("helper", |place| async move {
-        let maps = place.maps();
-        let made = Arc::new(place.map("a").await);
+    test("helper", |ns| async move {
+        let maps = ns.maps();
+        let made = Arc::new(ns.map("a").await);
         let done = finalizer(&maps, OURS, made, |event| async move {
             match event {
                 Event::Apply(_) => Ok(kube::runtime::controller::Action::await_change()),

@@ -1,6 +1,6 @@
 //! Events: written once, told again by counting, found by whom they are about, seen in both groups.
 
-use crate::place::{Place, test};
+use crate::test_namespace::{TestNamespace, test};
 use k8s_openapi::api::core::v1::Event as CoreEvent;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
@@ -9,24 +9,24 @@ use serde_json::json;
 
 #[test]
 fn an_event_is_made_counted_and_found() {
-    test("core", |place| async move {
-        let about = place.map("a").await;
+    test("core", |ns| async move {
+        let about = ns.map("a").await;
         let event = json!({
-            "metadata": {"generateName": "a.", "namespace": place.namespace},
+            "metadata": {"generateName": "a.", "namespace": ns.namespace},
             "involvedObject": {
                 "apiVersion": "v1", "kind": "ConfigMap", "name": "a",
-                "namespace": place.namespace, "uid": about.uid(),
+                "namespace": ns.namespace, "uid": about.uid(),
             },
             "reason": "FailedAttach", "message": "no such network", "type": "Warning", "count": 1,
             "source": {"component": "plexus-agent"},
         });
         let event: CoreEvent = serde_json::from_value(event).unwrap();
-        let made = events(&place)
+        let made = events(&ns)
             .create(&PostParams::default(), &event)
             .await
             .unwrap();
         let again = Patch::Merge(json!({"count": 2}));
-        let counted = events(&place)
+        let counted = events(&ns)
             .patch(&made.name_any(), &PatchParams::default(), &again)
             .await
             .unwrap();
@@ -41,7 +41,7 @@ fn an_event_is_made_counted_and_found() {
             ("reason=FailedAttach,type=Warning".to_owned(), 1),
             ("involvedObject.name=b".to_owned(), 0),
         ] {
-            let list = events(&place)
+            let list = events(&ns)
                 .list(&ListParams::default().fields(&selector))
                 .await
                 .unwrap();
@@ -52,13 +52,13 @@ fn an_event_is_made_counted_and_found() {
 
 #[test]
 fn what_the_recorder_of_kube_says_is_seen_in_the_core() {
-    test("recorder", |place| async move {
-        let about = place.map("a").await;
+    test("recorder", |ns| async move {
+        let about = ns.map("a").await;
         let reporter = Reporter {
             controller: "conformance".to_owned(),
             instance: Some("n1".to_owned()),
         };
-        let recorder = Recorder::new(place.client.clone(), reporter);
+        let recorder = Recorder::new(ns.client.clone(), reporter);
         let event = Event {
             type_: EventType::Warning,
             reason: "Changed".to_owned(),
@@ -74,7 +74,7 @@ fn what_the_recorder_of_kube_says_is_seen_in_the_core() {
             .publish(&event, &about.object_ref(&()))
             .await
             .unwrap();
-        let seen = events(&place)
+        let seen = events(&ns)
             .list(&ListParams::default().fields("reason=Changed"))
             .await
             .unwrap();
@@ -91,6 +91,6 @@ fn what_the_recorder_of_kube_says_is_seen_in_the_core() {
     });
 }
 
-fn events(place: &Place) -> Api<CoreEvent> {
-    Api::namespaced(place.client.clone(), &place.namespace)
+fn events(ns: &TestNamespace) -> Api<CoreEvent> {
+    Api::namespaced(ns.client.clone(), &ns.namespace)
 }

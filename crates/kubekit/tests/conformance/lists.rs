@@ -1,28 +1,28 @@
 //! Lists in pieces.
 
-use crate::place::{refusal, test};
+use crate::test_namespace::{refusal, test};
 use kube::ResourceExt;
 use kube::api::ListParams;
 
 #[test]
 fn pieces_make_up_the_whole_as_it_was() {
-    test("pieces", |place| async move {
+    test("pieces", |ns| async move {
         for name in ["a", "b", "c", "d", "e"] {
-            place.map(name).await;
+            ns.map(name).await;
         }
         let wanted = ListParams::default()
             .fields("metadata.name!=kube-root-ca.crt")
             .limit(2);
         let mut names = Vec::new();
         let mut versions = Vec::new();
-        let mut list = place.maps().list(&wanted).await.unwrap();
-        place.map("f").await;
+        let mut list = ns.maps().list(&wanted).await.unwrap();
+        ns.map("f").await;
         loop {
             names.extend(list.iter().map(ResourceExt::name_any));
             versions.push(list.metadata.resource_version.clone());
             match list.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => {
-                    list = place
+                    list = ns
                         .maps()
                         .list(&wanted.clone().continue_token(&token))
                         .await
@@ -41,8 +41,8 @@ fn pieces_make_up_the_whole_as_it_was() {
 
 #[test]
 fn a_token_that_nobody_gave_is_refused() {
-    test("token", |place| async move {
-        let answer = place
+    test("token", |ns| async move {
+        let answer = ns
             .maps()
             .list(&ListParams::default().limit(1).continue_token("nonsense"))
             .await;
@@ -53,10 +53,10 @@ fn a_token_that_nobody_gave_is_refused() {
 #[test]
 fn versions_can_be_asked_for() {
     use kube::core::params::VersionMatch;
-    test("asked", |place| async move {
-        let made = place.map("a").await;
+    test("asked", |ns| async move {
+        let made = ns.map("a").await;
         let version = made.resource_version().unwrap();
-        place.map("b").await;
+        ns.map("b").await;
         let names = |list: kube::api::ObjectList<_>| -> Vec<String> {
             let names = list
                 .iter()
@@ -66,10 +66,10 @@ fn versions_can_be_asked_for() {
         let at_least = ListParams::default()
             .at(&version)
             .matching(VersionMatch::NotOlderThan);
-        assert!(names(place.maps().list(&at_least).await.unwrap()).contains(&"a".to_owned()));
+        assert!(names(ns.maps().list(&at_least).await.unwrap()).contains(&"a".to_owned()));
         let exactly = ListParams::default()
             .at(&version)
             .matching(VersionMatch::Exact);
-        assert_eq!(names(place.maps().list(&exactly).await.unwrap()), ["a"]);
+        assert_eq!(names(ns.maps().list(&exactly).await.unwrap()), ["a"]);
     });
 }

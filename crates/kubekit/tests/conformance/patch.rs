@@ -1,6 +1,6 @@
 //! The other kinds of patches, and what they can be made to depend on.
 
-use crate::place::{Place, refused, test, until};
+use crate::test_namespace::{TestNamespace, refused, test, until};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -8,12 +8,11 @@ use serde_json::{Value, json};
 
 #[test]
 fn merge_sets_and_null_removes() {
-    test("merge", |place| async move {
-        place
-            .map_with("m", json!({"annotations": {"x": "1", "y": "1"}}))
+    test("merge", |ns| async move {
+        ns.map_with("m", json!({"annotations": {"x": "1", "y": "1"}}))
             .await;
         let patch = json!({"metadata": {"annotations": {"x": null, "z": "2"}}, "data": {"b": "2"}});
-        let patched = merge(&place, patch).await.unwrap();
+        let patched = merge(&ns, patch).await.unwrap();
         let annotations: Vec<_> = patched.annotations().iter().collect();
         assert_eq!(
             annotations,
@@ -28,34 +27,34 @@ fn merge_sets_and_null_removes() {
 
 #[test]
 fn a_patch_that_changes_nothing_keeps_the_version() {
-    test("nothing", |place| async move {
-        let made = place.map("m").await;
-        let same = merge(&place, json!({"data": {"a": "1"}})).await.unwrap();
+    test("nothing", |ns| async move {
+        let made = ns.map("m").await;
+        let same = merge(&ns, json!({"data": {"a": "1"}})).await.unwrap();
         assert_eq!(same.resource_version(), made.resource_version());
     });
 }
 
 #[test]
 fn a_version_or_an_identity_in_the_patch_is_a_condition() {
-    test("condition", |place| async move {
-        let made = place.map("m").await;
-        merge(&place, json!({"data": {"b": "1"}})).await.unwrap();
+    test("condition", |ns| async move {
+        let made = ns.map("m").await;
+        merge(&ns, json!({"data": {"b": "1"}})).await.unwrap();
         let stale =
             json!({"metadata": {"resourceVersion": made.resource_version()}, "data": {"c": "1"}});
-        refused(merge(&place, stale).await, 409, "Conflict");
+        refused(merge(&ns, stale).await, 409, "Conflict");
         let other = json!({"metadata": {"uid": "5b0c2b54-0000-4000-8000-000000000004"}, "data": {"c": "1"}});
-        refused(merge(&place, other).await, 422, "Invalid");
+        refused(merge(&ns, other).await, 422, "Invalid");
         let right = json!({"metadata": {"uid": made.uid()}, "data": {"c": "1"}});
-        merge(&place, right).await.unwrap();
+        merge(&ns, right).await.unwrap();
     });
 }
 
 #[test]
 fn json_patches_test_add_replace_remove() {
-    test("json", |place| async move {
-        place.map("m").await;
+    test("json", |ns| async move {
+        ns.map("m").await;
         let done = json_patch(
-            &place,
+            &ns,
             json!([
                 {"op": "test", "path": "/data/a", "value": "1"},
                 {"op": "replace", "path": "/data/a", "value": "2"},
@@ -68,40 +67,40 @@ fn json_patches_test_add_replace_remove() {
         let data: Vec<String> = done.data.unwrap().into_values().collect();
         assert_eq!(data, ["2", "3"]);
         let failed = json_patch(
-            &place,
+            &ns,
             json!([
                 {"op": "add", "path": "/data/c", "value": "1"},
                 {"op": "test", "path": "/data/a", "value": "1"},
             ]),
         );
         refused(failed.await, 422, "Invalid");
-        let data = place.maps().get("m").await.unwrap().data.unwrap();
+        let data = ns.maps().get("m").await.unwrap().data.unwrap();
         assert!(!data.contains_key("c"), "all or nothing");
-        let absent = json_patch(&place, json!([{"op": "remove", "path": "/data/none"}]));
+        let absent = json_patch(&ns, json!([{"op": "remove", "path": "/data/none"}]));
         refused(absent.await, 422, "Invalid");
     });
 }
 
 #[test]
 fn what_is_absent_is_null_to_a_test() {
-    test("null", |place| async move {
-        place.map("m").await;
+    test("null", |ns| async move {
+        ns.map("m").await;
         let add = json!([
             {"op": "test", "path": "/metadata/finalizers", "value": null},
             {"op": "add", "path": "/metadata/finalizers", "value": ["conformance.example/x"]},
         ]);
-        let added = json_patch(&place, add.clone()).await.unwrap();
+        let added = json_patch(&ns, add.clone()).await.unwrap();
         assert_eq!(added.finalizers().len(), 1);
-        refused(json_patch(&place, add).await, 422, "Invalid");
+        refused(json_patch(&ns, add).await, 422, "Invalid");
         let none = json!([{"op": "remove", "path": "/metadata/finalizers"}]);
-        json_patch(&place, none).await.unwrap();
+        json_patch(&ns, none).await.unwrap();
     });
 }
 
 #[test]
 fn strategic_patches_merge_lists_by_key() {
-    test("strategic", |place| async move {
-        let pods: Api<Pod> = Api::namespaced(place.client.clone(), &place.namespace);
+    test("strategic", |ns| async move {
+        let pods: Api<Pod> = Api::namespaced(ns.client.clone(), &ns.namespace);
         let pod = json!({
             "metadata": {"name": "p"},
             "spec": {
@@ -129,21 +128,20 @@ fn strategic_patches_merge_lists_by_key() {
 
 #[test]
 fn custom_objects_take_no_strategic_patch() {
-    test("unsupported", |place| async move {
-        let network = serde_json::from_value(place.network("n")).unwrap();
-        place
-            .networks()
+    test("unsupported", |ns| async move {
+        let network = serde_json::from_value(ns.network("n")).unwrap();
+        ns.networks()
             .create(&PostParams::default(), &network)
             .await
             .unwrap();
         let patch = Patch::Strategic(json!({"metadata": {"labels": {"x": "1"}}}));
-        let answer = place
+        let answer = ns
             .networks()
             .patch("n", &PatchParams::default(), &patch)
             .await;
         refused(answer, 415, "UnsupportedMediaType");
         let patch = Patch::Merge(json!({"spec": {"mtu": 1400}}));
-        let patched = place
+        let patched = ns
             .networks()
             .patch("n", &PatchParams::default(), &patch)
             .await
@@ -152,17 +150,13 @@ fn custom_objects_take_no_strategic_patch() {
     });
 }
 
-async fn merge(place: &Place, patch: Value) -> Result<ConfigMap, kube::Error> {
-    place
-        .maps()
+async fn merge(ns: &TestNamespace, patch: Value) -> Result<ConfigMap, kube::Error> {
+    ns.maps()
         .patch("m", &PatchParams::default(), &Patch::Merge(patch))
         .await
 }
 
-async fn json_patch(place: &Place, patch: Value) -> Result<ConfigMap, kube::Error> {
+async fn json_patch(ns: &TestNamespace, patch: Value) -> Result<ConfigMap, kube::Error> {
     let patch = Patch::Json::<()>(serde_json::from_value(patch).unwrap());
-    place
-        .maps()
-        .patch("m", &PatchParams::default(), &patch)
-        .await
+    ns.maps().patch("m", &PatchParams::default(), &patch).await
 }

@@ -1,16 +1,14 @@
 //! Our definitions at work: defaults, pruning, strictness, types, and rules between fields. Nothing
 //! here is stored, so that nobody reacts to it.
 
-use crate::place::{Place, refusal, refused, test};
+use crate::test_namespace::{TestNamespace, refusal, refused, test};
 use kube::Error;
 use serde_json::{Value, json};
 
 #[test]
 fn defaults_are_filled_in() {
-    test("default", |place| async move {
-        let made = dry(&place, json!({"provider": "overlay"}), "")
-            .await
-            .unwrap();
+    test("default", |ns| async move {
+        let made = dry(&ns, json!({"provider": "overlay"}), "").await.unwrap();
         assert_eq!(made["spec"]["sourceCheck"], true);
         assert_eq!(made["spec"]["snat"], false);
     });
@@ -18,14 +16,14 @@ fn defaults_are_filled_in() {
 
 #[test]
 fn unknown_fields_are_dropped_or_refused_as_asked() {
-    test("unknown", |place| async move {
+    test("unknown", |ns| async move {
         let spec = json!({"provider": "overlay", "nonsense": 1});
         for how in ["", "fieldValidation=Warn", "fieldValidation=Ignore"] {
-            let made = dry(&place, spec.clone(), how).await.unwrap();
+            let made = dry(&ns, spec.clone(), how).await.unwrap();
             assert!(made["spec"].get("nonsense").is_none(), "{made}");
         }
         let message = refused(
-            dry(&place, spec, "fieldValidation=Strict").await,
+            dry(&ns, spec, "fieldValidation=Strict").await,
             400,
             "BadRequest",
         );
@@ -38,10 +36,10 @@ fn unknown_fields_are_dropped_or_refused_as_asked() {
 
 #[test]
 fn what_may_be_anything_is_kept() {
-    test("open", |place| async move {
+    test("open", |ns| async move {
         let config = json!({"type": "x", "deep": {"list": [1, {"a": null}]}});
         let spec = json!({"provider": "delegate", "config": config});
-        let made = dry(&place, spec, "fieldValidation=Strict").await.unwrap();
+        let made = dry(&ns, spec, "fieldValidation=Strict").await.unwrap();
         assert_eq!(made["spec"]["config"]["type"], "x");
         assert_eq!(made["spec"]["config"]["deep"]["list"][0], 1);
     });
@@ -49,7 +47,7 @@ fn what_may_be_anything_is_kept() {
 
 #[test]
 fn wrong_types_are_refused_with_their_place() {
-    test("types", |place| async move {
+    test("types", |ns| async move {
         for (spec, field) in [
             (json!({"mtu": "big"}), "spec.mtu"),
             (json!({"subnets": []}), "spec.subnets"),
@@ -60,7 +58,7 @@ fn wrong_types_are_refused_with_their_place() {
                 "spec.allowedNamespaces.from",
             ),
         ] {
-            let status = refusal(dry(&place, spec.clone(), "").await);
+            let status = refusal(dry(&ns, spec.clone(), "").await);
             assert_eq!(
                 (status.code, status.reason.as_str()),
                 (422, "Invalid"),
@@ -77,9 +75,9 @@ fn wrong_types_are_refused_with_their_place() {
 
 #[test]
 fn rules_between_fields_hold() {
-    test("rules", |place| async move {
+    test("rules", |ns| async move {
         let subnet = |subnet: Value| json!({"subnets": {"a": subnet}});
-        for (spec, said) in [
+        for (spec, expected) in [
             (json!({"provider": "nonsense"}), "provider is not known"),
             (subnet(json!({"cidr": "10.1.0.1/16"})), "without host bits"),
             (
@@ -91,28 +89,27 @@ fn rules_between_fields_hold() {
                 "selector must be there",
             ),
         ] {
-            let message = refused(dry(&place, spec.clone(), "").await, 422, "Invalid");
-            assert!(message.contains(said), "{spec}: {message}");
+            let message = refused(dry(&ns, spec.clone(), "").await, 422, "Invalid");
+            assert!(message.contains(expected), "{spec}: {message}");
         }
         let fine = subnet(
             json!({"cidr": "10.1.0.0/16", "gateway": "10.1.255.254", "exclude": ["10.1.0.0/28"]}),
         );
-        dry(&place, fine, "fieldValidation=Strict").await.unwrap();
+        dry(&ns, fine, "fieldValidation=Strict").await.unwrap();
     });
 }
 
 #[test]
 fn rules_about_change_hold() {
     use kube::api::{Patch, PatchParams, PostParams};
-    test("change", |place| async move {
-        let network = serde_json::from_value(place.network("n")).unwrap();
-        place
-            .networks()
+    test("change", |ns| async move {
+        let network = serde_json::from_value(ns.network("n")).unwrap();
+        ns.networks()
             .create(&PostParams::default(), &network)
             .await
             .unwrap();
         let other = Patch::Merge(json!({"spec": {"provider": "overlay"}}));
-        let answer = place
+        let answer = ns
             .networks()
             .patch("n", &PatchParams::default(), &other)
             .await;
@@ -122,14 +119,9 @@ fn rules_about_change_hold() {
 }
 
 /// What would be stored.
-async fn dry(place: &Place, spec: Value, how: &str) -> Result<Value, Error> {
-    let mut network = place.network("n");
+async fn dry(ns: &TestNamespace, spec: Value, how: &str) -> Result<Value, Error> {
+    let mut network = ns.network("n");
     network["spec"] = spec;
-    place
-        .post(
-            &place.networks_path(),
-            &format!("dryRun=All&{how}"),
-            &network,
-        )
+    ns.post(&ns.networks_path(), &format!("dryRun=All&{how}"), &network)
         .await
 }

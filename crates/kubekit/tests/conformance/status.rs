@@ -1,16 +1,16 @@
 //! The status is a resource of its own; the generation counts changes of the rest.
 
-use crate::place::{refused, test, version};
+use crate::test_namespace::{refused, test, version};
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
 #[test]
 fn a_new_object_has_no_status_whatever_is_sent() {
-    test("none", |place| async move {
-        let mut block = place.block("a").await;
+    test("none", |ns| async move {
+        let mut block = ns.block("a").await;
         block.data["status"] = json!({"allocated": 3});
-        let made = place
+        let made = ns
             .blocks()
             .create(&PostParams::default(), &block)
             .await
@@ -22,10 +22,10 @@ fn a_new_object_has_no_status_whatever_is_sent() {
 
 #[test]
 fn writing_the_status_changes_nothing_else() {
-    test("apart", |place| async move {
-        let block = place.block("a").await;
+    test("apart", |ns| async move {
+        let block = ns.block("a").await;
         let name = block.name_any();
-        let made = place
+        let made = ns
             .blocks()
             .create(&PostParams::default(), &block)
             .await
@@ -34,7 +34,7 @@ fn writing_the_status_changes_nothing_else() {
             "metadata": {"labels": {"sneaked": "in"}, "finalizers": ["conformance.example/x"]},
             "spec": {"node": "other"}, "status": {"allocated": 3},
         });
-        let patched = place
+        let patched = ns
             .blocks()
             .patch_status(&name, &PatchParams::default(), &Patch::Merge(patch))
             .await
@@ -49,23 +49,21 @@ fn writing_the_status_changes_nothing_else() {
 
 #[test]
 fn writing_the_object_leaves_the_status() {
-    test("kept", |place| async move {
-        let block = place.block("a").await;
+    test("kept", |ns| async move {
+        let block = ns.block("a").await;
         let name = block.name_any();
-        place
-            .blocks()
+        ns.blocks()
             .create(&PostParams::default(), &block)
             .await
             .unwrap();
         let status = Patch::Merge(json!({"status": {"allocated": 3}}));
-        place
-            .blocks()
+        ns.blocks()
             .patch_status(&name, &PatchParams::default(), &status)
             .await
             .unwrap();
         let both =
             Patch::Merge(json!({"metadata": {"labels": {"x": "1"}}, "status": {"allocated": 4}}));
-        let patched = place
+        let patched = ns
             .blocks()
             .patch(&name, &PatchParams::default(), &both)
             .await
@@ -82,21 +80,20 @@ fn writing_the_object_leaves_the_status() {
 
 #[test]
 fn a_change_of_the_spec_is_a_generation() {
-    test("generation", |place| async move {
-        let network = serde_json::from_value(place.network("n")).unwrap();
-        place
-            .networks()
+    test("generation", |ns| async move {
+        let network = serde_json::from_value(ns.network("n")).unwrap();
+        ns.networks()
             .create(&PostParams::default(), &network)
             .await
             .unwrap();
         let patch = |value: u32| Patch::Merge(json!({"spec": {"mtu": value}}));
-        let changed = place
+        let changed = ns
             .networks()
             .patch("n", &PatchParams::default(), &patch(1400))
             .await
             .unwrap();
         assert_eq!(changed.metadata.generation, Some(2));
-        let same = place
+        let same = ns
             .networks()
             .patch("n", &PatchParams::default(), &patch(1400))
             .await
@@ -107,30 +104,29 @@ fn a_change_of_the_spec_is_a_generation() {
 
 #[test]
 fn a_status_is_applied_and_checked_like_the_rest() {
-    test("applied", |place| async move {
-        let block = place.block("a").await;
+    test("applied", |ns| async move {
+        let block = ns.block("a").await;
         let name = block.name_any();
-        place
-            .blocks()
+        ns.blocks()
             .create(&PostParams::default(), &block)
             .await
             .unwrap();
-        let said = |count: i32| json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "Block", "status": {"allocated": count}});
+        let message = |count: i32| json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "Block", "status": {"allocated": count}});
         let by = PatchParams::apply("owner").force();
-        let applied = place
+        let applied = ns
             .blocks()
-            .patch_status(&name, &by, &Patch::Apply(said(5)))
+            .patch_status(&name, &by, &Patch::Apply(message(5)))
             .await
             .unwrap();
         assert_eq!(applied.data["status"]["allocated"], 5);
-        let again = place
+        let again = ns
             .blocks()
-            .patch_status(&name, &by, &Patch::Apply(said(5)))
+            .patch_status(&name, &by, &Patch::Apply(message(5)))
             .await
             .unwrap();
         assert_eq!(again.resource_version(), applied.resource_version());
         let wrong = json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "Block", "status": {"allocated": "many"}});
-        let wrong = place
+        let wrong = ns
             .blocks()
             .patch_status(&name, &PatchParams::default(), &Patch::Merge(wrong))
             .await;

@@ -1,26 +1,22 @@
 //! resourceVersion: what changes it, what it guards, and what a list's is for.
 
-use crate::place::{a_map, refused, test, version};
+use crate::test_namespace::{a_map, refused, test, version};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, GetParams, ListParams, PostParams, Preconditions};
 use serde_json::json;
 
 #[test]
 fn whoever_read_an_older_version_is_refused() {
-    test("stale", |place| async move {
-        let stale = place.map("a").await;
+    test("stale", |ns| async move {
+        let stale = ns.map("a").await;
         let mut newer = stale.clone();
         newer.labels_mut().insert("x".into(), "1".into());
-        place
-            .maps()
+        ns.maps()
             .replace("a", &PostParams::default(), &newer)
             .await
             .unwrap();
         let message = refused(
-            place
-                .maps()
-                .replace("a", &PostParams::default(), &stale)
-                .await,
+            ns.maps().replace("a", &PostParams::default(), &stale).await,
             409,
             "Conflict",
         );
@@ -30,21 +26,17 @@ fn whoever_read_an_older_version_is_refused() {
 
 #[test]
 fn another_identity_under_the_same_name_is_a_conflict() {
-    test("uid", |place| async move {
-        let old = place.map("a").await;
-        place
-            .maps()
+    test("uid", |ns| async move {
+        let old = ns.map("a").await;
+        ns.maps()
             .delete("a", &DeleteParams::default())
             .await
             .unwrap();
-        place.map("a").await;
+        ns.map("a").await;
         let mut other = old;
         other.metadata.resource_version = None;
         refused(
-            place
-                .maps()
-                .replace("a", &PostParams::default(), &other)
-                .await,
+            ns.maps().replace("a", &PostParams::default(), &other).await,
             409,
             "Conflict",
         );
@@ -53,9 +45,9 @@ fn another_identity_under_the_same_name_is_a_conflict() {
 
 #[test]
 fn writing_the_same_again_changes_nothing() {
-    test("noop", |place| async move {
-        let made = place.map("a").await;
-        let again = place
+    test("noop", |ns| async move {
+        let made = ns.map("a").await;
+        let again = ns
             .maps()
             .replace("a", &PostParams::default(), &made)
             .await
@@ -66,14 +58,13 @@ fn writing_the_same_again_changes_nothing() {
 
 #[test]
 fn a_custom_object_is_replaced_only_by_who_has_read_it() {
-    test("blind", |place| async move {
-        let network = serde_json::from_value(place.network("n")).unwrap();
-        place
-            .networks()
+    test("blind", |ns| async move {
+        let network = serde_json::from_value(ns.network("n")).unwrap();
+        ns.networks()
             .create(&PostParams::default(), &network)
             .await
             .unwrap();
-        let blind = place
+        let blind = ns
             .networks()
             .replace("n", &PostParams::default(), &network)
             .await;
@@ -83,18 +74,17 @@ fn a_custom_object_is_replaced_only_by_who_has_read_it() {
 
 #[test]
 fn versions_grow_and_a_list_is_as_new_as_its_items() {
-    test("grow", |place| async move {
-        let one = place.map("a").await;
-        let two = place.map("b").await;
+    test("grow", |ns| async move {
+        let one = ns.map("a").await;
+        let two = ns.map("b").await;
         assert!(version(&two) > version(&one));
-        let list = place.maps().list(&ListParams::default()).await.unwrap();
+        let list = ns.maps().list(&ListParams::default()).await.unwrap();
         let of_list: u64 = list.metadata.resource_version.unwrap().parse().unwrap();
         assert!(of_list >= version(&two));
         let newest = GetParams::at(&two.resource_version().unwrap());
-        assert_eq!(place.maps().get_with("b", &newest).await.unwrap(), two);
+        assert_eq!(ns.maps().get_with("b", &newest).await.unwrap(), two);
         assert_eq!(
-            place
-                .maps()
+            ns.maps()
                 .get_with("a", &GetParams::any())
                 .await
                 .unwrap()
@@ -106,17 +96,17 @@ fn versions_grow_and_a_list_is_as_new_as_its_items() {
 
 #[test]
 fn a_new_object_has_no_version() {
-    test("born", |place| async move {
+    test("born", |ns| async move {
         let map = a_map("a", json!({"resourceVersion": "1"}));
-        let answer = place.maps().create(&PostParams::default(), &map).await;
+        let answer = ns.maps().create(&PostParams::default(), &map).await;
         assert!(answer.is_err());
     });
 }
 
 #[test]
 fn deletion_can_be_made_to_depend() {
-    test("guarded", |place| async move {
-        let made = place.map("a").await;
+    test("guarded", |ns| async move {
+        let made = ns.map("a").await;
         let with = |uid: Option<&str>, version: Option<&str>| DeleteParams {
             preconditions: Some(Preconditions {
                 uid: uid.map(str::to_owned),
@@ -126,21 +116,20 @@ fn deletion_can_be_made_to_depend() {
         };
         let other = "5b0c2b54-0000-4000-8000-000000000002";
         refused(
-            place.maps().delete("a", &with(Some(other), None)).await,
+            ns.maps().delete("a", &with(Some(other), None)).await,
             409,
             "Conflict",
         );
         refused(
-            place.maps().delete("a", &with(None, Some("1"))).await,
+            ns.maps().delete("a", &with(None, Some("1"))).await,
             409,
             "Conflict",
         );
         let (uid, version) = (made.uid().unwrap(), made.resource_version().unwrap());
-        place
-            .maps()
+        ns.maps()
             .delete("a", &with(Some(&uid), Some(&version)))
             .await
             .unwrap();
-        assert!(place.maps().get_opt("a").await.unwrap().is_none());
+        assert!(ns.maps().get_opt("a").await.unwrap().is_none());
     });
 }

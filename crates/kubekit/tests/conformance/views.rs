@@ -1,6 +1,6 @@
 //! The same objects in other forms: as a table with our columns, and as metadata alone.
 
-use crate::place::test;
+use crate::test_namespace::test;
 use futures::{TryStreamExt, pin_mut};
 use kube::ResourceExt;
 use kube::api::{ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
@@ -10,16 +10,15 @@ const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/js
 
 #[test]
 fn our_columns_are_in_the_table() {
-    test("table", |place| async move {
-        let block = place.block("a").await;
-        place
-            .blocks()
+    test("table", |ns| async move {
+        let block = ns.block("a").await;
+        ns.blocks()
             .create(&PostParams::default(), &block)
             .await
             .unwrap();
         let path = "/apis/plexus.dev/v1alpha1/blocks";
-        let query = format!("labelSelector=conformance%3D{}", place.namespace);
-        let table = place.get_as(path, &query, TABLE).await.unwrap();
+        let query = format!("labelSelector=conformance%3D{}", ns.namespace);
+        let table = ns.get_as(path, &query, TABLE).await.unwrap();
         assert_eq!(table["kind"], "Table");
         let columns = table["columnDefinitions"].as_array().unwrap();
         let names: Vec<&str> = columns
@@ -44,24 +43,24 @@ fn our_columns_are_in_the_table() {
 
 #[test]
 fn metadata_alone() {
-    test("metadata", |place| async move {
-        let made = place.map_with("a", json!({"labels": {"x": "1"}})).await;
-        let alone = place.maps().get_metadata("a").await.unwrap();
+    test("metadata", |ns| async move {
+        let made = ns.map_with("a", json!({"labels": {"x": "1"}})).await;
+        let alone = ns.maps().get_metadata("a").await.unwrap();
         assert_eq!(alone.metadata, made.metadata);
-        let path = place.core("configmaps/a");
+        let path = ns.core("configmaps/a");
         let only = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-        let raw = place.get_as(&path, "", only);
+        let raw = ns.get_as(&path, "", only);
         let raw = raw.await.unwrap();
         assert_eq!(raw["kind"], "PartialObjectMetadata");
         assert!(raw.get("data").is_none());
-        let list = place
+        let list = ns
             .maps()
             .list_metadata(&ListParams::default().labels("x=1"))
             .await
             .unwrap();
         assert_eq!(list.items.len(), 1);
         let patch = Patch::Merge(json!({"metadata": {"labels": {"y": "2"}}}));
-        let patched = place
+        let patched = ns
             .maps()
             .patch_metadata("a", &PatchParams::default(), &patch)
             .await
@@ -72,16 +71,16 @@ fn metadata_alone() {
 
 #[test]
 fn metadata_alone_can_be_watched() {
-    test("watched", |place| async move {
-        let before = place.map("a").await;
+    test("watched", |ns| async move {
+        let before = ns.map("a").await;
         let from = before.resource_version().unwrap();
-        let events = place
+        let events = ns
             .maps()
             .watch_metadata(&WatchParams::default().timeout(10), &from)
             .await
             .unwrap();
         pin_mut!(events);
-        place.map("b").await;
+        ns.map("b").await;
         loop {
             match events.try_next().await.unwrap().expect("an event") {
                 WatchEvent::Added(map) if map.name_any() == "b" => break,

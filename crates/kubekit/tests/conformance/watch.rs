@@ -1,6 +1,6 @@
 //! Watches: from a version on, with what exists first, by selector; how they end.
 
-use crate::place::{PATIENCE, Place, test, version};
+use crate::test_namespace::{TIMEOUT, TestNamespace, test, version};
 use futures::{Stream, StreamExt, TryStreamExt, pin_mut};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
@@ -11,25 +11,24 @@ use std::collections::BTreeSet;
 use tokio::time::timeout;
 
 /// What kind of event, about whom; the object's version.
-type Seen = (&'static str, String, u64);
+type WatchedChange = (&'static str, String, u64);
 
 #[test]
 fn from_a_version_on_everything_comes_once_and_in_order() {
-    test("order", |place| async move {
-        let before = place.map("before").await;
+    test("order", |ns| async move {
+        let before = ns.map("before").await;
         let events = follow(
-            &place,
+            &ns,
             WatchParams::default(),
             &before.resource_version().unwrap(),
         )
         .await;
         pin_mut!(events);
-        place.map("a").await;
-        label(&place, "a", "x", Some("1")).await;
-        place.map("b").await;
-        let last = place.maps().get("a").await.unwrap();
-        place
-            .maps()
+        ns.map("a").await;
+        label(&ns, "a", "x", Some("1")).await;
+        ns.map("b").await;
+        let last = ns.maps().get("a").await.unwrap();
+        ns.maps()
             .delete("a", &DeleteParams::default())
             .await
             .unwrap();
@@ -63,15 +62,15 @@ fn from_a_version_on_everything_comes_once_and_in_order() {
 
 #[test]
 fn entering_and_leaving_a_selector_is_coming_and_going() {
-    test("select", |place| async move {
-        let before = place.map("a").await;
+    test("select", |ns| async move {
+        let before = ns.map("a").await;
         let wanted = WatchParams::default().labels("x=1");
-        let events = follow(&place, wanted, &before.resource_version().unwrap()).await;
+        let events = follow(&ns, wanted, &before.resource_version().unwrap()).await;
         pin_mut!(events);
-        label(&place, "a", "x", Some("1")).await;
-        label(&place, "a", "y", Some("2")).await;
-        label(&place, "a", "x", Some("3")).await;
-        let left = place.maps().get("a").await.unwrap();
+        label(&ns, "a", "x", Some("1")).await;
+        label(&ns, "a", "y", Some("2")).await;
+        label(&ns, "a", "x", Some("3")).await;
+        let left = ns.maps().get("a").await.unwrap();
         for expected in ["added", "modified", "deleted"] {
             let (kind, name, at) = next(&mut events).await;
             assert_eq!((kind, name.as_str()), (expected, "a"));
@@ -84,15 +83,15 @@ fn entering_and_leaving_a_selector_is_coming_and_going() {
 
 #[test]
 fn what_exists_comes_first_and_its_end_is_marked() {
-    test("initial", |place| async move {
-        place.map("a").await;
-        place.map("b").await;
+    test("initial", |ns| async move {
+        ns.map("a").await;
+        ns.map("b").await;
         let params = WatchParams::default().initial_events();
-        let stream = place.maps().watch(&params, "").await.unwrap();
+        let stream = ns.maps().watch(&params, "").await.unwrap();
         pin_mut!(stream);
         let mut names = Vec::new();
         let mark = loop {
-            match timeout(PATIENCE, stream.try_next())
+            match timeout(TIMEOUT, stream.try_next())
                 .await
                 .unwrap()
                 .unwrap()
@@ -111,7 +110,7 @@ fn what_exists_comes_first_and_its_end_is_marked() {
             "true"
         );
         assert!(mark.metadata.resource_version.parse::<u64>().unwrap() > 0);
-        place.map("c").await;
+        ns.map("c").await;
         let (kind, name, _) = next(&mut stream).await;
         assert_eq!((kind, name.as_str()), ("added", "c"));
     });
@@ -121,11 +120,11 @@ fn what_exists_comes_first_and_its_end_is_marked() {
 /// of its own kinds, but ours were defined later.
 #[test]
 fn a_version_that_is_too_old_is_an_event_not_an_answer() {
-    test("expired", |place| async move {
-        let networks = place.networks();
+    test("expired", |ns| async move {
+        let networks = ns.networks();
         let stream = networks.watch(&WatchParams::default(), "1").await.unwrap();
         pin_mut!(stream);
-        let event = timeout(PATIENCE, stream.try_next()).await.unwrap();
+        let event = timeout(TIMEOUT, stream.try_next()).await.unwrap();
         match event.unwrap().unwrap() {
             WatchEvent::Error(status) => {
                 assert_eq!((status.code, status.reason.as_str()), (410, "Expired"));
@@ -137,16 +136,16 @@ fn a_version_that_is_too_old_is_an_event_not_an_answer() {
 
 #[test]
 fn a_watch_ends_when_its_time_is_up() {
-    test("timeout", |place| async move {
-        let made = place.map("a").await;
+    test("timeout", |ns| async move {
+        let made = ns.map("a").await;
         let params = WatchParams::default().timeout(1).disable_bookmarks();
         let params = params.fields("metadata.name=a");
-        let events = place
+        let events = ns
             .maps()
             .watch(&params, &made.resource_version().unwrap())
             .await
             .unwrap();
-        let all: Vec<_> = timeout(PATIENCE, events.try_collect())
+        let all: Vec<_> = timeout(TIMEOUT, events.try_collect())
             .await
             .unwrap()
             .unwrap();
@@ -160,26 +159,26 @@ fn a_watch_ends_when_its_time_is_up() {
     reason = "it is what other people's programs use"
 )]
 fn the_watcher_of_kube_works_in_both_ways() {
-    test("watcher", |place| async move {
+    test("watcher", |ns| async move {
         let ways = [
             ("list", watcher::Config::default()),
             ("stream", watcher::Config::default().streaming_lists()),
         ];
         for (way, config) in ways {
-            place.map(way).await;
+            ns.map(way).await;
             let later = format!("{way}-later");
-            let events = watcher::watcher(place.maps(), config);
+            let events = watcher::watcher(ns.maps(), config);
             pin_mut!(events);
             // A stream may begin a little in the past: then what is new comes after its beginning.
             let mut missing = BTreeSet::from([way.to_owned(), later.clone()]);
             while !missing.is_empty() {
-                let event = timeout(PATIENCE, events.next()).await.unwrap().unwrap();
+                let event = timeout(TIMEOUT, events.next()).await.unwrap().unwrap();
                 match event.unwrap() {
                     Event::InitApply(map) | Event::Apply(map) => {
                         let _ = missing.remove(&map.name_any());
                     }
                     Event::InitDone => {
-                        place.map(&later).await;
+                        ns.map(&later).await;
                     }
                     Event::Init => {}
                     Event::Delete(map) => panic!("{} was not deleted", map.name_any()),
@@ -189,31 +188,28 @@ fn the_watcher_of_kube_works_in_both_ways() {
     });
 }
 
-async fn label(place: &Place, name: &str, key: &str, value: Option<&str>) {
+async fn label(ns: &TestNamespace, name: &str, key: &str, value: Option<&str>) {
     let patch = json!({"metadata": {"labels": {key: value}}});
-    place
-        .maps()
+    ns.maps()
         .patch(name, &PatchParams::default(), &Patch::Merge(patch))
         .await
         .unwrap();
 }
 
 async fn follow(
-    place: &Place,
+    ns: &TestNamespace,
     params: WatchParams,
     from: &str,
 ) -> impl Stream<Item = Result<WatchEvent<ConfigMap>, kube::Error>> + use<> {
-    place.maps().watch(&params, from).await.unwrap()
+    ns.maps().watch(&params, from).await.unwrap()
 }
 
 /// The next one that is about an object of ours.
 async fn next(
     events: &mut (impl Stream<Item = Result<WatchEvent<ConfigMap>, kube::Error>> + Unpin),
-) -> Seen {
+) -> WatchedChange {
     loop {
-        let event = timeout(PATIENCE, events.try_next())
-            .await
-            .expect("an event");
+        let event = timeout(TIMEOUT, events.try_next()).await.expect("an event");
         let (kind, map) = match event.unwrap().expect("the watch goes on") {
             WatchEvent::Added(map) => ("added", map),
             WatchEvent::Modified(map) => ("modified", map),

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 /// No pod needs longer, whatever was killed.
-const READY: Duration = Duration::from_secs(120);
-const AT_A_TIME: usize = 6;
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
+const CONCURRENT_PODS: usize = 6;
 
 /// A churn that is going on.
 pub(crate) struct Churn<'a> {
@@ -47,7 +47,7 @@ impl<'a> Churn<'a> {
     pub(crate) fn during(&self, work: impl FnOnce(&Self)) -> usize {
         let nodes = self.cluster.nodes().expect("nodes");
         std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..AT_A_TIME)
+            let workers: Vec<_> = (0..CONCURRENT_PODS)
                 .map(|_| scope.spawn(|| self.work(&nodes)))
                 .collect();
             // Whatever happens, the workers end.
@@ -69,7 +69,7 @@ impl<'a> Churn<'a> {
 
     /// Waits until so many were begun.
     pub(crate) fn wait_for(&self, count: usize) {
-        common::holds("the churn goes on", READY, || {
+        common::holds("the churn goes on", READY_TIMEOUT, || {
             self.count() >= count.min(self.most) || self.over.load(SeqCst)
         });
     }
@@ -100,17 +100,17 @@ impl<'a> Churn<'a> {
         let name = format!("c{number}");
         let text = pod_of_three(self.namespace, &name, node).to_string();
         let pod = Object::pod(self.namespace, &name);
-        wait::until("a pod is made", READY, || {
+        wait::until("a pod is made", READY_TIMEOUT, || {
             self.cluster.apply(&text).map(Some)
         })
         .expect("made");
-        let ready = wait_ready(self.cluster, &pod, READY);
+        let ready = wait_ready(self.cluster, &pod, READY_TIMEOUT);
         self.has_all(&pod, &ready);
         if self.most != usize::MAX && number + self.keep >= self.most {
             self.kept.lock().expect("not poisoned").push(pod);
             return;
         }
-        wait::until("a pod is deleted", READY, || {
+        wait::until("a pod is deleted", READY_TIMEOUT, || {
             self.cluster.api().delete(&pod, Some(0)).map(Some)
         })
         .expect("deleted");
@@ -120,7 +120,7 @@ impl<'a> Churn<'a> {
     fn has_all(&self, pod: &Object, ready: &Value) {
         let uid = ready["metadata"]["uid"].as_str().unwrap_or_default();
         let record = super::record_of(&pod.namespace, uid);
-        let found = wait::until(&format!("the record of {pod}"), READY, || {
+        let found = wait::until(&format!("the record of {pod}"), READY_TIMEOUT, || {
             let record = self.cluster.get(&record)?;
             Ok(record.and_then(|record| record["status"]["attachments"].as_array().cloned()))
         });

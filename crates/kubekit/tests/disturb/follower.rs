@@ -6,7 +6,7 @@ use futures::stream::BoxStream;
 use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt, api::ListParams};
 use plexus_api::objects::Block;
-use plexus_client::{Patience, Server, WatchError, Watches};
+use plexus_client::{Server, Timeouts, WatchError, Watches};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -25,13 +25,13 @@ impl Follower {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
         let timeout = Duration::from_secs(30);
-        let patience = Patience {
+        let timeouts = Timeouts {
             connect: timeout,
             send: None,
             answer: timeout,
         };
         let server = Server::Kubeconfig(kubeconfig.to_owned());
-        let client = runtime.block_on(server.client(patience)).expect("a client");
+        let client = runtime.block_on(server.client(timeouts)).expect("a client");
         let blocks: Api<Block> = Api::all(client);
         Self {
             events: Watches::default()

@@ -1,5 +1,5 @@
-//! For tests that break things: a cluster of their own, scenes on it one after the other, and a churn of pods
-//! meanwhile. On a lab of virtual nodes (`PLEXUS_LAB`) the scenes are played that need no more.
+//! For tests that break things: a cluster of their own, scenarios on it one after the other, and a churn of pods
+//! meanwhile. On a lab of virtual nodes (`PLEXUS_LAB`) only the scenarios run that need no more.
 #![allow(
     dead_code,
     clippy::expect_used,
@@ -11,14 +11,14 @@ pub(crate) mod churn;
 pub(crate) mod follower;
 
 use crate::common;
-use plexus_kubekit::cluster::{PATIENCE, is_ready};
-use plexus_kubekit::ground::{self, Need};
+use plexus_kubekit::cluster::{TIMEOUT, is_ready};
 use plexus_kubekit::kubernetes::STATE;
 use plexus_kubekit::layout::Layout;
 use plexus_kubekit::spec::{Binaries, Cni};
+use plexus_kubekit::test_cluster::{self, Need};
 use plexus_kubekit::virtual_lab::LAB;
 use plexus_kubekit::{
-    Breakable, Cluster, Kube, Lab, Namespace, Object, Spec, Virtual, truth, wait,
+    Breakable, Cluster, Kube, Lab, Namespace, Object, Spec, VirtualLab, consistency, wait,
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -27,59 +27,65 @@ use std::time::{Duration, Instant};
 
 const PREFIX: &str = "faults";
 /// Names a running lab to use instead of a new one, while a test is being written.
-const RUNNING: &str = "PLEXUS_FAULTS_STATE";
+const RUNNING_LAB_VAR: &str = "PLEXUS_FAULTS_STATE";
 
 /// Longer than anything takes to settle after the last fault.
-pub(crate) const SETTLED: Duration = Duration::from_secs(60);
+pub(crate) const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// One thing to show.
-pub(crate) struct Scene {
+/// One test on the cluster that a file shares.
+pub(crate) struct Scenario {
     name: &'static str,
-    play: Play,
+    body: ScenarioBody,
 }
 
-enum Play {
+enum ScenarioBody {
     Anywhere(fn(&dyn Breakable)),
     OnKubernetes(Need, fn(&Kube)),
 }
 
-impl Scene {
+impl Scenario {
     /// On a cluster of either kind.
-    pub(crate) const fn anywhere(name: &'static str, play: fn(&dyn Breakable)) -> Self {
-        let play = Play::Anywhere(play);
-        Self { name, play }
+    pub(crate) const fn anywhere(name: &'static str, body: fn(&dyn Breakable)) -> Self {
+        let body = ScenarioBody::Anywhere(body);
+        Self { name, body }
     }
 
     /// Not without this.
-    pub(crate) const fn with(need: Need, name: &'static str, play: fn(&Kube)) -> Self {
-        let play = Play::OnKubernetes(need, play);
-        Self { name, play }
+    pub(crate) const fn with(need: Need, name: &'static str, body: fn(&Kube)) -> Self {
+        let body = ScenarioBody::OnKubernetes(need, body);
+        Self { name, body }
     }
 }
 
-/// Plays all scenes; each one that fails is told, and the next is played. After each, everybody must tell the
-/// same story.
-pub(crate) fn play(scenes: &[Scene]) {
+/// Runs all scenarios; prints each one that fails and goes on with the next. After each of them the state of the
+/// cluster must be consistent.
+pub(crate) fn run_scenarios(scenarios: &[Scenario]) {
     let only = std::env::var("PLEXUS_SCENE").unwrap_or_default();
-    let home = Home::open();
-    let cluster = home.cluster();
+    let host = TestHost::open();
+    let cluster = host.cluster();
     let mut failed = Vec::new();
-    for Scene { name, play } in scenes.iter().filter(|scene| scene.name.contains(&only)) {
+    for Scenario { name, body } in scenarios
+        .iter()
+        .filter(|scenario| scenario.name.contains(&only))
+    {
         let started = Instant::now();
-        let scene: &dyn Fn() = match (play, &home) {
-            (Play::Anywhere(play), _) => &|| play(cluster),
-            (Play::OnKubernetes(_, play), Home::Kubernetes { kube, .. }) => &|| play(kube),
-            (Play::OnKubernetes(need, _), Home::Virtual(_)) => {
-                ground::left_out(name, *need);
+        let scenario: &dyn Fn() = match (body, &host) {
+            (ScenarioBody::Anywhere(body), _) => &|| body(cluster),
+            (ScenarioBody::OnKubernetes(_, body), TestHost::Kubernetes { kube, .. }) => {
+                &|| body(kube)
+            }
+            (ScenarioBody::OnKubernetes(need, _), TestHost::VirtualLab(_)) => {
+                test_cluster::left_out(name, *need);
                 continue;
             }
         };
         let run = std::panic::AssertUnwindSafe(|| {
-            scene();
-            truth::check(cluster.sight(), SETTLED).expect("all tell the same story");
+            scenario();
+            consistency::check(cluster.observer(), SETTLE_TIMEOUT)
+                .expect("all tell the same story");
         });
         let ended = std::panic::catch_unwind(run).is_ok();
-        // A scene that failed may have left something dead: the next one need not fail too.
+        // A scenario that failed may have left something dead: the next one need not fail too.
         if let Err(error) = cluster.revive() {
             eprintln!("{error:#}");
         }
@@ -95,27 +101,27 @@ pub(crate) fn play(scenes: &[Scene]) {
     assert!(failed.is_empty(), "failed: {failed:?}");
 }
 
-/// Where the scenes are played.
-enum Home {
+/// The cluster that the scenarios run on.
+enum TestHost {
     Kubernetes { kube: Kube, own: bool },
-    Virtual(Virtual),
+    VirtualLab(VirtualLab),
 }
 
-impl Home {
+impl TestHost {
     fn cluster(&self) -> &dyn Breakable {
         match self {
             Self::Kubernetes { kube, .. } => kube,
-            Self::Virtual(lab) => lab,
+            Self::VirtualLab(lab) => lab,
         }
     }
 
     fn open() -> Self {
         if let Ok(name) = std::env::var(LAB) {
-            let others = [STATE, RUNNING].map(std::env::var_os);
+            let others = [STATE, RUNNING_LAB_VAR].map(std::env::var_os);
             assert_eq!(others, [None, None], "{LAB} is set too: unset one of them");
-            return Self::Virtual(Virtual::open(&name).expect("a running lab"));
+            return Self::VirtualLab(VirtualLab::open(&name).expect("a running lab"));
         }
-        if let Some(state) = std::env::var_os(RUNNING) {
+        if let Some(state) = std::env::var_os(RUNNING_LAB_VAR) {
             let kube = Kube::open(Path::new(&state)).expect("a running lab");
             return Self::Kubernetes { kube, own: false };
         }
@@ -150,7 +156,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for TestHost {
     fn drop(&mut self) {
         if let Self::Kubernetes { own: true, .. } = self
             && let Err(error) = Lab::down(PREFIX)
@@ -162,7 +168,7 @@ impl Drop for Home {
 
 /// A namespace in which pods can be made: after an API server's return that takes a while.
 pub(crate) fn namespace<'a>(cluster: &'a dyn Breakable, base: &str) -> Namespace<'a> {
-    let made = wait::until("a namespace", SETTLED, || {
+    let made = wait::until("a namespace", SETTLE_TIMEOUT, || {
         Namespace::create(cluster, base).map(Some)
     });
     let made = made.expect("a namespace");
@@ -196,7 +202,7 @@ pub(crate) fn three_networks(cluster: &dyn Cluster, namespace: &str) {
     );
 }
 
-/// A number for `10.…` and `fd00:…` of a routed network: those share the nodes' routes, and an earlier scene's, or
+/// A number for `10.…` and `fd00:…` of a routed network: those share the nodes' routes, and an earlier scenario's, or
 /// an earlier test's on the same lab, may not be gone yet.
 fn free_octet(cluster: &dyn Cluster) -> u8 {
     static NEXT: AtomicU8 = AtomicU8::new(100);
@@ -240,19 +246,19 @@ pub(crate) fn kill_agent(cluster: &dyn Breakable, node: &str) {
 
 /// Kills the controller; if that was done just now, it has to come back first.
 pub(crate) fn kill_controller(cluster: &dyn Breakable) {
-    let killed = wait::until("a controller to kill", PATIENCE, || {
+    let killed = wait::until("a controller to kill", TIMEOUT, || {
         Ok(cluster.kill_controller()?.then_some(()))
     });
     killed.expect("killed");
 }
 
 /// A node without an agent, as long as this lives.
-pub(crate) struct Away<'a> {
+pub(crate) struct NodeWithoutAgent<'a> {
     cluster: &'a dyn Breakable,
     node: &'a str,
 }
 
-impl<'a> Away<'a> {
+impl<'a> NodeWithoutAgent<'a> {
     pub(crate) fn send(cluster: &'a dyn Breakable, node: &'a str) -> Self {
         // Given back also if it cannot be waited for.
         let away = Self { cluster, node };
@@ -261,7 +267,7 @@ impl<'a> Away<'a> {
     }
 }
 
-impl Drop for Away<'_> {
+impl Drop for NodeWithoutAgent<'_> {
     fn drop(&mut self) {
         let back = self.cluster.return_agent(self.node);
         if !std::thread::panicking() {
@@ -271,8 +277,8 @@ impl Drop for Away<'_> {
 }
 
 /// Waits until it holds, though the API may be away meanwhile.
-pub(crate) fn wait_ready(cluster: &dyn Cluster, pod: &Object, patience: Duration) -> Value {
-    let ready = wait::until(&pod.to_string(), patience, || {
+pub(crate) fn wait_ready(cluster: &dyn Cluster, pod: &Object, timeout: Duration) -> Value {
+    let ready = wait::until(&pod.to_string(), timeout, || {
         Ok(cluster.get(pod)?.filter(is_ready))
     });
     ready.unwrap_or_else(|error| {

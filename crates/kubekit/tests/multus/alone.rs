@@ -3,32 +3,32 @@
 
 use crate::below::Networks;
 use crate::common;
-use crate::place::Place;
+use crate::lab::MultusLab;
 use plexus_kubekit::{Cluster, Object, Output};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 /// One of the left pod's two interfaces on a network goes and returns.
-pub(crate) fn check(place: &Place, networks: &Networks, left: &Object, right: &Object) {
-    let kube = &place.kube;
+pub(crate) fn check(lab: &MultusLab, networks: &Networks, left: &Object, right: &Object) {
+    let kube = &lab.kube;
     let soon = Duration::from_secs(30);
     let record = || common::interfaces(kube, left);
     let before = record();
     let to = common::address(kube, right, "net3", false);
 
     // Of a network that has no such interface: nothing.
-    let other = call(place, left, "DEL", "again", "network-a");
-    let still = common::said(
+    let other = call(lab, left, "DEL", "again", "network-a");
+    let still = common::output_of(
         kube,
         left,
         "ip -o link show dev again; ip -o link show dev net1",
     );
     assert_eq!(still.lines().count(), 2, "{other:?} {still}");
 
-    call(place, left, "DEL", "again", "network-b")
+    call(lab, left, "DEL", "again", "network-b")
         .text()
         .expect("DEL");
-    let links = common::said(kube, left, "ls /sys/class/net 2>/dev/null; ip -o link");
+    let links = common::output_of(kube, left, "ls /sys/class/net 2>/dev/null; ip -o link");
     assert!(!links.contains("again"), "{links}");
     common::holds("three in the record", soon, || {
         record() == before[..before.len() - 1]
@@ -37,17 +37,17 @@ pub(crate) fn check(place: &Place, networks: &Networks, left: &Object, right: &O
         assert!(common::pings(kube, left, address), "{address}");
     }
     // Nothing is there any more: fine.
-    call(place, left, "DEL", "again", "network-b")
+    call(lab, left, "DEL", "again", "network-b")
         .text()
         .expect("DEL");
 
-    let text = call(place, left, "ADD", "again", "network-b")
+    let text = call(lab, left, "ADD", "again", "network-b")
         .text()
         .expect("ADD");
     let result: Value = serde_json::from_str(&text).expect("a result");
     assert_eq!(result["ips"].as_array().map(Vec::len), Some(2), "{result}");
     common::holds("four in the record", soon, || record() == before);
-    let repeated = call(place, left, "ADD", "again", "network-b")
+    let repeated = call(lab, left, "ADD", "again", "network-b")
         .text()
         .expect("ADD again");
     assert_eq!(text, repeated, "the same answer");
@@ -60,8 +60,8 @@ pub(crate) fn check(place: &Place, networks: &Networks, left: &Object, right: &O
 }
 
 /// Calls Plexus by the seed's name of it, as Multus does.
-fn call(place: &Place, pod: &Object, verb: &str, interface: &str, network: &str) -> Output {
-    let kube = &place.kube;
+fn call(lab: &MultusLab, pod: &Object, verb: &str, interface: &str, network: &str) -> Output {
+    let kube = &lab.kube;
     let seen = kube.get(pod).expect("asked").expect("is there");
     let uid = seen["metadata"]["uid"].as_str().expect("a UID");
     let sandbox = kube.sandbox(pod).expect("a sandbox");

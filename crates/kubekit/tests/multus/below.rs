@@ -1,10 +1,10 @@
 //! A pod on each node with five networks by Multus: Plexus, the reference `macvlan`, Plexus again, a
 //! namesake of another namespace, and one network a second time.
 
-use crate::place::Place;
+use crate::lab::MultusLab;
 use crate::{alone, common};
 use ipnet::IpNet;
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::multus::Flavour;
 use plexus_kubekit::{Cluster, Object};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub(crate) struct Networks {
 impl Networks {
     /// `network-a` is the seed's, routed; `network-b` is there in both namespaces, isolated; `wire` is
     /// a macvlan of the reference plugins.
-    pub(crate) fn make(place: &Place) -> Self {
+    pub(crate) fn make(lab: &MultusLab) -> Self {
         let (own, other) = ("plug-own", "plug-other");
         let macvlan = json!({
             "cniVersion": "1.0.0", "type": "macvlan", "master": "eth1",
@@ -35,7 +35,7 @@ impl Networks {
         });
         let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         common::apply(
-            &place.kube,
+            &lab.kube,
             &[
                 namespace(own),
                 namespace(other),
@@ -48,7 +48,7 @@ impl Networks {
         for (namespace, name) in [(own, "network-a"), (own, "network-b"), (other, "network-b")] {
             let network = common::network_object(namespace, name);
             let active = |seen: &Value| seen["status"]["phase"] == "Active";
-            let waited = place.kube.wait_for(&network, PATIENCE, &active);
+            let waited = lab.kube.wait_for(&network, TIMEOUT, &active);
             waited.expect("a network for the NAD");
         }
         Self {
@@ -59,9 +59,9 @@ impl Networks {
 }
 
 /// Two pods come, talk on every network, and go.
-pub(crate) fn check(place: &Place, networks: &Networks, flavour: Flavour) {
-    let kube = &place.kube;
-    let before = place.all_traces();
+pub(crate) fn check(lab: &MultusLab, networks: &Networks, flavour: Flavour) {
+    let kube = &lab.kube;
+    let before = lab.all_traces();
     let pods = ["left", "right"].map(|name| Object::pod(&networks.own, name));
     let nodes = kube.nodes().expect("nodes");
     let made: Vec<Value> = (1..)
@@ -79,25 +79,25 @@ pub(crate) fn check(place: &Place, networks: &Networks, flavour: Flavour) {
     common::apply(kube, &made);
     common::ready(kube, &[&pods[0], &pods[1]]);
     for pod in &pods {
-        has_the_right_networks(place, networks, pod);
-        status_is_multus(place, networks, pod, flavour);
+        has_the_right_networks(lab, networks, pod);
+        status_is_multus(lab, networks, pod, flavour);
     }
     let [left, right] = &pods;
-    everybody_talks(place, left, right);
-    alone::check(place, networks, left, right);
+    everybody_talks(lab, left, right);
+    alone::check(lab, networks, left, right);
     common::gone(kube, &[left, right]);
-    nothing_is_recorded(place, networks);
-    place.wait_traces(&before);
+    nothing_is_recorded(lab, networks);
+    lab.wait_traces(&before);
 }
 
 /// No attachment of the namespace is recorded, and its networks have given no address.
-pub(crate) fn nothing_is_recorded(place: &Place, networks: &Networks) {
-    let kube = &place.kube;
-    common::holds("no record", PATIENCE, || {
+pub(crate) fn nothing_is_recorded(lab: &MultusLab, networks: &Networks) {
+    let kube = &lab.kube;
+    common::holds("no record", TIMEOUT, || {
         let left = kube.list("plexus.dev/v1alpha1", "PodAttachments", &networks.own);
         left.is_ok_and(|left| left.is_empty())
     });
-    common::holds("no address in use", PATIENCE, || {
+    common::holds("no address in use", TIMEOUT, || {
         let blocks = kube.list("plexus.dev/v1alpha1", "Block", "");
         let unused = |block: &Value| block["status"]["allocated"].as_u64().unwrap_or(0) == 0;
         blocks.is_ok_and(|blocks| blocks.iter().all(unused))
@@ -127,11 +127,11 @@ fn selections(networks: &Networks, number: u8) -> Value {
 }
 
 /// The record has all of Plexus's and nothing else, each on its network, by address too.
-fn has_the_right_networks(place: &Place, networks: &Networks, pod: &Object) {
-    common::holds("a complete record", PATIENCE, || {
-        common::attachments(&place.kube, pod).len() >= PLEXUS.len()
+fn has_the_right_networks(lab: &MultusLab, networks: &Networks, pod: &Object) {
+    common::holds("a complete record", TIMEOUT, || {
+        common::attachments(&lab.kube, pod).len() >= PLEXUS.len()
     });
-    let recorded = common::attachments(&place.kube, pod);
+    let recorded = common::attachments(&lab.kube, pod);
     assert_eq!(recorded.len(), PLEXUS.len(), "{recorded:?}");
     for (interface, network, subnet) in PLEXUS {
         let one = recorded.iter().find(|one| one["interface"] == interface);
@@ -144,24 +144,20 @@ fn has_the_right_networks(place: &Place, networks: &Networks, pod: &Object) {
         assert_eq!(one["network"]["namespace"], namespace.as_str(), "{one}");
         assert_eq!(one["network"]["name"], network, "{one}");
         assert_eq!(one["state"], "Attached", "{one}");
-        let address = common::address(&place.kube, pod, interface, false);
+        let address = common::address(&lab.kube, pod, interface, false);
         let subnet: IpNet = subnet.parse().expect("a subnet");
         assert!(
             subnet.contains(&address.parse::<std::net::IpAddr>().expect("an address")),
             "{one}"
         );
-        let shown = common::said(
-            &place.kube,
-            pod,
-            &format!("ip -o addr show dev {interface}"),
-        );
+        let shown = common::output_of(&lab.kube, pod, &format!("ip -o addr show dev {interface}"));
         assert!(shown.contains(&format!(" {address}/")), "{shown}");
     }
 }
 
 /// Multus says what the pod has got; Plexus has written nothing to the pod.
-fn status_is_multus(place: &Place, networks: &Networks, pod: &Object, flavour: Flavour) {
-    let seen = place.kube.get(pod).expect("asked").expect("is there");
+fn status_is_multus(lab: &MultusLab, networks: &Networks, pod: &Object, flavour: Flavour) {
+    let seen = lab.kube.get(pod).expect("asked").expect("is there");
     let text = seen["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"].as_str();
     let status: Vec<Value> = serde_json::from_str(text.expect("a status")).expect("JSON");
     let own = |name: &str| format!("{}/{name}", networks.own);
@@ -181,7 +177,7 @@ fn status_is_multus(place: &Place, networks: &Networks, pod: &Object, flavour: F
         })
         .collect();
     assert_eq!(named, expected, "{status:?}");
-    for recorded in common::attachments(&place.kube, pod) {
+    for recorded in common::attachments(&lab.kube, pod) {
         let one = status
             .iter()
             .find(|one| one["interface"] == recorded["interface"]);
@@ -219,8 +215,8 @@ fn status_is_multus(place: &Place, networks: &Networks, pod: &Object, flavour: F
 
 /// Packets on every interface, to the same interface of the other pod, across nodes; none to a
 /// network of another.
-fn everybody_talks(place: &Place, left: &Object, right: &Object) {
-    let kube = &place.kube;
+fn everybody_talks(lab: &MultusLab, left: &Object, right: &Object) {
+    let kube = &lab.kube;
     for (interface, ..) in PLEXUS {
         let to = common::address(kube, right, interface, false);
         assert!(

@@ -3,7 +3,7 @@
 
 use crate::below::{Networks, nothing_is_recorded};
 use crate::common;
-use crate::place::Place;
+use crate::lab::MultusLab;
 use plexus_kubekit::{Cluster, Object, multus};
 use serde_json::{Value, json};
 
@@ -26,13 +26,13 @@ const PLEXUS: [(&str, &str); 3] = [
     ("eth4", "network-b"),
 ];
 
-pub(crate) fn check(place: &Place, networks: &Networks) {
-    let kube = &place.kube;
+pub(crate) fn check(lab: &MultusLab, networks: &Networks) {
+    let kube = &lab.kube;
     let nodes = kube.nodes().expect("nodes");
     for (number, node) in (1..).zip(&nodes) {
-        install(place, node, number);
+        install(lab, node, number);
     }
-    let before = place.all_traces();
+    let before = lab.all_traces();
     let pods = ["first", "second"].map(|name| Object::pod(&networks.own, name));
     let made: Vec<Value> = pods
         .iter()
@@ -45,7 +45,7 @@ pub(crate) fn check(place: &Place, networks: &Networks) {
     for pod in &pods {
         common::holds(
             "a complete record",
-            plexus_kubekit::cluster::PATIENCE,
+            plexus_kubekit::cluster::TIMEOUT,
             || common::attachments(kube, pod).len() == PLEXUS.len(),
         );
         let mut interfaces = common::interfaces(kube, pod);
@@ -68,12 +68,12 @@ pub(crate) fn check(place: &Place, networks: &Networks) {
     assert!(common::pings(kube, first, default), "{default}");
     assert!(!seen.to_string().contains("network-status"), "{seen}");
     common::gone(kube, &[first, second]);
-    nothing_is_recorded(place, networks);
-    place.wait_traces(&before);
+    nothing_is_recorded(lab, networks);
+    lab.wait_traces(&before);
 }
 
-fn install(place: &Place, node: &str, number: u8) {
-    let list = place.default_network(node);
+fn install(lab: &MultusLab, node: &str, number: u8) {
+    let list = lab.default_network(node);
     let mut bridge = list["plugins"][0].clone();
     bridge["cniVersion"] = json!("1.0.0");
     bridge["name"] = list["name"].clone();
@@ -98,7 +98,7 @@ fn install(place: &Place, node: &str, number: u8) {
     script.push_str(&format!(
         "cat >/opt/cni/bin/sequence <<'END'\n{PROGRAM}END\nchmod 755 /opt/cni/bin/sequence"
     ));
-    place.on(node, &script);
+    lab.on(node, &script);
     let configuration = json!({"cniVersion": "1.0.0", "name": "sequence", "type": "sequence"});
-    multus::put_first(place.kube.lab(), node, &configuration).expect("the sequence in use");
+    multus::put_first(lab.kube.lab(), node, &configuration).expect("the sequence in use");
 }

@@ -1,13 +1,13 @@
 //! Addresses of a network are finite: a pod that gets none says so, and starts when one is free.
 
 use crate::common::{PLEXUS, address, apply, event, gone, network, pod, ready};
-use plexus_kubekit::cluster::{PATIENCE, is_ready};
-use plexus_kubekit::{Namespace, ground, wait};
+use plexus_kubekit::cluster::{TIMEOUT, is_ready};
+use plexus_kubekit::{Namespace, test_cluster, wait};
 use serde_json::json;
 
 #[test]
 fn no_free_block_is_an_error_that_says_so() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "full").expect("a namespace");
     let ns = namespace.name();
     // Of four addresses two are usable, and one of those is the gateway's.
@@ -51,7 +51,7 @@ fn no_free_block_is_an_error_that_says_so() {
     let is_there = |pod| kube.get(pod).expect("asked").expect("is there");
     let waiting = [&second, &third];
     let ready = || waiting.into_iter().position(|pod| is_ready(&is_there(pod)));
-    let winner = wait::until("one of them", PATIENCE, || Ok(ready())).expect("ready");
+    let winner = wait::until("one of them", TIMEOUT, || Ok(ready())).expect("ready");
     assert_eq!(address(kube, waiting[winner], "net1", false), "10.63.0.1");
     let loser = is_there(waiting[1 - winner]);
     assert_eq!(loser["status"]["phase"], "Pending");

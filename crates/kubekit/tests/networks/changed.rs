@@ -2,19 +2,19 @@
 //! Events say what happened.
 
 use crate::common::{
-    Afterwards, NETWORKS, address, apply, contrail_nad, event, gone, nad, nad_object,
-    network_object, on, pings, pod, ready, said,
+    NETWORKS, NodeCleanup, address, apply, contrail_nad, event, gone, nad, nad_object,
+    network_object, on, output_of, pings, pod, ready,
 };
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Namespace, ground};
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::{Namespace, test_cluster};
 use serde_json::Value;
 
 #[test]
 fn pods_go_on_when_their_nad_is_edited_or_deleted() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "changed").expect("a namespace");
     let ns = namespace.name();
-    let _clean = Afterwards {
+    let _clean = NodeCleanup {
         cluster: kube,
         node: "n1",
         script: "ip link del e2echg0; ip link del e2echg1".to_owned(),
@@ -38,9 +38,9 @@ fn pods_go_on_when_their_nad_is_edited_or_deleted() {
     let (blue, br) = (nad_object(ns, "blue"), nad_object(ns, "br"));
     ready(kube, &[&a, &b]);
     let there = address(kube, &b, "net1", false);
-    let before = said(kube, &a, "ip -br addr; ip route");
+    let before = output_of(kube, &a, "ip -br addr; ip route");
     let as_ever = || {
-        assert_eq!(said(kube, &a, "ip -br addr; ip route"), before);
+        assert_eq!(output_of(kube, &a, "ip -br addr; ip route"), before);
         assert!(pings(kube, &a, &format!("-I net1 {there}")));
         assert!(pings(kube, &a, "-I net2 10.77.0.1"));
     };
@@ -63,7 +63,7 @@ fn pods_go_on_when_their_nad_is_edited_or_deleted() {
             .to_string()
             .contains("FollowsNad")
     };
-    kube.wait_for(&network_object(ns, "blue"), PATIENCE, &differs)
+    kube.wait_for(&network_object(ns, "blue"), TIMEOUT, &differs)
         .expect("says so");
     as_ever();
     // A new pod gets what is written now.
@@ -76,10 +76,10 @@ fn pods_go_on_when_their_nad_is_edited_or_deleted() {
     event(kube, &a, "NetworkChangedInUse", &["deleted", "br"]);
     as_ever();
     let ends = |net: &Value| net["status"]["phase"] == "Terminating";
-    kube.wait_for(&network_object(ns, "blue"), PATIENCE, &ends)
+    kube.wait_for(&network_object(ns, "blue"), TIMEOUT, &ends)
         .expect("Terminating");
     gone(kube, &[&a, &b, &c]);
-    kube.wait_gone(&network_object(ns, "blue"), PATIENCE)
+    kube.wait_gone(&network_object(ns, "blue"), TIMEOUT)
         .expect("gone");
     let leases = on(
         kube,

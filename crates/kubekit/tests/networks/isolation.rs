@@ -2,21 +2,21 @@
 //! the tunnel, not with another's address as source; on one node, across nodes, IPv4 and IPv6.
 
 use crate::common::{
-    NETWORKS, address, apply, attachments, contrail_nad, echoes, network_object, node_ips, pings,
-    pod, ready, said, silent, who,
+    NETWORKS, address, apply, attachments, contrail_nad, echoes, network_object, node_ips,
+    output_of, pings, pod, ready, silent, who,
 };
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Namespace, Object, ground};
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::{Cluster, Namespace, Object, test_cluster};
 
 const SAME: &str = r#"["10.50.0.0/24", "fd00:50::/64"]"#;
 
 /// Pods of blue and red with the same addresses, one that only red has, one on green.
-struct Ground<'a> {
+struct TwoNetworks<'a> {
     kube: &'a dyn Cluster,
     namespace: Namespace<'a>,
 }
 
-impl Ground<'_> {
+impl TwoNetworks<'_> {
     fn pod(&self, name: &str) -> Object {
         self.namespace.pod(name)
     }
@@ -25,15 +25,15 @@ impl Ground<'_> {
         let object = network_object(self.namespace.name(), network);
         let seen = self
             .kube
-            .wait_for(&object, PATIENCE, &|net| net["status"]["vni"].is_u64());
+            .wait_for(&object, TIMEOUT, &|net| net["status"]["vni"].is_u64());
         seen.expect("a VNI")["status"]["vni"]
             .as_u64()
             .expect("a VNI")
     }
 }
 
-fn ground() -> Ground<'static> {
-    let kube = ground::shared().expect("a lab");
+fn test_cluster() -> TwoNetworks<'static> {
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "isolation").expect("a namespace");
     let ns = namespace.name();
     let asks = |network: &str, v4: &str, v6: &str| {
@@ -58,27 +58,33 @@ fn ground() -> Ground<'static> {
     apply(kube, &objects);
     let all: Vec<Object> = pods.iter().map(|(name, ..)| namespace.pod(name)).collect();
     ready(kube, &all.iter().collect::<Vec<_>>());
-    Ground { kube, namespace }
+    TwoNetworks { kube, namespace }
 }
 
 #[test]
 fn networks_with_the_same_addresses_do_not_meet() {
-    let ground = ground();
-    each_reaches_its_own(&ground);
-    let (red_c, green_a) = (ground.pod("red-c"), ground.pod("green-a"));
-    let before = (echoes(ground.kube, &red_c), echoes(ground.kube, &green_a));
-    nobody_reaches_another(&ground);
-    nobody_reaches_another_with_its_address(&ground);
-    let after = (echoes(ground.kube, &red_c), echoes(ground.kube, &green_a));
+    let test_cluster = test_cluster();
+    each_reaches_its_own(&test_cluster);
+    let (red_c, green_a) = (test_cluster.pod("red-c"), test_cluster.pod("green-a"));
+    let before = (
+        echoes(test_cluster.kube, &red_c),
+        echoes(test_cluster.kube, &green_a),
+    );
+    nobody_reaches_another(&test_cluster);
+    nobody_reaches_another_with_its_address(&test_cluster);
+    let after = (
+        echoes(test_cluster.kube, &red_c),
+        echoes(test_cluster.kube, &green_a),
+    );
     assert_eq!(before, after, "something arrived");
-    nobody_pretends_in_its_own(&ground);
-    nobody_speaks_to_the_tunnel(&ground);
+    nobody_pretends_in_its_own(&test_cluster);
+    nobody_speaks_to_the_tunnel(&test_cluster);
 }
 
-fn each_reaches_its_own(ground: &Ground<'_>) {
-    let kube = ground.kube;
+fn each_reaches_its_own(test_cluster: &TwoNetworks<'_>) {
+    let kube = test_cluster.kube;
     for (colour, other) in [("blue", "blue-b"), ("red", "red-b")] {
-        let here = ground.pod(&format!("{colour}-a"));
+        let here = test_cluster.pod(&format!("{colour}-a"));
         assert_eq!(address(kube, &here, "net1", false), "10.50.0.5");
         assert_eq!(address(kube, &here, "net1", true), "fd00:50::5");
         for there in ["10.50.0.70", "fd00:50::70"] {
@@ -96,15 +102,19 @@ fn each_reaches_its_own(ground: &Ground<'_>) {
             );
         }
     }
-    let red_a = ground.pod("red-a");
+    let red_a = test_cluster.pod("red-a");
     for there in ["10.50.0.7", "fd00:50::7"] {
         assert_eq!(who(kube, &red_a, there), "red-c", "{there}");
     }
 }
 
 /// From blue, and from the node, to addresses that only red and green have.
-fn nobody_reaches_another(ground: &Ground<'_>) {
-    let (kube, blue_a, blue_b) = (ground.kube, ground.pod("blue-a"), ground.pod("blue-b"));
+fn nobody_reaches_another(test_cluster: &TwoNetworks<'_>) {
+    let (kube, blue_a, blue_b) = (
+        test_cluster.kube,
+        test_cluster.pod("blue-a"),
+        test_cluster.pod("blue-b"),
+    );
     for only_red in ["10.50.0.7", "fd00:50::7"] {
         assert!(silent(kube, &blue_a, only_red), "{only_red}");
         assert!(silent(kube, &blue_b, only_red), "{only_red}");
@@ -127,8 +137,12 @@ fn nobody_reaches_another(ground: &Ground<'_>) {
     }
 }
 
-fn nobody_reaches_another_with_its_address(ground: &Ground<'_>) {
-    let (kube, blue_a, blue_b) = (ground.kube, ground.pod("blue-a"), ground.pod("blue-b"));
+fn nobody_reaches_another_with_its_address(test_cluster: &TwoNetworks<'_>) {
+    let (kube, blue_a, blue_b) = (
+        test_cluster.kube,
+        test_cluster.pod("blue-a"),
+        test_cluster.pod("blue-b"),
+    );
     for here in [&blue_a, &blue_b] {
         for (there, gateway, source) in [
             ("10.51.0.5", "169.254.1.1", "10.51.0.9"),
@@ -143,8 +157,12 @@ fn nobody_reaches_another_with_its_address(ground: &Ground<'_>) {
 }
 
 /// In its own network a pod sends from its own addresses only.
-fn nobody_pretends_in_its_own(ground: &Ground<'_>) {
-    let (kube, blue_a, blue_b) = (ground.kube, ground.pod("blue-a"), ground.pod("blue-b"));
+fn nobody_pretends_in_its_own(test_cluster: &TwoNetworks<'_>) {
+    let (kube, blue_a, blue_b) = (
+        test_cluster.kube,
+        test_cluster.pod("blue-a"),
+        test_cluster.pod("blue-b"),
+    );
     let before = echoes(kube, &blue_b);
     for (there, source) in [("10.50.0.70", "10.50.0.9"), ("fd00:50::70", "fd00:50::9")] {
         assert!(
@@ -159,15 +177,15 @@ fn nobody_pretends_in_its_own(ground: &Ground<'_>) {
 
 /// A packet made to look like one of red's tunnel is not taken from a pod, though it would be from a
 /// node.
-fn nobody_speaks_to_the_tunnel(ground: &Ground<'_>) {
-    let (kube, red_c) = (ground.kube, ground.pod("red-c"));
-    let vni = ground.vni("red");
+fn nobody_speaks_to_the_tunnel(test_cluster: &TwoNetworks<'_>) {
+    let (kube, red_c) = (test_cluster.kube, test_cluster.pod("red-c"));
+    let vni = test_cluster.vni("red");
     let mac = tunnel_mac(kube, "n1", vni);
     let node = &node_ips(kube, "n1")[0];
     let script = forged(vni, &mac, node);
     let before = echoes(kube, &red_c);
     for pod in ["blue-a", "blue-b", "green-a"] {
-        said(kube, &ground.pod(pod), &script);
+        output_of(kube, &test_cluster.pod(pod), &script);
     }
     assert_eq!(echoes(kube, &red_c), before, "a pod's packet arrived");
     let sent = kube.on_node("n2", &["sh", "-c", &script]).expect("runs");
@@ -244,7 +262,7 @@ fn blocked(
     }
     // Unanswered: status 1. Could not be sent, because the node said so: the same.
     let ping = format!("ping -n -c 2 -i 0.2 -W 1 -w 1 {from} {to} >/dev/null && answered=yes; ");
-    said(
+    output_of(
         kube,
         pod,
         &format!("{script} answered=no; {ping} {undo} echo $answered"),

@@ -2,10 +2,10 @@
 
 use crate::common::{
     CONTRAIL, CONTRAIL_CONFIG, NETWORKS, address, apply, attachments, contrail_nad, event, gone,
-    interfaces, nad, nad_object, network, network_object, pings, pod, ready, said,
+    interfaces, nad, nad_object, network, network_object, output_of, pings, pod, ready,
 };
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Namespace, ground};
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::{Namespace, test_cluster};
 use serde_json::{Value, json};
 
 const FORWARDING: &str = "opencontrail.org/ip_fabric_forwarding";
@@ -13,7 +13,7 @@ const SNAT: &str = "opencontrail.org/ip_fabric_snat";
 
 #[test]
 fn a_nad_makes_the_network_that_its_annotations_describe() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "nads").expect("a namespace");
     let ns = namespace.name();
     let plexus = r#"{"cniVersion": "1.0.0", "type": "plexus-cni"}"#;
@@ -41,7 +41,7 @@ fn a_nad_makes_the_network_that_its_annotations_describe() {
         ("fabric", "routed", false, 2),
     ] {
         let active = |net: &Value| net["status"]["phase"] == "Active";
-        let net = kube.wait_for(&network_object(ns, name), PATIENCE, &active);
+        let net = kube.wait_for(&network_object(ns, name), TIMEOUT, &active);
         let net = net.expect("Active");
         assert_eq!(net["spec"]["provider"], provider, "{net}");
         assert_eq!(net["spec"]["snat"], snat, "{net}");
@@ -98,13 +98,13 @@ fn a_nad_makes_the_network_that_its_annotations_describe() {
     // The network goes with its NAD and its pods.
     gone(kube, &[&a, &b, &c]);
     gone(kube, &[&nad_object(ns, "one")]);
-    kube.wait_gone(&network_object(ns, "one"), PATIENCE)
+    kube.wait_gone(&network_object(ns, "one"), TIMEOUT)
         .expect("gone");
 }
 
 #[test]
 fn networks_by_their_fully_qualified_names() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let (home, project) = (
         Namespace::create(kube, "home").expect("a namespace"),
         Namespace::create(kube, "project").expect("a namespace"),
@@ -154,7 +154,7 @@ fn networks_by_their_fully_qualified_names() {
 
 #[test]
 fn typographic_quotes_are_read_and_said() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "quotes").expect("a namespace");
     let ns = namespace.name();
     let config =
@@ -175,7 +175,7 @@ fn typographic_quotes_are_read_and_said() {
     );
     ready(kube, &[&namespace.pod("p")]);
     assert!(pings(kube, &namespace.pod("p"), "-I net1 10.59.0.254"));
-    said(kube, &namespace.pod("p"), "ip link show net2");
+    output_of(kube, &namespace.pod("p"), "ip link show net2");
     for name in ["curly", "curly-bridge"] {
         event(
             kube,
@@ -191,7 +191,7 @@ fn typographic_quotes_are_read_and_said() {
 
 #[test]
 fn a_network_of_somebody_else_is_not_taken_for_the_nads() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "taken").expect("a namespace");
     let ns = namespace.name();
     let spec = json!({"subnets": {"v4": {"cidr": "10.60.0.0/24"}}});

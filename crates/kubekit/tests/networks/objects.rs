@@ -3,9 +3,9 @@
 use crate::common::{
     PLEXUS, apply, event, gone, holds, inside, network, network_object, pod, ready,
 };
-use plexus_kubekit::cluster::{PATIENCE, has_condition};
-use plexus_kubekit::ground::Need;
-use plexus_kubekit::{Cluster, Namespace, Object, ground};
+use plexus_kubekit::cluster::{TIMEOUT, has_condition};
+use plexus_kubekit::test_cluster::Need;
+use plexus_kubekit::{Cluster, Namespace, Object, test_cluster};
 use serde_json::{Value, json};
 
 fn nad_definition() -> Object {
@@ -20,7 +20,7 @@ fn nad_definition() -> Object {
 
 #[test]
 fn the_nad_is_defined_and_a_controller_that_starts_leaves_it_as_it_is() {
-    let Some(kube) = ground::kubernetes(Need::Containers).expect("a lab") else {
+    let Some(kube) = test_cluster::kubernetes(Need::Containers).expect("a lab") else {
         return;
     };
     let definition = nad_definition();
@@ -47,11 +47,11 @@ fn the_nad_is_defined_and_a_controller_that_starts_leaves_it_as_it_is() {
         },
     });
     apply(kube, &[manifest]);
-    let looked = kube.wait_ready(&replica, PATIENCE).and_then(|_| {
-        plexus_kubekit::wait::until("definitions looked at", PATIENCE, || {
+    let looked = kube.wait_ready(&replica, TIMEOUT).and_then(|_| {
+        plexus_kubekit::wait::until("definitions looked at", TIMEOUT, || {
             let script = "exec 3<>/dev/tcp/127.0.0.1/9092; printf 'GET /readyz HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3";
-            let said = kube.in_netns(&replica, &["bash", "-c", script])?.text()?;
-            Ok((said.contains("HTTP/1.") && !said.contains("crds")).then_some(()))
+            let output_of = kube.in_netns(&replica, &["bash", "-c", script])?.text()?;
+            Ok((output_of.contains("HTTP/1.") && !output_of.contains("crds")).then_some(()))
         })
     });
     let after = kube.get(&definition);
@@ -70,7 +70,7 @@ fn the_nad_is_defined_and_a_controller_that_starts_leaves_it_as_it_is() {
 
 #[test]
 fn what_cannot_be_is_refused_when_it_is_applied() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "valid").expect("a namespace");
     let refused = [
         (
@@ -148,7 +148,7 @@ fn what_cannot_be_is_refused_when_it_is_applied() {
 
 #[test]
 fn a_network_in_use_waits_and_says_who_uses_it() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "phases").expect("a namespace");
     let ns = namespace.name();
     let spec = json!({"subnets": {"a": {"cidr": "10.61.0.0/24"}, "b": {"cidr": "fd00:61::/64"}}});
@@ -162,7 +162,7 @@ fn a_network_in_use_waits_and_says_who_uses_it() {
     let (blue, user) = (network_object(ns, "blue"), namespace.pod("user"));
     ready(kube, &[&user]);
     let used = |net: &Value| net["status"]["usage"]["allocated"] == 1;
-    let active = kube.wait_for(&blue, PATIENCE, &used).expect("used");
+    let active = kube.wait_for(&blue, TIMEOUT, &used).expect("used");
     assert_eq!(active["status"]["phase"], "Active");
     assert!(has_condition(&active, "Ready"), "{active}");
     let vni = active["status"]["vni"].as_u64().expect("a VNI");
@@ -175,9 +175,9 @@ fn a_network_in_use_waits_and_says_who_uses_it() {
 
     kube.delete(&blue).expect("deleted");
     let ends = |net: &Value| net["status"]["phase"] == "Terminating" && has_condition(net, "InUse");
-    let ending = kube.wait_for(&blue, PATIENCE, &ends).expect("Terminating");
-    let said = ending["status"]["conditions"].to_string();
-    assert!(said.contains(&format!("{ns}/user")), "{said}");
+    let ending = kube.wait_for(&blue, TIMEOUT, &ends).expect("Terminating");
+    let output_of = ending["status"]["conditions"].to_string();
+    assert!(output_of.contains(&format!("{ns}/user")), "{output_of}");
     apply(kube, &[pod(ns, "late", "n1", &[(PLEXUS, "blue")])]);
     let late = namespace.pod("late");
     event(kube, &late, "FailedAttach", &["blue", "Terminating"]);
@@ -187,8 +187,8 @@ fn a_network_in_use_waits_and_says_who_uses_it() {
     assert!(kube.get(&blue).expect("asked").is_some());
 
     gone(kube, &[&user, &late]);
-    kube.wait_gone(&blue, PATIENCE).expect("gone");
-    holds("its blocks gone", PATIENCE, || blocks_of(kube, &uid) == 0);
+    kube.wait_gone(&blue, TIMEOUT).expect("gone");
+    holds("its blocks gone", TIMEOUT, || blocks_of(kube, &uid) == 0);
 }
 
 fn blocks_of(kube: &dyn Cluster, uid: &str) -> usize {
@@ -201,7 +201,7 @@ fn blocks_of(kube: &dyn Cluster, uid: &str) -> usize {
 
 #[test]
 fn subnets_that_would_collide_are_reported_and_wait() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "conflict").expect("a namespace");
     let ns = namespace.name();
     let spec = |provider: &str, cidr: &str| json!({"provider": provider, "subnets": {"a": {"cidr": cidr}}});
@@ -217,7 +217,7 @@ fn subnets_that_would_collide_are_reported_and_wait() {
     ready(kube, &[&user]);
     // It is used: nothing that comes later takes its place.
     let used = |net: &Value| active(net) && net["status"]["usage"]["blocks"] == 1;
-    kube.wait_for(&first, PATIENCE, &used).expect("Active");
+    kube.wait_for(&first, TIMEOUT, &used).expect("Active");
     apply(
         kube,
         &[
@@ -228,18 +228,21 @@ fn subnets_that_would_collide_are_reported_and_wait() {
     let conflict =
         |net: &Value| net["status"]["phase"] == "Pending" && has_condition(net, "SubnetConflict");
     let mut rivals = vec![("second", "10.62.0.0/16 of Network")];
-    if ground::kubernetes(Need::Services).expect("a lab").is_some() {
+    if test_cluster::kubernetes(Need::Services)
+        .expect("a lab")
+        .is_some()
+    {
         let services = spec("routed", "10.96.0.0/24");
         apply(kube, &[network(ns, "services", services)]);
         rivals.push(("services", "ServiceCIDR"));
     }
     for (name, rival) in rivals {
         let object = network_object(ns, name);
-        let waits = kube.wait_for(&object, PATIENCE, &conflict).expect("waits");
-        let said = waits["status"]["conditions"].to_string();
-        assert!(said.contains(rival), "{said}");
+        let waits = kube.wait_for(&object, TIMEOUT, &conflict).expect("waits");
+        let output_of = waits["status"]["conditions"].to_string();
+        assert!(output_of.contains(rival), "{output_of}");
     }
-    let apart = kube.wait_for(&network_object(ns, "apart"), PATIENCE, &active);
+    let apart = kube.wait_for(&network_object(ns, "apart"), TIMEOUT, &active);
     assert!(!has_condition(&apart.expect("Active"), "SubnetConflict"));
     apply(kube, &[pod(ns, "p", "n1", &[(PLEXUS, "second")])]);
     event(
@@ -253,6 +256,6 @@ fn subnets_that_would_collide_are_reported_and_wait() {
     gone(kube, &[&user]);
     gone(kube, &[&first]);
     let second = network_object(ns, "second");
-    kube.wait_for(&second, PATIENCE, &active).expect("Active");
+    kube.wait_for(&second, TIMEOUT, &active).expect("Active");
     ready(kube, &[&namespace.pod("p")]);
 }

@@ -1,10 +1,10 @@
 //! What leaves the cluster: with SNAT under the node's address, without it nothing.
 
 use crate::common::{
-    DEFAULT_GW, NETWORKS, address, apply, contrail_nad, node_ips, pod, ready, said,
+    DEFAULT_GW, NETWORKS, address, apply, contrail_nad, node_ips, output_of, pod, ready,
 };
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Namespace, Object, Output, ground, wait};
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::{Cluster, Namespace, Object, Output, test_cluster, wait};
 use std::collections::BTreeSet;
 
 const OUTSIDE: [&str; 2] = ["203.0.113.1", "2001:db8:113::1"];
@@ -15,7 +15,7 @@ const FORWARDING: &str = "opencontrail.org/ip_fabric_forwarding";
 
 #[test]
 fn with_snat_pods_leave_under_the_nodes_address_and_without_nothing_does() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "outside").expect("a namespace");
     let ns = namespace.name();
     let both = |number: u8| format!(r#"["10.{number}.0.0/24", "fd00:{number}::/64"]"#);
@@ -71,7 +71,7 @@ fn with_snat_pods_leave_under_the_nodes_address_and_without_nothing_does() {
     // An answer finds its way back, to the right one of two networks with the same addresses.
     for pod in &pods[..3] {
         for outside in OUTSIDE {
-            said(kube, pod, &format!("ping -c1 -W2 {outside}"));
+            output_of(kube, pod, &format!("ping -c1 -W2 {outside}"));
         }
     }
 }
@@ -95,7 +95,7 @@ fn listen(kube: &dyn Cluster) -> BTreeSet<String> {
 
 fn wait_listener(kube: &dyn Cluster) {
     let script = format!("ss -Hlun sport = :{PORT}");
-    wait::until("a listener", PATIENCE, || {
+    wait::until("a listener", TIMEOUT, || {
         let open = kube.outside(&["sh", "-c", &script])?.text()?;
         Ok((!open.trim().is_empty()).then_some(()))
     })
@@ -112,5 +112,5 @@ fn send(kube: &dyn Cluster, pod: &Object, word: &str, from: &[String; 2]) {
          \x20   for _ in range(3): s.sendto(b\"{word}\", (to, {PORT})); time.sleep(0.1)\n",
         OUTSIDE[0], from[0], OUTSIDE[1], from[1]
     );
-    said(kube, pod, &format!("python3 -c '{python}'"));
+    output_of(kube, pod, &format!("python3 -c '{python}'"));
 }

@@ -2,18 +2,18 @@
 //! without a configuration, which is then found on the node.
 
 use crate::common::{
-    Afterwards, NETWORKS, PodsFirst, address, apply, event, gone, holds, interfaces, nad, node_ips,
-    on, pings, pod, ready, said, who,
+    NETWORKS, NodeCleanup, PodsFirst, address, apply, event, gone, holds, interfaces, nad,
+    node_ips, on, output_of, pings, pod, ready, who,
 };
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Namespace, ground};
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::{Namespace, test_cluster};
 
 #[test]
 fn macvlan_and_bridge_with_their_own_configurations() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "native").expect("a namespace");
     let ns = namespace.name();
-    let _clean = Afterwards {
+    let _clean = NodeCleanup {
         cluster: kube,
         node: "n1",
         script: "ip link del e2enat0".to_owned(),
@@ -50,7 +50,7 @@ fn macvlan_and_bridge_with_their_own_configurations() {
     );
     let [a, b, c] = ["a", "b", "c"].map(|name| namespace.pod(name));
     ready(kube, &[&a, &b, &c]);
-    let kinds = said(kube, &a, "ip -d link show net1; ip -d link show net2");
+    let kinds = output_of(kube, &a, "ip -d link show net1; ip -d link show net2");
     assert!(
         kinds.contains("macvlan mode bridge") && kinds.contains("veth"),
         "{kinds}"
@@ -62,7 +62,7 @@ fn macvlan_and_bridge_with_their_own_configurations() {
         "across nodes, on the wire"
     );
     assert_eq!(address(kube, &c, "lan", false), "10.71.0.77");
-    let link = said(
+    let link = output_of(
         kube,
         &c,
         "ip link show lan; sysctl net.ipv4.conf.lan.arp_filter",
@@ -84,11 +84,11 @@ fn macvlan_and_bridge_with_their_own_configurations() {
 
 #[test]
 fn plugins_that_are_not_understood_are_executed() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "executed").expect("a namespace");
     let ns = namespace.name();
     let bin = kube.files("n1").expect("known").plugins;
-    let _clean = Afterwards {
+    let _clean = NodeCleanup {
         cluster: kube,
         node: "n1",
         script: format!("rm -f {bin}/e2e-witness /run/e2e-witness.log; ip link del e2eexe0"),
@@ -175,7 +175,7 @@ fn plugins_that_are_not_understood_are_executed() {
         .trim(),
         "0"
     );
-    holds("the port is closed", PATIENCE, || {
+    holds("the port is closed", TIMEOUT, || {
         !kube
             .on_node("n2", &["bash", "-c", script])
             .expect("runs")
@@ -185,12 +185,12 @@ fn plugins_that_are_not_understood_are_executed() {
 
 #[test]
 fn a_nad_without_a_configuration_is_looked_for_on_the_node() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "disk").expect("a namespace");
     let ns = namespace.name();
     let name = format!("ondisk-{}", std::process::id());
     let dir = kube.files("n1").expect("known").configs;
-    let _clean = Afterwards {
+    let _clean = NodeCleanup {
         cluster: kube,
         node: "n1",
         script: format!("rm -f {dir}/80-{name}.conf; ip link del e2edsk0"),

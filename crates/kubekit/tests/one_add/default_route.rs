@@ -2,10 +2,10 @@
 //! cluster's own addresses stay on eth0.
 
 use crate::common::{
-    DEFAULT_GW, NETWORKS, apply, attachments, contrail_nad, event, pod, ready, said,
+    DEFAULT_GW, NETWORKS, apply, attachments, contrail_nad, event, output_of, pod, ready,
 };
-use plexus_kubekit::ground::Need;
-use plexus_kubekit::{Cluster, Namespace, Object, ground};
+use plexus_kubekit::test_cluster::Need;
+use plexus_kubekit::{Cluster, Namespace, Object, test_cluster};
 use serde_json::Value;
 
 const SNAT: (&str, &str) = ("opencontrail.org/ip_fabric_snat", "True");
@@ -15,7 +15,7 @@ type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
 
 #[test]
 fn the_default_route_is_the_firsts_or_the_chosens() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "default-gw").expect("a namespace");
     let ns = namespace.name();
     let npwg = r#"[{"name": "blue"}, {"name": "blue", "default-route": ["10.95.0.254", "fd00:95::ffff:ffff:ffff:fffe"]}]"#;
@@ -105,7 +105,9 @@ fn the_default_route_is_the_firsts_or_the_chosens() {
 }
 
 fn check(kube: &dyn Cluster, pod: &Object, v4: &str, v6: &str) {
-    let services = ground::kubernetes(Need::Services).expect("a lab").is_some();
+    let services = test_cluster::kubernetes(Need::Services)
+        .expect("a lab")
+        .is_some();
     let own = if services {
         "10.96.0.1 fd00:96::1 10.244.1.1 fd00:244:0:1::1"
     } else {
@@ -117,8 +119,8 @@ fn check(kube: &dyn Cluster, pod: &Object, v4: &str, v6: &str) {
          ip -4 route show default | wc -l; ip -6 route show default | wc -l; \
          for to in 203.0.113.1 2001:db8:113::1; do ping -c1 -W3 $to >/dev/null && echo yes; done"
     );
-    let said = said(kube, pod, &script);
-    let words: Vec<&str> = said.split_whitespace().collect();
+    let output_of = output_of(kube, pod, &script);
+    let words: Vec<&str> = output_of.split_whitespace().collect();
     let expected = [
         v4, v6, "eth0", "eth0", "eth0", "eth0", "1", "1", "yes", "yes",
     ];

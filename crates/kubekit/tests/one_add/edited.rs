@@ -2,14 +2,14 @@
 //! for everybody.
 
 use crate::common::{
-    NETWORKS, PLEXUS, apply, contrail_nad, event, interfaces, network, pod, ready, said,
+    NETWORKS, PLEXUS, apply, contrail_nad, event, interfaces, network, output_of, pod, ready,
 };
-use plexus_kubekit::{Namespace, ground};
+use plexus_kubekit::{Namespace, test_cluster};
 use serde_json::json;
 
 #[test]
 fn an_edited_annotation_changes_nothing_and_an_event_says_so() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "edited").expect("a namespace");
     let ns = namespace.name();
     apply(
@@ -24,7 +24,7 @@ fn an_edited_annotation_changes_nothing_and_an_event_says_so() {
     ready(kube, &[&p]);
     // Not the state of a link, which the kernel tells a moment late.
     let script = "ip -br addr | awk '{$2 = \"\"; print}'; ip route; ip -6 route";
-    let state = || (interfaces(kube, &p), said(kube, &p, script));
+    let state = || (interfaces(kube, &p), output_of(kube, &p, script));
     let before = state();
     let edit = json!({"metadata": {"annotations": {NETWORKS: "blue,red"}}});
     kube.api().merge(&p, &edit).expect("edited");
@@ -43,7 +43,7 @@ fn an_edited_annotation_changes_nothing_and_an_event_says_so() {
 
 #[test]
 fn a_network_that_is_not_for_everybody_refuses_others() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let (own, friend, stranger) = (
         Namespace::create(kube, "owner").expect("a namespace"),
         Namespace::create(kube, "friend").expect("a namespace"),

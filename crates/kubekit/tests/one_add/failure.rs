@@ -1,20 +1,20 @@
 //! Any failure fails the pod, says which network and why, and leaves nothing.
 
 use crate::common::{
-    Afterwards, NETWORKS, PodsFirst, apply, contrail_nad, event, holds, messages, nad,
+    NETWORKS, NodeCleanup, PodsFirst, apply, contrail_nad, event, holds, messages, nad,
     network_object, on, pod, ready,
 };
 use crate::traces::{allocated, journal, uid};
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Namespace, ground};
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::{Cluster, Namespace, test_cluster};
 
 #[test]
 fn a_failure_fails_the_pod_with_an_event_and_leaves_nothing() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "failure").expect("a namespace");
     let ns = namespace.name();
     let bin = kube.files("n1").expect("known").plugins;
-    let _clean = Afterwards {
+    let _clean = NodeCleanup {
         cluster: kube,
         node: "n1",
         script: format!("rm -f {bin}/e2e-refuses; ip link del e2efai0"),
@@ -72,12 +72,12 @@ fn a_failure_fails_the_pod_with_an_event_and_leaves_nothing() {
         let failed = namespace.pod(name);
         let text = event(kube, &failed, "FailedAttach", &words);
         // The kubelet was told the same.
-        holds("the kubelet says so", PATIENCE, || {
+        holds("the kubelet says so", TIMEOUT, || {
             let all = messages(kube, &failed);
             let mut all = all
                 .iter()
                 .filter(|(why, _)| why == "FailedCreatePodSandBox");
-            all.any(|(_, said)| said.contains(words[words.len() - 1]))
+            all.any(|(_, output_of)| output_of.contains(words[words.len() - 1]))
         });
         let seen = kube.get(&failed).expect("asked").expect("is there");
         assert_eq!(seen["status"]["phase"], "Pending", "{text}");
@@ -94,7 +94,7 @@ fn a_failure_fails_the_pod_with_an_event_and_leaves_nothing() {
         .get(&network_object(ns, "blue"))
         .expect("asked")
         .expect("is there");
-    holds("one address in use", PATIENCE, || {
+    holds("one address in use", TIMEOUT, || {
         allocated(kube, &uid(&blue)) == 1
     });
 }
@@ -106,11 +106,11 @@ fn nothing_is_left(kube: &dyn Cluster, ns: &str) {
         .expect("asked")
         .expect("is there");
     for name in ["fails", "missing", "garbage", "clash", "foreign"] {
-        holds("no rows", PATIENCE, || {
+        holds("no rows", TIMEOUT, || {
             journal(kube, "n1", &format!("{ns}/{name}")) == 0
         });
     }
-    holds("no ports", PATIENCE, || {
+    holds("no ports", TIMEOUT, || {
         on(
             kube,
             "n1",
@@ -119,7 +119,7 @@ fn nothing_is_left(kube: &dyn Cluster, ns: &str) {
         .trim()
             == "0"
     });
-    holds("no leases", PATIENCE, || {
+    holds("no leases", TIMEOUT, || {
         on(
             kube,
             "n1",
@@ -128,7 +128,7 @@ fn nothing_is_left(kube: &dyn Cluster, ns: &str) {
         .trim()
             == "0"
     });
-    holds("no addresses", PATIENCE, || {
+    holds("no addresses", TIMEOUT, || {
         allocated(kube, &uid(&blue)) == 0
     });
     let records = kube.list("plexus.dev/v1alpha1", "PodAttachments", ns);

@@ -2,12 +2,12 @@
 //! that nothing stays.
 
 use crate::common::{
-    Afterwards, CONTRAIL, NETWORKS, PLEXUS, address, apply, attachments, contrail_nad, gone, holds,
-    interfaces, nad, network, network_object, on, pings, pod, ready, said,
+    CONTRAIL, NETWORKS, NodeCleanup, PLEXUS, address, apply, attachments, contrail_nad, gone,
+    holds, interfaces, nad, network, network_object, on, output_of, pings, pod, ready,
 };
 use crate::traces::{allocated, is_there, journal, uid};
-use plexus_kubekit::cluster::PATIENCE;
-use plexus_kubekit::{Cluster, Namespace, Object, ground};
+use plexus_kubekit::cluster::TIMEOUT;
+use plexus_kubekit::{Cluster, Namespace, Object, test_cluster};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -17,13 +17,13 @@ const BRIDGE: &str = r#"{"cniVersion": "0.3.1", "type": "bridge", "bridge": "e2e
 
 #[test]
 fn every_reference_is_an_interface_in_order() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let (home, other) = (
         Namespace::create(kube, "order").expect("a namespace"),
         Namespace::create(kube, "order-other").expect("a namespace"),
     );
     let (ns, far) = (home.name(), other.name());
-    let _clean = Afterwards {
+    let _clean = NodeCleanup {
         cluster: kube,
         node: "n1",
         script: "ip link del e2eord0".to_owned(),
@@ -112,7 +112,7 @@ fn every_reference_is_an_interface_in_order() {
 }
 
 fn the_kernel_agrees(kube: &dyn Cluster, pod: &Object, record: &[Value]) {
-    let links = said(kube, pod, "ip -j addr");
+    let links = output_of(kube, pod, "ip -j addr");
     let links: Vec<Value> = serde_json::from_str(&links).expect("JSON");
     let names: BTreeSet<&str> = links
         .iter()
@@ -167,7 +167,7 @@ fn all_goes(kube: &dyn Cluster, p: &Object, record: &[Value]) {
     let sandbox = kube.sandbox_of(p).expect("a sandbox").id;
     assert!(journal(kube, "n1", &sandbox) > 0);
     // The node's ends of the pod's links.
-    let ends = said(kube, p, "ip -o link | grep -c link-netns");
+    let ends = output_of(kube, p, "ip -o link | grep -c link-netns");
     assert!(ends.trim().parse::<u32>().expect("a number") > 0, "{ends}");
     let pod_ip = record[0]["ips"][0]
         .as_str()
@@ -188,7 +188,7 @@ fn all_goes(kube: &dyn Cluster, p: &Object, record: &[Value]) {
     let record = Object::new("plexus.dev/v1alpha1", "PodAttachments", ns, &uid(&seen));
 
     gone(kube, &[p]);
-    kube.wait_gone(&record, PATIENCE).expect("its record gone");
+    kube.wait_gone(&record, TIMEOUT).expect("its record gone");
     assert_eq!(journal(kube, "n1", &sandbox), 0);
     assert!(!is_there(kube, "n1", host_end), "{host_end}");
     assert_eq!(
@@ -205,7 +205,7 @@ fn all_goes(kube: &dyn Cluster, p: &Object, record: &[Value]) {
         "0"
     );
     // Two of the peer's are left.
-    holds("blue's addresses freed", PATIENCE, || {
+    holds("blue's addresses freed", TIMEOUT, || {
         allocated(kube, &uid(&blue)) == 2
     });
 }

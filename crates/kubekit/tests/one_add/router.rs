@@ -1,7 +1,9 @@
 //! A pod on two networks that forwards is the gateway between a pod on the one and a pod on the other.
 
-use crate::common::{Afterwards, NETWORKS, apply, gone, nad, pings, pod, ready, said, silent, who};
-use plexus_kubekit::{Namespace, ground};
+use crate::common::{
+    NETWORKS, NodeCleanup, apply, gone, nad, output_of, pings, pod, ready, silent, who,
+};
+use plexus_kubekit::{Namespace, test_cluster};
 use serde_json::{Value, json};
 
 /// `own` on a wire, and a route to the other wire by way of `via`, if there is one.
@@ -19,10 +21,10 @@ fn config(kind: Value, own: &[&str], routes: &[(&str, &str)]) -> String {
 
 #[test]
 fn a_pod_on_both_joins_a_bridge_and_a_macvlan_network() {
-    let kube = ground::shared().expect("a lab");
+    let kube = test_cluster::shared().expect("a lab");
     let namespace = Namespace::create(kube, "router").expect("a namespace");
     let ns = namespace.name();
-    let _clean = Afterwards {
+    let _clean = NodeCleanup {
         cluster: kube,
         node: "n1",
         script: "ip link del e2ertr0".to_owned(),
@@ -71,7 +73,7 @@ fn a_pod_on_both_joins_a_bridge_and_a_macvlan_network() {
     );
     let [router, a, b] = ["router", "a", "b"].map(|name| namespace.pod(name));
     ready(kube, &[&router, &a, &b]);
-    said(
+    output_of(
         kube,
         &router,
         "sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",
@@ -83,7 +85,7 @@ fn a_pod_on_both_joins_a_bridge_and_a_macvlan_network() {
         assert_eq!(who(kube, &b, back), "a");
     }
     // One hop away, and it is the router.
-    let hop = said(kube, &a, "ping -n -c1 -W2 10.103.0.5");
+    let hop = output_of(kube, &a, "ping -n -c1 -W2 10.103.0.5");
     assert!(hop.contains("ttl=63"), "{hop}");
     gone(kube, &[&router]);
     assert!(silent(kube, &a, "10.103.0.5"));

@@ -2,7 +2,7 @@
 //! listened to, and compared.
 
 use super::containerd::Containerd;
-use super::soon;
+use super::eventually;
 use plexus_testkit::{Node, PLEXUS, SHIM, Up, bin};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -159,12 +159,12 @@ fn a_lab_calls_as_containerd_does() {
     fs::write(&file, pod.to_string()).unwrap();
     let apply = ["apply", "-f", &file.display().to_string()];
     assert!(lab.plexus(&apply).status().unwrap().success());
-    soon("the lab has asked for the pod", || {
+    eventually("the lab has asked for the pod", || {
         ours.join("ADD.json").exists()
     });
     let gone = ["delete", "pod", "one", "--wait", "60"];
     assert!(lab.plexus(&gone).status().unwrap().success());
-    soon("and for its end", || ours.join("DEL.json").exists());
+    eventually("and for its end", || ours.join("DEL.json").exists());
 
     for verb in ["ADD", "DEL"] {
         let (theirs, ours) = (heard(&theirs, verb), heard(&ours, verb));

@@ -1,6 +1,6 @@
 //! A containerd of the test's own.
 
-use super::{LIMIT, soon};
+use super::{TIMEOUT, eventually};
 use plexus_kubekit::tools::Tools;
 use plexus_testkit::{Node, Running, run};
 use serde_json::json;
@@ -39,11 +39,14 @@ impl<'n> Containerd<'n> {
     }
 
     fn wait(&self) {
-        soon("containerd answers", || {
-            self.tool("ctr", &["version"]).wait(LIMIT).status.success()
+        eventually("containerd answers", || {
+            self.tool("ctr", &["version"])
+                .wait(TIMEOUT)
+                .status
+                .success()
         });
-        soon("its CRI answers", || {
-            self.crictl(&["version"]).wait(LIMIT).status.success()
+        eventually("its CRI answers", || {
+            self.crictl(&["version"]).wait(TIMEOUT).status.success()
         });
     }
 
@@ -111,7 +114,7 @@ impl<'n> Containerd<'n> {
 
     #[track_caller]
     pub(crate) fn ok(&self, running: Running, what: &str) -> String {
-        let output = running.wait(LIMIT);
+        let output = running.wait(TIMEOUT);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{what}: {error}");
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
@@ -122,7 +125,7 @@ impl Drop for Containerd<'_> {
     fn drop(&mut self) {
         let _ = self
             .crictl(&["rmp", "--force", "--all"])
-            .ended_within(LIMIT);
+            .ended_within(TIMEOUT);
         let _ = self.child.kill();
         let _ = self.child.wait();
         // Everything that runs in the node's namespace is this test's: shims, should any be left.

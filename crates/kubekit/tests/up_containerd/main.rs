@@ -20,11 +20,11 @@ use serde_json::json;
 use std::time::Duration;
 
 /// More than any call takes.
-const LIMIT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[track_caller]
-fn soon(what: &str, question: impl FnMut() -> bool) {
-    assert!(within(LIMIT, question), "not within {LIMIT:?}: {what}");
+fn eventually(what: &str, question: impl FnMut() -> bool) {
+    assert!(within(TIMEOUT, question), "not within {TIMEOUT:?}: {what}");
 }
 
 /// A network that is part of the node's own, and one that is apart.

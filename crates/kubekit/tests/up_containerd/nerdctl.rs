@@ -1,7 +1,7 @@
 //! Containers, made with `nerdctl`: it finds networks by name, two per container.
 
 use super::containerd::{Containerd, IMAGE, socket};
-use super::{LIMIT, networks, soon};
+use super::{TIMEOUT, eventually, networks};
 use plexus_testkit::{Node, Running, Up};
 use serde_json::Value;
 use std::process::Command;
@@ -76,14 +76,14 @@ impl<'n> Nerdctl<'n> {
     fn pings(&self, name: &str, address: &str) -> bool {
         let script = format!("ping -c 1 -W 2 {address} || ping -c 1 -W 5 {address}");
         let ping = ["exec", name, "/bin/sh", "-c", &script];
-        self.start(&ping).wait(LIMIT).status.success()
+        self.start(&ping).wait(TIMEOUT).status.success()
     }
 }
 
 impl Drop for Nerdctl<'_> {
     fn drop(&mut self) {
         for name in ["one", "two"] {
-            let _ = self.start(&["rm", "--force", name]).ended_within(LIMIT);
+            let _ = self.start(&["rm", "--force", name]).ended_within(TIMEOUT);
         }
     }
 }
@@ -119,7 +119,7 @@ fn assert_connected(nerdctl: &Nerdctl<'_>, up: &Up<'_>, two: &str) {
 fn assert_recorded(up: &Up<'_>, ids: &[&str]) {
     let mut expected: Vec<String> = ids.iter().map(|id| record(id)).collect();
     expected.sort();
-    soon("each container has its record, and nobody else", || {
+    eventually("each container has its record, and nobody else", || {
         let mut records = up.records();
         records.sort();
         records == expected
@@ -142,7 +142,7 @@ fn containers_on_two_networks_while_everything_comes_and_goes() {
     assert_recorded(&up, &[&one, &two]);
     let serve = ["exec", "--detach", "two", "/bin/sh", "-c"];
     nerdctl.run(&[&serve[..], &["while :; do echo hello | nc -l -p 80; done"]].concat());
-    soon("the published port answers", || {
+    eventually("the published port answers", || {
         let ask = "exec 3<>/dev/tcp/192.0.2.2/8080 && timeout 2 head -n 1 <&3 | grep -q hello";
         node.ns().try_sh(&format!("bash -c '{ask}'"))
     });
@@ -163,7 +163,7 @@ fn containers_on_two_networks_while_everything_comes_and_goes() {
     assert_connected(&nerdctl, &up, &two);
     assert_recorded(&up, &[&one, &two]);
     nerdctl.run(&["rm", "--force", "one", "two"]);
-    soon("nothing is left", || {
+    eventually("nothing is left", || {
         up.records().is_empty() && up.attachments().is_empty()
     });
 }

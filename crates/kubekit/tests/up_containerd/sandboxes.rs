@@ -1,7 +1,7 @@
 //! Pod sandboxes, made with `crictl`.
 
 use super::containerd::Containerd;
-use super::{networks, soon};
+use super::{eventually, networks};
 use plexus_testkit::{Node, Up};
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ fn sandboxes_on_two_networks_while_everything_comes_and_goes() {
     let mut containerd = Containerd::start(&node);
     let (one, two) = (sandbox(&containerd, "one"), sandbox(&containerd, "two"));
     assert_connected(&node, &up, &one, &two);
-    soon("each sandbox has its record", || {
+    eventually("each sandbox has its record", || {
         up.records() == [record("one"), record("two")]
     });
 
@@ -73,7 +73,7 @@ fn sandboxes_on_two_networks_while_everything_comes_and_goes() {
         "stopped without an agent",
     );
     let up = Up::start(&node);
-    soon("what went meanwhile is released", || {
+    eventually("what went meanwhile is released", || {
         up.records() == [record("one")]
     });
     containerd.ok(containerd.crictl(&["rmp", &two]), "removed");
@@ -85,14 +85,14 @@ fn sandboxes_on_two_networks_while_everything_comes_and_goes() {
     assert!(up.stop().success());
     let up = Up::start(&node);
     assert_connected(&node, &up, &one, &two);
-    soon("records are as before", || {
+    eventually("records are as before", || {
         up.records() == [record("one"), record("two")]
     });
     containerd.ok(
         containerd.crictl(&["rmp", "--force", "--all"]),
         "all removed",
     );
-    soon("nothing is left", || {
+    eventually("nothing is left", || {
         up.records().is_empty() && up.attachments().is_empty()
     });
 }

@@ -5,7 +5,7 @@ use crate::audit::Audit;
 use crate::common;
 use crate::own_lab::OwnLab;
 use crate::web::{
-    Asker, Server, answer, node_ips, pod, pod_ips, service, service_ips, wait_silent,
+    HttpClient, Server, answer, node_ips, pod, pod_ips, service, service_ips, wait_silent,
 };
 use plexus_kubekit::layout::{CONTROL_PLANE_V4, CONTROL_PLANE_V6, OUTSIDE_V4, OUTSIDE_V6};
 use plexus_kubekit::spec::{PodCidrs, ProxyMode};
@@ -49,11 +49,11 @@ fn with_iptables_and_claimed_blocks_pods_reach_what_they_must() {
 
     let node = node_ips(kube, &nodes[0]);
     for (address, outside) in node.iter().zip([CONTROL_PLANE_V4, CONTROL_PLANE_V6]) {
-        let seen = answer(kube, Asker::Outside, address, PORT);
+        let seen = answer(kube, HttpClient::Outside, address, PORT);
         assert_eq!((seen.name.as_str(), seen.source.as_str()), ("a", outside));
     }
     common::gone(kube, &[&a]);
-    wait_silent(kube, Asker::Outside, &node[0], PORT);
+    wait_silent(kube, HttpClient::Outside, &node[0], PORT);
     audit.assert_agents_watch_their_own_pods(&nodes);
 }
 
@@ -98,12 +98,12 @@ fn assert_services(kube: &Kube, namespace: &Namespace<'_>, a: &Object, b: &Objec
     let (of_a, of_b) = (service_ips(kube, ns, "of-a"), service_ips(kube, ns, "of-b"));
     let (ips_a, ips_b) = (pod_ips(kube, a), pod_ips(kube, b));
     for family in [0, 1] {
-        let seen = answer(kube, Asker::Pod(a), &of_b[family], 8000);
+        let seen = answer(kube, HttpClient::Pod(a), &of_b[family], 8000);
         assert_eq!((seen.name.as_str(), &seen.source), ("b", &ips_a[family]));
         // To oneself, and across nodes without a Service: nobody is hidden there.
-        let seen = answer(kube, Asker::Pod(a), &of_a[family], 8000);
+        let seen = answer(kube, HttpClient::Pod(a), &of_a[family], 8000);
         assert_eq!(seen.name, "a");
-        let seen = answer(kube, Asker::Pod(b), &ips_a[family], 80);
+        let seen = answer(kube, HttpClient::Pod(b), &ips_a[family], 80);
         assert_eq!((seen.name.as_str(), &seen.source), ("a", &ips_b[family]));
     }
 }
@@ -111,6 +111,9 @@ fn assert_services(kube: &Kube, namespace: &Namespace<'_>, a: &Object, b: &Objec
 fn assert_ways_out(kube: &Kube, node: &str, pod: &Object) {
     let _server = Server::start(kube, None, PORT);
     for (address, own) in [OUTSIDE_V4, OUTSIDE_V6].iter().zip(node_ips(kube, node)) {
-        assert_eq!(answer(kube, Asker::Pod(pod), address, PORT).source, own);
+        assert_eq!(
+            answer(kube, HttpClient::Pod(pod), address, PORT).source,
+            own
+        );
     }
 }

@@ -4,9 +4,9 @@
 use crate::common;
 use crate::own_lab::OwnLab;
 use crate::web::{
-    Asker, Server, answer, node_ips, pod, pod_ips, service, service_ips, wait_silent,
+    HttpClient, Server, answer, node_ips, pod, pod_ips, service, service_ips, wait_silent,
 };
-use plexus_kubekit::cluster::PATIENCE;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::layout::OUTSIDE_V4;
 use plexus_kubekit::spec::Cni;
 use plexus_kubekit::{Cluster, Kube, Object};
@@ -41,7 +41,7 @@ fn another_cni_makes_the_first_interface_and_plexus_the_others() {
     common::apply(kube, &[common::network(ns, "blue", blue)]);
     let active = |seen: &Value| seen["status"]["phase"] == "Active";
     let network = common::network_object(ns, "blue");
-    kube.wait_for(&network, PATIENCE, &active).expect("active");
+    kube.wait_for(&network, TIMEOUT, &active).expect("active");
     let asked = [(common::PLEXUS, "blue")];
     let mut first = pod(ns, "a", &nodes[0], &asked);
     first["spec"]["containers"][0]["ports"] = json!([{"containerPort": 80, "hostPort": PORT}]);
@@ -55,30 +55,30 @@ fn another_cni_makes_the_first_interface_and_plexus_the_others() {
 
     first_is_the_others(kube, &a, &nodes[0]);
     for address in service_ips(kube, ns, "of-b") {
-        assert_eq!(answer(kube, Asker::Pod(&a), &address, 8000).name, "b");
+        assert_eq!(answer(kube, HttpClient::Pod(&a), &address, 8000).name, "b");
     }
     let far = common::address(kube, &b, "net1", false);
-    let seen = answer(kube, Asker::Pod(&a), &far, 80);
+    let seen = answer(kube, HttpClient::Pod(&a), &far, 80);
     assert_eq!(
         (seen.name.as_str(), seen.source),
         ("b", common::address(kube, &a, "net1", false))
     );
     let own = node_ips(kube, &nodes[0]);
-    assert_eq!(answer(kube, Asker::Outside, &own[0], PORT).name, "a");
+    assert_eq!(answer(kube, HttpClient::Outside, &own[0], PORT).name, "a");
     {
         let _server = Server::start(kube, None, PORT);
         assert_eq!(
-            answer(kube, Asker::Pod(&a), OUTSIDE_V4, PORT).source,
+            answer(kube, HttpClient::Pod(&a), OUTSIDE_V4, PORT).source,
             own[0]
         );
     }
 
     let held = pod_ips(kube, &a);
     common::gone(kube, &[&a]);
-    common::holds("its addresses are free", PATIENCE, || {
+    common::holds("its addresses are free", TIMEOUT, || {
         held.iter().all(|ip| !is_held(kube, &nodes[0], ip))
     });
-    wait_silent(kube, Asker::Outside, &own[0], PORT);
+    wait_silent(kube, HttpClient::Outside, &own[0], PORT);
 }
 
 /// A port of that CNI's bridge, an address of its pool, and first in the pod's record and status.
@@ -94,7 +94,7 @@ fn first_is_the_others(kube: &Kube, pod: &Object, node: &str) {
     for ip in &ips {
         assert!(is_held(kube, node, ip), "host-local has {ip}");
     }
-    let link = common::said(kube, pod, "ip -j link show eth0");
+    let link = common::output_of(kube, pod, "ip -j link show eth0");
     let link: Value = serde_json::from_str(&link).expect("JSON");
     let bridged = kube
         .on_node(node, &["ip", "-j", "link", "show", "master", "cni0"])
@@ -108,19 +108,19 @@ fn first_is_the_others(kube: &Kube, pod: &Object, node: &str) {
         "{bridged:?}"
     );
     let status = "k8s.v1.cni.cncf.io/network-status";
-    let seen = kube.wait_for(pod, PATIENCE, &|pod| {
+    let seen = kube.wait_for(pod, TIMEOUT, &|pod| {
         pod["metadata"]["annotations"][status].is_string()
     });
     let seen = seen.expect("network-status");
-    let said = seen["metadata"]["annotations"][status]
+    let output_of = seen["metadata"]["annotations"][status]
         .as_str()
         .unwrap_or_default();
-    let said: Value = serde_json::from_str(said).expect("JSON");
-    assert_eq!(said[0]["default"], true, "{said}");
-    assert_eq!(said[0]["interface"], "eth0");
-    assert_eq!(said[0]["ips"], json!(ips));
-    assert_eq!(said[0]["mac"], link[0]["address"]);
-    assert_eq!(said[1]["name"], format!("{}/blue", pod.namespace));
+    let output_of: Value = serde_json::from_str(output_of).expect("JSON");
+    assert_eq!(output_of[0]["default"], true, "{output_of}");
+    assert_eq!(output_of[0]["interface"], "eth0");
+    assert_eq!(output_of[0]["ips"], json!(ips));
+    assert_eq!(output_of[0]["mac"], link[0]["address"]);
+    assert_eq!(output_of[1]["name"], format!("{}/blue", pod.namespace));
 }
 
 /// Whether `host-local` has a file for the address.

@@ -69,7 +69,7 @@ impl List {
     pub(crate) fn configuration(
         &self,
         plugin: usize,
-        told: &Map<String, Value>,
+        runtime_config: &Map<String, Value>,
         previous: Option<&Value>,
     ) -> Value {
         let mut configuration = self.plugins.get(plugin).cloned().unwrap_or_default();
@@ -80,10 +80,12 @@ impl List {
             let asked = asked.as_ref().and_then(|asked| asked.get(name));
             asked == Some(&Value::Bool(true))
         };
-        let told = told.iter().filter(|(name, _)| asks(name));
-        let told: Map<String, Value> = told.map(|(k, v)| (k.clone(), v.clone())).collect();
-        if !told.is_empty() {
-            configuration.insert("runtimeConfig".to_owned(), told.into());
+        let runtime_config = runtime_config.iter().filter(|(name, _)| asks(name));
+        let runtime_config: Map<String, Value> = runtime_config
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        if !runtime_config.is_empty() {
+            configuration.insert("runtimeConfig".to_owned(), runtime_config.into());
         }
         if let Some(previous) = previous {
             configuration.insert("prevResult".to_owned(), previous.clone());
@@ -141,9 +143,9 @@ mod tests {
         fs::write(scratch.0.join(".00-half.new"), "{").unwrap();
         let list = List::first_of(&scratch.0).unwrap();
         assert_eq!((list.plugins(), list.kind(0).as_str()), (1, "plexus-cni"));
-        let told = json!({ANNOTATIONS: {"a": "b"}, PORT_MAPPINGS: []});
-        let told = told.as_object().unwrap();
-        let given = list.configuration(0, told, Some(&json!({"ips": []})));
+        let runtime_config = json!({ANNOTATIONS: {"a": "b"}, PORT_MAPPINGS: []});
+        let runtime_config = runtime_config.as_object().unwrap();
+        let given = list.configuration(0, runtime_config, Some(&json!({"ips": []})));
         let expected = json!({
             "cniVersion": "1.1.0", "name": "plexus", "type": "plexus-cni", "networks": "pod",
             "capabilities": {ANNOTATIONS: true}, "runtimeConfig": {ANNOTATIONS: {"a": "b"}},

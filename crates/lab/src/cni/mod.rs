@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// As long as the kubelet gives a runtime.
-const PATIENCE: Duration = Duration::from_secs(120);
+const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Why a call did not succeed, in the words that a pod's Event says.
 #[derive(Debug, thiserror::Error)]
@@ -63,11 +63,11 @@ impl<'a> Caller<'a> {
             layout,
             node,
             sandbox,
-            limit: PATIENCE,
+            limit: CALL_TIMEOUT,
         }
     }
 
-    /// With no more patience than that per plugin.
+    /// Sets how long each plugin may take.
     pub(crate) fn within(self, limit: Duration) -> Self {
         Self { limit, ..self }
     }
@@ -77,7 +77,7 @@ impl<'a> Caller<'a> {
         let list = List::first_of(&self.layout.cni_conf(self.node))?;
         let mut previous = None;
         for plugin in 0..list.plugins() {
-            let stdin = list.configuration(plugin, &self.sandbox.told, previous.as_ref());
+            let stdin = list.configuration(plugin, &self.sandbox.runtime_config, previous.as_ref());
             let kind = list.kind(plugin);
             let stdout = self.call("ADD", &kind, &stdin)?;
             previous = Some(result(&kind, &stdout)?);
@@ -90,7 +90,7 @@ impl<'a> Caller<'a> {
         let list = List::first_of(&self.layout.cni_conf(self.node))?;
         for plugin in (0..list.plugins()).rev() {
             let previous = self.sandbox.result.as_ref();
-            let stdin = list.configuration(plugin, &self.sandbox.told, previous);
+            let stdin = list.configuration(plugin, &self.sandbox.runtime_config, previous);
             self.call("DEL", &list.kind(plugin), &stdin)?;
         }
         Ok(())
@@ -109,7 +109,7 @@ impl<'a> Caller<'a> {
         Err(CallError::Refused {
             plugin: kind.to_owned(),
             verb,
-            text: said(&output.stdout, &output.stderr),
+            text: error_text(&output.stdout, &output.stderr),
         })
     }
 
@@ -144,17 +144,17 @@ impl<'a> Caller<'a> {
 fn result(plugin: &str, stdout: &str) -> Result<Value, CallError> {
     let parsed = serde_json::from_str::<Value>(stdout).ok();
     parsed.filter(Value::is_object).ok_or_else(|| {
-        let said: String = stdout.trim().chars().take(200).collect();
+        let error_text: String = stdout.trim().chars().take(200).collect();
         CallError::Refused {
             plugin: plugin.to_owned(),
             verb: "ADD",
-            text: format!("it ended well, but printed no result: {said:?}"),
+            text: format!("it ended well, but printed no result: {error_text:?}"),
         }
     })
 }
 
 /// What a plugin said when it failed: its error, or whatever it printed.
-fn said(stdout: &str, stderr: &str) -> String {
+fn error_text(stdout: &str, stderr: &str) -> String {
     let error: Value = serde_json::from_str(stdout).unwrap_or(Value::Null);
     let text = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
     let (message, details) = (text("msg"), text("details"));
@@ -189,9 +189,9 @@ mod tests {
     #[test]
     fn what_a_plugin_said() {
         let error = r#"{"cniVersion": "1.1.0", "code": 11, "msg": "busy", "details": "later"}"#;
-        assert_eq!(said(error, "noise"), "busy: later");
-        assert_eq!(said(r#"{"code": 7, "msg": "bad"}"#, ""), "bad");
-        assert_eq!(said("", " segfault\n"), "segfault");
-        assert_eq!(said("{", "x"), "{ x");
+        assert_eq!(error_text(error, "noise"), "busy: later");
+        assert_eq!(error_text(r#"{"code": 7, "msg": "bad"}"#, ""), "bad");
+        assert_eq!(error_text("", " segfault\n"), "segfault");
+        assert_eq!(error_text("{", "x"), "{ x");
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Output {
 }
 
 /// How long the output of one that was ended may take.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs a program in the calling thread's network namespace. At the limit it is ended, with whatever it has
 /// started in its process group; whoever left the group and holds its pipes is not waited for.
@@ -51,9 +51,9 @@ pub(super) fn run(
     }
     let read = |pipe: Receiver<String>| {
         let left = deadline.saturating_duration_since(Instant::now());
-        pipe.recv_timeout(left.max(LAST_WORDS)).or_else(|_| {
+        pipe.recv_timeout(left.max(OUTPUT_TIMEOUT)).or_else(|_| {
             end_group();
-            pipe.recv_timeout(LAST_WORDS)
+            pipe.recv_timeout(OUTPUT_TIMEOUT)
         })
     };
     let (stdout, stderr) = (read(stdout), read(stderr));

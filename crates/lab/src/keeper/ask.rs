@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The controller, in the fabric's namespace.
 pub(super) async fn controller(layout: &Layout) -> Result<(), String> {
@@ -45,7 +45,7 @@ pub(super) async fn agent(layout: &Layout, node: NodeName) -> Result<(), String>
 }
 
 async fn within(asked: impl Future<Output = Result<(), String>>) -> Result<(), String> {
-    tokio::time::timeout(PATIENCE, asked)
+    tokio::time::timeout(REQUEST_TIMEOUT, asked)
         .await
         .unwrap_or_else(|_| Err("it does not answer".to_owned()))
 }
@@ -77,9 +77,9 @@ mod tests {
             theirs.read_exact(&mut request).await.unwrap();
             theirs.shutdown().await.unwrap();
         });
-        let said = readyz(ours).await;
+        let answer = readyz(ours).await;
         other.await.unwrap();
-        said
+        answer
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use plexus_api::later::DRA_DRIVER;
 /// Why a pod waits for its claims; none if it has none.
 pub(super) fn waits(pod: &Pod) -> Option<String> {
     let claims = pod.spec.as_ref()?.resource_claims.as_ref()?;
-    let named: Vec<String> = claims.iter().map(shown).collect();
+    let named: Vec<String> = claims.iter().map(claim_name).collect();
     (!named.is_empty()).then(|| {
         format!(
             "it waits for {}: a lab has no DRA driver that could prepare claims, neither {DRA_DRIVER}, which is not \
@@ -19,7 +19,7 @@ pub(super) fn waits(pod: &Pod) -> Option<String> {
     })
 }
 
-fn shown(claim: &PodResourceClaim) -> String {
+fn claim_name(claim: &PodResourceClaim) -> String {
     match (
         &claim.resource_claim_name,
         &claim.resource_claim_template_name,

@@ -13,8 +13,8 @@
 mod ask;
 mod claims;
 mod nodes;
-mod place;
 mod pods;
+mod schedule;
 mod server;
 mod shared;
 mod status;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 use supervise::supervise;
 
 /// Keeps a lab until it is asked to stop; leaves its processes and pods as they are.
-pub fn keep(layout: &Layout) -> Result<(), LabError> {
+pub fn run_keeper(layout: &Layout) -> Result<(), LabError> {
     let failed = |source| LabError::Start {
         what: "the keeper".to_owned(),
         source,
@@ -58,8 +58,8 @@ pub fn keep(layout: &Layout) -> Result<(), LabError> {
     runtime.spawn(shared::write_report(Arc::clone(&shared)));
     runtime.spawn(supervise(Arc::clone(&shared), Part::Server));
     runtime.spawn(supervise(Arc::clone(&shared), Part::Controller));
-    runtime.spawn(nodes::keep(Arc::clone(&shared)));
-    runtime.spawn(pods::keep(Arc::clone(&shared)));
+    runtime.spawn(nodes::run(Arc::clone(&shared)));
+    runtime.spawn(pods::run(Arc::clone(&shared)));
     tracing::info!(lab = %layout.name(), "keeping");
     let _ = runtime.block_on(stopped);
     // Calls of plugins that are under way go on without us; the next keeper asks again.

@@ -19,12 +19,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// How often a Node is looked at though nothing has changed: somebody may have deleted it.
-const AGAIN: Duration = Duration::from_secs(5);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often the keeper reads a Node though nothing has changed: somebody may have deleted it.
+const RESYNC_INTERVAL: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Makes the nodes what the specification says.
-pub(super) async fn keep(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<Shared>) {
     let mut specs = shared.specs();
     let mut running: BTreeMap<NodeName, [JoinHandle<()>; 2]> = BTreeMap::new();
     let mut found = sandbox::nodes(&shared.layout);
@@ -67,21 +67,21 @@ fn labels(node: NodeName) -> BTreeMap<String, String> {
 /// Keeps the Node, and says in it whether its agent is ready.
 async fn register(shared: Arc<Shared>, node: NodeName) {
     let client = shared.client().await;
-    let mut said = None;
+    let mut reported = None;
     let mut since = tokio::time::Instant::now();
     loop {
         let ready = shared.is_ready(node);
-        if said != Some(ready) || since.elapsed() > AGAIN {
-            match tell(&client, node, ready).await {
-                Ok(()) => (said, since) = (Some(ready), tokio::time::Instant::now()),
+        if reported != Some(ready) || since.elapsed() > RESYNC_INTERVAL {
+            match write_ready(&client, node, ready).await {
+                Ok(()) => (reported, since) = (Some(ready), tokio::time::Instant::now()),
                 Err(error) => tracing::debug!(%node, error = chain(&error), "Node not written"),
             }
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-async fn tell(client: &Client, node: NodeName, ready: bool) -> Result<(), LabError> {
+async fn write_ready(client: &Client, node: NodeName, ready: bool) -> Result<(), LabError> {
     let api: Api<Node> = Api::all(client.clone());
     let name = node.to_string();
     let failed = || LabError::api(format!("write Node {node}"));
@@ -96,7 +96,7 @@ async fn tell(client: &Client, node: NodeName, ready: bool) -> Result<(), LabErr
             made.map_err(failed())?
         }
     };
-    if says(&found, ready) {
+    if has_ready(&found, ready) {
         return Ok(());
     }
     let patch = Patch::Merge(status(node, ready));
@@ -105,11 +105,11 @@ async fn tell(client: &Client, node: NodeName, ready: bool) -> Result<(), LabErr
     written.map(drop).map_err(failed())
 }
 
-fn says(node: &Node, ready: bool) -> bool {
-    let wanted = if ready { "True" } else { "False" };
+fn has_ready(node: &Node, ready: bool) -> bool {
+    let expected = if ready { "True" } else { "False" };
     let conditions = node.status.as_ref().and_then(|s| s.conditions.as_ref());
     let mut conditions = conditions.into_iter().flatten();
-    conditions.any(|condition| condition.type_ == "Ready" && condition.status == wanted)
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == expected)
 }
 
 fn status(node: NodeName, ready: bool) -> Value {
@@ -170,7 +170,7 @@ async fn try_switch_off(shared: &Arc<Shared>, node: NodeName) -> Result<(), LabE
     let deleted = nodes
         .delete(&node.to_string(), &DeleteParams::default())
         .await;
-    forgiving(deleted.map(drop), format!("delete Node {node}"))?;
+    ignore_absent(deleted.map(drop), format!("delete Node {node}"))?;
     let pods: Api<Pod> = Api::all(client.clone());
     let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
     let found = pods.list(&params).await;
@@ -181,7 +181,7 @@ async fn try_switch_off(shared: &Arc<Shared>, node: NodeName) -> Result<(), LabE
     Ok(())
 }
 
-fn forgiving(done: Result<(), kube::Error>, what: String) -> Result<(), LabError> {
+fn ignore_absent(done: Result<(), kube::Error>, what: String) -> Result<(), LabError> {
     match done {
         Err(error) if !api::is_absent(&error) => Err(LabError::api(what)(error)),
         _ => Ok(()),

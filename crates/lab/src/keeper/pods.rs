@@ -1,7 +1,7 @@
 //! The pods of the lab, as the API says: those without a node get one, those on a node of ours get a worker,
 //! and what is left of those that are gone is taken away.
 
-use super::place::{Candidate, Port, Wanted, choose};
+use super::schedule::{Candidate, NodeRequirements, Port, choose};
 use super::shared::Shared;
 use super::{claims, status, worker};
 use crate::error::{LabError, chain};
@@ -19,11 +19,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How often pods that found no node are looked at again.
-const AGAIN: Duration = Duration::from_millis(500);
+/// How often the keeper tries to schedule pods that found no node.
+const UNSCHEDULED_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// Pauses after the API has failed: short enough that a server that is back is noticed at once.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_millis(1600);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(50);
+const MAX_RETRY_DELAY: Duration = Duration::from_millis(1600);
 
 /// A pod's worker, and where the pod is.
 struct Worker {
@@ -38,18 +38,18 @@ struct Pods {
     client: Client,
     /// By UID. One per pod, also of a pod that is gone, until nothing is left of it.
     workers: BTreeMap<String, Worker>,
-    /// Those without a node, with what was said about that.
+    /// Pods without a node, each with the reason that was reported last.
     unscheduled: BTreeMap<String, (Pod, String)>,
     /// UIDs that a list has named so far.
     listed: BTreeSet<String>,
 }
 
 /// Follows the pods until the task is dropped.
-pub(super) async fn keep(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<Shared>) {
     let client = shared.client().await;
     let api: Api<Pod> = Api::all(client.clone());
     let mut stream = Watches::default().watch(api, ListParams::default()).boxed();
-    let mut pause = FIRST_PAUSE;
+    let mut pause = FIRST_RETRY_DELAY;
     let mut pods = Pods {
         shared,
         client,
@@ -57,21 +57,21 @@ pub(super) async fn keep(shared: Arc<Shared>) {
         unscheduled: BTreeMap::new(),
         listed: BTreeSet::new(),
     };
-    let mut again = tokio::time::interval(AGAIN);
+    let mut again = tokio::time::interval(UNSCHEDULED_RETRY_INTERVAL);
     loop {
         let mut is_time = false;
         tokio::select! {
             item = stream.next() => match item {
                 Some(Ok(event)) => {
                     if matches!(event, Event::InitDone) {
-                        pause = FIRST_PAUSE;
+                        pause = FIRST_RETRY_DELAY;
                     }
                     pods.take(event);
                 }
                 Some(Err(error)) => {
                     tracing::debug!(error = chain(&error), "pods are not seen now");
                     tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    pause = (pause * 2).min(MAX_RETRY_DELAY);
                 }
                 None => return,
             },
@@ -106,9 +106,12 @@ impl Pods {
         };
         let spec = pod.spec.as_ref();
         let Some(node) = spec.and_then(|spec| spec.node_name.clone()) else {
-            let said = self.unscheduled.remove(&uid).map(|(_, said)| said);
+            let last_reason = self
+                .unscheduled
+                .remove(&uid)
+                .map(|(_, last_reason)| last_reason);
             self.unscheduled
-                .insert(uid, (pod, said.unwrap_or_default()));
+                .insert(uid, (pod, last_reason.unwrap_or_default()));
             return;
         };
         self.unscheduled.remove(&uid);
@@ -116,13 +119,13 @@ impl Pods {
         let Ok(node) = node.parse::<NodeName>() else {
             return;
         };
-        self.tell_worker(&uid, node, Some(Arc::new(pod)));
+        self.notify_worker(&uid, node, Some(Arc::new(pod)));
     }
 
     fn forget(&mut self, uid: &str) {
         self.unscheduled.remove(uid);
         if let Some(node) = self.workers.get(uid).map(|worker| worker.node) {
-            self.tell_worker(uid, node, None);
+            self.notify_worker(uid, node, None);
         }
     }
 
@@ -131,7 +134,7 @@ impl Pods {
         let recorded = sandbox::all(&self.shared.layout);
         for (node, sandbox) in recorded {
             if !self.listed.contains(&sandbox.uid) && !self.workers.contains_key(&sandbox.uid) {
-                self.tell_worker(&sandbox.uid, node, None);
+                self.notify_worker(&sandbox.uid, node, None);
             }
         }
         let known: Vec<String> = self.workers.keys().cloned().collect();
@@ -144,7 +147,7 @@ impl Pods {
     }
 
     /// Tells a pod's worker what is wanted now.
-    fn tell_worker(&mut self, uid: &str, node: NodeName, desired: worker::Desired) {
+    fn notify_worker(&mut self, uid: &str, node: NodeName, desired: worker::Desired) {
         if let Some(worker) = self.workers.get(uid)
             && worker.desired.send(desired.clone()).is_ok()
         {
@@ -164,12 +167,12 @@ impl Pods {
     /// Gives pods without a node one, by what the Nodes say now. These are asked for only if somebody waits for
     /// one: at once for a pod that is new, `again` and again for those that found none.
     async fn schedule(&mut self, again: bool) {
-        for (pod, said) in self.unscheduled.values_mut() {
+        for (pod, last_reason) in self.unscheduled.values_mut() {
             if let Some(why) = claims::waits(pod).filter(|_| !is_going(pod)) {
-                say_unschedulable(&self.client, pod, said, why).await;
+                report_unschedulable(&self.client, pod, last_reason, why).await;
             }
         }
-        if !asks_for_nodes(self.unscheduled.values(), again) {
+        if !needs_nodes(self.unscheduled.values(), again) {
             return;
         }
         let mut candidates = match nodes(&self.client).await {
@@ -180,16 +183,16 @@ impl Pods {
             }
         };
         let mut found = Vec::new();
-        for (uid, (pod, said)) in &mut self.unscheduled {
-            if !wants_node(pod) {
+        for (uid, (pod, last_reason)) in &mut self.unscheduled {
+            if !needs_node(pod) {
                 continue;
             }
-            let wanted = Wanted::of(pod);
-            match choose(&candidates, &wanted) {
+            let requirements = NodeRequirements::of(pod);
+            match choose(&candidates, &requirements) {
                 Ok(node) => {
                     for chosen in candidates.iter_mut().filter(|one| one.node == node) {
                         chosen.pods += 1;
-                        chosen.ports.extend(wanted.ports.clone());
+                        chosen.ports.extend(requirements.ports.clone());
                     }
                     match status::bind(&self.client, pod, &node.to_string()).await {
                         Ok(()) => found.push(uid.clone()),
@@ -198,7 +201,7 @@ impl Pods {
                         }
                     }
                 }
-                Err(why) => say_unschedulable(&self.client, pod, said, why).await,
+                Err(why) => report_unschedulable(&self.client, pod, last_reason, why).await,
             }
         }
         for uid in found {
@@ -252,30 +255,27 @@ async fn nodes(client: &Client) -> Result<Vec<Node>, LabError> {
 }
 
 /// Says once why a pod has no node.
-async fn say_unschedulable(client: &Client, pod: &Pod, said: &mut String, why: String) {
-    if *said == why {
+async fn report_unschedulable(client: &Client, pod: &Pod, last_reason: &mut String, why: String) {
+    if *last_reason == why {
         return;
     }
-    let told = match status::warn(client, pod, "FailedScheduling", &why).await {
+    let result = match status::warn(client, pod, "FailedScheduling", &why).await {
         Ok(()) => status::unschedulable(client, pod, &why).await,
         Err(error) => Err(error),
     };
-    *said = why;
-    if let Err(error) = told {
+    *last_reason = why;
+    if let Err(error) = result {
         tracing::debug!(error = chain(&error), "a pod has no node yet");
     }
 }
 
 /// Whether a node would help it.
-fn wants_node(pod: &Pod) -> bool {
+fn needs_node(pod: &Pod) -> bool {
     !is_going(pod) && claims::waits(pod).is_none()
 }
 
-fn asks_for_nodes<'p>(
-    mut unscheduled: impl Iterator<Item = &'p (Pod, String)>,
-    again: bool,
-) -> bool {
-    unscheduled.any(|(pod, said)| wants_node(pod) && (again || said.is_empty()))
+fn needs_nodes<'p>(mut unscheduled: impl Iterator<Item = &'p (Pod, String)>, again: bool) -> bool {
+    unscheduled.any(|(pod, last_reason)| needs_node(pod) && (again || last_reason.is_empty()))
 }
 
 #[cfg(test)]
@@ -285,23 +285,23 @@ mod tests {
 
     #[test]
     fn nodes_are_asked_for_at_once_for_who_is_new_and_at_a_pace_for_the_others() {
-        let pod = |spec: Value, said: &str| -> (Pod, String) {
+        let pod = |spec: Value, last_reason: &str| -> (Pod, String) {
             let pod = serde_json::from_value(json!({"spec": spec})).unwrap();
-            (pod, said.to_owned())
+            (pod, last_reason.to_owned())
         };
         let plain = json!({"containers": []});
         let claims = json!({"containers": [], "resourceClaims": [{"name": "a"}]});
         let new = pod(plain.clone(), "");
-        let told = pod(plain.clone(), "no node is ready");
+        let result = pod(plain.clone(), "no node is ready");
         let mut going = new.clone();
         going.0.metadata.deletion_timestamp =
             Some(serde_json::from_value(json!("2024-01-01T00:00:00Z")).unwrap());
-        let asks = |all: &[&(Pod, String)], again| asks_for_nodes(all.iter().copied(), again);
+        let asks = |all: &[&(Pod, String)], again| needs_nodes(all.iter().copied(), again);
         for never in [&pod(claims.clone(), ""), &pod(claims, "it waits"), &going] {
             assert!(!asks(&[never], false) && !asks(&[never], true));
         }
         assert!(asks(&[&new], false) && asks(&[&going, &new], true));
-        assert!(!asks(&[&told], false) && asks(&[&told], true));
+        assert!(!asks(&[&result], false) && asks(&[&result], true));
         assert!(!asks(&[], true));
     }
 }

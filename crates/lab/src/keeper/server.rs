@@ -9,19 +9,19 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Whether the server answers.
 pub(super) async fn ready(shared: &Arc<Shared>) -> Result<(), String> {
     let client = match shared.client_now() {
         Some(client) => client,
         None => {
-            introduce(shared).map_err(|error| chain(&error))?;
+            write_kubeconfig(shared).map_err(|error| chain(&error))?;
             let client = api::client(&shared.layout.kubeconfig()).await;
             client.map_err(|error| chain(&error))?
         }
     };
-    let answered = tokio::time::timeout(PATIENCE, client.apiserver_version()).await;
+    let answered = tokio::time::timeout(REQUEST_TIMEOUT, client.apiserver_version()).await;
     match answered {
         Err(_) => Err("it does not answer".to_owned()),
         Ok(Err(error)) => Err(format!("no answer yet: {}", chain(&error))),
@@ -35,7 +35,7 @@ pub(super) async fn ready(shared: &Arc<Shared>) -> Result<(), String> {
 }
 
 /// Writes the kubeconfig for those inside the lab, and the short name of the other one.
-fn introduce(shared: &Shared) -> Result<(), LabError> {
+fn write_kubeconfig(shared: &Shared) -> Result<(), LabError> {
     let (outer, inner) = (
         shared.layout.server_kubeconfig(),
         shared.layout.inner_kubeconfig(),

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
 
-/// How often the specification is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often the keeper reads the specification.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Calls of plugins at a time.
-const CALLS: usize = 16;
+const CONCURRENT_CALLS: usize = 16;
 
 /// What the tasks share.
 pub(super) struct Shared {
@@ -41,7 +41,7 @@ impl Shared {
             client: watch::Sender::new(None),
             report: Mutex::new(report),
             reported: Notify::new(),
-            calls: Semaphore::new(CALLS),
+            calls: Semaphore::new(CONCURRENT_CALLS),
         }
     }
 
@@ -143,7 +143,7 @@ pub(super) async fn follow_spec(shared: Arc<Shared>) {
                 Err(_) => {}
             }
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) async fn running(
     host: &[IpAddr],
     addresses: &[IpAddr],
 ) -> Result<(), LabError> {
-    if says_running(pod, addresses) {
+    if has_running_status(pod, addresses) {
         return Ok(());
     }
     let list = |all: &[IpAddr]| -> Vec<Value> { all.iter().map(|ip| json!({"ip": ip})).collect() };
@@ -40,13 +40,13 @@ pub(super) async fn running(
 }
 
 /// Whether a pod's status says that it waits, and this is why.
-pub(super) fn says_waiting(pod: &Pod, why: &str) -> bool {
-    says_no(pod, "Ready", why)
+pub(super) fn has_waiting_status(pod: &Pod, why: &str) -> bool {
+    has_false_condition(pod, "Ready", why)
 }
 
 /// Says that a pod waits, and why; nothing if it says so already.
 pub(super) async fn waiting(client: &Client, pod: &Pod, why: &str) -> Result<(), LabError> {
-    if says_waiting(pod, why) {
+    if has_waiting_status(pod, why) {
         return Ok(());
     }
     let status = json!({
@@ -59,7 +59,7 @@ pub(super) async fn waiting(client: &Client, pod: &Pod, why: &str) -> Result<(),
 
 /// Says that no node was found for a pod, and why; nothing if it says so already.
 pub(super) async fn unschedulable(client: &Client, pod: &Pod, why: &str) -> Result<(), LabError> {
-    if says_no(pod, "PodScheduled", why) {
+    if has_false_condition(pod, "PodScheduled", why) {
         return Ok(());
     }
     let condition = json!({
@@ -111,7 +111,7 @@ pub(super) async fn delete(client: &Client, pod: &Pod) -> Result<(), LabError> {
     }
 }
 
-/// A warning about a pod, counted if it is said again.
+/// Writes a warning Event about a pod; counts it if it exists already.
 pub(super) async fn warn(
     client: &Client,
     pod: &Pod,
@@ -124,8 +124,8 @@ pub(super) async fn warn(
     let name = event_name(&pod_name, &[&uid, reason, message]);
     let events: Api<Event> = Api::namespaced(client.clone(), &namespace);
     let failed = || LabError::api(format!("write an Event about pod {pod_name}"));
-    if let Some(said) = events.get_opt(&name).await.map_err(failed())? {
-        let again = json!({"count": said.count.unwrap_or(1) + 1, "lastTimestamp": now()});
+    if let Some(event) = events.get_opt(&name).await.map_err(failed())? {
+        let again = json!({"count": event.count.unwrap_or(1) + 1, "lastTimestamp": now()});
         let params = PatchParams::apply(MANAGER);
         let written = events.patch(&name, &params, &Patch::Merge(again)).await;
         return written.map(drop).map_err(failed());
@@ -163,7 +163,7 @@ async fn write(client: &Client, pod: &Pod, status: Value) -> Result<(), LabError
     }
 }
 
-fn says_no(pod: &Pod, condition: &str, why: &str) -> bool {
+fn has_false_condition(pod: &Pod, condition: &str, why: &str) -> bool {
     let status = pod.status.iter();
     let mut conditions = status.flat_map(|status| status.conditions.iter().flatten());
     conditions.any(|one| {
@@ -171,16 +171,16 @@ fn says_no(pod: &Pod, condition: &str, why: &str) -> bool {
     })
 }
 
-fn says_running(pod: &Pod, addresses: &[IpAddr]) -> bool {
+fn has_running_status(pod: &Pod, addresses: &[IpAddr]) -> bool {
     let Some(status) = &pod.status else {
         return false;
     };
     let has = status.pod_ips.iter().flatten().map(|ip| ip.ip.as_str());
-    let wanted: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+    let expected: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
     let ready = status.conditions.iter().flatten();
     let ready = ready.filter(|condition| condition.type_ == "Ready");
     status.phase.as_deref() == Some("Running")
-        && has.eq(wanted.iter().map(String::as_str))
+        && has.eq(expected.iter().map(String::as_str))
         && ready
             .into_iter()
             .any(|condition| condition.status == "True")
@@ -246,12 +246,12 @@ mod tests {
     #[test]
     fn running_is_said_once() {
         let addresses: Vec<IpAddr> = vec!["10.0.0.2".parse().unwrap(), "fd00::2".parse().unwrap()];
-        assert!(!says_running(&pod(json!({})), &addresses));
+        assert!(!has_running_status(&pod(json!({})), &addresses));
         let status = json!({
             "phase": "Running", "podIPs": [{"ip": "10.0.0.2"}, {"ip": "fd00::2"}],
             "conditions": conditions("True", "", "")});
-        assert!(says_running(&pod(status.clone()), &addresses));
-        assert!(!says_running(&pod(status), &addresses[..1]));
+        assert!(has_running_status(&pod(status.clone()), &addresses));
+        assert!(!has_running_status(&pod(status), &addresses[..1]));
     }
 
     #[test]

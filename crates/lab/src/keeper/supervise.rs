@@ -13,29 +13,29 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot::{self, Receiver};
 
 /// The first pause before it is started again; each further one is twice as long.
-const PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const FIRST_RESTART_DELAY: Duration = Duration::from_millis(200);
+const MAX_RESTART_DELAY: Duration = Duration::from_secs(5);
 /// One that ran this long starts with short pauses again.
-const SETTLED: Duration = Duration::from_secs(10);
+const STABLE_AFTER: Duration = Duration::from_secs(10);
 /// How often one that is not ready is asked, and one that is.
-const ASK_SOON: Duration = Duration::from_millis(50);
-const ASK_LATER: Duration = Duration::from_secs(1);
+const UNREADY_PROBE_INTERVAL: Duration = Duration::from_millis(50);
+const READY_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Keeps it running until the task is dropped; the process then stays as it is.
 pub(super) async fn supervise(shared: Arc<Shared>, part: Part) {
-    let mut pause = PAUSE;
+    let mut pause = FIRST_RESTART_DELAY;
     loop {
         may_start(&shared, part).await;
         let begun = Instant::now();
         match begin(&shared, part).await {
             Ok(ended) => {
                 watch(&shared, part, ended).await;
-                let said = tail::of(&shared.layout.log(part));
-                tracing::warn!(%part, said, "it has ended");
+                let last_lines = tail::of(&shared.layout.log(part));
+                tracing::warn!(%part, said = last_lines, "it has ended");
                 not_ready(
                     &shared,
                     part,
-                    format!("it ended; its log says last: {said}"),
+                    format!("it ended; its log says last: {last_lines}"),
                 );
             }
             Err(why) => {
@@ -43,10 +43,10 @@ pub(super) async fn supervise(shared: Arc<Shared>, part: Part) {
                 not_ready(&shared, part, why);
             }
         }
-        pause = if begun.elapsed() > SETTLED {
-            PAUSE
+        pause = if begun.elapsed() > STABLE_AFTER {
+            FIRST_RESTART_DELAY
         } else {
-            (pause * 2).min(LONGEST_PAUSE)
+            (pause * 2).min(MAX_RESTART_DELAY)
         };
         tokio::time::sleep(pause).await;
     }
@@ -97,7 +97,12 @@ async fn watch(shared: &Arc<Shared>, part: Part, ended: Receiver<()>) {
                 report.ready = ready;
                 report.message = answer.err().unwrap_or_default();
             });
-            tokio::time::sleep(if ready { ASK_LATER } else { ASK_SOON }).await;
+            tokio::time::sleep(if ready {
+                READY_PROBE_INTERVAL
+            } else {
+                UNREADY_PROBE_INTERVAL
+            })
+            .await;
         }
     };
     tokio::select! {
@@ -126,13 +131,16 @@ async fn may_start(shared: &Arc<Shared>, part: Part) {
     }
     let held = shared.layout.held(part);
     while held.exists() {
-        let whose = match part {
+        let node_flag = match part {
             Part::Agent(node) => format!(" {node}"),
             _ => String::new(),
         };
-        let why = format!("held: `plexus lab start-{}{whose}` starts it", part.verb());
+        let why = format!(
+            "held: `plexus lab start-{}{node_flag}` starts it",
+            part.verb()
+        );
         not_ready(shared, part, why);
-        tokio::time::sleep(ASK_SOON).await;
+        tokio::time::sleep(UNREADY_PROBE_INTERVAL).await;
     }
 }
 

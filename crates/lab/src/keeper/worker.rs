@@ -24,10 +24,10 @@ use tokio::sync::watch;
 /// The pod as the API has it; none once it is gone there.
 pub(super) type Desired = Option<Arc<Pod>>;
 
-const PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(4);
-/// How often it is looked whether a sandbox is still there.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(4);
+/// How often the worker checks whether a sandbox is still there.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What comes after a step.
 enum Next {
@@ -65,7 +65,7 @@ pub(super) async fn work(
         node,
         sandbox,
     };
-    let mut pause = PAUSE;
+    let mut pause = FIRST_RETRY_DELAY;
     let mut specs = work.shared.specs();
     loop {
         let desired = desires.borrow_and_update().clone();
@@ -73,7 +73,7 @@ pub(super) async fn work(
         match work.step(desired.as_deref()).await {
             Next::End => return,
             Next::Wait => {
-                pause = PAUSE;
+                pause = FIRST_RETRY_DELAY;
                 tokio::select! {
                     changed = desires.changed() => if changed.is_err() {
                         // The keeper ends.
@@ -86,7 +86,7 @@ pub(super) async fn work(
             }
             Next::Again => {
                 sleep_unless_changed(&mut desires, desired.as_deref(), pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = (pause * 2).min(MAX_RETRY_DELAY);
             }
         }
     }
@@ -102,7 +102,7 @@ async fn sleep_unless_changed(
     let end = tokio::time::Instant::now() + pause;
     loop {
         match tokio::time::timeout_at(end, desires.changed()).await {
-            Ok(Ok(())) if what_matters(desires.borrow().as_deref()) == what_matters(now) => {}
+            Ok(Ok(())) if relevant_state(desires.borrow().as_deref()) == relevant_state(now) => {}
             Ok(Ok(())) | Err(_) => return,
             // Nobody will want anything else once the pod is gone: what was wanted last counts.
             Ok(Err(_)) => return tokio::time::sleep_until(end).await,
@@ -112,7 +112,7 @@ async fn sleep_unless_changed(
 
 /// What of a pod decides what is done: none if it is gone, else whether it is to go and what plugins are
 /// told.
-fn what_matters(pod: Option<&Pod>) -> Option<(bool, Map<String, Value>)> {
+fn relevant_state(pod: Option<&Pod>) -> Option<(bool, Map<String, Value>)> {
     let pod = pod?;
     let goes = pod.metadata.deletion_timestamp.is_some() || has_ended(pod);
     Some((goes, runtime_config(pod)))
@@ -135,7 +135,7 @@ impl Work {
             Some(pod) if has_ended(pod) => (self.tear_down().await, Next::Wait),
             Some(_) if !self.shared.has_node(self.node) => (Ok(()), Next::Wait),
             Some(pod) => match claims::waits(pod) {
-                Some(why) => (self.say_claims_wait(pod, &why).await, Next::Wait),
+                Some(why) => (self.report_waiting_claims(pod, &why).await, Next::Wait),
                 None => (self.set_up(pod).await, Next::Wait),
             },
         };
@@ -149,13 +149,13 @@ impl Work {
     }
 
     /// As a kubelet says it. Once: our own word comes back as a change of the pod.
-    async fn say_claims_wait(&self, pod: &Pod, why: &str) -> Result<(), String> {
-        if status::says_waiting(pod, why) {
+    async fn report_waiting_claims(&self, pod: &Pod, why: &str) -> Result<(), String> {
+        if status::has_waiting_status(pod, why) {
             return Ok(());
         }
         let reason = "FailedPrepareDynamicResources";
-        let said = status::warn(&self.client, pod, reason, why).await;
-        said.map_err(|error| chain(&error))?;
+        let warned = status::warn(&self.client, pod, reason, why).await;
+        warned.map_err(|error| chain(&error))?;
         let waits = status::waiting(&self.client, pod, why).await;
         waits.map_err(|error| chain(&error))
     }
@@ -164,7 +164,7 @@ impl Work {
     /// API is there or not.
     async fn sandbox_vanished(&self) {
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             if let Some(sandbox) = self.sandbox.clone()
                 && let Ok(false) = self.blocking(move |_, _| Ok(sandbox.is_ready())).await
             {
@@ -176,23 +176,23 @@ impl Work {
     async fn set_up(&mut self, pod: &Pod) -> Result<(), String> {
         let host = address::of_node(self.node, 0).map(|net| net.addr());
         if on_host(pod) {
-            return self.say_running(pod, "", &host, &host).await;
+            return self.report_running(pod, "", &host, &host).await;
         }
         if let Some(sandbox) = self.sandbox.clone() {
             if self.blocking(move |_, _| Ok(sandbox.is_ready())).await? {
-                return self.say_sandbox_runs(pod, &host).await;
+                return self.report_sandbox_running(pod, &host).await;
             }
             // Begun by a keeper that is no more, or robbed of its namespace.
             self.tear_down().await?;
         }
         match self.attach(pod).await {
-            Ok(()) => self.say_sandbox_runs(pod, &host).await,
+            Ok(()) => self.report_sandbox_running(pod, &host).await,
             Err(why) => {
                 let message = format!("Failed to create pod sandbox: {why}");
                 let reason = "FailedCreatePodSandBox";
-                let said = status::warn(&self.client, pod, reason, &message).await;
+                let warned = status::warn(&self.client, pod, reason, &message).await;
                 let waits = status::waiting(&self.client, pod, &why).await;
-                for error in [said.err(), waits.err()].into_iter().flatten() {
+                for error in [warned.err(), waits.err()].into_iter().flatten() {
                     tracing::debug!(error = chain(&error), "not said");
                 }
                 self.tear_down().await?;
@@ -247,16 +247,16 @@ impl Work {
         Ok(())
     }
 
-    async fn say_sandbox_runs(&self, pod: &Pod, host: &[IpAddr]) -> Result<(), String> {
+    async fn report_sandbox_running(&self, pod: &Pod, host: &[IpAddr]) -> Result<(), String> {
         let Some(sandbox) = &self.sandbox else {
             return Ok(());
         };
         let addresses = sandbox.addresses();
-        self.say_running(pod, &sandbox.container, host, &addresses)
+        self.report_running(pod, &sandbox.container, host, &addresses)
             .await
     }
 
-    async fn say_running(
+    async fn report_running(
         &self,
         pod: &Pod,
         container: &str,

@@ -1,6 +1,6 @@
 //! The pods that run on the lab's nodes, as the API says, with their sandboxes and what the API's records say
-//! they are attached to. What should be there and is not is given by name: nobody may take a pod that was not
-//! looked at for one that is well.
+//! they are attached to. A pod that should be there and is not is named: nobody may take a pod that was not
+//! checked for one that is well.
 
 use super::expect::{Attachment, Kind, Member};
 use super::matrix::Unseen;
@@ -19,11 +19,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// By identity: what it does, and its subnets. A network may have several names: a NAD may stand for one.
-type Known = BTreeMap<String, (Kind, Vec<IpNet>)>;
+type NetworkSubnets = BTreeMap<String, (Kind, Vec<IpNet>)>;
 
 /// Records are written a moment after pods run.
-const PATIENCE: Duration = Duration::from_secs(4);
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const RECORD_TIMEOUT: Duration = Duration::from_secs(4);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Who takes part, and who does not though he should.
 #[derive(Debug, Default)]
@@ -37,15 +37,15 @@ pub(super) struct Gathered {
 pub(super) async fn gather(layout: &Layout, client: Client) -> Result<Gathered, LabError> {
     let start = Instant::now();
     loop {
-        let gathered = look(layout, &client).await?;
-        if gathered.unseen.is_empty() || start.elapsed() > PATIENCE {
+        let gathered = gather_once(layout, &client).await?;
+        if gathered.unseen.is_empty() || start.elapsed() > RECORD_TIMEOUT {
             return Ok(gathered);
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-async fn look(layout: &Layout, client: &Client) -> Result<Gathered, LabError> {
+async fn gather_once(layout: &Layout, client: &Client) -> Result<Gathered, LabError> {
     let mut gathered = Gathered::default();
     let pods: Api<Pod> = Api::all(client.clone());
     let pods = pods.list(&ListParams::default()).await;
@@ -72,7 +72,7 @@ async fn look(layout: &Layout, client: &Client) -> Result<Gathered, LabError> {
         .items
         .iter()
         .filter(on_ours)
-        .filter(|pod| takes_part(pod))
+        .filter(|pod| is_running(pod))
     {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let name = short(&pod.namespace().unwrap_or_default(), &pod.name_any());
@@ -84,7 +84,7 @@ async fn look(layout: &Layout, client: &Client) -> Result<Gathered, LabError> {
 }
 
 /// Whether a pod has, or is to have, interfaces of its own.
-fn takes_part(pod: &Pod) -> bool {
+fn is_running(pod: &Pod) -> bool {
     let spec = pod.spec.as_ref();
     let on_host = spec.and_then(|spec| spec.host_network).unwrap_or_default();
     let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
@@ -97,7 +97,7 @@ fn join(
     pod: &str,
     sandbox: Option<&(NodeName, Sandbox)>,
     record: Option<&Result<PodAttachments, String>>,
-    known: &Known,
+    known: &NetworkSubnets,
 ) -> Gathered {
     let mut gathered = Gathered::default();
     let mut miss = |why: String| {
@@ -125,7 +125,7 @@ fn join(
     gathered
 }
 
-async fn networks(client: Client, unseen: &mut Vec<Unseen>) -> Result<Known, LabError> {
+async fn networks(client: Client, unseen: &mut Vec<Unseen>) -> Result<NetworkSubnets, LabError> {
     let networks: Api<DeserializeGuard<Network>> = Api::all(client);
     let networks = networks.list(&ListParams::default()).await;
     let networks = networks.map_err(LabError::api("list networks"))?;
@@ -162,7 +162,7 @@ fn kind(spec: &NetworkSpec) -> Kind {
     }
 }
 
-fn attachments(record: &PodAttachments, known: &Known) -> Vec<Attachment> {
+fn attachments(record: &PodAttachments, known: &NetworkSubnets) -> Vec<Attachment> {
     let attached = record.status.iter().flat_map(|status| &status.attachments);
     attached
         .map(|one| {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_pod_that_cannot_be_judged_is_named() {
-        let known = Known::new();
+        let known = NetworkSubnets::new();
         let why = |sandbox, record| {
             let found = join("web", sandbox, record, &known);
             assert!(found.members.is_empty());
@@ -226,7 +226,7 @@ mod tests {
             found.unseen[0].why.clone()
         };
         assert!(why(None, None).contains("no sandbox"));
-        let pod = |value: Value| takes_part(&serde_json::from_value(value).unwrap());
+        let pod = |value: Value| is_running(&serde_json::from_value(value).unwrap());
         assert!(pod(json!({"spec": {"containers": []}})));
         assert!(pod(json!({"status": {"phase": "Pending"}})));
         assert!(!pod(json!({"status": {"phase": "Succeeded"}})));
@@ -249,7 +249,7 @@ mod tests {
             "spec": {"pod": {"name": "web", "uid": "u"}, "node": "n1"},
             "status": {"attachments": [one("eth0", "", "plexus"), one("net1", "a", "blue")]}}))
         .unwrap();
-        let known = Known::from([("uid-blue".to_owned(), (Kind::Overlay, vec![]))]);
+        let known = NetworkSubnets::from([("uid-blue".to_owned(), (Kind::Overlay, vec![]))]);
         let found = attachments(&record, &known);
         assert_eq!(found.len(), 2);
         assert_eq!(

@@ -1,5 +1,5 @@
 //! Many pings at a time: all are sent, those that are not answered are sent again, and everybody listens.
-//! What must not arrive is given its time; what must arrive is given more if the machine is slow.
+//! A ping that must not arrive has a fixed time; one that must arrive has more time if the machine is slow.
 
 use super::expect::Expected;
 use crate::error::LabError;
@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// Everybody has had the time to answer.
-const ENOUGH: Duration = Duration::from_millis(1200);
+/// How long a ping that must not arrive is waited for.
+const REPLY_TIMEOUT: Duration = Duration::from_millis(1200);
 /// The time for those that must arrive.
-const AT_MOST: Duration = Duration::from_secs(6);
-const SEND_EVERY: Duration = Duration::from_millis(300);
-const LISTEN: Duration = Duration::from_millis(20);
-/// So many are sent before we listen: what arrives meanwhile must fit into the sockets.
-const AT_A_TIME: usize = 200;
+const ROUND_TIMEOUT: Duration = Duration::from_secs(6);
+const SEND_INTERVAL: Duration = Duration::from_millis(300);
+const LISTEN_TIMEOUT: Duration = Duration::from_millis(20);
+/// How many pings are sent before we listen: the answers meanwhile must fit into the sockets.
+const SEND_BATCH: usize = 200;
 
 /// A ping to be sent.
 #[derive(Debug, Clone)]
@@ -73,7 +73,7 @@ impl<'p> Round<'p> {
         self.first | at as u64
     }
 
-    fn hear(&mut self, namespace: &str, heard: Heard) {
+    fn receive(&mut self, namespace: &str, heard: Heard) {
         let (Heard::Request(number) | Heard::Reply(number)) = heard;
         let at = number.checked_sub(self.first);
         let at = at.and_then(|at| usize::try_from(at).ok());
@@ -97,11 +97,11 @@ impl<'p> Round<'p> {
 
     /// Whether there is something to wait for.
     fn is_open(&self, elapsed: Duration) -> bool {
-        if elapsed < ENOUGH {
+        if elapsed < REPLY_TIMEOUT {
             return self.open().next().is_some();
         }
         let mut open = self.open();
-        elapsed < AT_MOST && open.any(|(_, probe)| probe.expected == Expected::Yes)
+        elapsed < ROUND_TIMEOUT && open.any(|(_, probe)| probe.expected == Expected::Yes)
     }
 }
 
@@ -123,18 +123,18 @@ pub(super) fn measure(probes: &[Probe]) -> Result<BTreeSet<usize>, LabError> {
             break;
         }
         if elapsed >= next {
-            next = elapsed + SEND_EVERY;
+            next = elapsed + SEND_INTERVAL;
             let open: Vec<(usize, &Probe)> = round.open().collect();
-            for some in open.chunks(AT_A_TIME) {
+            for some in open.chunks(SEND_BATCH) {
                 for (at, probe) in some {
                     // No way there is an answer too.
                     let sender = &sockets.all[senders[*at]].echo;
                     let _ = sender.send(probe.address, round.number(*at));
                 }
-                sockets.listen(Duration::ZERO, |space, heard| round.hear(space, heard));
+                sockets.listen(Duration::ZERO, |space, heard| round.receive(space, heard));
             }
         }
-        sockets.listen(LISTEN, |space, heard| round.hear(space, heard));
+        sockets.listen(LISTEN_TIMEOUT, |space, heard| round.receive(space, heard));
     }
     let open: BTreeSet<usize> = round.open().map(|(at, _)| at).collect();
     let reached = probes.iter().enumerate();
@@ -178,24 +178,24 @@ impl Sockets {
         Ok(self.all.len() - 1)
     }
 
-    fn listen(&self, limit: Duration, mut hear: impl FnMut(&str, Heard)) {
+    fn listen(&self, limit: Duration, mut receive: impl FnMut(&str, Heard)) {
         let echos: Vec<&Echo> = self.all.iter().map(|open| &open.echo).collect();
         wait(&echos, limit);
         for open in &self.all {
             for heard in open.echo.heard() {
-                hear(&open.namespace, heard);
+                receive(&open.namespace, heard);
             }
         }
     }
 }
 
 fn index_of(netns: &Netns, name: &str) -> Result<u32, LabError> {
-    let look = || -> Result<Option<u32>, plexus_kernel::NetlinkError> {
+    let index = || -> Result<Option<u32>, plexus_kernel::NetlinkError> {
         let mut socket = Socket::open_in(netns)?;
         let found = observe::link_by_name(&mut socket, name)?;
         Ok(found.map(|link| link.index))
     };
-    let found = look().map_err(LabError::wires(format!("look for {name} of a pod")))?;
+    let found = index().map_err(LabError::wires(format!("look for {name} of a pod")))?;
     found.ok_or_else(|| LabError::NoPod(format!("a pod has no interface {name} any more")))
 }
 

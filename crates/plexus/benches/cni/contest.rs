@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::config::{self, Shape};
 use crate::floor;
-use crate::lab::{Lab, Place};
+use crate::lab::{BenchPod, Lab};
 use crate::wire::Wire;
 use anyhow::Result;
 use serde_json::Value;
@@ -35,12 +35,12 @@ impl Lab<'_> {
         &self,
         who: Who,
         shape: Shape,
-        place: &Place<'_>,
+        bench_pod: &BenchPod<'_>,
     ) -> Result<(Duration, Results)> {
         let pools = self.node().pools();
         match who {
             Who::Ours => {
-                let call = self.our_call("ADD", place);
+                let call = self.our_call("ADD", bench_pod);
                 let (took, result) = call(&config::ours(shape, &pools))?;
                 Ok((took, vec![result]))
             }
@@ -48,7 +48,7 @@ impl Lab<'_> {
                 let mut total = Duration::ZERO;
                 let mut results = Vec::new();
                 for step in config::peer(shape, &pools) {
-                    let (took, result) = self.peer_call("ADD", place, &step)?;
+                    let (took, result) = self.peer_call("ADD", bench_pod, &step)?;
                     total += took;
                     results.push(result);
                 }
@@ -58,7 +58,7 @@ impl Lab<'_> {
                 let mut wire = Wire::open()?;
                 let start = Instant::now();
                 self.floor()
-                    .add(&mut wire, &place.netns, shape, place.number)?;
+                    .add(&mut wire, &bench_pod.netns, shape, bench_pod.number)?;
                 Ok((start.elapsed(), Vec::new()))
             }
         }
@@ -69,14 +69,14 @@ impl Lab<'_> {
         &self,
         who: Who,
         shape: Shape,
-        place: &Place<'_>,
+        bench_pod: &BenchPod<'_>,
         results: Results,
     ) -> Result<Duration> {
         let pools = self.node().pools();
         match who {
             Who::Ours => {
                 let config = after(config::ours(shape, &pools), results.into_iter().next());
-                let call = self.our_call("DEL", place);
+                let call = self.our_call("DEL", bench_pod);
                 Ok(call(&config)?.0)
             }
             Who::Peer => {
@@ -84,13 +84,13 @@ impl Lab<'_> {
                 for (mut step, result) in config::peer(shape, &pools).into_iter().zip(results).rev()
                 {
                     step.config = after(step.config, Some(result));
-                    total += self.peer_call("DEL", place, &step)?.0;
+                    total += self.peer_call("DEL", bench_pod, &step)?.0;
                 }
                 Ok(total)
             }
             Who::Floor => {
                 let start = Instant::now();
-                floor::del(&place.netns, shape)?;
+                floor::del(&bench_pod.netns, shape)?;
                 Ok(start.elapsed())
             }
         }
@@ -113,14 +113,14 @@ impl Lab<'_> {
     fn our_call<'a>(
         &'a self,
         verb: &'a str,
-        place: &'a Place<'_>,
+        bench_pod: &'a BenchPod<'_>,
     ) -> impl Fn(&Value) -> Result<(Duration, Value)> + 'a {
-        let (netns, socket) = (place.pod.ns().path(), self.node().socket());
+        let (netns, socket) = (bench_pod.pod.ns().path(), self.node().socket());
         move |config| {
             let call = Call {
                 program: self.shim(),
                 verb,
-                container: place.pod.container(),
+                container: bench_pod.pod.container(),
                 netns: &netns,
                 ifname: "eth0",
                 socket: &socket,
@@ -132,14 +132,14 @@ impl Lab<'_> {
     fn peer_call(
         &self,
         verb: &str,
-        place: &Place<'_>,
+        bench_pod: &BenchPod<'_>,
         step: &config::PeerCall,
     ) -> Result<(Duration, Value)> {
         let call = Call {
             program: &self.plugin(step.plugin),
             verb,
-            container: place.pod.container(),
-            netns: &place.pod.ns().path(),
+            container: bench_pod.pod.container(),
+            netns: &bench_pod.pod.ns().path(),
             ifname: &step.ifname,
             socket: &self.node().socket(),
         };

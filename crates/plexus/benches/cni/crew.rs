@@ -2,7 +2,7 @@
 
 use crate::config::Shape;
 use crate::contest::{Results, Who};
-use crate::lab::{Lab, Place};
+use crate::lab::{BenchPod, Lab};
 use anyhow::{Result, anyhow};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,9 +16,11 @@ pub(crate) fn add_all(
     lab: &Lab<'_>,
     clients: usize,
     (who, shape): (Who, Shape),
-    places: &[Place<'_>],
+    bench_pods: &[BenchPod<'_>],
 ) -> Result<(Duration, Vec<Added>)> {
-    together(lab, clients, places, |place| lab.add(who, shape, place))
+    in_parallel(lab, clients, bench_pods, |bench_pod| {
+        lab.add(who, shape, bench_pod)
+    })
 }
 
 /// Takes them away again; also says how long that took from the common start.
@@ -26,19 +28,19 @@ pub(crate) fn del_all(
     lab: &Lab<'_>,
     clients: usize,
     (who, shape): (Who, Shape),
-    places: &[Place<'_>],
+    bench_pods: &[BenchPod<'_>],
     added: Vec<Added>,
 ) -> Result<(Duration, Vec<Duration>)> {
-    let items: Vec<(&Place<'_>, Added)> = places.iter().zip(added).collect();
-    together(lab, clients, &items, |item| {
-        let (place, (_, results)) = item;
-        lab.del(who, shape, place, results.clone())
+    let items: Vec<(&BenchPod<'_>, Added)> = bench_pods.iter().zip(added).collect();
+    in_parallel(lab, clients, &items, |item| {
+        let (bench_pod, (_, results)) = item;
+        lab.del(who, shape, bench_pod, results.clone())
     })
 }
 
 /// Has `clients` threads do the work for all items, each taking the next; gives the time from
 /// the common start to the last end, and what the work gave, in the order of the items.
-fn together<I: Sync, T: Send>(
+fn in_parallel<I: Sync, T: Send>(
     lab: &Lab<'_>,
     clients: usize,
     items: &[I],

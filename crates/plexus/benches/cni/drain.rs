@@ -11,23 +11,23 @@ use plexus_testkit::bench::{Report, Row, Samples};
 use std::collections::BTreeMap;
 
 const PODS: usize = 100;
-const AT_A_TIME: usize = 16;
+const CONCURRENT_CALLS: usize = 16;
 
 pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<()> {
-    let mut taken = BTreeMap::<Who, Samples>::new();
+    let mut timings = BTreeMap::<Who, Samples>::new();
     for repetition in 0..rounds.div_ceil(20) {
         let mut order = [Who::Ours, Who::Floor];
         order.rotate_left(repetition % 2);
         for who in order {
-            let places = lab.places(PODS)?;
+            let bench_pods = lab.bench_pods(PODS)?;
             let what = (who, Shape::Macvlan);
-            let (_, added) = add_all(lab, 4, what, &places)?;
-            let (took, _) = del_all(lab, AT_A_TIME, what, &places, added)?;
-            taken.entry(who).or_default().push(took);
-            lab.done_with(places)?;
+            let (_, added) = add_all(lab, 4, what, &bench_pods)?;
+            let (took, _) = del_all(lab, CONCURRENT_CALLS, what, &bench_pods, added)?;
+            timings.entry(who).or_default().push(took);
+            lab.release(bench_pods)?;
         }
     }
-    let of = |who| taken.get(&who).cloned().unwrap_or_default();
+    let of = |who| timings.get(&who).cloned().unwrap_or_default();
     report.push(
         Row::new("100 DELs, 16 at a time, until the last")
             .of("ours", &of(Who::Ours))

@@ -20,18 +20,18 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
     let body = "x".repeat(RECORD);
     let (mut add, mut flush) = (Samples::default(), Samples::default());
     for _ in 0..rounds {
-        let places = lab.places(1)?;
-        for place in &places {
-            let (took, results) = lab.add(Who::Ours, Shape::Macvlan, place)?;
+        let bench_pods = lab.bench_pods(1)?;
+        for bench_pod in &bench_pods {
+            let (took, results) = lab.add(Who::Ours, Shape::Macvlan, bench_pod)?;
             add.push(took);
             let start = Instant::now();
             database
                 .prepare_cached("INSERT INTO record VALUES (?1)")?
                 .execute([&body])?;
             flush.push(start.elapsed());
-            lab.del(Who::Ours, Shape::Macvlan, place, results)?;
+            lab.del(Who::Ours, Shape::Macvlan, bench_pod, results)?;
         }
-        lab.done_with(places)?;
+        lab.release(bench_pods)?;
     }
     report.push(Row::new("(h) one flushed commit by itself").of("ours", &flush));
     report.push(Row::new("(h) ADD 1 macvlan with a flush").of("ours", &add.plus(&flush)));

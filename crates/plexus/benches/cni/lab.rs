@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 /// Namespaces are thrown away this many at a time: the kernel's clean-up would disturb a call.
-const BURIED_AT_ONCE: usize = 200;
+const DELETED_AT_ONCE: usize = 200;
 /// How long that clean-up is given.
-const PEACE: Duration = Duration::from_millis(400);
+const CLEANUP_PAUSE: Duration = Duration::from_millis(400);
 
 /// A node with an agent, and the programs that are compared.
 pub(crate) struct Lab<'n> {
@@ -25,11 +25,11 @@ pub(crate) struct Lab<'n> {
     plugins: PathBuf,
     floor: Floor,
     next: AtomicU16,
-    used: Mutex<Vec<Place<'n>>>,
+    used: Mutex<Vec<BenchPod<'n>>>,
 }
 
 /// A pod that a call is made for.
-pub(crate) struct Place<'n> {
+pub(crate) struct BenchPod<'n> {
     pub(crate) pod: Pod<'n>,
     pub(crate) netns: Netns,
     pub(crate) number: u16,
@@ -87,34 +87,34 @@ impl<'n> Lab<'n> {
     }
 
     /// New pods, empty but for `lo`.
-    pub(crate) fn places(&self, count: usize) -> Result<Vec<Place<'n>>> {
+    pub(crate) fn bench_pods(&self, count: usize) -> Result<Vec<BenchPod<'n>>> {
         (0..count)
             .map(|_| {
                 let number = self.next.fetch_add(1, Ordering::SeqCst);
                 let pod = self.node.pod(&format!("b{number}"));
                 let netns = Netns::open(pod.ns().path())?;
-                Ok(Place { pod, netns, number })
+                Ok(BenchPod { pod, netns, number })
             })
             .collect()
     }
 
     /// Takes pods back, which must be empty again.
-    pub(crate) fn done_with(&self, places: Vec<Place<'n>>) -> Result<()> {
-        for place in &places {
-            let mut socket = Socket::open_in(&place.netns)?;
+    pub(crate) fn release(&self, bench_pods: Vec<BenchPod<'n>>) -> Result<()> {
+        for bench_pod in &bench_pods {
+            let mut socket = Socket::open_in(&bench_pod.netns)?;
             let left = observe::links(&mut socket)?;
             if let Some(link) = left.iter().find(|link| link.name != "lo") {
-                bail!("{} is left in pod {}", link.name, place.pod.container());
+                bail!("{} is left in pod {}", link.name, bench_pod.pod.container());
             }
         }
         let mut used = self
             .used
             .lock()
             .map_err(|_| anyhow::anyhow!("a client panicked"))?;
-        used.extend(places);
-        if used.len() >= BURIED_AT_ONCE {
+        used.extend(bench_pods);
+        if used.len() >= DELETED_AT_ONCE {
             used.clear();
-            std::thread::sleep(PEACE);
+            std::thread::sleep(CLEANUP_PAUSE);
         }
         Ok(())
     }

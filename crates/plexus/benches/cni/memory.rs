@@ -24,12 +24,12 @@ pub(crate) fn fresh(agent: &Agent<'_>, report: &mut Report) {
 /// The peer's figures are those of multus-daemon 4.3.0: fresh, and after 1,052 ADDs.
 pub(crate) fn full(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<()> {
     let pods = (PODS * rounds.min(FULL_RUN)).div_ceil(FULL_RUN);
-    let places = lab.places(pods)?;
+    let bench_pods = lab.bench_pods(pods)?;
     let what = (Who::Ours, Shape::Four);
-    let (_, added) = add_all(lab, 4, what, &places)?;
+    let (_, added) = add_all(lab, 4, what, &bench_pods)?;
     let size = megabytes(lab.agent());
-    del_all(lab, 16, what, &places, added)?;
-    lab.done_with(places)?;
+    del_all(lab, 16, what, &bench_pods, added)?;
+    lab.release(bench_pods)?;
     let name = format!("agent RSS, {} attachments", pods * 4);
     let row = Row::new(name)
         .unit("MB")

@@ -3,7 +3,7 @@
 
 use crate::config::Shape;
 use crate::contest::{Results, Who};
-use crate::lab::{Lab, Place};
+use crate::lab::{BenchPod, Lab};
 use anyhow::{Result, anyhow};
 use plexus_testkit::bench::{Report, Row, Samples};
 use std::sync::Barrier;
@@ -17,19 +17,19 @@ const SHAPE: Shape = Shape::Macvlan;
 
 /// Samples of one contender.
 #[derive(Default)]
-struct Taken {
+struct Timings {
     alone: Samples,
     beside: Samples,
 }
 
 pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<()> {
-    let mut ours = Taken::default();
-    let mut floor = Taken::default();
+    let mut ours = Timings::default();
+    let mut floor = Timings::default();
     for wave in 0..rounds.div_ceil(ADDS) {
         let mut order = [(Who::Ours, &mut ours), (Who::Floor, &mut floor)];
         order.rotate_left(wave % 2);
-        for (who, taken) in order {
-            one_wave(lab, who, taken)?;
+        for (who, timings) in order {
+            one_wave(lab, who, timings)?;
         }
     }
     let change = ours.beside.median() / ours.alone.median() - 1.0;
@@ -51,50 +51,50 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
     Ok(())
 }
 
-fn one_wave(lab: &Lab<'_>, who: Who, taken: &mut Taken) -> Result<()> {
-    let victims = attach_all(lab, who, lab.places(DELETERS)?)?;
+fn one_wave(lab: &Lab<'_>, who: Who, timings: &mut Timings) -> Result<()> {
+    let victims = attach_all(lab, who, lab.bench_pods(DELETERS)?)?;
     let mut attached = Vec::new();
-    for place in lab.places(ADDS)? {
-        let (took, results) = lab.add(who, SHAPE, &place)?;
-        taken.alone.push(took);
-        attached.push((place, results));
+    for bench_pod in lab.bench_pods(ADDS)? {
+        let (took, results) = lab.add(who, SHAPE, &bench_pod)?;
+        timings.alone.push(took);
+        attached.push((bench_pod, results));
     }
-    let spare = lab.places(ADDS)?;
+    let spare = lab.bench_pods(ADDS)?;
     let (gone, beside) = beside_deletions(lab, who, victims, spare)?;
-    taken.beside.extend(beside.iter().map(|(took, ..)| *took));
-    lab.done_with(gone)?;
+    timings.beside.extend(beside.iter().map(|(took, ..)| *took));
+    lab.release(gone)?;
     attached.extend(
         beside
             .into_iter()
-            .map(|(_, place, results)| (place, results)),
+            .map(|(_, bench_pod, results)| (bench_pod, results)),
     );
-    for (place, results) in attached {
-        lab.del(who, SHAPE, &place, results)?;
-        lab.done_with(vec![place])?;
+    for (bench_pod, results) in attached {
+        lab.del(who, SHAPE, &bench_pod, results)?;
+        lab.release(vec![bench_pod])?;
     }
     Ok(())
 }
 
-type Added<'n> = Vec<(Duration, Place<'n>, Results)>;
+type Added<'n> = Vec<(Duration, BenchPod<'n>, Results)>;
 
 /// Starts the DELs together and makes ADDs for as long as they run. Gives back all pods: those
 /// that are empty, and those that got interfaces.
 fn beside_deletions<'n>(
     lab: &Lab<'n>,
     who: Who,
-    victims: Vec<(Place<'n>, Results)>,
-    spare: Vec<Place<'n>>,
-) -> Result<(Vec<Place<'n>>, Added<'n>)> {
+    victims: Vec<(BenchPod<'n>, Results)>,
+    spare: Vec<BenchPod<'n>>,
+) -> Result<(Vec<BenchPod<'n>>, Added<'n>)> {
     let start_line = Barrier::new(DELETERS + 1);
     let running = AtomicUsize::new(DELETERS);
-    let delete = |(place, results): (Place<'n>, Results)| -> Result<Place<'n>> {
+    let delete = |(bench_pod, results): (BenchPod<'n>, Results)| -> Result<BenchPod<'n>> {
         let deleted = lab.node_netns().enter(|| {
             start_line.wait();
-            lab.del(who, SHAPE, &place, results)
+            lab.del(who, SHAPE, &bench_pod, results)
         });
         running.fetch_sub(1, Ordering::SeqCst);
         deleted??;
-        Ok(place)
+        Ok(bench_pod)
     };
     std::thread::scope(|scope| {
         let delete = &delete;
@@ -105,13 +105,13 @@ fn beside_deletions<'n>(
         start_line.wait();
         let (mut unused, mut added) = (Vec::new(), Vec::new());
         let mut failed = None;
-        for place in spare {
+        for bench_pod in spare {
             if running.load(Ordering::SeqCst) == 0 || failed.is_some() {
-                unused.push(place);
+                unused.push(bench_pod);
                 continue;
             }
-            match lab.add(who, SHAPE, &place) {
-                Ok((took, results)) => added.push((took, place, results)),
+            match lab.add(who, SHAPE, &bench_pod) {
+                Ok((took, results)) => added.push((took, bench_pod, results)),
                 Err(error) => failed = Some(error),
             }
         }
@@ -125,13 +125,13 @@ fn beside_deletions<'n>(
 fn attach_all<'n>(
     lab: &Lab<'n>,
     who: Who,
-    places: Vec<Place<'n>>,
-) -> Result<Vec<(Place<'n>, Results)>> {
-    places
+    bench_pods: Vec<BenchPod<'n>>,
+) -> Result<Vec<(BenchPod<'n>, Results)>> {
+    bench_pods
         .into_iter()
-        .map(|place| {
-            let (_, results) = lab.add(who, SHAPE, &place)?;
-            Ok((place, results))
+        .map(|bench_pod| {
+            let (_, results) = lab.add(who, SHAPE, &bench_pod)?;
+            Ok((bench_pod, results))
         })
         .collect()
 }

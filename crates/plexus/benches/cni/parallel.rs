@@ -16,18 +16,18 @@ pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<(
     let mut del = BTreeMap::<Who, Samples>::new();
     for wave in 0..rounds.div_ceil(CLIENTS) {
         for who in Who::in_turn(wave) {
-            let places = lab.places(CLIENTS)?;
+            let bench_pods = lab.bench_pods(CLIENTS)?;
             let what = (who, Shape::Macvlan);
-            let (_, added) = add_all(lab, CLIENTS, what, &places)?;
+            let (_, added) = add_all(lab, CLIENTS, what, &bench_pods)?;
             let took = added.iter().map(|(took, _)| *took);
             add.entry(who).or_default().extend(took);
-            let (_, deleted) = del_all(lab, CLIENTS, what, &places, added)?;
+            let (_, deleted) = del_all(lab, CLIENTS, what, &bench_pods, added)?;
             del.entry(who).or_default().extend(deleted);
-            lab.done_with(places)?;
+            lab.release(bench_pods)?;
         }
     }
-    for (verb, taken) in [("ADD", add), ("DEL", del)] {
-        let of = |who| taken.get(&who).cloned().unwrap_or_default();
+    for (verb, timings) in [("ADD", add), ("DEL", del)] {
+        let of = |who| timings.get(&who).cloned().unwrap_or_default();
         report.push(
             Row::new(format!("(e) {verb} 1 macvlan, 8 clients at once"))
                 .of("ours", &of(Who::Ours))

@@ -15,45 +15,45 @@ const WARM_UP: usize = 5;
 
 /// What was measured; none for what a contender does not do.
 #[derive(Default)]
-struct Taken {
+struct Timings {
     add: BTreeMap<(Shape, Who), Samples>,
     del: BTreeMap<(Shape, Who), Samples>,
     start: BTreeMap<Who, Samples>,
 }
 
 pub(crate) fn run(lab: &Lab<'_>, rounds: usize, report: &mut Report) -> Result<()> {
-    let mut taken = Taken::default();
+    let mut timings = Timings::default();
     for round in 0..rounds + WARM_UP {
         if round == WARM_UP {
-            taken = Taken::default();
+            timings = Timings::default();
         }
-        one_round(lab, round, &mut taken).with_context(|| format!("round {round}"))?;
+        one_round(lab, round, &mut timings).with_context(|| format!("round {round}"))?;
     }
-    rows(&taken, report);
+    rows(&timings, report);
     Ok(())
 }
 
-fn one_round(lab: &Lab<'_>, round: usize, taken: &mut Taken) -> Result<()> {
+fn one_round(lab: &Lab<'_>, round: usize, timings: &mut Timings) -> Result<()> {
     for shape in [Shape::Macvlan, Shape::Bridge, Shape::Four] {
-        let places = lab.places(3)?;
-        for (who, place) in Who::in_turn(round).into_iter().zip(&places) {
-            let (took, results) = lab.add(who, shape, place)?;
-            taken.add.entry((shape, who)).or_default().push(took);
-            let took = lab.del(who, shape, place, results)?;
-            taken.del.entry((shape, who)).or_default().push(took);
+        let bench_pods = lab.bench_pods(3)?;
+        for (who, bench_pod) in Who::in_turn(round).into_iter().zip(&bench_pods) {
+            let (took, results) = lab.add(who, shape, bench_pod)?;
+            timings.add.entry((shape, who)).or_default().push(took);
+            let took = lab.del(who, shape, bench_pod, results)?;
+            timings.del.entry((shape, who)).or_default().push(took);
         }
-        lab.done_with(places)?;
+        lab.release(bench_pods)?;
     }
-    let places = lab.places(1)?;
-    for place in &places {
+    let bench_pods = lab.bench_pods(1)?;
+    for bench_pod in &bench_pods {
         let key = (Shape::FourPlexus, Who::Ours);
-        let (took, results) = lab.add(key.1, key.0, place)?;
-        taken.add.entry(key).or_default().push(took);
-        lab.del(key.1, key.0, place, results)?;
+        let (took, results) = lab.add(key.1, key.0, bench_pod)?;
+        timings.add.entry(key).or_default().push(took);
+        lab.del(key.1, key.0, bench_pod, results)?;
     }
-    lab.done_with(places)?;
+    lab.release(bench_pods)?;
     for who in [Who::Ours, Who::Peer] {
-        taken
+        timings
             .start
             .entry(who)
             .or_default()
@@ -62,7 +62,7 @@ fn one_round(lab: &Lab<'_>, round: usize, taken: &mut Taken) -> Result<()> {
     Ok(())
 }
 
-fn rows(taken: &Taken, report: &mut Report) {
+fn rows(timings: &Timings, report: &mut Report) {
     let of = |map: &BTreeMap<(Shape, Who), Samples>, shape, who| {
         map.get(&(shape, who)).cloned().unwrap_or_default()
     };
@@ -72,18 +72,18 @@ fn rows(taken: &Taken, report: &mut Report) {
             .of("peer", &of(map, shape, Who::Peer))
             .of("floor", &of(map, shape, Who::Floor))
     };
-    report.push(row("(a) ADD 1 macvlan", &taken.add, Shape::Macvlan).at_least(PEER, 10.0));
-    report.push(row("(b) ADD 1 bridge", &taken.add, Shape::Bridge));
-    let four = row("(c) ADD 4: bridge + 3 macvlan", &taken.add, Shape::Four);
+    report.push(row("(a) ADD 1 macvlan", &timings.add, Shape::Macvlan).at_least(PEER, 10.0));
+    report.push(row("(b) ADD 1 bridge", &timings.add, Shape::Bridge));
+    let four = row("(c) ADD 4: bridge + 3 macvlan", &timings.add, Shape::Four);
     let met = four.ratio(PEER).is_some_and(|ratio| ratio >= 25.0)
         && four.ratio(FLOOR).is_some_and(|ratio| ratio <= 2.0);
     report.push(four.aim("peer/ours >= 25 and ours/floor <= 2", met));
     report.push(
-        row("(c) the same, IPAM plexus", &taken.add, Shape::Four)
-            .of("ours", &of(&taken.add, Shape::FourPlexus, Who::Ours)),
+        row("(c) the same, IPAM plexus", &timings.add, Shape::Four)
+            .of("ours", &of(&timings.add, Shape::FourPlexus, Who::Ours)),
     );
     let further = |who| {
-        let median = |shape| of(&taken.add, shape, who).median();
+        let median = |shape| of(&timings.add, shape, who).median();
         (median(Shape::Four) - median(Shape::Bridge)) / 3.0
     };
     report.push(
@@ -93,10 +93,10 @@ fn rows(taken: &Taken, report: &mut Report) {
             .value("floor", further(Who::Floor))
             .at_most(FLOOR, 1.5),
     );
-    report.push(row("(d) DEL 1 macvlan", &taken.del, Shape::Macvlan));
-    report.push(row("(d) DEL 1 bridge", &taken.del, Shape::Bridge));
-    report.push(row("(d) DEL 4", &taken.del, Shape::Four).at_most(FLOOR, 1.3));
-    let start = |who| taken.start.get(&who).cloned().unwrap_or_default();
+    report.push(row("(d) DEL 1 macvlan", &timings.del, Shape::Macvlan));
+    report.push(row("(d) DEL 1 bridge", &timings.del, Shape::Bridge));
+    report.push(row("(d) DEL 4", &timings.del, Shape::Four).at_most(FLOOR, 1.3));
+    let start = |who| timings.start.get(&who).cloned().unwrap_or_default();
     report.push(
         Row::new("process start only (VERSION)")
             .of("ours", &start(Who::Ours))

@@ -12,7 +12,7 @@ const MANY: &str = "many";
 /// Changes whose way to all watchers is measured one by one.
 const SINGLE: usize = 5;
 /// Longer than any change takes to arrive.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server, by its kubeconfig.
 #[derive(Clone)]
@@ -165,7 +165,7 @@ impl Load {
 }
 
 fn reach(seen: &AtomicUsize, wanted: usize) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + CHANGE_TIMEOUT;
     while seen.load(Ordering::Relaxed) < wanted {
         assert!(Instant::now() < end, "events are missing");
         std::thread::sleep(Duration::from_micros(100));

@@ -13,7 +13,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 /// Long enough for a first start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An authority, the server's certificate and an administrator's.
 const CERTIFICATES: &str = r#"set -e
@@ -112,7 +112,7 @@ impl Real {
     }
 
     fn wait(&mut self) -> Result<()> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + START_TIMEOUT;
         loop {
             let mut client = Client::tls(&self.kubeconfig());
             if client

@@ -8,13 +8,13 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const PODS: usize = 8;
-const TRIES: usize = 12;
-const PATIENCE: Duration = Duration::from_secs(30);
+const MAX_TRIES: usize = 12;
+const BURST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// kill -9 while some of the pods are attached, some are being attached and some are not begun. Those in the middle are known by the
 /// journal that the agent leaves: an intent that is not done. It may take a few tries to hit one.
 pub(crate) fn kill_in_the_middle(lab: &Lab) -> Result<()> {
-    for attempt in 1..=TRIES {
+    for attempt in 1..=MAX_TRIES {
         let names: Vec<String> = (1..=PODS).map(|n| format!("late-{attempt}-{n}")).collect();
         apply(lab, &manifest(&names))?;
         wait("the first pod", || Ok(records(lab)?.0 > 0))?;
@@ -44,7 +44,7 @@ pub(crate) fn kill_in_the_middle(lab: &Lab) -> Result<()> {
         lab.run(&words)?;
         wait("the pods to go", || Ok(records(lab)?.0 == 0))?;
     }
-    bail!("no kill in {TRIES} met a pod in the middle")
+    bail!("no kill in {MAX_TRIES} met a pod in the middle")
 }
 
 /// Waits until pods are ready.
@@ -114,7 +114,7 @@ fn records(lab: &Lab) -> Result<(usize, usize)> {
 
 fn wait(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
     let start = Instant::now();
-    while start.elapsed() < PATIENCE {
+    while start.elapsed() < BURST_TIMEOUT {
         if crate::stopped() {
             bail!("stopped");
         }
@@ -123,5 +123,5 @@ fn wait(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    bail!("waited {PATIENCE:?} in vain for {what}")
+    bail!("waited {BURST_TIMEOUT:?} in vain for {what}")
 }

@@ -49,8 +49,8 @@ impl Lab {
         let output = output.with_context(|| format!("cannot run plexus {line}"))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            bail!("plexus {line} failed: {text}{said}");
+            let printed = String::from_utf8_lossy(&output.stderr);
+            bail!("plexus {line} failed: {text}{printed}");
         }
         Ok(text)
     }
@@ -61,22 +61,22 @@ impl Lab {
             bail!("stopped");
         }
         tell!("  $ plexus {}", words.join(" "));
-        let shown = self.run(words);
-        let text = match &shown {
+        let listed = self.run(words);
+        let text = match &listed {
             Ok(text) => text.clone(),
             Err(_) => String::new(),
         };
         for line in text.lines().take_while(|line| !line.is_empty()) {
             tell!("    {line}");
         }
-        shown
+        listed
     }
 
     /// Removes the lab, and looks whether that is true.
     pub(crate) fn remove(&self) -> Result<()> {
         tell!("  $ plexus lab down");
-        let said = self.run(&["lab", "down"])?;
-        tell!("    {}", said.trim());
+        let printed = self.run(&["lab", "down"])?;
+        tell!("    {}", printed.trim());
         let names = Command::new("ip").arg("netns").output();
         let names = String::from_utf8_lossy(&names.context("cannot run ip")?.stdout).into_owned();
         let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;

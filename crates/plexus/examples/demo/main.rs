@@ -43,10 +43,10 @@ fn main() -> Result<()> {
     });
     let started = Instant::now();
     let lab = Lab::new("demo")?;
-    let shown = demo(&lab);
+    let listed = demo(&lab);
     say("And away again");
     let left = lab.remove();
-    shown?;
+    listed?;
     left?;
     tell!(
         "\nEverything was as expected, and nothing was left behind ({:.1} s).",

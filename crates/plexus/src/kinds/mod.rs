@@ -1,12 +1,12 @@
 //! What the embedded API serves here: the kinds that it has by itself, ours with their definitions,
-//! and the second name that one of them has. What the objects mean is in [`meaning`].
+//! and the second name that one of them has. The rules of our kinds are in [`validator`].
 
 mod cidr;
 mod known;
-mod meaning;
 mod rules;
+mod validator;
 
-pub(crate) use meaning::Meaning;
+pub(crate) use validator::KindValidator;
 
 use anyhow::{Context, anyhow};
 use plexus_embedded::alias::CORE_NETWORK;

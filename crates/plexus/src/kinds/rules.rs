@@ -52,11 +52,11 @@ impl Rules {
     /// Those that an object breaks. What it has as it was before is not looked at.
     pub(crate) fn broken(&self, old: Option<&Value>, new: &Value) -> Vec<Cause> {
         let mut found = Vec::new();
-        self.look("", old, new, &mut found);
+        self.check("", old, new, &mut found);
         found
     }
 
-    fn look(&self, path: &str, old: Option<&Value>, new: &Value, found: &mut Vec<Cause>) {
+    fn check(&self, path: &str, old: Option<&Value>, new: &Value, found: &mut Vec<Cause>) {
         if old == Some(new) {
             return;
         }
@@ -68,15 +68,15 @@ impl Rules {
         for (name, value) in new.as_object().into_iter().flatten() {
             let old = old.and_then(|old| old.get(name));
             match (self.fields.get(name), &self.others) {
-                (Some(rules), _) => rules.look(&field(path, name), old, value, found),
-                (None, Some(rules)) => rules.look(&format!("{path}[{name}]"), old, value, found),
+                (Some(rules), _) => rules.check(&field(path, name), old, value, found),
+                (None, Some(rules)) => rules.check(&format!("{path}[{name}]"), old, value, found),
                 (None, None) => {}
             }
         }
         if let Some(rules) = &self.items {
             // Which element was which is not known.
             for (number, value) in new.as_array().into_iter().flatten().enumerate() {
-                rules.look(&format!("{path}[{number}]"), None, value, found);
+                rules.check(&format!("{path}[{number}]"), None, value, found);
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::log::{self, LogFlags};
 use crate::value;
 use clap::{Args, Subcommand, ValueEnum};
 use plexus_cli::text::Screen;
-use plexus_lab::{LabError, LabName, Layout, NodeName, Place, PodWish};
+use plexus_lab::{ExecTarget, LabError, LabName, Layout, NodeName, PodRequest};
 use progress::{Progress, Waiting};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -178,7 +178,7 @@ fn act(flags: Flags) -> anyhow::Result<ExitCode> {
         Verb::Down => down(lab)?,
         Verb::Status { output } => return status(lab, output),
         Verb::Run(flags) => run_pod(lab, flags)?,
-        Verb::Exec(flags) => plexus_lab::exec(lab, &place(&flags)?, &flags.command)?,
+        Verb::Exec(flags) => plexus_lab::exec(lab, &exec_target(&flags)?, &flags.command)?,
         Verb::Ping { all: _, output } => return ping(lab, output),
         Verb::KillAgent { node, hold } => {
             let killed = plexus_lab::kill_agent(lab, node, hold)?;
@@ -206,8 +206,8 @@ fn act(flags: Flags) -> anyhow::Result<ExitCode> {
         }
         Verb::Partition { node, heal } => {
             plexus_lab::partition(lab, node, !heal)?;
-            let said = if heal { "joined again" } else { "cut off" };
-            show::print(&format!("{node} {said}\n"))?;
+            let state = if heal { "joined again" } else { "cut off" };
+            show::print(&format!("{node} {state}\n"))?;
         }
         Verb::AddNode => add_node(lab)?,
         Verb::RemoveNode { node } => remove_node(lab, node)?,
@@ -217,7 +217,7 @@ fn act(flags: Flags) -> anyhow::Result<ExitCode> {
         }
         Verb::Keeper { log } => {
             log::start(&log)?;
-            plexus_lab::keep(lab)?;
+            plexus_lab::run_keeper(lab)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -226,14 +226,14 @@ fn act(flags: Flags) -> anyhow::Result<ExitCode> {
 fn down(lab: &Layout) -> anyhow::Result<()> {
     let name = format!("lab {}", lab.name());
     let progress = Progress::new(Instant::now());
-    let there = plexus_lab::down(lab, &mut |step| progress.tell_removal(&name, step))?;
-    let said = if there { "is gone" } else { "was not there" };
-    show::print(&format!("{name} {said}\n"))
+    let there = plexus_lab::down(lab, &mut |step| progress.print_removal(&name, step))?;
+    let state = if there { "is gone" } else { "was not there" };
+    show::print(&format!("{name} {state}\n"))
 }
 
 fn add_node(lab: &Layout) -> anyhow::Result<()> {
     let mut progress = Progress::new(Instant::now());
-    let node = plexus_lab::add_node(lab, &mut |step| progress.tell(&step));
+    let node = plexus_lab::add_node(lab, &mut |step| progress.print_step(&step));
     progress.end();
     show::print(&format!("{} ready\n", node?))
 }
@@ -241,46 +241,46 @@ fn add_node(lab: &Layout) -> anyhow::Result<()> {
 fn remove_node(lab: &Layout, node: NodeName) -> anyhow::Result<()> {
     let name = node.to_string();
     let progress = Progress::new(Instant::now());
-    plexus_lab::remove_node(lab, node, &mut |step| progress.tell_removal(&name, step))?;
+    plexus_lab::remove_node(lab, node, &mut |step| progress.print_removal(&name, step))?;
     show::print(&format!("{name} is gone\n"))
 }
 
 fn run_pod(lab: &Layout, flags: RunFlags) -> anyhow::Result<()> {
     let (namespace, name) = pod(&flags.name, flags.namespace.as_deref())?;
-    let wish = PodWish {
+    let request = PodRequest {
         name,
         namespace,
         node: flags.node,
         networks: flags.networks,
     };
     let limit = Duration::from_secs(flags.timeout.into());
-    let waiting = Waiting::for_what(format!("waiting for pod {}", wish.name));
-    let seen = plexus_lab::run(lab, &wish, limit);
+    let waiting = Waiting::for_what(format!("waiting for pod {}", request.name));
+    let seen = plexus_lab::run(lab, &request, limit);
     drop(waiting);
     let seen = seen?;
     show::print(&format!(
         "pod {} ready on {} ({:.2} s): {}\n",
-        wish.name,
+        request.name,
         seen.node,
         seen.took.as_secs_f64(),
         seen.addresses.join(", ")
     ))
 }
 
-fn place(flags: &ExecFlags) -> anyhow::Result<Place> {
+fn exec_target(flags: &ExecFlags) -> anyhow::Result<ExecTarget> {
     Ok(match (flags.node, &flags.pod) {
-        (Some(node), _) => Place::Node(node),
+        (Some(node), _) => ExecTarget::Node(node),
         (None, Some(written)) => {
             let (namespace, name) = pod(written, flags.namespace.as_deref())?;
-            Place::Pod { namespace, name }
+            ExecTarget::Pod { namespace, name }
         }
-        (None, None) => Place::Outside,
+        (None, None) => ExecTarget::Outside,
     })
 }
 
 /// The namespace and the name of a pod.
 fn pod(written: &str, beside: Option<&str>) -> anyhow::Result<(String, String)> {
-    let (namespace, name) = value::place(written, beside)?;
+    let (namespace, name) = value::namespace_and_name(written, beside)?;
     let namespace = value::label(namespace.unwrap_or("default")).map_err(anyhow::Error::msg)?;
     Ok((namespace, name.to_owned()))
 }
@@ -332,9 +332,9 @@ mod tests {
         Just::try_parse_from(words).map(|just| just.flags)
     }
 
-    fn place_of(line: &str) -> Place {
+    fn target_of(line: &str) -> ExecTarget {
         match parse(line).unwrap().verb {
-            Verb::Exec(flags) => place(&flags).unwrap(),
+            Verb::Exec(flags) => exec_target(&flags).unwrap(),
             other => panic!("{other:?}"),
         }
     }
@@ -348,18 +348,18 @@ mod tests {
 
     #[test]
     fn a_program_runs_in_one_place() {
-        let pod = Place::Pod {
+        let pod = ExecTarget::Pod {
             namespace: "a".to_owned(),
             name: "web".to_owned(),
         };
-        assert_eq!(place_of("exec web -n a -- ip addr"), pod);
-        assert_eq!(place_of("exec a/web -- ip addr"), pod);
-        assert_eq!(place_of("exec a/web -n a -- ip addr"), pod);
+        assert_eq!(target_of("exec web -n a -- ip addr"), pod);
+        assert_eq!(target_of("exec a/web -- ip addr"), pod);
+        assert_eq!(target_of("exec a/web -n a -- ip addr"), pod);
         assert_eq!(
-            place_of("exec --node n2 -- ip route"),
-            Place::Node("n2".parse().unwrap())
+            target_of("exec --node n2 -- ip route"),
+            ExecTarget::Node("n2".parse().unwrap())
         );
-        assert_eq!(place_of("exec --outside -- ping n1"), Place::Outside);
+        assert_eq!(target_of("exec --outside -- ping n1"), ExecTarget::Outside);
         for line in [
             "exec -- ip addr",
             "exec web",

@@ -1,4 +1,4 @@
-//! What is said while a lab, or a node of one, comes or goes: lines on stderr, each with the time since the
+//! Progress messages while a lab, or a node of one, comes or goes: lines on stderr, each with the time since the
 //! beginning; and what is waited for, on a terminal alone. What comes out of it in the end is for others to print.
 
 use plexus_lab::{Removal, Step};
@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Who has an answer before that is not told that it is waited for.
-const SOON: Duration = Duration::from_millis(300);
+const QUIET_PERIOD: Duration = Duration::from_millis(300);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Lines for what has been reached; on a terminal the nodes are counted in one line.
@@ -30,7 +30,7 @@ impl Progress {
     }
 
     /// Something comes.
-    pub(super) fn tell(&mut self, step: &Step) {
+    pub(super) fn print_step(&mut self, step: &Step) {
         match step {
             Step::Underlay { nodes, nics } => {
                 self.nodes = *nodes;
@@ -51,11 +51,11 @@ impl Progress {
     }
 
     /// Something goes: `what` is the lab, or the node.
-    pub(super) fn tell_removal(&self, what: &str, step: Removal) {
+    pub(super) fn print_removal(&self, what: &str, step: Removal) {
         match step {
             Removal::Begun => self.write(&format!("  removing {what}\n")),
-            Removal::Pods { told, of } => {
-                self.line(&format!("pods whose plugins were told: {told} of {of}"));
+            Removal::Pods { detached, of } => {
+                self.line(&format!("pods whose plugins were told: {detached} of {of}"));
             }
             Removal::Processes(count) => self.line(&format!("processes ended: {count}")),
             Removal::Namespaces(count) => self.line(&format!("namespaces removed: {count}")),
@@ -93,7 +93,7 @@ impl Waiting {
             return Self(None);
         }
         let (end, ended) = channel();
-        let thread = std::thread::spawn(move || count(&mut out, &what, SOON, &ended));
+        let thread = std::thread::spawn(move || count(&mut out, &what, QUIET_PERIOD, &ended));
         Self(Some((end, thread)))
     }
 }
@@ -110,13 +110,13 @@ impl Drop for Waiting {
 fn count(out: &mut dyn Write, what: &str, first: Duration, ended: &Receiver<()>) {
     let start = Instant::now();
     let mut pause = first;
-    let mut shown = false;
+    let mut is_shown = false;
     while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let text = format!("\r  {what} ({} s)", start.elapsed().as_secs());
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        (pause, shown) = (SECOND, true);
+        (pause, is_shown) = (SECOND, true);
     }
-    if shown {
+    if is_shown {
         let _ = out.write_all(b"\r\x1b[K").and_then(|()| out.flush());
     }
 }
@@ -158,7 +158,7 @@ mod tests {
             text: String::new(),
             end: None,
         };
-        count(&mut screen, "waiting for pod a", SOON, &ended);
+        count(&mut screen, "waiting for pod a", QUIET_PERIOD, &ended);
         assert_eq!(screen.text, "");
     }
 }

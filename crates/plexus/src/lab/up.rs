@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use ipnet::IpNet;
 use plexus_kernel::Signals;
-use plexus_lab::{Layout, Programs, Wish};
+use plexus_lab::{Layout, Programs, UpOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -40,17 +40,19 @@ pub(super) struct Flags {
 
 pub(super) fn run(lab: &Layout, flags: Flags) -> anyhow::Result<()> {
     let start = Instant::now();
-    tell_if_interrupted(lab)?;
+    print_if_interrupted(lab)?;
     let programs = programs(&flags)?;
     let small = |number: u16| u8::try_from(number).unwrap_or(u8::MAX);
-    let wish = Wish {
+    let options = UpOptions {
         nodes: flags.nodes.map(small),
         nics: flags.nics.map(small),
         subnets: flags.subnets,
         node_grace: flags.node_grace,
     };
     let mut progress = Progress::new(start);
-    let spec = plexus_lab::up(lab, &wish, programs, &mut |step| progress.tell(&step));
+    let spec = plexus_lab::up(lab, &options, programs, &mut |step| {
+        progress.print_step(&step)
+    });
     progress.end();
     let spec = spec?;
     let more = match flags.nodes.map(usize::from) {
@@ -81,7 +83,7 @@ fn is_usual(lab: &Layout) -> bool {
 }
 
 /// Ctrl-C ends whoever waits; what has been made of the lab stays, and it is said what to do with it.
-fn tell_if_interrupted(lab: &Layout) -> anyhow::Result<()> {
+fn print_if_interrupted(lab: &Layout) -> anyhow::Result<()> {
     let signals = Signals::block().context("cannot block signals")?;
     let lab = match is_usual(lab) {
         true => String::new(),

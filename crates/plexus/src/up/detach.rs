@@ -12,8 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long it may take to serve.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(100);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Of its log, when it has ended.
 const LAST_LINES: usize = 8;
 
@@ -28,11 +28,11 @@ pub(crate) fn start(paths: &Paths) -> anyhow::Result<u32> {
         .with_context(|| format!("cannot write {}", paths.log().display()))?;
     let begins = log.metadata().map_or(0, |file| file.len());
     let program = std::env::current_exe().context("cannot find our own program")?;
-    let given = std::env::args_os()
+    let arguments = std::env::args_os()
         .skip(1)
         .filter(|word| word != "--detach");
     let mut child = Command::new(program)
-        .args(given)
+        .args(arguments)
         .arg("--detached")
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
@@ -46,7 +46,7 @@ pub(crate) fn start(paths: &Paths) -> anyhow::Result<u32> {
 /// Until pods and containers can be attached.
 fn wait(child: &mut Child, paths: &Paths, begins: u64) -> anyhow::Result<()> {
     let log = paths.log();
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + START_TIMEOUT;
     let first = paths.cni_conf_dir.join("00-plexus.conflist");
     let mut last = String::from("its agent does not answer yet");
     while Instant::now() < until {
@@ -65,11 +65,11 @@ fn wait(child: &mut Child, paths: &Paths, begins: u64) -> anyhow::Result<()> {
                 .clone_into(&mut last),
             Err(_) => {}
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     bail!(
         "it does not serve after {} s ({last}), and goes on trying; its log is {}",
-        PATIENCE.as_secs(),
+        START_TIMEOUT.as_secs(),
         log.display()
     )
 }

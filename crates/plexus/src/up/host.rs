@@ -29,9 +29,9 @@ pub(crate) fn node_name(text: &str) -> anyhow::Result<String> {
         first.is_some_and(plain) && last.is_some_and(plain) && part.bytes().all(inner)
     };
     if name.len() > 63 || !name.split('.').all(label) {
-        let shown: String = name.chars().take(80).collect();
+        let shortened: String = name.chars().take(80).collect();
         bail!(
-            "{shown:?} cannot be a node's name: give one of up to 63 lower-case letters, digits, \
+            "{shortened:?} cannot be a node's name: give one of up to 63 lower-case letters, digits, \
              \"-\" and \".\" with --node"
         );
     }

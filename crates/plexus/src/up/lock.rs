@@ -10,9 +10,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long somebody may look who has it.
-const PATIENCE: Duration = Duration::from_millis(500);
-const LOOK: Duration = Duration::from_millis(20);
+/// How long a process may wait for the lock: a holder that only reads releases it soon.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The lock.
 #[derive(Debug)]
@@ -25,13 +25,13 @@ impl Lock {
     pub(crate) fn take(path: &Path) -> anyhow::Result<Self> {
         crate::server::make_parent(path)?;
         let mut file = open(path)?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LOCK_TIMEOUT;
         while let Some(holder) = held(&mut file)? {
             // Whoever only looks has it for a moment.
             if Instant::now() > until {
                 return Err(taken(&holder));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         let number = std::process::id().to_string();
         file.set_len(0)
@@ -119,7 +119,7 @@ mod tests {
         // Somebody who looks while it is taken is no reason to refuse.
         flock(&looks, FlockOperation::LockExclusive).unwrap();
         let looking = std::thread::spawn(move || {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
             drop(looks);
         });
         drop(Lock::take(&path).unwrap());

@@ -5,25 +5,25 @@
 //!                                  agent drains ─► controller stops ─► API stops
 //! ```
 
-mod alone;
 mod detach;
 mod host;
 mod kubeconfig;
 mod lock;
-mod named;
+mod netns_lock;
 mod parts;
 mod paths;
+mod stored_name;
 mod unit;
 
-pub(crate) use alone::Alone;
 pub(crate) use kubeconfig::is_ours;
 pub(crate) use lock::Lock;
+pub(crate) use netns_lock::NetnsLock;
 pub(crate) use parts::{Machine, agent};
 pub(crate) use paths::{PathFlags, Paths};
 
 use crate::log::{self, LogFlags};
 use crate::out::{need_root, print};
-use crate::server::{self, LISTEN, Place};
+use crate::server::{self, LISTEN, ServerOptions};
 use crate::value;
 use anyhow::{Context, bail};
 use clap::Args;
@@ -82,7 +82,7 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
         // It would find the other one's agent ready.
         Lock::check_free(&paths.lock())?;
         let process = detach::start(&paths)?;
-        return say_how_to_go_on(&paths, process);
+        return print_next_steps(&paths, process);
     }
     if flags.detached {
         // A session of its own: the end of the terminal is not ours.
@@ -93,13 +93,16 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     log::start(&flags.log)?;
     check_shim(&flags)?;
     let _first = Lock::take(&paths.lock())?;
-    let _alone = Alone::take()?;
-    let machine = machine(&flags, named::find(&paths.node(), flags.node.as_deref())?);
+    let _netns_lock = NetnsLock::take()?;
+    let machine = machine(
+        &flags,
+        stored_name::find(&paths.node(), flags.node.as_deref())?,
+    );
     // Once there was an agent they are ours, and in use.
     if !agent(&paths, &machine, None).journal().exists() {
         host::check_free(&machine.subnets)?;
     }
-    let server = server::start(Place {
+    let server = server::start(ServerOptions {
         dir: paths.server_dir.clone(),
         listen: flags.listen,
         listeners: Vec::new(),
@@ -111,7 +114,7 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     .map_err(|error| at_another_place(error, flags.listen))?;
     publish(server.kubeconfig(), &paths.kubeconfig)?;
     // Before anything is the Node's.
-    named::keep(&paths.node(), &machine.node)?;
+    stored_name::store(&paths.node(), &machine.node)?;
     let controller = Controller::start(&machine, &paths.api_socket)?;
     let options = agent(&paths, &machine, Some(&paths.api_socket));
     let served = plexus_agent::run_until(options, || match signals.wait() {
@@ -124,8 +127,8 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
 }
 
 fn shim(flags: &Flags) -> Option<PathBuf> {
-    let given = flags.shim_source.clone();
-    given.or_else(plexus_agent::shim_beside_us)
+    let arguments = flags.shim_source.clone();
+    arguments.or_else(plexus_agent::shim_beside_us)
 }
 
 fn check_shim(flags: &Flags) -> anyhow::Result<()> {
@@ -164,10 +167,10 @@ fn at_another_place(error: anyhow::Error, listen: SocketAddr) -> anyhow::Error {
 
 fn print_unit() -> anyhow::Result<()> {
     let program = std::env::current_exe().context("cannot find our own program")?;
-    let given = std::env::args_os().skip(2);
-    let given = given.filter(|word| word != "--print-unit" && word != "--detach");
-    let given = unit::absolute(given, &path_flags())?;
-    print(&unit::text(&program, &given))
+    let arguments = std::env::args_os().skip(2);
+    let arguments = arguments.filter(|word| word != "--print-unit" && word != "--detach");
+    let arguments = unit::absolute(arguments, &path_flags())?;
+    print(&unit::text(&program, &arguments))
 }
 
 /// The flags that take a path.
@@ -181,7 +184,7 @@ fn path_flags() -> Vec<String> {
     names.map(|name| format!("--{name}")).collect()
 }
 
-fn say_how_to_go_on(paths: &Paths, process: u32) -> anyhow::Result<()> {
+fn print_next_steps(paths: &Paths, process: u32) -> anyhow::Result<()> {
     let (kubeconfig, log) = (paths.kubeconfig.display(), paths.log());
     print(&format!(
         "plexus runs (process {process}); it logs to {}\n\n  \

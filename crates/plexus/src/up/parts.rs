@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// Pause before a controller that has ended is started again.
-const AGAIN: Duration = Duration::from_secs(1);
+const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// What there is to say about this machine.
 #[derive(Debug, Clone)]
@@ -69,10 +69,10 @@ impl Controller {
         options.namespace = NAMESPACE.to_owned();
         options.cluster_network = controller::ClusterNetwork::Own;
         options.own_cidrs = controller::OwnCidrs::Blocks(machine.subnets.clone());
-        let (stop, asked) = watch::channel(false);
+        let (stop, stop_requested) = watch::channel(false);
         let thread = std::thread::Builder::new()
             .name("controller".to_owned())
-            .spawn(move || keep(&options, &asked))
+            .spawn(move || run_controller(&options, &stop_requested))
             .context("cannot start the controller's thread")?;
         Ok(Self { stop, thread })
     }
@@ -86,15 +86,15 @@ impl Controller {
     }
 }
 
-fn keep(options: &controller::Options, asked: &watch::Receiver<bool>) {
+fn run_controller(options: &controller::Options, stop_requested: &watch::Receiver<bool>) {
     loop {
-        let mut stop = asked.clone();
+        let mut stop = stop_requested.clone();
         let until = async move {
             // Whoever could ask is gone: that asks too.
             drop(stop.wait_for(|stop| *stop).await);
         };
         let ended = controller::run_until(options.clone(), until);
-        if *asked.borrow() {
+        if *stop_requested.borrow() {
             return;
         }
         let error = ended
@@ -102,6 +102,6 @@ fn keep(options: &controller::Options, asked: &watch::Receiver<bool>) {
             .map(|error| format!("{:#}", anyhow::Error::new(error)));
         let error = error.unwrap_or_default();
         tracing::warn!(error, "the controller has ended: it is started again");
-        std::thread::sleep(AGAIN);
+        std::thread::sleep(RESTART_DELAY);
     }
 }

@@ -50,25 +50,25 @@ impl PathFlags {
     /// What was written, and the usual for the rest.
     pub(crate) fn paths(&self) -> anyhow::Result<Paths> {
         let root = std::path::absolute(&self.root)?;
-        let place = |given: &Option<PathBuf>, usual: &str| -> anyhow::Result<PathBuf> {
-            Ok(match given {
-                Some(given) => std::path::absolute(given)?,
+        let path_of = |flag: &Option<PathBuf>, usual: &str| -> anyhow::Result<PathBuf> {
+            Ok(match flag {
+                Some(flag) => std::path::absolute(flag)?,
                 None => root.join(usual),
             })
         };
-        let state_dir = place(&self.state_dir, "var/lib/plexus")?;
+        let state_dir = path_of(&self.state_dir, "var/lib/plexus")?;
         let server_dir = match &self.server_dir {
-            Some(given) => std::path::absolute(given)?,
+            Some(flag) => std::path::absolute(flag)?,
             None => state_dir.join("server"),
         };
         Ok(Paths {
-            socket: place(&self.socket, "run/plexus/agent.sock")?,
-            api_socket: place(&self.api_socket, "run/plexus/api.sock")?,
+            socket: path_of(&self.socket, "run/plexus/agent.sock")?,
+            api_socket: path_of(&self.api_socket, "run/plexus/api.sock")?,
             state_dir,
             server_dir,
-            cni_bin_dir: place(&self.cni_bin_dir, "opt/cni/bin")?,
-            cni_conf_dir: place(&self.cni_conf_dir, "etc/cni/net.d")?,
-            kubeconfig: place(&self.kubeconfig, "etc/plexus/kubeconfig")?,
+            cni_bin_dir: path_of(&self.cni_bin_dir, "opt/cni/bin")?,
+            cni_conf_dir: path_of(&self.cni_conf_dir, "etc/cni/net.d")?,
+            kubeconfig: path_of(&self.kubeconfig, "etc/plexus/kubeconfig")?,
         })
     }
 }

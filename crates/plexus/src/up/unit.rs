@@ -90,14 +90,14 @@ mod tests {
 
     #[test]
     fn flags_are_kept_as_they_were_given() {
-        let given = [
+        let arguments = [
             "--node",
             "n 1",
             "--own-subnets=10.0.0.0/8,fd00::/8",
             "a%b\"c",
         ];
-        let given: Vec<OsString> = given.iter().map(OsString::from).collect();
-        let unit = text(Path::new("/usr/local/bin/plexus"), &given);
+        let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+        let unit = text(Path::new("/usr/local/bin/plexus"), &arguments);
         let line = r#"ExecStart=/usr/local/bin/plexus up --node "n 1" --own-subnets=10.0.0.0/8,fd00::/8 "a%%b\"c""#;
         assert!(unit.lines().any(|one| one == line), "{unit}");
     }

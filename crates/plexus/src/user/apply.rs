@@ -7,11 +7,11 @@ use anyhow::bail;
 use clap::Args;
 use plexus_api::later::{self, Classes};
 use plexus_api::manifest::{Level, describe_kind};
-use plexus_cli::client::{Session, in_order, shown, shown_in};
+use plexus_cli::client::{Session, in_order, object_name, object_name_in};
 use plexus_cli::kinds;
+use plexus_cli::snapshot::name;
 use plexus_cli::text::Screen;
 use plexus_cli::validate::validate;
-use plexus_cli::world::name;
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -50,12 +50,12 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let mut objects = objects(sources)?;
     for object in &mut objects {
         match plexus_api::translate(object) {
-            Ok(said) => {
-                for said in said {
-                    eprintln!("{}: {said}", shown(object));
+            Ok(notes) => {
+                for notes in notes {
+                    eprintln!("{}: {notes}", object_name(object));
                 }
             }
-            Err(text) => bail!("{}: spec.networks: {text}", shown(object)),
+            Err(text) => bail!("{}: spec.networks: {text}", object_name(object)),
         }
     }
     named(&objects)?;
@@ -67,15 +67,15 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
         let Some(object) = objects.get(number) else {
             continue;
         };
-        let patience = defined && !flags.dry_run;
+        let wait_for_kind = defined && !flags.dry_run;
         let (force, dry_run) = (flags.force_conflicts, flags.dry_run);
-        match session.apply(object, &namespace, force, dry_run, patience) {
+        match session.apply(object, &namespace, force, dry_run, wait_for_kind) {
             Ok(applied) => {
                 let suffix = if dry_run { " (dry run)" } else { "" };
-                let what = shown_in(object, &namespace);
+                let what = object_name_in(object, &namespace);
                 print(&format!("{what} {}{suffix}\n", applied.word()))?;
                 if let Some(text) = later::waits(object, &classes) {
-                    eprintln!("{}: {text}", shown(object));
+                    eprintln!("{}: {text}", object_name(object));
                 }
                 defined |= object.get("kind") == Some(&Value::from("CustomResourceDefinition"));
             }
@@ -122,9 +122,9 @@ mod tests {
         let web = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}});
         let job = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "job-"}});
         assert!(named(std::slice::from_ref(&web)).is_ok());
-        let said = named(&[web, job]).unwrap_err().to_string();
+        let notes = named(&[web, job]).unwrap_err().to_string();
         for words in ["nothing was applied", "Pod job-", "kubectl create"] {
-            assert!(said.contains(words), "{said}");
+            assert!(notes.contains(words), "{notes}");
         }
     }
 }

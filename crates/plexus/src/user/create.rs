@@ -5,7 +5,7 @@ use super::{Structured, print, structured};
 use crate::value;
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use plexus_cli::client::shown;
+use plexus_cli::client::object_name;
 use plexus_cli::create::{NetworkFlags, network};
 use std::process::ExitCode;
 
@@ -72,7 +72,7 @@ pub(super) fn run(what: &What) -> anyhow::Result<ExitCode> {
         false => Some(flags.server.session()?),
     };
     let (namespace, name) = match &session {
-        Some(session) => flags.server.place(session, &flags.name)?,
+        Some(session) => flags.server.namespace_and_name(session, &flags.name)?,
         None => {
             let (namespace, name) = flags.server.written_place(&flags.name)?;
             (namespace.unwrap_or("default").to_owned(), name.to_owned())
@@ -99,7 +99,7 @@ pub(super) fn run(what: &What) -> anyhow::Result<ExitCode> {
         None => object,
     };
     let form = flags.output.or(flags.dry_run.then_some(Structured::Yaml));
-    let text = || format!("{} created\n", shown(&made));
+    let text = || format!("{} created\n", object_name(&made));
     print(&structured(form, || made.clone(), text))?;
     Ok(ExitCode::SUCCESS)
 }

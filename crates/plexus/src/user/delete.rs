@@ -6,10 +6,10 @@ use super::{code, print};
 use crate::value::{KindWords, every_kind};
 use anyhow::bail;
 use clap::Args;
-use plexus_cli::client::{Deleted, in_order, named, shown_in};
+use plexus_cli::client::{Deleted, in_order, named, object_name_in};
 use plexus_cli::input::sources;
 use plexus_cli::kinds::{self, Kind};
-use plexus_cli::world::{condition, text};
+use plexus_cli::snapshot::{condition, text};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,23 +40,28 @@ pub(crate) struct Flags {
 }
 
 pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
-    let objects = wanted(flags)?;
+    let objects = named_objects(flags)?;
     let session = flags.server.session()?;
     let namespace = flags.server.namespace(&session);
     let wait = Duration::from_secs(flags.wait.into());
     let mut well = true;
     for object in &objects {
         match session.delete(object, &namespace, wait) {
-            Ok(Deleted::Gone) => print(&format!("{} deleted\n", shown_in(object, &namespace)))?,
+            Ok(Deleted::Gone) => {
+                print(&format!("{} deleted\n", object_name_in(object, &namespace)))?
+            }
             Ok(Deleted::Going(now)) => print(&format!(
                 "{} is being deleted{}\n",
-                shown_in(object, &namespace),
+                object_name_in(object, &namespace),
                 held_by(&now)
             ))?,
             Ok(Deleted::Absent) if flags.ignore_not_found => {}
             Ok(Deleted::Absent) => {
                 well = false;
-                eprintln!("plexus: {} is not there", shown_in(object, &namespace));
+                eprintln!(
+                    "plexus: {} is not there",
+                    object_name_in(object, &namespace)
+                );
             }
             Err(error) => {
                 well = false;
@@ -68,7 +73,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
 }
 
 /// By name, or the objects of files from the last to the first.
-fn wanted(flags: &Flags) -> anyhow::Result<Vec<Value>> {
+fn named_objects(flags: &Flags) -> anyhow::Result<Vec<Value>> {
     if let Some(word) = &flags.kind {
         let kind = kinds::find(word).map_err(anyhow::Error::msg)?;
         let each = flags.name.iter().map(|name| by_name(&kind, name, flags));

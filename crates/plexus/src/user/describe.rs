@@ -1,6 +1,6 @@
 //! `plexus describe`.
 
-use super::server::{ClusterFlags, ServerFlags, mention_unknown, world};
+use super::server::{ClusterFlags, ServerFlags, print_unknown, snapshot};
 use super::{Structured, code, print, structured};
 use crate::value::KindWords;
 use anyhow::{anyhow, bail};
@@ -9,8 +9,8 @@ use plexus_cli::client::{Need, Session};
 use plexus_cli::describe::{Description, describe_holder, describe_network, describe_pod};
 use plexus_cli::holder::Holder;
 use plexus_cli::kinds::{self, Kind};
+use plexus_cli::snapshot::{Snapshot, find};
 use plexus_cli::text::Screen;
-use plexus_cli::world::{World, find};
 use std::process::ExitCode;
 
 /// The flags of `plexus describe`.
@@ -47,9 +47,9 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     };
     let (mut found, mut failed, mut worlds) = (Vec::new(), Vec::new(), Vec::new());
     for named in &flags.name {
-        let described = look(flags, &session, named).and_then(|(place, world)| {
-            let described = described(&kind, &world, &place, screen);
-            worlds.push(world);
+        let described = fetch(flags, &session, named).and_then(|(namespaced_name, snapshot)| {
+            let described = described(&kind, &snapshot, &namespaced_name, screen);
+            worlds.push(snapshot);
             described
         });
         match described {
@@ -57,7 +57,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
             Err(error) => failed.push(error),
         }
     }
-    mention_unknown(&worlds);
+    print_unknown(&worlds);
     let value = || found.iter().map(Description::to_json).collect();
     let text = || {
         let each = found.iter().map(|one| one.render(screen));
@@ -73,42 +73,42 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
 }
 
 /// Where an object is by its name, and what there is around it.
-fn look(
+fn fetch(
     flags: &Flags,
     session: &Session,
     named: &str,
-) -> anyhow::Result<((String, String), World)> {
-    let place = flags.server.place(session, named)?;
-    let mut world = world(session, &Need::ALL, Some(&place.0))?;
-    world.cluster_name = Some(flags.cluster.cluster_name.clone());
-    Ok((place, world))
+) -> anyhow::Result<((String, String), Snapshot)> {
+    let namespaced_name = flags.server.namespace_and_name(session, named)?;
+    let mut snapshot = snapshot(session, &Need::ALL, Some(&namespaced_name.0))?;
+    snapshot.cluster_name = Some(flags.cluster.cluster_name.clone());
+    Ok((namespaced_name, snapshot))
 }
 
 fn described(
     kind: &Kind,
-    world: &World,
+    snapshot: &Snapshot,
     (namespace, name): &(String, String),
     screen: Screen,
 ) -> anyhow::Result<Description> {
     let (found, lists) = match kind.kind {
         "Pod" => {
-            let found = match find(&world.pods, namespace, name) {
-                Some(pod) => Some(describe_pod(world, pod)),
-                None => Holder::find(world, namespace, name)
+            let found = match find(&snapshot.pods, namespace, name) {
+                Some(pod) => Some(describe_pod(snapshot, pod)),
+                None => Holder::find(snapshot, namespace, name)
                     .map_err(anyhow::Error::msg)?
-                    .map(|holder| describe_holder(world, holder)),
+                    .map(|holder| describe_holder(snapshot, holder)),
             };
             (found, &["pods", "attachments"][..])
         }
         _ => {
-            let found = find(&world.networks, namespace, name);
-            let found = found.map(|network| describe_network(world, network, screen));
+            let found = find(&snapshot.networks, namespace, name);
+            let found = found.map(|network| describe_network(snapshot, network, screen));
             (found, &["networks"][..])
         }
     };
     let hidden = lists
         .iter()
-        .find_map(|list| world.hidden(list, Some(namespace)));
+        .find_map(|list| snapshot.hidden(list, Some(namespace)));
     found.ok_or_else(|| match hidden {
         Some(why) => anyhow!(
             "whether there is a {} {namespace}/{name} is not known: {why}",

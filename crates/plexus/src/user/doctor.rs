@@ -6,8 +6,8 @@ use crate::paths;
 use clap::Args;
 use plexus_cli::client::{ClientError, Need, Session};
 use plexus_cli::doctor::{ApiFacts, Machine, Verdict, examine};
+use plexus_cli::snapshot::{Snapshot, text};
 use plexus_cli::text::Screen;
-use plexus_cli::world::{World, text};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -64,11 +64,11 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     };
     let api = match flags.no_api {
         true => None,
-        false => learn(flags),
+        false => fetch_api_facts(flags),
     };
     let report = examine(&machine, api.as_ref());
-    let said = || report.render(Screen::stdout(), !flags.quiet);
-    print(&structured(flags.output, || report.to_json(), said))?;
+    let text = || report.render(Screen::stdout(), !flags.quiet);
+    print(&structured(flags.output, || report.to_json(), text))?;
     let bad = if flags.strict {
         Verdict::Warn
     } else {
@@ -78,12 +78,12 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
 }
 
 /// What can be learnt of an API server; none if nobody says where one is.
-fn learn(flags: &Flags) -> Option<ApiFacts> {
+fn fetch_api_facts(flags: &Flags) -> Option<ApiFacts> {
     let mut facts = ApiFacts {
         node: flags.node.clone(),
         server: String::new(),
         version: Ok(String::new()),
-        world: World::default(),
+        snapshot: Snapshot::default(),
     };
     let session = match flags.server.chosen() {
         Ok(chosen) => {
@@ -106,13 +106,13 @@ fn ask(session: &Session, facts: &mut ApiFacts) {
     facts.server.clone_from(&session.server);
     let needs = [Need::Networks, Need::Nodes, Need::Leases];
     let asked = session.version().and_then(|version| {
-        let world = session.world(&needs, None, now())?;
-        Ok((text(&version, "/gitVersion").to_owned(), world))
+        let snapshot = session.snapshot(&needs, None, now())?;
+        Ok((text(&version, "/gitVersion").to_owned(), snapshot))
     });
     match asked {
-        Ok((version, world)) => {
+        Ok((version, snapshot)) => {
             facts.version = Ok(version);
-            facts.world = world;
+            facts.snapshot = snapshot;
         }
         Err(error) => facts.version = Err(crate::chain(&error.into())),
     }

@@ -1,6 +1,6 @@
 //! `plexus explain`.
 
-use super::server::{ClusterFlags, ServerFlags, mention_unknown, world};
+use super::server::{ClusterFlags, ServerFlags, print_unknown, snapshot};
 use super::{Structured, print, structured};
 use crate::value::KindWords;
 use anyhow::{anyhow, bail};
@@ -11,8 +11,8 @@ use plexus_cli::explain::{
 };
 use plexus_cli::holder::Holder;
 use plexus_cli::kinds::{self, Kind};
+use plexus_cli::snapshot::{Snapshot, find, name as name_of, namespace as namespace_of, text};
 use plexus_cli::text::Screen;
-use plexus_cli::world::{World, find, name as name_of, namespace as namespace_of, text};
 use std::process::ExitCode;
 
 /// The flags of `plexus explain`.
@@ -35,24 +35,24 @@ pub(crate) struct Flags {
 pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let kind = kinds::find(&flags.kind).map_err(anyhow::Error::msg)?;
     let session = flags.server.session()?;
-    let (namespace, name) = flags.server.place(&session, &flags.name)?;
-    let mut world = world(&session, &Need::ALL, Some(&namespace))?;
-    world.cluster_name = Some(flags.cluster.cluster_name.clone());
-    mention_unknown([&world]);
-    let explained = explained(&kind, &world, &namespace, &name)?;
-    let said = || explained.render(Screen::stdout());
-    print(&structured(flags.output, || explained.to_json(), said))?;
+    let (namespace, name) = flags.server.namespace_and_name(&session, &flags.name)?;
+    let mut snapshot = snapshot(&session, &Need::ALL, Some(&namespace))?;
+    snapshot.cluster_name = Some(flags.cluster.cluster_name.clone());
+    print_unknown([&snapshot]);
+    let explained = explained(&kind, &snapshot, &namespace, &name)?;
+    let text = || explained.render(Screen::stdout());
+    print(&structured(flags.output, || explained.to_json(), text))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn explained(
     kind: &Kind,
-    world: &World,
+    snapshot: &Snapshot,
     namespace: &str,
     name: &str,
 ) -> anyhow::Result<Explanation> {
     let within = kind.namespaced.then_some(namespace);
-    let hidden = |lists: &[&str]| lists.iter().find_map(|list| world.hidden(list, within));
+    let hidden = |lists: &[&str]| lists.iter().find_map(|list| snapshot.hidden(list, within));
     let missing = |lists: &[&str]| match hidden(lists) {
         Some(why) => anyhow!(
             "whether there is a {} {namespace}/{name} is not known: {why}",
@@ -70,34 +70,34 @@ fn explained(
         ),
     };
     let later = |kind: &Kind| {
-        let mut all = world.waiting.iter();
+        let mut all = snapshot.waiting.iter();
         all.find(|object| {
             let here = !kind.namespaced || namespace_of(object) == namespace;
             text(object, "/kind") == kind.kind && name_of(object) == name && here
         })
     };
     match kind.kind {
-        "Pod" => match find(&world.pods, namespace, name) {
-            Some(pod) => Ok(explain_pod(world, pod)),
-            None => Holder::find(world, namespace, name)
+        "Pod" => match find(&snapshot.pods, namespace, name) {
+            Some(pod) => Ok(explain_pod(snapshot, pod)),
+            None => Holder::find(snapshot, namespace, name)
                 .map_err(anyhow::Error::msg)?
-                .map(|holder| explain_holder(world, holder))
+                .map(|holder| explain_holder(snapshot, holder))
                 .ok_or_else(|| missing(&["pods", "attachments"])),
         },
         // People say network of whatever a pod names.
-        "Network" => find(&world.networks, namespace, name)
-            .map(|network| explain_network(world, network))
-            .or_else(|| find(&world.nads, namespace, name).map(|nad| explain_nad(world, nad)))
+        "Network" => find(&snapshot.networks, namespace, name)
+            .map(|network| explain_network(snapshot, network))
+            .or_else(|| find(&snapshot.nads, namespace, name).map(|nad| explain_nad(snapshot, nad)))
             .or_else(|| {
                 let found = later(&kinds::find("MultiNicNetwork").ok()?);
-                found.map(|object| explain_later(world, object))
+                found.map(|object| explain_later(snapshot, object))
             })
             .ok_or_else(|| missing(&["networks", "nads"])),
-        "NetworkAttachmentDefinition" => find(&world.nads, namespace, name)
-            .map(|nad| explain_nad(world, nad))
+        "NetworkAttachmentDefinition" => find(&snapshot.nads, namespace, name)
+            .map(|nad| explain_nad(snapshot, nad))
             .ok_or_else(|| missing(&["nads"])),
         _ if kind.is_later() => later(kind)
-            .map(|object| explain_later(world, object))
+            .map(|object| explain_later(snapshot, object))
             .ok_or_else(|| missing(&["waiting"])),
         _ => bail!(
             "there is nothing to explain about {}: plexus get {} shows all of it",

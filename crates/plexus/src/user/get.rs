@@ -1,15 +1,15 @@
 //! `plexus get`.
 
-use super::server::{ScopedFlags, mention_unknown, world};
+use super::server::{ScopedFlags, print_unknown, snapshot};
 use super::{Output, print};
 use crate::value::{KindWords, every_kind};
 use clap::Args;
 use plexus_cli::client::Need;
-use plexus_cli::get::{Look, chosen, none, render, table};
+use plexus_cli::get::{TableOptions, chosen, none, render, table};
 use plexus_cli::kinds::{self, Kind};
 use plexus_cli::output::{Form, objects};
+use plexus_cli::snapshot::name;
 use plexus_cli::text::Screen;
-use plexus_cli::world::name;
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -44,13 +44,13 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let all = flags.scope.all_namespaces;
     let within = (!all && !elsewhere).then_some(namespace.as_str());
     let form = Output::form(flags.output);
-    let mut together = Vec::new();
+    let mut all_objects = Vec::new();
     for (number, kind) in found.iter().enumerate() {
         let listed = session.list(kind, within, flags.selector.as_deref())?;
         let inside = (!all).then_some(namespace.as_str());
         let chosen = chosen(kind, &listed, inside, &flags.name).map_err(anyhow::Error::msg)?;
         if matches!(form, Form::Json | Form::Yaml) {
-            together.extend(chosen.into_iter().cloned());
+            all_objects.extend(chosen.into_iter().cloned());
             continue;
         }
         if form == Form::Name {
@@ -65,19 +65,19 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
             eprint!("{}", none(kind, within));
             continue;
         }
-        let world = world(&session, beside(kind), within)?;
-        mention_unknown([&world]);
-        let look = Look {
+        let snapshot = snapshot(&session, beside(kind), within)?;
+        print_unknown([&snapshot]);
+        let options = TableOptions {
             wide: form == Form::Wide,
             namespaces: all || elsewhere,
         };
         print(&render(
-            &table(kind, &chosen, &world, look),
+            &table(kind, &chosen, &snapshot, options),
             Screen::stdout(),
         ))?;
     }
     let single = flags.name.len() == 1 && found.len() == 1;
-    if let Some(text) = objects(form, &together, single) {
+    if let Some(text) = objects(form, &all_objects, single) {
         print(&text)?;
     }
     Ok(ExitCode::SUCCESS)

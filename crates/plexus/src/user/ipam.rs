@@ -1,13 +1,13 @@
 //! `plexus ipam`.
 
-use super::server::{ServerFlags, world};
+use super::server::{ServerFlags, snapshot};
 use super::{Structured, print, structured};
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use plexus_cli::client::Need;
 use plexus_cli::ipam::{show, to_json};
+use plexus_cli::snapshot::find;
 use plexus_cli::text::Screen;
-use plexus_cli::world::find;
 use std::process::ExitCode;
 
 /// What about addresses.
@@ -32,17 +32,17 @@ pub(crate) struct Flags {
 pub(super) fn run(what: &What) -> anyhow::Result<ExitCode> {
     let What::Show(flags) = what;
     let session = flags.server.session()?;
-    let (namespace, name) = flags.server.place(&session, &flags.network)?;
+    let (namespace, name) = flags.server.namespace_and_name(&session, &flags.network)?;
     let needs = [Need::Networks, Need::Blocks, Need::Requests, Need::Records];
-    let world = world(&session, &needs, None)?;
-    if let Some(why) = world.unknown.values().next() {
+    let snapshot = snapshot(&session, &needs, None)?;
+    if let Some(why) = snapshot.unknown.values().next() {
         return Err(anyhow!("{why}"));
     }
-    let network = find(&world.networks, &namespace, &name)
+    let network = find(&snapshot.networks, &namespace, &name)
         .ok_or_else(|| anyhow!("there is no Network {namespace}/{name}: plexus get networks -A"))?;
     let unreadable = |error| anyhow!("Network {namespace}/{name} cannot be read: {error}");
-    let text = show(network, &world, Screen::stdout()).map_err(unreadable)?;
-    let value = to_json(network, &world).map_err(unreadable)?;
+    let text = show(network, &snapshot, Screen::stdout()).map_err(unreadable)?;
+    let value = to_json(network, &snapshot).map_err(unreadable)?;
     print(&structured(flags.output, || value, || text))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use super::{code, print};
 use crate::value::{self, Cidrs};
 use anyhow::bail;
 use clap::Args;
-use plexus_cli::plan::{Described, plan};
+use plexus_cli::plan::{DescribedNode, plan};
 use plexus_cli::text::Screen;
 use plexus_types::IfName;
 use std::net::IpAddr;
@@ -41,7 +41,7 @@ pub(crate) struct Flags {
 
 pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let objects = objects(flags.files.sources()?)?;
-    let described = Described {
+    let described = DescribedNode {
         node: flags.node.clone(),
         node_ip: flags.node_ip,
         uplink: flags.uplink.clone(),

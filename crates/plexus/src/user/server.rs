@@ -2,8 +2,8 @@
 
 use crate::{paths, value};
 use clap::Args;
-use plexus_cli::client::{Chosen, Need, Places, Session, choose};
-use plexus_cli::world::{CLUSTER_NAME, World};
+use plexus_cli::client::{ChosenServer, Need, ServerSources, Session, choose};
+use plexus_cli::snapshot::{CLUSTER_NAME, Snapshot};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -46,11 +46,11 @@ pub(crate) struct ScopedFlags {
 
 impl ServerFlags {
     /// The kubeconfig that counts.
-    pub(crate) fn chosen(&self) -> anyhow::Result<Chosen> {
+    pub(crate) fn chosen(&self) -> anyhow::Result<ChosenServer> {
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        let places = Places {
+        let sources = ServerSources {
             socket: self.api_socket.clone(),
-            given: self.kubeconfig.clone(),
+            flag: self.kubeconfig.clone(),
             variable: std::env::var_os("KUBECONFIG"),
             up: paths::UP_KUBECONFIG.into(),
             up_socket: paths::UP_SOCKET.into(),
@@ -59,7 +59,7 @@ impl ServerFlags {
             home: home.map(|home| home.join(".kube/config")),
             in_pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
         };
-        Ok(choose(&places)?)
+        Ok(choose(&sources)?)
     }
 
     /// A session with it.
@@ -80,7 +80,11 @@ impl ServerFlags {
     }
 
     /// The namespace and the name of what was named `[namespace/]name`.
-    pub(crate) fn place(&self, session: &Session, name: &str) -> anyhow::Result<(String, String)> {
+    pub(crate) fn namespace_and_name(
+        &self,
+        session: &Session,
+        name: &str,
+    ) -> anyhow::Result<(String, String)> {
         let (within, name) = self.written_place(name)?;
         let namespace = within.map(str::to_owned);
         Ok((
@@ -94,24 +98,26 @@ impl ServerFlags {
         &'n self,
         name: &'n str,
     ) -> anyhow::Result<(Option<&'n str>, &'n str)> {
-        value::place(name, self.namespace.as_deref())
+        value::namespace_and_name(name, self.namespace.as_deref())
     }
 }
 
 /// What the server has.
-pub(crate) fn world(
+pub(crate) fn snapshot(
     session: &Session,
     needs: &[Need],
     namespace: Option<&str>,
-) -> anyhow::Result<World> {
-    Ok(session.world(needs, namespace, now())?)
+) -> anyhow::Result<Snapshot> {
+    Ok(session.snapshot(needs, namespace, now())?)
 }
 
-/// What could not be seen is said beside what was, once.
-pub(crate) fn mention_unknown<'w>(worlds: impl IntoIterator<Item = &'w World>) {
-    let worlds = worlds.into_iter();
-    let said: BTreeSet<&String> = worlds.flat_map(|world| world.unknown.values()).collect();
-    for why in said {
+/// Prints once what could not be read.
+pub(crate) fn print_unknown<'w>(snapshots: impl IntoIterator<Item = &'w Snapshot>) {
+    let snapshots = snapshots.into_iter();
+    let reasons: BTreeSet<&String> = snapshots
+        .flat_map(|snapshot| snapshot.unknown.values())
+        .collect();
+    for why in reasons {
         eprintln!("note: {why}");
     }
 }

@@ -4,7 +4,7 @@ use super::server::ServerFlags;
 use super::{Structured, print, structured};
 use crate::paths;
 use clap::Args;
-use plexus_cli::world::text;
+use plexus_cli::snapshot::text;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -35,8 +35,8 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
         lines.push(format!("agent: {agent}"));
         value = json!({"plexus": own, "server": server, "agent": agent});
     }
-    let said = || lines.join("\n") + "\n";
-    print(&structured(flags.output, || value, said))?;
+    let text = || lines.join("\n") + "\n";
+    print(&structured(flags.output, || value, text))?;
     Ok(ExitCode::SUCCESS)
 }
 

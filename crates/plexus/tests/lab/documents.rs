@@ -11,8 +11,8 @@ fn every_example_is_taken() {
     for file in examples() {
         let mut apply = lab.plexus(&["apply", "-f"]);
         let output = apply.arg(&file).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{}: {said}", file.display());
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{}: {printed}", file.display());
     }
 }
 
@@ -60,11 +60,11 @@ fn a_pod_has_the_networks_of_its_spec() {
         let show = [
             "exec", name, "-n", namespace, "--", "ip", "-br", "-4", "addr",
         ];
-        let shown = lab.ok(&show);
-        let line = shown.lines().find(|line| line.starts_with("net1@"));
+        let listed = lab.ok(&show);
+        let line = listed.lines().find(|line| line.starts_with("net1@"));
         assert!(
             line.is_some_and(|line| line.contains("192.168.0.")),
-            "{shown}"
+            "{listed}"
         );
     }
     let two = lab.ok(&[

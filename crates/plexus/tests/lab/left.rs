@@ -149,11 +149,11 @@ fn whoever_is_interrupted_is_told_what_becomes_of_the_lab() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-    let first = said.next().unwrap().unwrap();
+    let mut printed = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = printed.next().unwrap().unwrap();
     assert!(first.contains("3 nodes joined"), "{first}");
     interrupt(&mut child, 0);
-    let rest: Vec<String> = said.map(Result::unwrap).collect();
+    let rest: Vec<String> = printed.map(Result::unwrap).collect();
     let (up, down) = ("lab --lab", "down` removes it");
     let told = |line: &String| {
         line.starts_with("interrupted: ") && line.contains(up) && line.ends_with(down)
@@ -238,16 +238,19 @@ fn what_comes_and_goes_is_said_step_by_step_and_only_the_end_on_stdout() {
 /// That a command succeeded and told its steps on stderr, in this order, as it does to a pipe.
 #[track_caller]
 fn says_in_order(output: &Output, steps: &[&str]) {
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
-    let mut rest = said.as_str();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{printed}");
+    let mut rest = printed.as_str();
     for step in steps {
         let at = rest
             .find(*step)
-            .unwrap_or_else(|| panic!("{step:?} is not next in {said}"));
+            .unwrap_or_else(|| panic!("{step:?} is not next in {printed}"));
         rest = &rest[at..];
     }
-    assert!(!said.contains('\r'), "nobody counts on a pipe: {said:?}");
+    assert!(
+        !printed.contains('\r'),
+        "nobody counts on a pipe: {printed:?}"
+    );
 }
 
 /// As Ctrl-C does, after some milliseconds: to the whole process group. What the lab has started is not in

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Longer than anything healthy takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A lab, removed when dropped.
 pub(crate) struct Lab {
@@ -21,11 +21,11 @@ pub(crate) struct Lab {
 impl Lab {
     /// A name that no other run and no other test has; makes nothing.
     pub(crate) fn named(letter: char) -> Self {
-        static TAKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+        static USED_NAMES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
         let process = std::process::id();
         let own = |more: char| format!("{letter}{process}{more}");
         let names = std::iter::once(format!("{letter}{process}")).chain(('a'..='z').map(own));
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = USED_NAMES.lock().unwrap_or_else(PoisonError::into_inner);
         let name = names.into_iter().find(|name| taken.insert(name.clone()));
         let name = name.expect("a name is left");
         Self { name }
@@ -175,14 +175,14 @@ impl Lab {
     /// Waits; panics with the lab's logs if it never becomes true.
     #[track_caller]
     pub(crate) fn eventually(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let held = within(PATIENCE, || {
+        let held = within(TIMEOUT, || {
             let held = holds();
             if !held {
                 std::thread::sleep(Duration::from_millis(20));
             }
             held
         });
-        assert!(held, "not within {PATIENCE:?}: {what}\n{}", self.logs());
+        assert!(held, "not within {TIMEOUT:?}: {what}\n{}", self.logs());
     }
 
     fn logs(&self) -> String {

@@ -27,8 +27,8 @@ fn members_reach_each_other_and_nobody_else_does() {
         ("r1", "n1", "red"),
         ("r2", "n2", "red"),
     ] {
-        let said = lab.ok(&["run", name, "--node", node, "--network", network]);
-        assert!(said.contains(&format!("ready on {node}")), "{said}");
+        let printed = lab.ok(&["run", name, "--node", node, "--network", network]);
+        assert!(printed.contains(&format!("ready on {node}")), "{printed}");
     }
     // The same again is the same pod; another one of that name is not.
     lab.ok(&["run", "b1", "--node", "n1", "--network", "blue"]);
@@ -53,8 +53,8 @@ fn members_reach_each_other_and_nobody_else_does() {
     let text = lab.ok(&["ping", "--all"]);
     assert!(text.ends_with("42 judged: all as expected\n"), "{text}");
 
-    let shown = lab.ok(&["exec", "b1", "--", "ip", "-br", "addr", "show", "net1"]);
-    assert!(shown.contains("10.1."), "{shown}");
+    let listed = lab.ok(&["exec", "b1", "--", "ip", "-br", "addr", "show", "net1"]);
+    assert!(listed.contains("10.1."), "{listed}");
     let route = lab.ok(&[
         "exec",
         "--node",
@@ -98,10 +98,10 @@ fn reaches_api(lab: &Lab, node: &str) -> bool {
 /// n2 is cut off; b2 is on it.
 fn pods_come_and_go_on_a_node_that_is_cut_off(lab: &Lab) {
     assert!(!reaches_api(lab, "n2") && reaches_api(lab, "n1"));
-    let said = lab.ok(&["run", "late", "--node", "n2", "--network", "blue"]);
-    assert!(said.contains("ready on n2"), "{said}");
-    let shown = lab.ok(&["exec", "late", "--", "ip", "-br", "addr", "show", "net1"]);
-    assert!(shown.contains("10.1."), "{shown}");
+    let printed = lab.ok(&["run", "late", "--node", "n2", "--network", "blue"]);
+    assert!(printed.contains("ready on n2"), "{printed}");
+    let listed = lab.ok(&["exec", "late", "--", "ip", "-br", "addr", "show", "net1"]);
+    assert!(listed.contains("10.1."), "{listed}");
     lab.delete_pod("b2", 0);
     lab.eventually("b2 is gone", || {
         lab.get(&["pod", "b2"]).is_null()
@@ -163,8 +163,8 @@ fn rules_that_somebody_flushed_come_back() {
     });
     let on_node = |words: &[&str]| lab.ok(&[&["exec", "--node", "n1", "--"][..], words].concat());
     let rules = || {
-        let shown = on_node(&["nft", "list", "ruleset"]);
-        let mut lines: Vec<String> = shown.lines().map(str::to_owned).collect();
+        let listed = on_node(&["nft", "list", "ruleset"]);
+        let mut lines: Vec<String> = listed.lines().map(str::to_owned).collect();
         lines.sort();
         lines
     };

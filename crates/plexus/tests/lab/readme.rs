@@ -41,7 +41,7 @@ fn the_commands_work_as_written() {
             });
         }
         if shows_faults {
-            let said = String::from_utf8_lossy(&last.stdout).into_owned();
+            let printed = String::from_utf8_lossy(&last.stdout).into_owned();
             for part in [
                 "agent of n1 killed",
                 "server killed",
@@ -49,7 +49,10 @@ fn the_commands_work_as_written() {
                 "n2 cut off",
                 "n2-agent",
             ] {
-                assert!(said.contains(part), "{command}: no {part:?} in {said}");
+                assert!(
+                    printed.contains(part),
+                    "{command}: no {part:?} in {printed}"
+                );
             }
         }
     }

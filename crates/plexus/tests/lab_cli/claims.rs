@@ -1,25 +1,25 @@
 //! Pods that ask for devices on a lab, which has no driver for any.
 
-use crate::explain::Scene;
+use crate::explain::FaultyLab;
 use crate::machine::Lab;
-use crate::said::{example, json, ok, plexus};
-use plexus_cli::explain::Because;
+use crate::output::{example, json, ok, plexus};
+use plexus_cli::explain::Reason;
 use serde_json::Value;
 
-pub(crate) const LEADS_TO: &[Because] = &[
-    Because::ClaimMissing,
-    Because::ClassUnknown,
-    Because::Later,
-    Because::NotScheduled,
-    Because::SandboxFailed,
+pub(crate) const LEADS_TO: &[Reason] = &[
+    Reason::ClaimMissing,
+    Reason::ClassUnknown,
+    Reason::Later,
+    Reason::NotScheduled,
+    Reason::SandboxFailed,
 ];
 
 /// A pod never starts without what it asked for: neither of our driver, nor of another, nor on a node that it
 /// names.
 #[test]
 fn pods_wait_for_their_claims() {
-    let scene = Scene::up('m', 1, LEADS_TO);
-    let lab = &scene.lab;
+    let faulty = FaultyLab::up('m', 1, LEADS_TO);
+    let lab = &faulty.lab;
     ok(lab, &["apply", "-f", &example("seed-001")]);
     lab.apply(
         r#"
@@ -96,15 +96,15 @@ spec: {nodeName: n1, containers: [{name: c, image: none}]}
             .map(|answer| answer["kind"].as_str().unwrap().to_owned());
         (kinds.collect::<Vec<_>>(), explained.to_string())
     };
-    scene.comes_to(&["pod", "trains"], Because::NotScheduled, "waits");
+    faulty.comes_to(&["pod", "trains"], Reason::NotScheduled, "waits");
     let (kinds, text) = answers("trains");
     assert_eq!(kinds, ["not-scheduled"], "{text}");
     assert!(
         text.contains("it waits for ResourceClaim gpu: a lab has no DRA driver"),
         "{text}"
     );
-    scene.comes_to(&["pod", "pinned"], Because::ClaimMissing, "wrong");
-    scene.comes_to(&["pod", "pinned"], Because::SandboxFailed, "waits");
+    faulty.comes_to(&["pod", "pinned"], Reason::ClaimMissing, "wrong");
+    faulty.comes_to(&["pod", "pinned"], Reason::SandboxFailed, "waits");
     let (kinds, text) = answers("pinned");
     assert_eq!(kinds, ["claim-missing", "sandbox-failed"], "{text}");
     // Said once, by the keeper that is there now.
@@ -112,7 +112,7 @@ spec: {nodeName: n1, containers: [{name: c, image: none}]}
     assert_eq!(about.len(), 1, "{about:#?}");
     assert_eq!(about[0]["reason"], "FailedPrepareDynamicResources");
     assert_eq!(about[0]["count"], 1, "{about:#?}");
-    claims_by_class(&scene);
+    claims_by_class(&faulty);
     // They can go.
     let gone = ok(
         lab,
@@ -125,12 +125,12 @@ spec: {nodeName: n1, containers: [{name: c, image: none}]}
         ],
     );
     assert_eq!(gone.matches(" deleted\n").count(), 3, "{gone}");
-    scene.end();
+    faulty.end();
 }
 
 /// A claim is ours by an administrator's class as soon as that leads to our driver, whichever came first.
-fn claims_by_class(scene: &Scene) {
-    let lab = &scene.lab;
+fn claims_by_class(faulty: &FaultyLab) {
+    let lab = &faulty.lab;
     let claim = |name: &str| {
         let request = "{name: nic, exactly: {deviceClassName: fast-nic}}";
         format!(
@@ -139,13 +139,13 @@ fn claims_by_class(scene: &Scene) {
         )
     };
     lab.apply(&claim("before"));
-    let unknown = Because::ClassUnknown;
-    scene.comes_to(&["resourceclaim", "before"], unknown, "waits");
-    let shown = ok(lab, &["get", "resourceclaims", "before"]);
-    assert!(shown.contains(" not known "), "{shown}");
+    let unknown = Reason::ClassUnknown;
+    faulty.comes_to(&["resourceclaim", "before"], unknown, "waits");
+    let listed = ok(lab, &["get", "resourceclaims", "before"]);
+    assert!(listed.contains(" not known "), "{listed}");
     assert!(
-        shown.contains("DeviceClass fast-nic is not there"),
-        "{shown}"
+        listed.contains("DeviceClass fast-nic is not there"),
+        "{listed}"
     );
     lab.apply(
         r#"
@@ -180,19 +180,19 @@ spec:
         assert_eq!(about.len(), 1, "{about:#?}");
         assert_eq!(about[0]["reason"], "Waiting");
     }
-    let shown = ok(lab, &["get", "resourceclaims"]);
+    let listed = ok(lab, &["get", "resourceclaims"]);
     let state = |name: &str| {
-        let mut lines = shown.lines().map(str::split_whitespace);
+        let mut lines = listed.lines().map(str::split_whitespace);
         lines.find_map(|mut words| (words.next()? == name).then(|| words.next())?)
     };
     for (name, wanted) in [("before", "waits"), ("late", "waits"), ("gpu", "not")] {
-        assert_eq!(state(name), Some(wanted), "{name}:\n{shown}");
+        assert_eq!(state(name), Some(wanted), "{name}:\n{listed}");
     }
     assert!(
-        shown.contains("it is for another driver than ours, if there is one"),
-        "{shown}"
+        listed.contains("it is for another driver than ours, if there is one"),
+        "{listed}"
     );
-    scene.comes_to(&["resourceclaim", "before"], Because::Later, "waits");
+    faulty.comes_to(&["resourceclaim", "before"], Reason::Later, "waits");
     let explained = json(lab, &["explain", "pod", "wired", "-o", "json"]).to_string();
     assert!(
         explained.contains("ResourceClaim default/before")

@@ -43,7 +43,7 @@ const FEATURES: [(&str, &str, &str, &str); 9] = [
 
 /// A function of a shell: as JSON, the links that `ip` could make in a namespace of their own, each named after its kind,
 /// whether `nft` could masquerade there, and what `$PLEXUS doctor` says. What `ip` could not do is in its errors.
-const LOOK: &str = r#"
+const INSPECT_SCRIPT: &str = r#"
 look() {
     unshare --net sh -c '
         ip -force -batch - <<END
@@ -73,12 +73,12 @@ END
 "#;
 
 /// One `look`.
-struct Seen {
+struct KernelFacts {
     others: BTreeSet<String>,
     report: Value,
 }
 
-impl Seen {
+impl KernelFacts {
     /// All looks of a script, in order.
     fn of(output: &Output) -> Vec<Self> {
         assert!(output.status.success(), "{output:?}");
@@ -119,10 +119,10 @@ impl Seen {
         let there = check(&self.report, "kernel").unwrap();
         let there = there.1.trim_start_matches("has ");
         let mut words = there.split([',', ' ']).filter(|word| !word.is_empty());
-        let said = words.any(|word| word == name);
+        let output = words.any(|word| word == name);
         let missing = check(&self.report, &format!("kernel.{name}"));
-        assert_ne!(said, missing.is_some(), "{name}: {:#}", self.report);
-        said
+        assert_ne!(output, missing.is_some(), "{name}: {:#}", self.report);
+        output
     }
 
     /// A feature is missing, and that is said with how bad it is, why, and the next step.
@@ -151,14 +151,14 @@ fn only_unknown(errors: &str) {
     }
 }
 
-fn shell(mut command: Command, script: &str) -> Vec<Seen> {
-    let script = format!("set -e\n{LOOK}\n{script}");
+fn shell(mut command: Command, script: &str) -> Vec<KernelFacts> {
+    let script = format!("set -e\n{INSPECT_SCRIPT}\n{script}");
     let command = command.env("PLEXUS", bin(PLEXUS)).args(["sh", "-c"]);
-    Seen::of(&command.arg(script).output().unwrap())
+    KernelFacts::of(&command.arg(script).output().unwrap())
 }
 
 /// A script in a virtual machine.
-fn guest(options: &[&str], script: &str) -> Vec<Seen> {
+fn guest(options: &[&str], script: &str) -> Vec<KernelFacts> {
     let installed = |name: &str| {
         let found = std::env::var_os(name).map(PathBuf::from);
         let found = found.filter(|path| path.exists());
@@ -227,7 +227,7 @@ fn the_next_steps_of_a_kernel_help() {
     let all = "has veth, bridge, macvlan, ipvlan, vlan, vxlan, vrf, dummy, nftables masquerade, \
                network namespace cookies, pinned network namespaces";
     finds(&seen[1].report, "kernel", "pass", all);
-    seen.iter().for_each(Seen::agrees);
+    seen.iter().for_each(KernelFacts::agrees);
 }
 
 /// Those that are made on another link are not missing because the link is; the kernel loads their modules itself.

@@ -17,6 +17,6 @@ mod kernel;
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod machine;
 mod mounts;
+mod output;
 mod plan;
-mod said;
 mod verbs;

@@ -1,7 +1,7 @@
 //! `plexus plan` against the truth: its commands, run in namespaces of our own, make what a real ADD makes.
 
 use crate::machine::Lab;
-use crate::said::{example, ok, plexus};
+use crate::output::{example, ok, plexus};
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
@@ -38,7 +38,7 @@ fn sh(script: &str) -> String {
 
 /// What a pod has: links, addresses, routes, permanent neighbours, sysctls; its own addresses and all MACs by
 /// what they are.
-const LOOK: &str = "
+const INSPECT_SCRIPT: &str = "
 ip -o -d link show | sed 's/.* \\(eth0\\|net1\\|net2\\)@/\\1@/; s/alias.*//; /LOOPBACK/d'
 ip -o address show | awk '{print $2, $3, $4}' | grep -v '^lo'
 ip route show table all; ip -6 route show table all
@@ -139,7 +139,16 @@ fn its_commands_make_what_a_real_add_makes() {
             .out
             .contains("Running")
     });
-    let real = lab.ok(&["exec", "web", "-n", "team-a", "--", "sh", "-ec", LOOK]);
+    let real = lab.ok(&[
+        "exec",
+        "web",
+        "-n",
+        "team-a",
+        "--",
+        "sh",
+        "-ec",
+        INSPECT_SCRIPT,
+    ]);
     let uplink = lab.ok(&[
         "exec", "--node", "n1", "--", "ip", "-o", "link", "show", "eth0",
     ]);
@@ -196,7 +205,7 @@ fn its_commands_make_what_a_real_add_makes() {
     ));
     let made = sh(&format!(
         "ip netns exec {inside} sh -ec '{}'",
-        LOOK.replace('\'', "'\\''")
+        INSPECT_SCRIPT.replace('\'', "'\\''")
     ));
     let rules = sh(&format!("ip netns exec {node} nft list table inet plexus"));
     for rule in [

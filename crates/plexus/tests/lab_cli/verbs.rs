@@ -1,7 +1,7 @@
 //! A session as a user has it: apply, look, explain, delete.
 
 use crate::machine::Lab;
-use crate::said::{example, fails, golden, golden_soon, json, ok, plexus, said};
+use crate::output::{captured, example, fails, golden, golden_soon, json, ok, plexus};
 use std::process::Command;
 
 fn lab(letter: char) -> Lab {
@@ -129,8 +129,8 @@ fn objects_are_applied_shown_and_deleted() {
     let pod = pod.split("---").next().unwrap();
     lab.apply(&pod.replace("blue,default/storage", "default/storage,blue"));
     lab.eventually("an edited annotation is seen", || {
-        let said = plexus(&lab, &["explain", "pod", "team-a/web"]).out;
-        said.contains("and it has net1 on team-a/blue, net2 on default/storage")
+        let output = plexus(&lab, &["explain", "pod", "team-a/web"]).out;
+        output.contains("and it has net1 on team-a/blue, net2 on default/storage")
     });
     let described = ok(&lab, &["describe", "pod", "team-a/web"]);
     let edited = described.matches("no longer say so: they were edited");
@@ -171,11 +171,11 @@ fn objects_are_applied_shown_and_deleted() {
             .out
             .contains("team-a")
     });
-    let said = plexus(
+    let output = plexus(
         &lab,
         &["delete", "--ignore-not-found", "-f", &example("lab")],
     );
-    assert_eq!(said.code, Some(0), "{said:#?}");
+    assert_eq!(output.code, Some(0), "{output:#?}");
     lab.eventually("nothing of it is left", || {
         let left = plexus(&lab, &["get", "networks,pods,blocks", "-A", "-o", "name"]).out;
         !left.contains("blue") && !left.contains("web") && !left.contains("storage")
@@ -207,8 +207,8 @@ fn as_the_readme_says(lab: &Lab) {
         lab.eventually(
             &format!("{command} says what the README says:\n{wanted}"),
             || {
-                let said = said(lab.plexus(&words).current_dir(&dir).output().unwrap());
-                said.out == wanted
+                let output = captured(lab.plexus(&words).current_dir(&dir).output().unwrap());
+                output.out == wanted
             },
         );
     }
@@ -247,9 +247,9 @@ fn forms(lab: &Lab) {
 
 /// clap's own complaint: code 2.
 fn fails_to_parse(lab: &Lab, words: &[&str], wanted: &str) {
-    let said = plexus(lab, words);
-    assert_eq!(said.code, Some(2), "{said:#?}");
-    assert!(said.error.contains(wanted), "{said:#?}");
+    let output = plexus(lab, words);
+    assert_eq!(output.code, Some(2), "{output:#?}");
+    assert!(output.error.contains(wanted), "{output:#?}");
 }
 
 /// The same by a kubeconfig that is named, by the variable, and over the unix socket.
@@ -258,7 +258,7 @@ fn servers(lab: &Lab) {
     let wanted = ok(lab, &["get", "networks", "-A", "-o", "name"]);
     for words in [["--kubeconfig", &kubeconfig], ["--api-socket", &socket]] {
         let mut get = lab.plexus(&["get", "networks", "-A", "-o", "name"]);
-        let given = said(get.args(words).env_remove("KUBECONFIG").output().unwrap());
+        let given = captured(get.args(words).env_remove("KUBECONFIG").output().unwrap());
         assert_eq!(
             (given.code, given.out.as_str()),
             (Some(0), wanted.as_str()),
@@ -385,7 +385,7 @@ fn on_terminal(lab: &Lab, columns: u16, words: &str, no_colour: &str) -> String 
 }
 
 /// What stays on the screen: of a line that was written over, the last version.
-fn shown(text: &str) -> String {
+fn listed(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let last = line.trim_end_matches('\r').rsplit('\r').next();
         last.unwrap_or_default().replace("\x1b[K", "")
@@ -406,11 +406,11 @@ fn terminals(lab: &Lab) {
         "lab status",
         "lab ping --all",
     ] {
-        let text = shown(&on_terminal(80, words, ""));
+        let text = listed(&on_terminal(80, words, ""));
         // The matrix is words in columns.
         let painted = text.contains("\x1b[") || words.starts_with("lab ping");
         assert!(painted, "no colour: {text:?}");
-        let plain = shown(&on_terminal(80, words, "1"));
+        let plain = listed(&on_terminal(80, words, "1"));
         assert!(!plain.contains('\x1b'), "colour: {plain:?}");
         // The id of a sandbox is one long word.
         let one_word = |line: &str| line.split_whitespace().any(|word| word.len() == 64);

@@ -7,7 +7,7 @@ use crate::runtime::Sandbox;
 use plexus_testkit::{Rng, run};
 use std::time::{Duration, Instant};
 
-const AWAY: Duration = Duration::from_secs(60);
+const OUTAGE: Duration = Duration::from_secs(60);
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
 const NETWORK: &str = "
 apiVersion: plexus.dev/v1alpha1
@@ -49,7 +49,7 @@ fn pods_come_and_go_while_the_api_is_away() {
     lab.ok(&["kill-server", "--hold"]);
     let start = Instant::now();
     let (mut again, mut own) = (0, 0);
-    while start.elapsed() < AWAY {
+    while start.elapsed() < OUTAGE {
         let (node, uid) = &pods[rng.below(5) as usize];
         assert!(
             another_sandbox(&lab, node, uid),

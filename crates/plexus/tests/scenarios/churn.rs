@@ -2,7 +2,7 @@
 //! one has, and in the end everybody tells the same story.
 
 use crate::machine::Lab;
-use crate::objects::{READY, within};
+use crate::objects::{READY_TIMEOUT, within};
 use plexus_testkit::Rng;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ const HASTY: usize = 7;
 const WITH_PORT: usize = 4;
 /// Of these so many stay until everything was compared.
 const STAY: usize = 12;
-const AT_A_TIME: usize = 6;
+const CONCURRENT_PODS: usize = 6;
 const PARTS: [&str; 5] = [
     "/server/pid",
     "/controller/pid",
@@ -30,7 +30,7 @@ const PARTS: [&str; 5] = [
 ];
 /// One part is killed whenever so many more pods have begun, and at most so many milliseconds later.
 const PODS_PER_KILL: usize = 6;
-const LATER: u64 = 1_000;
+const MAX_DELAY_MS: u64 = 1_000;
 
 /// Their addresses are nobody else's: what is seen twice is a duplicate. Small blocks, so that many are claimed.
 const NETWORKS: &str = "
@@ -50,7 +50,7 @@ spec:
   subnets: {a: {cidr: 10.62.0.0/22}}
   blockSize: {ipv4: 28}
 ";
-const WISHES: [&str; 4] = ["", "blue", "green", "blue,green"];
+const NETWORK_ANNOTATIONS: [&str; 4] = ["", "blue", "green", "blue,green"];
 
 struct Churn<'a> {
     lab: &'a Lab,
@@ -116,7 +116,7 @@ impl Churn<'_> {
         std::thread::scope(|scope| {
             let killer = scope.spawn(|| self.kill());
             let looker = scope.spawn(|| self.look());
-            let workers: Vec<_> = (0..AT_A_TIME)
+            let workers: Vec<_> = (0..CONCURRENT_PODS)
                 .map(|_| scope.spawn(|| self.work()))
                 .collect();
             let ends: Vec<_> = workers.into_iter().map(|one| one.join()).collect();
@@ -150,7 +150,7 @@ impl Churn<'_> {
         // The first numbers of neighbours are alike.
         rng.next_u64();
         let node = format!("n{}", 1 + rng.below(3));
-        let networks = WISHES[rng.below(4) as usize];
+        let networks = NETWORK_ANNOTATIONS[rng.below(4) as usize];
         let name = name(number);
         // No two pods want the same port, whoever of them is still going.
         let port = number
@@ -181,13 +181,15 @@ impl Churn<'_> {
                 continue;
             }
             pods += PODS_PER_KILL;
-            std::thread::sleep(Duration::from_millis(rng.below(LATER)));
+            std::thread::sleep(Duration::from_millis(rng.below(MAX_DELAY_MS)));
             if turn.is_empty() {
                 turn.extend(PARTS);
             }
             let part = turn.swap_remove(rng.below(turn.len() as u64) as usize);
             // It may be dead already, or not there yet.
-            let hit = within(READY, || self.lab.shoot(part) || self.over.load(SeqCst));
+            let hit = within(READY_TIMEOUT, || {
+                self.lab.shoot(part) || self.over.load(SeqCst)
+            });
             assert!(hit, "{part} does not come back");
             *self.kills.lock().unwrap().entry(part).or_default() += 1;
         }
@@ -209,7 +211,7 @@ fn name(number: usize) -> String {
 #[track_caller]
 fn gone_but(lab: &Lab, stay: &[String]) {
     let mut left = Vec::new();
-    let gone = within(READY, || {
+    let gone = within(READY_TIMEOUT, || {
         let pods = lab.objects("/api/v1/pods");
         let names = pods
             .iter()

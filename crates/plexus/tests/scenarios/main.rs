@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   churn       500 attachments and detachments while server, controller and agents are killed at random
-//!   gifts       no block is free: parts of blocks change hands, whoever dies in between
+//!   donations   no block is free: parts of blocks change hands, whoever dies in between
 //!   removal     nodes go, and their blocks return
 //!   api_away    a minute without the API
 //!   disk_full   the server cannot write
@@ -19,12 +19,12 @@
 mod api_away;
 mod churn;
 mod disk_full;
-mod gifts;
+mod donations;
 mod objects;
+mod observe;
 mod parts;
 mod removal;
 mod runtime;
-mod sight;
 
 #[path = "../lab/machine.rs"]
 #[allow(dead_code, reason = "the other tests of the lab use the rest of it")]

@@ -1,6 +1,6 @@
 //! What the API of a lab has, over the server's socket: none of our clients is in between.
 
-use crate::machine::{Lab, PATIENCE};
+use crate::machine::{Lab, TIMEOUT};
 use plexus_testkit::{Response, send};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(crate) const RECORDS: &str = "/apis/plexus.dev/v1alpha1/podattachments";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// Longer than a pod needs, whoever is killed meanwhile.
-pub(crate) const READY: Duration = Duration::from_secs(120);
+pub(crate) const READY_TIMEOUT: Duration = Duration::from_secs(120);
 
 impl Lab {
     /// One request; none if the server does not answer.
@@ -86,7 +86,7 @@ impl Lab {
     #[track_caller]
     pub(crate) fn ready_pod(&self, name: &str) -> Value {
         let mut seen = Value::Null;
-        let ready = within(READY, || {
+        let ready = within(READY_TIMEOUT, || {
             seen = self.pod(name);
             let conditions = seen["status"]["conditions"].as_array();
             let mut conditions = conditions.into_iter().flatten();
@@ -112,7 +112,7 @@ impl Lab {
     #[track_caller]
     pub(crate) fn recorded(&self, name: &str, network: &str) -> Vec<String> {
         let mut found = Vec::new();
-        let there = within(PATIENCE, || {
+        let there = within(TIMEOUT, || {
             let records = self.objects(RECORDS);
             let own = records
                 .iter()
@@ -159,7 +159,7 @@ impl Lab {
     #[track_caller]
     fn insist(&self, method: &str, path: &str, body: &Value, wanted: &[u16]) -> Response {
         let mut last = None;
-        let answered = within(PATIENCE, || {
+        let answered = within(TIMEOUT, || {
             last = self.ask(method, path, body);
             last.as_ref()
                 .is_some_and(|one| wanted.contains(&one.status))

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const SIGABRT: i32 = 6;
-const LOOK_FOR: Duration = Duration::from_secs(60);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An agent that the test itself has started.
 pub(crate) struct Agent {
@@ -47,7 +47,7 @@ impl Lab {
     #[track_caller]
     pub(crate) fn agent_with(&self, node: &str, variables: &[(&str, &str)]) -> Agent {
         let pointer = format!("/nodes/{node}/pid");
-        let runs = within(LOOK_FOR, || self.process(&pointer).is_some());
+        let runs = within(SEARCH_TIMEOUT, || self.process(&pointer).is_some());
         assert!(runs, "no agent on {node}");
         let pid = self.process(&pointer).unwrap();
         let words = |file: &str| -> Vec<String> {
@@ -104,7 +104,7 @@ impl Agent {
     #[track_caller]
     pub(crate) fn dies(mut self) {
         let mut ended = None;
-        within(LOOK_FOR, || {
+        within(SEARCH_TIMEOUT, || {
             ended = self.child.try_wait().unwrap();
             ended.is_some()
         });

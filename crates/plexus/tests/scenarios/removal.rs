@@ -4,8 +4,8 @@ use crate::machine::Lab;
 use crate::objects::within;
 use std::time::Duration;
 
-/// Longer than a giver waits before it takes back what nobody is left to have.
-const TAKEN_BACK: Duration = Duration::from_secs(120);
+/// Longer than a donor waits before it takes back a part whose requester is gone.
+const RETURN_TIMEOUT: Duration = Duration::from_secs(120);
 
 const NETWORK: &str = "
 apiVersion: plexus.dev/v1alpha1
@@ -23,7 +23,7 @@ fn owned(blocks: &[(String, String)], node: &str) -> Vec<String> {
 #[track_caller]
 fn eventually(lab: &Lab, what: &str, holds: impl Fn(&[(String, String)]) -> bool) {
     let mut blocks = Vec::new();
-    let held = within(TAKEN_BACK, || {
+    let held = within(RETURN_TIMEOUT, || {
         blocks = lab.blocks_of("small");
         holds(&blocks)
     });
@@ -41,7 +41,7 @@ fn blocks_return_with_their_node_and_parts_with_theirs() {
     let parts = owned(&before, "n3");
     assert!(!parts.is_empty(), "{before:?}");
 
-    // The asker goes: its part is nobody's, then the giver's again, as a block of its own.
+    // The requester goes: its part is nobody's, then the donor's again, as a block of its own.
     lab.ok(&["remove-node", "n3"]);
     eventually(&lab, "nothing is n3's", |blocks| {
         owned(blocks, "n3").is_empty()
@@ -58,7 +58,7 @@ fn blocks_return_with_their_node_and_parts_with_theirs() {
         lab.end_pod(&format!("full{number}"), 0);
     }
 
-    // The giver goes while somebody has a part of its block: the rest is free, and whoever claims it leaves that alone.
+    // The donor goes while somebody has a part of its block: the rest is free, and whoever claims it leaves that alone.
     let asked = lab.pod_on("asker-2", "n2", "small");
     let parts = owned(&lab.blocks_of("small"), "n2");
     assert!(!parts.is_empty());

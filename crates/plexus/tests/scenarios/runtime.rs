@@ -45,11 +45,11 @@ impl<'a> Sandbox<'a> {
 
     /// The global addresses that the kernel shows in it.
     pub(crate) fn addresses(&self) -> Vec<String> {
-        let shown = run(
+        let listed = run(
             "ip",
             &["-n", &self.netns, "-o", "addr", "show", "scope", "global"],
         );
-        let addresses = shown
+        let addresses = listed
             .lines()
             .filter_map(|line| line.split_whitespace().nth(3));
         let bare = addresses.filter_map(|address| address.split('/').next());
@@ -92,11 +92,11 @@ impl<'a> Sandbox<'a> {
         stdin.write_all(config.to_string().as_bytes()).unwrap();
         drop(stdin);
         let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         if !output.status.success() {
-            return Err(said);
+            return Err(printed);
         }
-        Ok(serde_json::from_str(&said).unwrap_or_default())
+        Ok(serde_json::from_str(&printed).unwrap_or_default())
     }
 }
 

@@ -98,16 +98,16 @@ impl fmt::Display for Dump {
     }
 }
 
-/// What to look at.
+/// Collects what a dump contains.
 #[derive(Debug, Default)]
-pub struct Look<'a> {
+pub struct DumpBuilder<'a> {
     namespaces: Vec<(&'a str, &'a NetNs)>,
     directories: Vec<(&'a str, PathBuf)>,
     journal: Option<Journal>,
 }
 
-impl<'a> Look<'a> {
-    /// At nothing yet.
+impl<'a> DumpBuilder<'a> {
+    /// An empty dump.
     pub fn new() -> Self {
         Self::default()
     }

@@ -5,42 +5,42 @@ use crate::harness::{container, settles, survives};
 use plexus_testkit::{Agent, Dump, Node, Start};
 use std::time::Duration;
 
-const MOST: usize = 400;
+const MAX_EFFECTS: usize = 400;
 
 /// As [`agent_dies_in_add`](crate::harness::Harness::agent_dies_in_add), on a fresh node for
 /// every k. What the network keeps on the node may be there, in part or not at all, after a
 /// death; after a repeated ADD it is there, and after a DEL it stays.
 pub(crate) fn agent_dies_in_add(case: Case) -> Result<usize, String> {
     let (bare, completed, warm, first) = undisturbed(case);
-    for k in first..first + MOST {
+    for k in first..first + MAX_EFFECTS {
         let node = Node::new();
         let config = case.config(&node);
         let pod = container(&node, "c1");
         let mut agent = Start::on(&node).die_at(k).ready();
-        let _ = pod.call("ADD", &config).patience(Duration::ZERO).run();
+        let _ = pod.call("ADD", &config).timeout(Duration::ZERO).run();
         let died = !survives(&mut agent, &node, k);
         drop(agent);
         let last = Agent::effects(&node).last().cloned().unwrap_or_default();
-        let place = format!("{} from bare: k={k} ({last})", case.name);
+        let context = format!("{} from bare: k={k} ({last})", case.name);
         let _agent = Agent::start(&node);
         let look = || named(&node.dump(Some(&pod)).naming_macs(), &node);
-        let after = format!("{place}: after the restart");
+        let after = format!("{context}: after the restart");
         let either = [&own_of(&bare), &own_of(&completed)];
         settles(|| own_of(&look()), &after, &either)?;
         let steps = [("ADD", "a repeated ADD", &completed), ("DEL", "DEL", &warm)];
-        for (verb, what, wanted) in steps {
+        for (verb, what, expected) in steps {
             let again = pod.cni(verb, &config);
             if !again.success() {
-                return Err(format!("{place}: {what} fails: {again:?}"));
+                return Err(format!("{context}: {what} fails: {again:?}"));
             }
-            settles(look, &format!("{place}: after {what}"), &[wanted])?;
+            settles(look, &format!("{context}: after {what}"), &[expected])?;
         }
         if !died {
             return Ok(k - first);
         }
     }
     Err(format!(
-        "{} from bare: still dying at effect {MOST}",
+        "{} from bare: still dying at effect {MAX_EFFECTS}",
         case.name
     ))
 }
@@ -94,7 +94,7 @@ fn named(dump: &Dump, node: &Node) -> Dump {
 
 /// Without what belongs to the network, not to the attachment.
 fn own_of(dump: &Dump) -> Dump {
-    const KEPT: &[&str] = &[
+    const NETWORK_STATE: &[&str] = &[
         "px0",
         " nft ",
         "forward",
@@ -106,6 +106,6 @@ fn own_of(dump: &Dump) -> Dump {
     ];
     dump.without(|line| {
         let of_node = line.starts_with("node ") || line.starts_with("journal network");
-        of_node && KEPT.iter().any(|kept| line.contains(kept))
+        of_node && NETWORK_STATE.iter().any(|kept| line.contains(kept))
     })
 }

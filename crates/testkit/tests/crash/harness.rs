@@ -1,24 +1,24 @@
 //! The mechanism: run, die, start again, compare; k rising until a run survives.
 
 use crate::case::Case;
-use plexus_testkit::{Agent, CniOutput, Dump, Node, PATIENCE, Pod, Start, within};
+use plexus_testkit::{Agent, CniOutput, Dump, Node, Pod, Start, TIMEOUT, within};
 use serde_json::Value;
 use std::time::Duration;
 
 /// No scenario has as many effects.
-const MOST: usize = 400;
+const MAX_EFFECTS: usize = 400;
 /// Time for what happens after an answer, or after a caller is gone.
-const SETTLE: Duration = Duration::from_secs(15);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// What a start leaves to its background is waited for as long as this; nothing depends on it.
-const CALM: Duration = Duration::from_secs(3);
+const BACKGROUND_WAIT: Duration = Duration::from_secs(3);
 
 /// What becomes of the DEL that the shim queues because its agent died.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Queue {
     /// The next agent finds it.
-    Kept,
+    Intact,
     /// It is lost: the journal alone must do.
-    Lost,
+    Removed,
 }
 
 /// A node on which what the networks keep is there already, and the dumps to compare with.
@@ -75,23 +75,23 @@ impl Harness {
     /// The agent dies while it serves an ADD; says how often it died.
     pub(crate) fn agent_dies_in_add(&self) -> Result<usize, String> {
         let first = self.effects_until_ready() + 1;
-        for k in first..first + MOST {
+        for k in first..first + MAX_EFFECTS {
             let pod = container(&self.node, "c1");
             let mut agent = self.doomed(k).ready();
             let answer = self.add(&pod);
             let died = !survives(&mut agent, &self.node, k);
             drop(agent);
-            let place = format!("{}: ADD, k={k} ({})", self.case.name, self.last_effect());
-            self.recover(&pod, &place, answer.success().then_some(&self.completed))?;
+            let context = format!("{}: ADD, k={k} ({})", self.case.name, self.last_effect());
+            self.recover(&pod, &context, answer.success().then_some(&self.completed))?;
             if !died {
                 return match answer.success() {
                     true => Ok(k - first),
-                    false => Err(format!("{place}: survived, but failed: {answer:?}")),
+                    false => Err(format!("{context}: survived, but failed: {answer:?}")),
                 };
             }
         }
         Err(format!(
-            "{}: still dying at effect {MOST} of an ADD",
+            "{}: still dying at effect {MAX_EFFECTS} of an ADD",
             self.case.name
         ))
     }
@@ -108,7 +108,7 @@ impl Harness {
             pod.del(&self.config);
             until_ready + 1
         };
-        for k in first..first + MOST {
+        for k in first..first + MAX_EFFECTS {
             let pod = container(&self.node, "c1");
             let agent = Agent::start(&self.node);
             pod.add(&self.config);
@@ -117,40 +117,40 @@ impl Harness {
             let answer = self.del(&pod);
             let died = !survives(&mut agent, &self.node, k);
             drop(agent);
-            let place = format!("{}: DEL, k={k} ({})", self.case.name, self.last_effect());
-            if queue == Queue::Lost {
+            let context = format!("{}: DEL, k={k} ({})", self.case.name, self.last_effect());
+            if queue == Queue::Removed {
                 let _ = std::fs::remove_dir_all(self.node.queue());
             }
-            let kept = !died || queue == Queue::Kept;
+            let kept = !died || queue == Queue::Intact;
             if kept && !answer.success() {
-                return Err(format!("{place}: DEL fails: {answer:?}"));
+                return Err(format!("{context}: DEL fails: {answer:?}"));
             }
-            self.recover(&pod, &place, kept.then_some(&self.never))?;
+            self.recover(&pod, &context, kept.then_some(&self.never))?;
             if !died {
                 return Ok(k - first);
             }
         }
         Err(format!(
-            "{}: still dying at effect {MOST} of a DEL",
+            "{}: still dying at effect {MAX_EFFECTS} of a DEL",
             self.case.name
         ))
     }
 
     /// The agent dies in an ADD or DEL, at some of the places; the next one dies while it starts,
     /// at each of them.
-    pub(crate) fn agent_dies_at_start(&self, places: usize) -> Result<usize, String> {
+    pub(crate) fn agent_dies_at_start(&self, count: usize) -> Result<usize, String> {
         let first = self.effects_until_ready() + 1;
         let adds = self.effects_of_add();
         let mut deaths = 0;
-        for place in 0..places {
-            let k = first + place * adds / places;
+        for context in 0..count {
+            let k = first + context * adds / count;
             deaths += self.start_after(&format!("ADD died at k={k}"), |pod| {
                 let agent = self.doomed(k).ready();
                 self.add(pod);
                 drop(agent);
             })?;
         }
-        for extra in 0..places {
+        for extra in 0..count {
             deaths += self.start_after(&format!("DEL died, {extra} effects in"), |pod| {
                 let agent = Agent::start(&self.node);
                 pod.add(&self.config);
@@ -197,7 +197,7 @@ impl Harness {
             let agent = Agent::start(&self.node);
             pod.add(&self.config);
             agent.kill();
-            let call = pod.call("DEL", &self.config).patience(Duration::ZERO);
+            let call = pod.call("DEL", &self.config).timeout(Duration::ZERO);
             call.env("PLEXUS_DIE_AT", k).run()
         };
         let without = self.shim_dies_in("queued DEL", queued, &self.never, false)?;
@@ -215,48 +215,48 @@ impl Harness {
         after_success: &Dump,
         served: bool,
     ) -> Result<usize, String> {
-        for k in 1..MOST {
+        for k in 1..MAX_EFFECTS {
             let pod = container(&self.node, "c1");
             let answer = call(&pod, &k.to_string());
-            let place = format!("{}: shim, {verb}, k={k}", self.case.name);
-            let wanted = answer.success().then_some(after_success);
+            let context = format!("{}: shim, {verb}, k={k}", self.case.name);
+            let expected = answer.success().then_some(after_success);
             match served {
-                true => self.converges(&pod, &place, wanted)?,
-                false => self.recover(&pod, &place, wanted)?,
+                true => self.converges(&pod, &context, expected)?,
+                false => self.recover(&pod, &context, expected)?,
             }
             if answer.status.code().is_some() {
                 return match answer.success() {
                     true => Ok(k - 1),
-                    false => Err(format!("{place}: survived, but failed: {answer:?}")),
+                    false => Err(format!("{context}: survived, but failed: {answer:?}")),
                 };
             }
         }
         Err(format!(
-            "{}: shim still dying at effect {MOST} of {verb}",
+            "{}: shim still dying at effect {MAX_EFFECTS} of {verb}",
             self.case.name
         ))
     }
 
     /// Dies at each effect of a start that finds what `before` left; then all must be well.
     fn start_after(&self, what: &str, before: impl Fn(&Pod<'_>)) -> Result<usize, String> {
-        for j in 1..MOST {
+        for j in 1..MAX_EFFECTS {
             let pod = container(&self.node, "c1");
             before(&pod);
             let mut agent = self.doomed(j).spawn();
             let started = agent.wait_ready().is_ok() && self.settled(&mut agent, j);
             drop(agent);
-            let place = format!(
+            let context = format!(
                 "{}: start, {what}, then j={j} ({})",
                 self.case.name,
                 self.last_effect()
             );
-            self.recover(&pod, &place, None)?;
+            self.recover(&pod, &context, None)?;
             if started {
                 return Ok(j - 1);
             }
         }
         Err(format!(
-            "{}: {what}: still dying at effect {MOST} of a start",
+            "{}: {what}: still dying at effect {MAX_EFFECTS} of a start",
             self.case.name
         ))
     }
@@ -267,48 +267,57 @@ impl Harness {
             let files = std::fs::read_dir(self.node.queue());
             files.map_or(true, |mut files| files.next().is_none())
         };
-        within(CALM, || {
+        within(BACKGROUND_WAIT, || {
             !agent.alive() || queue_is_empty() && self.node.journal().open_intents().is_empty()
         });
         survives(agent, &self.node, k)
     }
 
     /// Starts an agent that does not die: all must be well.
-    fn recover(&self, pod: &Pod<'_>, place: &str, wanted: Option<&Dump>) -> Result<(), String> {
+    fn recover(&self, pod: &Pod<'_>, context: &str, expected: Option<&Dump>) -> Result<(), String> {
         let mut agent = Start::on(&self.node).spawn();
         agent
             .wait_ready()
-            .map_err(|why| format!("{place}: no agent comes up again: {why}"))?;
-        self.converges(pod, place, wanted)
+            .map_err(|why| format!("{context}: no agent comes up again: {why}"))?;
+        self.converges(pod, context, expected)
     }
 
-    /// The state must be `wanted`, or one of the two; a repeated ADD completes it; a DEL leaves
+    /// The state must be `expected`, or one of the two; a repeated ADD completes it; a DEL leaves
     /// what never began.
-    fn converges(&self, pod: &Pod<'_>, place: &str, wanted: Option<&Dump>) -> Result<(), String> {
+    fn converges(
+        &self,
+        pod: &Pod<'_>,
+        context: &str,
+        expected: Option<&Dump>,
+    ) -> Result<(), String> {
         let either = [&self.never, &self.completed];
-        let only = wanted.map(|dump| [dump]);
-        let wanted = only
+        let only = expected.map(|dump| [dump]);
+        let expected = only
             .as_ref()
             .map_or(either.as_slice(), <[&Dump; 1]>::as_slice);
-        self.settles(pod, &format!("{place}: afterwards"), wanted)?;
+        self.settles(pod, &format!("{context}: afterwards"), expected)?;
         let again = pod.cni("ADD", &self.config);
         if !again.success() {
-            return Err(format!("{place}: a repeated ADD fails: {again:?}"));
+            return Err(format!("{context}: a repeated ADD fails: {again:?}"));
         }
         self.settles(
             pod,
-            &format!("{place}: after a repeated ADD"),
+            &format!("{context}: after a repeated ADD"),
             &[&self.completed],
         )?;
         let gone = pod.cni("DEL", &self.config);
         if !gone.success() {
-            return Err(format!("{place}: DEL fails: {gone:?}"));
+            return Err(format!("{context}: DEL fails: {gone:?}"));
         }
-        self.settles(pod, &format!("{place}: after DEL"), &[&self.never])
+        self.settles(pod, &format!("{context}: after DEL"), &[&self.never])
     }
 
-    fn settles(&self, pod: &Pod<'_>, place: &str, wanted: &[&Dump]) -> Result<(), String> {
-        settles(|| self.node.dump(Some(pod)).naming_macs(), place, wanted)
+    fn settles(&self, pod: &Pod<'_>, context: &str, expected: &[&Dump]) -> Result<(), String> {
+        settles(
+            || self.node.dump(Some(pod)).naming_macs(),
+            context,
+            expected,
+        )
     }
 
     fn doomed(&self, k: usize) -> Start<'_> {
@@ -320,11 +329,11 @@ impl Harness {
     }
 
     fn add(&self, pod: &Pod<'_>) -> CniOutput {
-        pod.call("ADD", &self.config).patience(Duration::ZERO).run()
+        pod.call("ADD", &self.config).timeout(Duration::ZERO).run()
     }
 
     fn del(&self, pod: &Pod<'_>) -> CniOutput {
-        pod.call("DEL", &self.config).patience(Duration::ZERO).run()
+        pod.call("DEL", &self.config).timeout(Duration::ZERO).run()
     }
 
     /// How many effects a start has on the node as it is.
@@ -366,27 +375,29 @@ pub(crate) fn survives(agent: &mut Agent<'_>, node: &Node, k: usize) -> bool {
     }
     let (effects, last) = (Agent::effects(node), format!("{k} "));
     let dies = effects.iter().any(|effect| effect.starts_with(&last));
-    !dies || agent.wait_exit(PATIENCE).is_none()
+    !dies || agent.wait_exit(TIMEOUT).is_none()
 }
 
 /// Waits a little for one of the wanted states: the kernel itself adds some routes later. Says what differs from
 /// the nearest.
 pub(crate) fn settles(
-    look: impl Fn() -> Dump,
-    place: &str,
-    wanted: &[&Dump],
+    builder: impl Fn() -> Dump,
+    context: &str,
+    expected: &[&Dump],
 ) -> Result<(), String> {
     let start = std::time::Instant::now();
     loop {
-        let found = look();
-        let diffs: Vec<String> = wanted.iter().map(|dump| dump.diff(&found)).collect();
+        let found = builder();
+        let diffs: Vec<String> = expected.iter().map(|dump| dump.diff(&found)).collect();
         if diffs.iter().any(String::is_empty) {
             return Ok(());
         }
-        if start.elapsed() > SETTLE {
+        if start.elapsed() > SETTLE_TIMEOUT {
             let nearest = diffs.iter().min_by_key(|diff| diff.len()).cloned();
             let nearest = nearest.unwrap_or_default();
-            return Err(format!("{place}: differs (- wanted, + found):\n{nearest}"));
+            return Err(format!(
+                "{context}: differs (- wanted, + found):\n{nearest}"
+            ));
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -41,7 +41,7 @@ macro_rules! crash_tests {
 
             #[test]
             fn agent_in_del() {
-                done(|| Harness::new($case).agent_dies_in_del(Queue::Lost));
+                done(|| Harness::new($case).agent_dies_in_del(Queue::Removed));
             }
 
             #[test]
@@ -69,8 +69,8 @@ crash_tests! {
 
 #[test]
 fn agent_in_del_that_is_queued() {
-    done(|| Harness::new(Case::MACVLAN).agent_dies_in_del(Queue::Kept));
-    done(|| Harness::new(Case::FOUR_WITH_DELEGATE).agent_dies_in_del(Queue::Kept));
+    done(|| Harness::new(Case::MACVLAN).agent_dies_in_del(Queue::Intact));
+    done(|| Harness::new(Case::FOUR_WITH_DELEGATE).agent_dies_in_del(Queue::Intact));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Longer than any of them takes.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where `cnitool` caches results, whatever it is told.
 const CACHE: &str = "/var/lib/cni";
@@ -68,7 +68,7 @@ pub(crate) fn execute(
         .env("CNI_PATH", plugins());
     let what = format!("{plugin} {verb}");
     let running = Running::start(node.ns(), &what, command, config.to_string().into_bytes());
-    CniOutput::new(&running.wait(LIMIT))
+    CniOutput::new(&running.wait(COMMAND_TIMEOUT))
 }
 
 /// `cnitool` on a node, with the node's conflists and a cache that belongs to the node.
@@ -134,7 +134,9 @@ impl<'n> Cnitool<'n> {
             .env_clear()
             .envs(&self.env);
         let what = format!("cnitool {verb} {network}");
-        CniOutput::new(&Running::start(self.node.ns(), &what, command, Vec::new()).wait(LIMIT))
+        CniOutput::new(
+            &Running::start(self.node.ns(), &what, command, Vec::new()).wait(COMMAND_TIMEOUT),
+        )
     }
 
     /// The files of its cache.
@@ -155,11 +157,11 @@ pub(crate) fn connect(
     listen: SocketAddr,
     dial: SocketAddr,
 ) -> Option<IpAddr> {
-    let (patience, over) = (Duration::from_secs(4), AtomicBool::new(false));
+    let (timeout, over) = (Duration::from_secs(4), AtomicBool::new(false));
     // A child that another test has forked and that has not yet executed its program still holds the listener of the
     // connection before this one.
     let mut listener = None;
-    within(patience, || {
+    within(timeout, || {
         listener = to.enter(|| TcpListener::bind(listen)).ok();
         listener.is_some()
     });
@@ -168,18 +170,18 @@ pub(crate) fn connect(
     std::thread::scope(|scope| {
         let answering = scope.spawn(|| {
             let mut accepted = None;
-            within(2 * patience, || {
+            within(2 * timeout, || {
                 accepted = listener.accept().ok();
                 accepted.is_some() || over.load(SeqCst)
             });
             let (mut stream, peer) = accepted?;
             stream.set_nonblocking(false).ok()?;
-            echo(&mut stream, patience).then_some(peer.ip())
+            echo(&mut stream, timeout).then_some(peer.ip())
         });
         let asked = from.enter(|| {
-            let mut stream = TcpStream::connect_timeout(&dial, patience).ok()?;
+            let mut stream = TcpStream::connect_timeout(&dial, timeout).ok()?;
             stream.write_all(b"hello").ok()?;
-            stream.set_read_timeout(Some(patience)).ok()?;
+            stream.set_read_timeout(Some(timeout)).ok()?;
             let mut text = [0; 5];
             stream.read_exact(&mut text).ok()?;
             (&text == b"hello").then_some(())
@@ -189,9 +191,9 @@ pub(crate) fn connect(
     })
 }
 
-fn echo(stream: &mut TcpStream, patience: Duration) -> bool {
+fn echo(stream: &mut TcpStream, timeout: Duration) -> bool {
     let mut text = [0; 5];
-    stream.set_read_timeout(Some(patience)).is_ok()
+    stream.set_read_timeout(Some(timeout)).is_ok()
         && stream.read_exact(&mut text).is_ok()
         && stream.write_all(&text).is_ok()
 }
@@ -210,7 +212,7 @@ pub(crate) fn links(ns: &NetNs) -> Vec<String> {
 /// interrupted now and then even where nobody sends signals.
 pub(crate) fn attachments(agent: &Agent<'_>) -> Vec<Value> {
     let mut list = None;
-    within(LIMIT, || {
+    within(COMMAND_TIMEOUT, || {
         list = agent.get("/attachments").map(|answer| answer.json());
         list.is_some()
     });

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// More than any call takes.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const IMAGE: &str = "localhost/busybox";
 
 /// Podman on a node, with everything of its own below the node's directory. Leaves no container
@@ -45,7 +45,7 @@ impl<'n> Podman<'n> {
     /// What it prints; panics if it fails.
     #[track_caller]
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
-        let output = self.start(arguments).wait(LIMIT);
+        let output = self.start(arguments).wait(COMMAND_TIMEOUT);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         let (out, error) = (text(&output.stdout), text(&output.stderr));
         assert!(
@@ -77,21 +77,21 @@ impl<'n> Podman<'n> {
             "for i in 1 2 3 4 5 6 7 8; do ping -c 1 -W 1 {address} && exit; sleep 0.2; done; exit 1"
         );
         let ping = ["exec", name, "/bin/sh", "-c", &script];
-        self.start(&ping).wait(LIMIT).status.success()
+        self.start(&ping).wait(COMMAND_TIMEOUT).status.success()
     }
 
     /// Whether `address` answers none of two pings from inside.
     pub(crate) fn silent(&self, name: &str, address: &str) -> bool {
         let script = format!("! ping -c 1 -W 1 {address} && ! ping -c 1 -W 1 {address}");
         let ping = ["exec", name, "/bin/sh", "-c", &script];
-        self.start(&ping).wait(LIMIT).status.success()
+        self.start(&ping).wait(COMMAND_TIMEOUT).status.success()
     }
 }
 
 impl Drop for Podman<'_> {
     fn drop(&mut self) {
         let all = self.start(&["rm", "--force", "--all", "--time", "0"]);
-        if all.ended_within(LIMIT).is_none() {
+        if all.ended_within(COMMAND_TIMEOUT).is_none() {
             all.kill();
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::deliberate;
 use crate::pairs::Pair;
-use plexus_testkit::{Look, NetNs, Node, Pod};
+use plexus_testkit::{DumpBuilder, NetNs, Node, Pod};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ impl Facts {
     /// Looks at a node and a container. With the result of an ADD the name of the node's end is
     /// known, and the result itself is a fact.
     pub(crate) fn of(node: &Node, pod: &Pod<'_>, result: &Value, pair: &Pair) -> Self {
-        let dump = Look::new()
+        let dump = DumpBuilder::new()
             .namespace("node", node.ns())
             .namespace("pod", pod.ns())
             .directory("pools", &node.pools())

@@ -44,7 +44,7 @@ fn files(node: &Node) -> BTreeSet<String> {
 }
 
 /// Runs both at the same time, each for its own names, from four threads each.
-fn together(node: &Node, pods: &[Pod<'_>], verb: &str, config: &Value) -> Vec<CniOutput> {
+fn in_parallel(node: &Node, pods: &[Pod<'_>], verb: &str, config: &Value) -> Vec<CniOutput> {
     let answers = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for (number, pod) in pods.iter().enumerate() {
@@ -73,7 +73,7 @@ fn one_directory_serves_both_at_once() {
     // The gateway, .1, is nobody's.
     let config = config(&node, 1 + 2 * EACH);
     let pods = ["c1", "c2", "c3", "c4"].map(|name| node.pod(name));
-    let answers = together(&node, &pods, "ADD", &config);
+    let answers = in_parallel(&node, &pods, "ADD", &config);
     let given: Vec<IpAddr> = answers
         .iter()
         .flat_map(|answer| addresses(&answer.ok()))
@@ -94,7 +94,7 @@ fn one_directory_serves_both_at_once() {
         "{full}"
     );
 
-    let answers = together(&node, &pods, "DEL", &config);
+    let answers = in_parallel(&node, &pods, "DEL", &config);
     answers.iter().for_each(CniOutput::done);
     assert_eq!(
         files(&node),

@@ -25,7 +25,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Most of the time is spent waiting for the reference's duplicate address detection.
-const AT_A_TIME: usize = 4;
+const CONCURRENT_PAIRS: usize = 4;
 
 #[test]
 fn native_networks_are_as_the_reference_makes_them() {
@@ -51,7 +51,7 @@ fn every_key_is_compared() {
 fn compare(pairs: &[Pair]) {
     let (next, problems) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        for _ in 0..AT_A_TIME {
+        for _ in 0..CONCURRENT_PAIRS {
             scope.spawn(|| {
                 while let Some(pair) = pairs.get(next.fetch_add(1, Ordering::SeqCst)) {
                     let found = twins::compare(pair);

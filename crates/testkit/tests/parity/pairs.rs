@@ -10,7 +10,7 @@ pub(crate) const RESOLV_CONF: &str = "# a comment\nnameserver 192.0.2.53\nnamese
 
 /// Who does it when we are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum Implementation {
     /// We.
     Native,
     /// The reference, executed by us.
@@ -37,7 +37,7 @@ pub(crate) struct Pair {
     pub(crate) refusal: Option<&'static str>,
     /// What the reference's CHECK says although nothing is wrong.
     pub(crate) check_bug: Option<&'static str>,
-    pub(crate) how: How,
+    pub(crate) implementation: Implementation,
 }
 
 impl Pair {
@@ -53,7 +53,7 @@ impl Pair {
             mac: None,
             refusal: None,
             check_bug: None,
-            how: How::Native,
+            implementation: Implementation::Native,
         }
     }
 
@@ -65,7 +65,7 @@ impl Pair {
 
     /// Whether both have a firewall of their own, which packets must compare.
     pub(crate) fn masquerades(&self) -> bool {
-        self.how == How::Native && self.options["ipMasq"] == true
+        self.implementation == Implementation::Native && self.options["ipMasq"] == true
     }
 
     /// What a runtime sends.
@@ -398,7 +398,7 @@ pub(crate) fn delegated() -> Vec<Pair> {
         let mut options = options;
         options["bridge"] = "br0".into();
         Pair {
-            how: How::Delegated,
+            implementation: Implementation::Delegated,
             ..Pair::new(name, "bridge", options)
         }
     };
@@ -433,7 +433,7 @@ pub(crate) fn delegated() -> Vec<Pair> {
                 "ipam": ipam()}),
         ),
         Pair {
-            how: How::Delegated,
+            implementation: Implementation::Delegated,
             in_pod: "ip link add inner0 address 02:00:00:00:00:21 type veth peer name inner1 \
                      address 02:00:00:00:00:22; ip link set inner0 up; ip link set inner1 up",
             ..Pair::new(

@@ -8,17 +8,17 @@ use plexus_testkit::{Agent, CniOutput};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 
-/// Both answers to an ADD, and what `look` finds afterwards on the reference's node and on ours.
+/// Both answers to an ADD, and what `builder` finds afterwards on the reference's node and on ours.
 fn both<T>(
     pair: &Pair,
-    look: impl Fn(&Twin, &plexus_testkit::Pod<'_>) -> T,
+    builder: impl Fn(&Twin, &plexus_testkit::Pod<'_>) -> T,
 ) -> [(CniOutput, T); 2] {
     [Who::Reference, Who::Ours].map(|who| {
         let twin = Twin::new(who, pair);
         let _agent = (who == Who::Ours).then(|| Agent::start(&twin.node));
         let pod = twin.pod("c1", pair);
         let answer = twin.call("ADD", &pod, pair);
-        let found = look(&twin, &pod);
+        let found = builder(&twin, &pod);
         (answer, found)
     })
 }
@@ -137,12 +137,12 @@ fn masquerading_of_one_interface_outlives_the_other() {
     let call = |twin: &Twin, pod: &plexus_testkit::Pod<'_>, who: Who, verb: &str, ifname: &str| {
         match who {
             Who::Reference => {
-                let place = ("c1", pod.netns());
+                let attachment = ("c1", pod.netns());
                 execute(
                     &twin.node,
                     "bridge",
                     verb,
-                    (place.0, &place.1, ifname),
+                    (attachment.0, &attachment.1, ifname),
                     "",
                     &twin.config,
                 )

@@ -3,14 +3,14 @@
 
 use crate::facts::Facts;
 use crate::interop::{self, attachments, execute};
-use crate::pairs::{How, Pair, RESOLV_CONF};
+use crate::pairs::{Implementation, Pair, RESOLV_CONF};
 use crate::traffic;
 use plexus_testkit::{Agent, CniOutput, Node, Pod, within};
 use serde_json::Value;
 use std::time::Duration;
 
 /// Longer than duplicate address detection on a bridge, which only the reference does.
-const SETTLE: Duration = Duration::from_secs(15);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Who makes the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,9 +66,9 @@ impl Twin {
         config: &Value,
     ) -> CniOutput {
         let netns = pod.netns();
-        let place = (pod.container(), netns.as_str(), "net1");
+        let attachment = (pod.container(), netns.as_str(), "net1");
         match self.who {
-            Who::Reference => execute(&self.node, pair.plugin, verb, place, pair.args, config),
+            Who::Reference => execute(&self.node, pair.plugin, verb, attachment, pair.args, config),
             Who::Ours => {
                 let call = pod.call(verb, config).ifname("net1");
                 call.args(pair.args).run()
@@ -94,18 +94,18 @@ pub(crate) fn compare(pair: &Pair) -> Vec<String> {
     }
     let results = (added.0.json(), added.1.json());
     let mut problems = Vec::new();
-    problems.extend(how(&attachments(&agent), pair));
+    problems.extend(implementation(&attachments(&agent), pair));
     let same = |what: &str, results: (&Value, &Value)| {
         let diff = || {
             let theirs = Facts::of(&theirs.node, &pods.0, results.0, pair);
             let ours = Facts::of(&ours.node, &pods.1, results.1, pair);
-            match pair.how {
-                How::Native => theirs.diff(&ours.as_reference()),
-                How::Delegated => theirs.diff(&ours),
+            match pair.implementation {
+                Implementation::Native => theirs.diff(&ours.as_reference()),
+                Implementation::Delegated => theirs.diff(&ours),
             }
         };
         let mut last = diff();
-        within(SETTLE, || {
+        within(SETTLE_TIMEOUT, || {
             last = if last.is_empty() {
                 String::new()
             } else {
@@ -147,8 +147,8 @@ pub(crate) fn compare(pair: &Pair) -> Vec<String> {
 /// A refusal must be one by both, for the same reason, and ours must change nothing.
 fn refused(pair: &Pair, theirs: &CniOutput, ours: &CniOutput, changed: &str) -> Vec<String> {
     let both = !theirs.success() && !ours.success();
-    let said = theirs.json()["msg"].as_str().unwrap_or_default().to_owned();
-    let reason = pair.refusal.map_or(said, str::to_owned);
+    let printed = theirs.json()["msg"].as_str().unwrap_or_default().to_owned();
+    let reason = pair.refusal.map_or(printed, str::to_owned);
     let mut problems = Vec::new();
     if !both || !ours.error().1.contains(&reason) {
         problems.push(format!(
@@ -158,16 +158,16 @@ fn refused(pair: &Pair, theirs: &CniOutput, ours: &CniOutput, changed: &str) -> 
     } else {
         println!("{}: refused by both: {reason}", pair.name);
     }
-    if pair.how == How::Native && !changed.is_empty() {
+    if pair.implementation == Implementation::Native && !changed.is_empty() {
         problems.push(format!("our failed ADD changed{changed}"));
     }
     problems
 }
 
-fn how(attachments: &[Value], pair: &Pair) -> Option<String> {
-    let expected = match pair.how {
-        How::Native => "native",
-        How::Delegated => "delegate",
+fn implementation(attachments: &[Value], pair: &Pair) -> Option<String> {
+    let expected = match pair.implementation {
+        Implementation::Native => "native",
+        Implementation::Delegated => "delegate",
     };
     let right = attachments.len() == 1 && attachments[0]["how"] == expected;
     (!right).then(|| format!("not one {expected} attachment: {attachments:?}"))
@@ -203,7 +203,7 @@ fn checks(
             if !wrong(&theirs) {
                 problems.push(format!("CHECK by the reference is mended: {theirs:?}"));
             }
-            if pair.how == How::Native && !ours.success() {
+            if pair.implementation == Implementation::Native && !ours.success() {
                 problems.push(format!("CHECK by ours: {ours:?}"));
             }
         }

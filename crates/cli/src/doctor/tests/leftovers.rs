@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn known(container: &str) -> leaks::Known {
-    leaks::Known::of(&[json!({"container": container, "ips": ["10.1.0.5/24"]})])
+fn known(container: &str) -> leaks::AgentState {
+    leaks::AgentState::of(&[json!({"container": container, "ips": ["10.1.0.5/24"]})])
 }
 
 /// One that another run of the same test does not have.
@@ -124,20 +124,20 @@ pub(super) fn ports_and_routers_that_nobody_knows() {
     );
     let check = leaks::ports_to_nobody(&[port("10.1.0.5:80")], &known("mine"));
     finds(&[check], Subject::LeakedPorts, Verdict::Pass, "1 ports");
-    let world = crate::world::World {
+    let snapshot = crate::snapshot::Snapshot {
         networks: vec![json!({"metadata": {"name": "blue", "uid": "uid-blue"}})],
         ..Default::default()
     };
     let (kept, lost) = (RouterName::of("uid-blue"), RouterName::of("uid-gone"));
     let check =
-        leaks::routers_without_network(&[kept.clone(), lost.clone()], &facts(world.clone()));
+        leaks::routers_without_network(&[kept.clone(), lost.clone()], &facts(snapshot.clone()));
     finds(
         &[check],
         Subject::LeakedRouters,
         Verdict::Warn,
         lost.as_ref(),
     );
-    let check = leaks::routers_without_network(&[kept], &facts(world));
+    let check = leaks::routers_without_network(&[kept], &facts(snapshot));
     finds(&[check], Subject::LeakedRouters, Verdict::Pass, "1 routers");
 }
 

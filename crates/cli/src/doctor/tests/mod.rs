@@ -144,11 +144,11 @@ fn every_check_has_a_fault_that_a_test_produces() {
     }
 }
 
-fn facts(world: crate::world::World) -> ApiFacts {
+fn facts(snapshot: crate::snapshot::Snapshot) -> ApiFacts {
     ApiFacts {
         server: "https://x:6443".to_owned(),
         version: Ok("v1.34.0".to_owned()),
-        world,
+        snapshot,
         node: Some("n1".to_owned()),
     }
 }

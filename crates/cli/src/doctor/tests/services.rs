@@ -229,7 +229,7 @@ pub(super) fn the_api_server() {
         let time = k8s_openapi::jiff::Timestamp::from_second(now - ago).unwrap();
         vec![json!({"spec": {"renewTime": time.to_string()}})]
     };
-    let world = |leases| crate::world::World {
+    let snapshot = |leases| crate::snapshot::Snapshot {
         now,
         leases,
         nodes: vec![json!({"metadata": {"name": "n1"}})],
@@ -243,7 +243,7 @@ pub(super) fn the_api_server() {
     );
     let away = ApiFacts {
         version: Err("connection refused".to_owned()),
-        ..facts(world(vec![]))
+        ..facts(snapshot(vec![]))
     };
     finds(
         &api::judge(Some(&away)),
@@ -254,7 +254,7 @@ pub(super) fn the_api_server() {
     let unsaid = ApiFacts {
         server: String::new(),
         version: Err("several labs run".to_owned()),
-        ..facts(world(vec![]))
+        ..facts(snapshot(vec![]))
     };
     finds(
         &api::judge(Some(&unsaid)),
@@ -263,23 +263,23 @@ pub(super) fn the_api_server() {
         "several labs run",
     );
     finds(
-        &api::judge(Some(&facts(world(vec![])))),
+        &api::judge(Some(&facts(snapshot(vec![])))),
         Subject::Controller,
         Verdict::Fail,
         "ever run",
     );
     finds(
-        &api::judge(Some(&facts(world(lease(900))))),
+        &api::judge(Some(&facts(snapshot(lease(900))))),
         Subject::Controller,
         Verdict::Fail,
         "15m ago",
     );
-    let well = api::judge(Some(&facts(world(lease(3)))));
+    let well = api::judge(Some(&facts(snapshot(lease(3)))));
     assert!(
         well.iter().all(|check| check.verdict == Verdict::Pass),
         "{well:#?}"
     );
-    let mut bare = world(lease(3));
+    let mut bare = snapshot(lease(3));
     bare.unknown
         .insert("networks", "it knows no Network".to_owned());
     bare.unknown.insert("leases", "forbidden".to_owned());
@@ -293,7 +293,7 @@ pub(super) fn the_api_server() {
     );
     finds(&found, Subject::Controller, Verdict::Warn, "cannot be seen");
     finds(&found, Subject::Node, Verdict::Fail, "there is no Node n1");
-    let mut hidden = world(lease(3));
+    let mut hidden = snapshot(lease(3));
     hidden.unknown.insert("nodes", "forbidden".to_owned());
     hidden.nodes.clear();
     let found = api::judge(Some(&facts(hidden)));

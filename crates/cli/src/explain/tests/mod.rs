@@ -5,7 +5,7 @@ mod pods;
 mod references;
 
 use super::*;
-use crate::world::World;
+use crate::snapshot::Snapshot;
 use serde_json::json;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -107,101 +107,101 @@ fn attachment(index: u64, interface: &str, state: &str, message: &str) -> Value 
     })
 }
 
-fn world() -> World {
-    World {
+fn snapshot() -> Snapshot {
+    Snapshot {
         now: NOW,
         nodes: vec![json!({"metadata": {"name": "n1"},
             "status": {"conditions": [{"type": "Ready", "status": "True"}]}})],
         leases: vec![json!({"spec": {"renewTime": time(5)}})],
-        ..World::default()
+        ..Snapshot::default()
     }
 }
 
 thread_local! {
     /// What the tests that ran in this thread have produced.
-    static PRODUCED: RefCell<BTreeSet<Because>> = const { RefCell::new(BTreeSet::new()) };
+    static PRODUCED: RefCell<BTreeSet<Reason>> = const { RefCell::new(BTreeSet::new()) };
 }
 
 /// The explanation has an answer of that kind and state, with those words; gives all of it.
 #[track_caller]
-fn says(explained: Explanation, because: Because, state: State, words: &[&str]) -> Explanation {
+fn says(explained: Explanation, reason: Reason, state: State, words: &[&str]) -> Explanation {
     let text = explained.render(Screen::PIPE);
     let found = explained
         .answers
         .iter()
-        .find(|answer| answer.because == because);
-    let found = found.unwrap_or_else(|| panic!("no {because:?}:\n{text}"));
+        .find(|answer| answer.reason == reason);
+    let found = found.unwrap_or_else(|| panic!("no {reason:?}:\n{text}"));
     assert_eq!(found.state, state, "{text}");
     let whole = format!("{}: {} next: {}", found.about, found.why, found.next);
     for word in words {
         assert!(whole.contains(word), "no {word:?} in {whole}");
     }
-    PRODUCED.with(|produced| produced.borrow_mut().insert(because));
+    PRODUCED.with(|produced| produced.borrow_mut().insert(reason));
     explained
 }
 
 /// The test that produces each kind of answer: one without does not compile.
-fn test_of(because: Because) -> fn() {
-    match because {
-        Because::Attached => pods::a_pod_that_is_fine,
-        Because::HostNetwork => pods::pods_about_which_there_is_nothing_to_say,
-        Because::Finished => pods::pods_about_which_there_is_nothing_to_say,
-        Because::Going => pods::pods_about_which_there_is_nothing_to_say,
-        Because::NotScheduled => pods::nodes_and_agents,
-        Because::NodeGone => pods::nodes_and_agents,
-        Because::NodeNotReady => pods::nodes_and_agents,
-        Because::AgentAway => pods::nodes_and_agents,
-        Because::BadAnnotation => references::annotations_that_cannot_be_had,
-        Because::NadMissing => references::networks_that_are_not_there,
-        Because::NadUnreadable => references::definitions,
-        Because::NadInvalid => references::definitions,
-        Because::NadWithoutNetwork => references::definitions,
-        Because::NadUsable => objects::definitions_by_themselves,
-        Because::UnknownPlugin => references::definitions,
-        Because::NetworkMissing => references::networks_that_are_not_there,
-        Because::NetworkInitializing => references::networks_that_cannot_be_used,
-        Because::ProviderMissing => references::networks_that_cannot_be_used,
-        Because::NetworkPending => references::networks_that_cannot_be_used,
-        Because::NetworkFailed => references::networks_that_cannot_be_used,
-        Because::NetworkTerminating => references::networks_that_cannot_be_used,
-        Because::NetworkActive => objects::networks_by_themselves,
-        Because::NotAllowed => references::networks_that_cannot_be_used,
-        Because::BadWish => references::networks_that_cannot_be_used,
-        Because::BadTogether => references::annotations_that_cannot_be_had,
-        Because::NoAddresses => pods::addresses_run_out,
-        Because::Asking => objects::networks_that_are_full,
-        Because::SubnetConflict => objects::networks_with_conditions,
-        Because::NadDiffers => objects::networks_with_conditions,
-        Because::NoSubnets => objects::networks_by_themselves,
-        Because::Later => references::what_later_versions_serve,
-        Because::ClassUnknown => references::what_later_versions_serve,
-        Because::ClaimMissing => references::what_later_versions_serve,
-        Because::NobodyRunsPods => pods::on_a_machine_of_its_own,
-        Because::SandboxFailed => pods::what_became_of_it,
-        Because::ContainersWait => pods::what_became_of_it,
-        Because::Changed => pods::what_became_of_it,
-        Because::NoRecord => pods::what_became_of_it,
-        Because::NotSeen => pods::what_could_not_be_seen_is_not_concluded_from,
-        Because::Starting => pods::addresses_run_out,
-        Because::Event => objects::networks_with_conditions,
+fn test_of(reason: Reason) -> fn() {
+    match reason {
+        Reason::Attached => pods::a_pod_that_is_fine,
+        Reason::HostNetwork => pods::pods_about_which_there_is_nothing_to_say,
+        Reason::Finished => pods::pods_about_which_there_is_nothing_to_say,
+        Reason::Going => pods::pods_about_which_there_is_nothing_to_say,
+        Reason::NotScheduled => pods::nodes_and_agents,
+        Reason::NodeGone => pods::nodes_and_agents,
+        Reason::NodeNotReady => pods::nodes_and_agents,
+        Reason::AgentAway => pods::nodes_and_agents,
+        Reason::BadAnnotation => references::annotations_that_cannot_be_had,
+        Reason::NadMissing => references::networks_that_are_not_there,
+        Reason::NadUnreadable => references::definitions,
+        Reason::NadInvalid => references::definitions,
+        Reason::NadWithoutNetwork => references::definitions,
+        Reason::NadUsable => objects::definitions_by_themselves,
+        Reason::UnknownPlugin => references::definitions,
+        Reason::NetworkMissing => references::networks_that_are_not_there,
+        Reason::NetworkInitializing => references::networks_that_cannot_be_used,
+        Reason::ProviderMissing => references::networks_that_cannot_be_used,
+        Reason::NetworkPending => references::networks_that_cannot_be_used,
+        Reason::NetworkFailed => references::networks_that_cannot_be_used,
+        Reason::NetworkTerminating => references::networks_that_cannot_be_used,
+        Reason::NetworkActive => objects::networks_by_themselves,
+        Reason::NotAllowed => references::networks_that_cannot_be_used,
+        Reason::BadWish => references::networks_that_cannot_be_used,
+        Reason::BadTogether => references::annotations_that_cannot_be_had,
+        Reason::NoAddresses => pods::addresses_run_out,
+        Reason::Asking => objects::networks_that_are_full,
+        Reason::SubnetConflict => objects::networks_with_conditions,
+        Reason::NadDiffers => objects::networks_with_conditions,
+        Reason::NoSubnets => objects::networks_by_themselves,
+        Reason::Later => references::what_later_versions_serve,
+        Reason::ClassUnknown => references::what_later_versions_serve,
+        Reason::ClaimMissing => references::what_later_versions_serve,
+        Reason::NobodyRunsPods => pods::on_a_machine_of_its_own,
+        Reason::SandboxFailed => pods::what_became_of_it,
+        Reason::ContainersWait => pods::what_became_of_it,
+        Reason::Changed => pods::what_became_of_it,
+        Reason::NoRecord => pods::what_became_of_it,
+        Reason::NotSeen => pods::what_could_not_be_seen_is_not_concluded_from,
+        Reason::Starting => pods::addresses_run_out,
+        Reason::Event => objects::networks_with_conditions,
     }
 }
 
 #[test]
 fn every_kind_of_answer_is_produced_by_its_test() {
-    for because in Because::ALL {
+    for reason in Reason::ALL {
         PRODUCED.with(|produced| produced.borrow_mut().clear());
-        test_of(*because)();
+        test_of(*reason)();
         let produced = PRODUCED.with(|produced| produced.borrow().clone());
-        assert!(produced.contains(because), "{because:?}: {produced:?}");
+        assert!(produced.contains(reason), "{reason:?}: {produced:?}");
     }
 }
 
 #[test]
 fn words_are_unlike() {
-    let words: BTreeSet<String> = Because::ALL.iter().map(|because| because.word()).collect();
-    assert!(words.contains("no-addresses") && words.len() == Because::ALL.len());
-    let json = explain_pod(&world(), &on("blue")).to_json();
+    let words: BTreeSet<String> = Reason::ALL.iter().map(|reason| reason.word()).collect();
+    assert!(words.contains("no-addresses") && words.len() == Reason::ALL.len());
+    let json = explain_pod(&snapshot(), &on("blue")).to_json();
     assert_eq!(json["answers"][0]["kind"], "network-missing");
     assert_eq!(json["state"], "wrong");
 }

@@ -10,111 +10,111 @@ pub(super) fn objects_of_later_kinds() {
         json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
             "metadata": {"name": "c", "namespace": "team-a"}, "spec": {"devices": devices}})
     };
-    let mut world = world();
-    let explained = explain_later(&world, &claim(&devices));
+    let mut snapshot = snapshot();
+    let explained = explain_later(&snapshot, &claim(&devices));
     assert_eq!(explained.subject, "ResourceClaim team-a/c");
-    says(explained, Because::Later, State::Waits, &["DRA driver"]);
+    says(explained, Reason::Later, State::Waits, &["DRA driver"]);
     says(
-        explain_later(&world, &claim(&json!({}))),
-        Because::Later,
+        explain_later(&snapshot, &claim(&json!({}))),
+        Reason::Later,
         State::Good,
         &["another driver"],
     );
     // By an administrator's class, once that leads to our driver.
     let by_class = claim(&json!({"requests": [{"exactly": {"deviceClassName": "fast-nic"}}]}));
     let missing = &["DeviceClass fast-nic is not there"];
-    let explained = explain_later(&world, &by_class);
-    says(explained, Because::ClassUnknown, State::Waits, missing);
-    world
+    let explained = explain_later(&snapshot, &by_class);
+    says(explained, Reason::ClassUnknown, State::Waits, missing);
+    snapshot
         .waiting
         .push(device_class("fast-nic", "gpu.example.com"));
-    let explained = explain_later(&world, &by_class);
-    says(explained, Because::Later, State::Good, &["another driver"]);
-    world.waiting.clear();
-    world.unknown.insert("waiting", "forbidden".to_owned());
-    let explained = explain_later(&world, &by_class);
+    let explained = explain_later(&snapshot, &by_class);
+    says(explained, Reason::Later, State::Good, &["another driver"]);
+    snapshot.waiting.clear();
+    snapshot.unknown.insert("waiting", "forbidden".to_owned());
+    let explained = explain_later(&snapshot, &by_class);
     let hidden = &["cannot be seen"];
-    says(explained, Because::ClassUnknown, State::Waits, hidden);
-    world
+    says(explained, Reason::ClassUnknown, State::Waits, hidden);
+    snapshot
         .waiting
         .push(device_class("fast-nic", "cni.dra.networking.x-k8s.io"));
-    let explained = explain_later(&world, &by_class);
-    says(explained, Because::Later, State::Waits, &["DRA driver"]);
+    let explained = explain_later(&snapshot, &by_class);
+    says(explained, Reason::Later, State::Waits, &["DRA driver"]);
 }
 
 #[test]
 pub(super) fn networks_by_themselves() {
-    let of = |network: &Value, world: &World| explain_network(world, network);
-    let mut world = world();
-    world
+    let of = |network: &Value, snapshot: &Snapshot| explain_network(snapshot, network);
+    let mut snapshot = snapshot();
+    snapshot
         .records
         .push(record(json!([attachment(1, "net1", "Attached", "")])));
     let fine = says(
-        of(&active("blue"), &world),
-        Because::NetworkActive,
+        of(&active("blue"), &snapshot),
+        Reason::NetworkActive,
         State::Good,
         &["team-a/web does"],
     );
     assert_eq!(fine.state(), State::Good);
     says(
-        of(&active("green"), &world),
-        Because::NetworkActive,
+        of(&active("green"), &snapshot),
+        Reason::NetworkActive,
         State::Good,
         &["none does"],
     );
     let spec = json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}});
-    for (phase, reason, because, state, word) in [
+    for (phase, condition_reason, reason, state, word) in [
         (
             "Failed",
             "InvalidSpec",
-            Because::NetworkFailed,
+            Reason::NetworkFailed,
             State::Wrong,
             "plexus validate",
         ),
         (
             "Failed",
             "UuidConflict",
-            Because::NetworkFailed,
+            Reason::NetworkFailed,
             State::Wrong,
             "another spec.uuid",
         ),
         (
             "Failed",
             "VniConflict",
-            Because::NetworkFailed,
+            Reason::NetworkFailed,
             State::Wrong,
             "create it again",
         ),
         (
             "Pending",
             "SubnetConflict",
-            Because::NetworkPending,
+            Reason::NetworkPending,
             State::Waits,
             "under another name",
         ),
         (
             "Pending",
             "NoVni",
-            Because::NetworkPending,
+            Reason::NetworkPending,
             State::Waits,
             "delete overlay networks",
         ),
         (
             "Pending",
             "WaitingForProvider",
-            Because::ProviderMissing,
+            Reason::ProviderMissing,
             State::Waits,
             "start the provider",
         ),
     ] {
-        let status = ready(phase, reason, "the message");
-        let explained = of(&network("x", spec.clone(), status), &world);
-        says(explained, because, state, &["the message", word]);
+        let status = ready(phase, condition_reason, "the message");
+        let explained = of(&network("x", spec.clone(), status), &snapshot);
+        says(explained, reason, state, &["the message", word]);
     }
     let new = network("x", spec.clone(), json!({}));
     says(
-        of(&new, &world),
-        Because::NetworkInitializing,
+        of(&new, &snapshot),
+        Reason::NetworkInitializing,
         State::Waits,
         &["not looked"],
     );
@@ -123,15 +123,15 @@ pub(super) fn networks_by_themselves() {
     going["status"]["conditions"][0] = json!({"type": "InUse", "status": "True", "reason": "x",
         "message": "used by 1 pod: team-a/web", "lastTransitionTime": time(1)});
     says(
-        of(&going, &world),
-        Because::NetworkTerminating,
+        of(&going, &snapshot),
+        Reason::NetworkTerminating,
         State::Waits,
         &["team-a/web", "delete those pods"],
     );
     let empty = network("x", json!({}), ready("Active", "Active", ""));
     says(
-        of(&empty, &world),
-        Because::NoSubnets,
+        of(&empty, &snapshot),
+        Reason::NoSubnets,
         State::Wrong,
         &["could not be reached"],
     );
@@ -140,7 +140,12 @@ pub(super) fn networks_by_themselves() {
         json!({"mtu": "x"}),
         ready("Failed", "InvalidSpec", "no"),
     );
-    says(of(&odd, &world), Because::NetworkFailed, State::Wrong, &[]);
+    says(
+        of(&odd, &snapshot),
+        Reason::NetworkFailed,
+        State::Wrong,
+        &[],
+    );
 }
 
 #[test]
@@ -153,29 +158,29 @@ pub(super) fn networks_with_conditions() {
             .as_array_mut()
             .unwrap()
             .push(condition);
-        explain_network(&world(), &network)
+        explain_network(&snapshot(), &network)
     };
     says(
         with("SubnetConflict", "True", "Overlap"),
-        Because::SubnetConflict,
+        Reason::SubnetConflict,
         State::Waits,
         &["the message"],
     );
     says(
         with("FollowsNad", "False", "InUse"),
-        Because::NadDiffers,
+        Reason::NadDiffers,
         State::Wrong,
         &["the message"],
     );
     assert_eq!(with("FollowsNad", "False", "NoNad").state(), State::Good);
-    let mut world = world();
-    let mut said = event("somebody says");
-    said["involvedObject"] =
+    let mut snapshot = snapshot();
+    let mut message_event = event("somebody says");
+    message_event["involvedObject"] =
         json!({"kind": "Network", "namespace": "team-a", "name": "blue", "uid": "uid-blue"});
-    world.events.push(said);
+    snapshot.events.push(message_event);
     says(
-        explain_network(&world, &active("blue")),
-        Because::Event,
+        explain_network(&snapshot, &active("blue")),
+        Reason::Event,
         State::Waits,
         &["somebody says"],
     );
@@ -185,14 +190,14 @@ pub(super) fn networks_with_conditions() {
 pub(super) fn networks_that_are_full() {
     let spec = json!({"subnets": {"a": {"cidr": "10.1.0.0/29"}}, "blockSize": {"ipv4": 30}});
     let small = network("blue", spec, ready("Active", "Active", ""));
-    let mut full = world();
+    let mut full = snapshot();
     full.blocks = vec![
         block("blue", "10.1.0.0/30", "n1", 3),
         block("blue", "10.1.0.4/30", "n2", 2),
     ];
     says(
         explain_network(&full, &small),
-        Because::NoAddresses,
+        Reason::NoAddresses,
         State::Wrong,
         &["IPv4 addresses", "all 5 are in use"],
     );
@@ -201,12 +206,12 @@ pub(super) fn networks_that_are_full() {
     both["spec"]["subnets"]["b"] = json!({"cidr": "fd00:1::/64"});
     let explained = says(
         explain_network(&full, &both),
-        Because::NoAddresses,
+        Reason::NoAddresses,
         State::Wrong,
         &["IPv4 addresses", "all 5 are in use"],
     );
     assert_eq!(explained.state(), State::Wrong);
-    let mut asking = world();
+    let mut asking = snapshot();
     asking.blocks = vec![
         block("blue", "10.1.0.0/30", "n1", 3),
         block("blue", "10.1.0.4/30", "n2", 0),
@@ -217,79 +222,79 @@ pub(super) fn networks_that_are_full() {
     let explained = explain_network(&asking, &small);
     let explained = says(
         explained,
-        Because::NoAddresses,
+        Reason::NoAddresses,
         State::Waits,
         &["every block has an owner"],
     );
-    says(explained, Because::Asking, State::Waits, &["n1 asks"]);
+    says(explained, Reason::Asking, State::Waits, &["n1 asks"]);
 }
 
 #[test]
 pub(super) fn definitions_by_themselves() {
-    let of = |config: &str| explain_nad(&world(), &nad("x", config));
+    let of = |config: &str| explain_nad(&snapshot(), &nad("x", config));
     says(
         of(r#"{"type":"macvlan","master":"eth1"}"#),
-        Because::NadUsable,
+        Reason::NadUsable,
         State::Good,
         &["natively"],
     );
     says(
         of(r#"{"type":"tuning"}"#),
-        Because::NadUsable,
+        Reason::NadUsable,
         State::Good,
         &["executing tuning"],
     );
     says(
         of(r#"{"type":"calico"}"#),
-        Because::UnknownPlugin,
+        Reason::UnknownPlugin,
         State::Waits,
         &["calico"],
     );
     says(
         of("{"),
-        Because::NadUnreadable,
+        Reason::NadUnreadable,
         State::Wrong,
         &["plexus validate"],
     );
     says(
         of(r#"{"type":"macvlan","mode":"x"}"#),
-        Because::NadInvalid,
+        Reason::NadInvalid,
         State::Wrong,
         &["mode"],
     );
     says(
         of(r#"{"type":"multi-nic"}"#),
-        Because::Later,
+        Reason::Later,
         State::Waits,
         &["multi-nic"],
     );
     says(
         of(r#"{"type":"plexus-cni"}"#),
-        Because::NadWithoutNetwork,
+        Reason::NadWithoutNetwork,
         State::Wrong,
         &["leaves everything to the Network team-a/x"],
     );
     let mut making = nad("x", r#"{"type":"plexus-cni"}"#);
     making["metadata"]["annotations"] = json!({"opencontrail.org/cidr": "10.1.0.0/24"});
     says(
-        explain_nad(&world(), &making),
-        Because::NadWithoutNetwork,
+        explain_nad(&snapshot(), &making),
+        Reason::NadWithoutNetwork,
         State::Waits,
         &["has not yet"],
     );
     let mut unclear = making.clone();
     unclear["metadata"]["annotations"]["opencontrail.org/cidr"] = json!("x");
     says(
-        explain_nad(&world(), &unclear),
-        Because::NadInvalid,
+        explain_nad(&snapshot(), &unclear),
+        Reason::NadInvalid,
         State::Wrong,
         &["cidr"],
     );
-    let mut made = world();
+    let mut made = snapshot();
     made.networks.push(active("x"));
     says(
         explain_nad(&made, &making),
-        Because::NadWithoutNetwork,
+        Reason::NadWithoutNetwork,
         State::Wrong,
         &["was not made from it"],
     );
@@ -300,13 +305,13 @@ pub(super) fn definitions_by_themselves() {
     blind.unknown.insert("networks", "forbidden".to_owned());
     says(
         explain_nad(&blind, &making),
-        Because::NotSeen,
+        Reason::NotSeen,
         State::Waits,
         &["forbidden"],
     );
     says(
         explain_nad(&made, &making),
-        Because::NetworkActive,
+        Reason::NetworkActive,
         State::Good,
         &["Network team-a/x"],
     );

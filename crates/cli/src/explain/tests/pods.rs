@@ -4,17 +4,17 @@ use super::*;
 
 #[test]
 pub(super) fn a_pod_that_is_fine() {
-    let mut world = world();
-    world.networks.push(active("blue"));
+    let mut snapshot = snapshot();
+    snapshot.networks.push(active("blue"));
     let attached = json!([
         attachment(0, "eth0", "Attached", ""),
         attachment(1, "net1", "Attached", "")
     ]);
-    world.records.push(record(attached));
-    let explained = explain_pod(&world, &on("blue"));
+    snapshot.records.push(record(attached));
+    let explained = explain_pod(&snapshot, &on("blue"));
     let explained = says(
         explained,
-        Because::Attached,
+        Reason::Attached,
         State::Good,
         &["eth0 on team-a/blue", "10.1.0.5/24", "default route (ipv4)"],
     );
@@ -32,32 +32,32 @@ pub(super) fn pods_about_which_there_is_nothing_to_say() {
     let mut finished = on("blue");
     finished["status"]["phase"] = json!("Succeeded");
     says(
-        explain_pod(&world(), &finished),
-        Because::Finished,
+        explain_pod(&snapshot(), &finished),
+        Reason::Finished,
         State::Good,
         &["Succeeded"],
     );
     let mut host = pod(json!({}));
     host["spec"]["hostNetwork"] = json!(true);
     says(
-        explain_pod(&world(), &host),
-        Because::HostNetwork,
+        explain_pod(&snapshot(), &host),
+        Reason::HostNetwork,
         State::Good,
         &["node's interfaces"],
     );
     let mut host = on("blue");
     host["spec"]["hostNetwork"] = json!(true);
     says(
-        explain_pod(&world(), &host),
-        Because::HostNetwork,
+        explain_pod(&snapshot(), &host),
+        Reason::HostNetwork,
         State::Wrong,
         &["annotation plexus.dev/networks", "remove the annotation"],
     );
     let mut going = on("blue");
     going["metadata"]["deletionTimestamp"] = json!(time(1));
     says(
-        explain_pod(&world(), &going),
-        Because::Going,
+        explain_pod(&snapshot(), &going),
+        Reason::Going,
         State::Waits,
         &["being deleted"],
     );
@@ -65,43 +65,43 @@ pub(super) fn pods_about_which_there_is_nothing_to_say() {
 
 #[test]
 pub(super) fn who_has_interfaces_and_is_no_pod() {
-    let mut world = world();
+    let mut snapshot = snapshot();
     let mut left = record(json!([attachment(0, "eth0", "Attached", "")]));
     left["metadata"]["ownerReferences"] = json!([{"kind": "Pod", "name": "web", "uid": "pod-1"}]);
-    world.records.push(left);
-    let explained = |world: &World| {
-        let holder = crate::holder::Holder::find(world, "team-a", "web").unwrap();
-        explain_holder(world, holder.unwrap())
+    snapshot.records.push(left);
+    let explained = |snapshot: &Snapshot| {
+        let holder = crate::holder::Holder::find(snapshot, "team-a", "web").unwrap();
+        explain_holder(snapshot, holder.unwrap())
     };
     // It was a pod.
     let gone = says(
-        explained(&world),
-        Because::Going,
+        explained(&snapshot),
+        Reason::Going,
         State::Waits,
         &["the API no longer has this pod", "goes by itself"],
     );
     assert_eq!(gone.answers.len(), 2);
-    let mut away = world.clone();
+    let mut away = snapshot.clone();
     away.nodes[0]["status"]["conditions"][0]["status"] = json!("Unknown");
     says(
         explained(&away),
-        Because::Going,
+        Reason::Going,
         State::Waits,
         &["node n1: it is not Ready", "delete its Node"],
     );
     away.nodes.clear();
     let released = says(
         explained(&away),
-        Because::Going,
+        Reason::Going,
         State::Waits,
         &["the Node is gone as well", "releases what it had"],
     );
     assert_eq!(released.answers.len(), 2);
     // It never was one.
-    world.records[0]["metadata"]["ownerReferences"] = json!([]);
+    snapshot.records[0]["metadata"]["ownerReferences"] = json!([]);
     let container = says(
-        explained(&world),
-        Because::Attached,
+        explained(&snapshot),
+        Reason::Attached,
         State::Good,
         &["eth0 on team-a/blue", "10.1.0.5/24"],
     );
@@ -120,29 +120,29 @@ pub(super) fn nodes_and_agents() {
     nowhere["status"]["conditions"] =
         json!([{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}]);
     says(
-        explain_pod(&world(), &nowhere),
-        Because::NotScheduled,
+        explain_pod(&snapshot(), &nowhere),
+        Reason::NotScheduled,
         State::Waits,
         &["0/1 nodes", "spec.nodeName"],
     );
-    let next = explain_pod(&world(), &nowhere).answers[0].next.clone();
+    let next = explain_pod(&snapshot(), &nowhere).answers[0].next.clone();
     assert!(!next.contains("lab"), "a lab has a scheduler: {next}");
-    let gone = World {
+    let gone = Snapshot {
         nodes: vec![],
-        ..world()
+        ..snapshot()
     };
     says(
         explain_pod(&gone, &on("blue")),
-        Because::NodeGone,
+        Reason::NodeGone,
         State::Wrong,
         &["node n1", "delete the pod"],
     );
-    let mut down = world();
+    let mut down = snapshot();
     down.nodes[0]["status"]["conditions"] =
         json!([{"type": "Ready", "status": "Unknown", "message": "kubelet stopped posting"}]);
     says(
         explain_pod(&down, &on("blue")),
-        Because::NodeNotReady,
+        Reason::NodeNotReady,
         State::Waits,
         &["kubelet stopped", "plexus doctor"],
     );
@@ -153,30 +153,30 @@ pub(super) fn nodes_and_agents() {
             "spec": {"nodeName": node}, "status": {"conditions": [{"type": "Ready", "status": ready}],
                 "containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}})
     };
-    let mut crashing = world();
+    let mut crashing = snapshot();
     crashing.pods.push(agent("n1", "False"));
     says(
         explain_pod(&crashing, &on("blue")),
-        Because::AgentAway,
+        Reason::AgentAway,
         State::Waits,
         &["CrashLoopBackOff", "kubectl -n plexus-system logs agent-n1"],
     );
-    let mut elsewhere = world();
+    let mut elsewhere = snapshot();
     elsewhere.pods.push(agent("n2", "True"));
     says(
         explain_pod(&elsewhere, &on("blue")),
-        Because::AgentAway,
+        Reason::AgentAway,
         State::Waits,
         &["no agent runs"],
     );
-    let mut silent = world();
+    let mut silent = snapshot();
     silent.networks.push(active("blue"));
     silent.events.push(event(
         "plugin plexus-cni failed: the agent does not answer on /run/plexus/agent.sock",
     ));
     says(
         explain_pod(&silent, &on("blue")),
-        Because::AgentAway,
+        Reason::AgentAway,
         State::Waits,
         &["does not answer", "30s ago", "start the agent"],
     );
@@ -184,15 +184,15 @@ pub(super) fn nodes_and_agents() {
 
 #[test]
 pub(super) fn what_became_of_it() {
-    let mut sandbox = world();
+    let mut sandbox = snapshot();
     sandbox.events.push(event("something odd"));
     says(
         explain_pod(&sandbox, &pod(json!({}))),
-        Because::SandboxFailed,
+        Reason::SandboxFailed,
         State::Waits,
         &["something odd", "FailedCreatePodSandBox"],
     );
-    let mut changed = world();
+    let mut changed = snapshot();
     changed.networks = vec![active("blue"), active("green")];
     let attached = json!([
         attachment(0, "eth0", "Attached", ""),
@@ -201,7 +201,7 @@ pub(super) fn what_became_of_it() {
     changed.records.push(record(attached));
     says(
         explain_pod(&changed, &on("blue,green")),
-        Because::Changed,
+        Reason::Changed,
         State::Wrong,
         &[
             "ask for net1 on team-a/blue, net2 on team-a/green",
@@ -212,7 +212,7 @@ pub(super) fn what_became_of_it() {
     // As many as before, and another one.
     says(
         explain_pod(&changed, &on("green")),
-        Because::Changed,
+        Reason::Changed,
         State::Wrong,
         &[
             "ask for net1 on team-a/green beside",
@@ -220,30 +220,27 @@ pub(super) fn what_became_of_it() {
         ],
     );
     // The one that it has is no more: it still asks for nothing else.
-    let without = World {
+    let without = Snapshot {
         networks: vec![],
         ..changed.clone()
     };
     let explained = explain_pod(&without, &on("blue"));
-    let mut kinds = explained.answers.iter().map(|answer| answer.because);
-    assert!(
-        !kinds.any(|kind| kind == Because::Changed),
-        "{explained:#?}"
-    );
+    let mut kinds = explained.answers.iter().map(|answer| answer.reason);
+    assert!(!kinds.any(|kind| kind == Reason::Changed), "{explained:#?}");
     let mut pulling = on("blue");
     pulling["status"]["containerStatuses"] = json!([{"name": "c",
         "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]);
     says(
         explain_pod(&changed, &pulling),
-        Because::ContainersWait,
+        Reason::ContainersWait,
         State::Waits,
         &["ImagePullBackOff", "not about networks"],
     );
     let mut running = pod(json!({}));
     running["status"]["phase"] = json!("Running");
     says(
-        explain_pod(&world(), &running),
-        Because::NoRecord,
+        explain_pod(&snapshot(), &running),
+        Reason::NoRecord,
         State::Waits,
         &["no record"],
     );
@@ -251,7 +248,7 @@ pub(super) fn what_became_of_it() {
 
 #[test]
 pub(super) fn on_a_machine_of_its_own() {
-    let mut up = world();
+    let mut up = snapshot();
     up.networks.push(active("blue"));
     up.nodes[0]["status"]["conditions"][0]["reason"] = json!("AgentReady");
     let mut nowhere = on("blue");
@@ -259,7 +256,7 @@ pub(super) fn on_a_machine_of_its_own() {
     for pod in [on("blue"), nowhere] {
         says(
             explain_pod(&up, &pod),
-            Because::NobodyRunsPods,
+            Reason::NobodyRunsPods,
             State::Wrong,
             &["plexus up runs no Pods", "podman run"],
         );
@@ -277,13 +274,13 @@ pub(super) fn on_a_machine_of_its_own() {
 #[test]
 pub(super) fn addresses_run_out() {
     let small = || {
-        let mut world = world();
+        let mut snapshot = snapshot();
         // 8 addresses: network, broadcast and gateway are nobody's.
         let spec = json!({"subnets": {"a": {"cidr": "10.1.0.0/29"}}, "blockSize": {"ipv4": 30}});
-        world
+        snapshot
             .networks
             .push(network("blue", spec, ready("Active", "Active", "")));
-        world
+        snapshot
     };
     let mut full = small();
     full.blocks = vec![
@@ -292,14 +289,14 @@ pub(super) fn addresses_run_out() {
     ];
     says(
         explain_pod(&full, &on("blue")),
-        Because::NoAddresses,
+        Reason::NoAddresses,
         State::Wrong,
         &["no IPv4 address is free", "5 of 5", "another subnet"],
     );
     full.networks[0]["spec"]["subnets"]["b"] = json!({"cidr": "fd00:1::/64"});
     says(
         explain_pod(&full, &on("blue")),
-        Because::NoAddresses,
+        Reason::NoAddresses,
         State::Wrong,
         &["no IPv4 address is free", "5 of 5"],
     );
@@ -310,7 +307,7 @@ pub(super) fn addresses_run_out() {
     ];
     says(
         explain_pod(&elsewhere, &on("blue")),
-        Because::NoAddresses,
+        Reason::NoAddresses,
         State::Waits,
         &["n2 may give"],
     );
@@ -318,7 +315,7 @@ pub(super) fn addresses_run_out() {
     room.blocks = vec![block("blue", "10.1.0.0/30", "n1", 3)];
     says(
         explain_pod(&room, &on("blue")),
-        Because::Starting,
+        Reason::Starting,
         State::Waits,
         &["has not asked"],
     );
@@ -326,9 +323,9 @@ pub(super) fn addresses_run_out() {
 
 #[test]
 pub(super) fn what_could_not_be_seen_is_not_concluded_from() {
-    let mut blind = World {
+    let mut blind = Snapshot {
         nodes: vec![],
-        ..world()
+        ..snapshot()
     };
     blind.unknown.insert("nodes", "forbidden".to_owned());
     blind.networks.push(active("blue"));
@@ -337,14 +334,14 @@ pub(super) fn what_could_not_be_seen_is_not_concluded_from() {
         explained
             .answers
             .iter()
-            .all(|a| a.because != Because::NodeGone)
+            .all(|a| a.reason != Reason::NodeGone)
     );
     // A pod that runs is not said to lack something because we may not see what it has.
     blind.unknown.insert("attachments", "forbidden".to_owned());
     let explained = explain_pod(&blind, &on("gone"));
     let explained = says(
         explained,
-        Because::NotSeen,
+        Reason::NotSeen,
         State::Waits,
         &["its interfaces", "forbidden"],
     );
@@ -352,13 +349,13 @@ pub(super) fn what_could_not_be_seen_is_not_concluded_from() {
     // In the pod's own namespace it is known.
     blind.known_in.insert("attachments", "team-a".to_owned());
     let explained = explain_pod(&blind, &on("blue"));
-    says(explained, Because::Starting, State::Waits, &[]);
+    says(explained, Reason::Starting, State::Waits, &[]);
     // Who uses a network is known there alone, or not at all.
     let blue = &blind.networks[0];
     let used = explain_network(&blind, blue);
     says(
         used,
-        Because::NetworkActive,
+        Reason::NetworkActive,
         State::Good,
         &["which do is not known", "forbidden"],
     );
@@ -369,7 +366,7 @@ pub(super) fn what_could_not_be_seen_is_not_concluded_from() {
     let used = explain_network(&partly, blue);
     says(
         used,
-        Because::NetworkActive,
+        Reason::NetworkActive,
         State::Good,
         &["1 do that are known: team-a/web", "forbidden"],
     );
@@ -377,9 +374,9 @@ pub(super) fn what_could_not_be_seen_is_not_concluded_from() {
     let name = json!({"domain": "default-domain", "project": "k8s-team-a", "name": "blue"});
     let named = pod(json!({"opencontrail.org/network": name.to_string()}));
     partly.networks.clear();
-    let changed = |world: &World| {
-        let answers = explain_pod(world, &named).answers;
-        answers.iter().any(|one| one.because == Because::Changed)
+    let changed = |snapshot: &Snapshot| {
+        let answers = explain_pod(snapshot, &named).answers;
+        answers.iter().any(|one| one.reason == Reason::Changed)
     };
     assert!(changed(&partly));
     partly.unknown.insert("networks", "forbidden".to_owned());
@@ -390,7 +387,7 @@ pub(super) fn what_could_not_be_seen_is_not_concluded_from() {
     let explained = explain_pod(&blind, &on("gone"));
     says(
         explained,
-        Because::NotSeen,
+        Reason::NotSeen,
         State::Waits,
         &["gone", "forbidden"],
     );

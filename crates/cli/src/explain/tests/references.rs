@@ -5,39 +5,39 @@ use super::*;
 #[test]
 pub(super) fn annotations_that_cannot_be_had() {
     says(
-        explain_pod(&world(), &on("a,,b")),
-        Because::BadAnnotation,
+        explain_pod(&snapshot(), &on("a,,b")),
+        Reason::BadAnnotation,
         State::Wrong,
         &["plexus.dev/networks[1]"],
     );
-    let misspelt = pod(json!({"plexus.dev/network": "blue"}));
+    let misspelled_annotations = pod(json!({"plexus.dev/network": "blue"}));
     says(
-        explain_pod(&world(), &misspelt),
-        Because::BadAnnotation,
+        explain_pod(&snapshot(), &misspelled_annotations),
+        Reason::BadAnnotation,
         State::Wrong,
         &[
             "annotation plexus.dev/network",
             "did you mean plexus.dev/networks?",
         ],
     );
-    let mut world = world();
-    world.networks = vec![active("blue"), active("green")];
+    let mut snapshot = snapshot();
+    snapshot.networks = vec![active("blue"), active("green")];
     let clash = pod(
         json!({"k8s.v1.cni.cncf.io/networks": "n", "plexus.dev/networks": "[{\"name\":\"blue\",\"interface\":\"net1\"}]"}),
     );
-    world
+    snapshot
         .nads
         .push(nad("n", r#"{"type":"macvlan","master":"eth1"}"#));
     says(
-        explain_pod(&world, &clash),
-        Because::BadTogether,
+        explain_pod(&snapshot, &clash),
+        Reason::BadTogether,
         State::Wrong,
         &["both want", "net1"],
     );
     let nowhere = pod(json!({"plexus.dev/networks": "blue", "opencontrail.org/default-gw": "red"}));
     says(
-        explain_pod(&world, &nowhere),
-        Because::BadTogether,
+        explain_pod(&snapshot, &nowhere),
+        Reason::BadTogether,
         State::Wrong,
         &["red"],
     );
@@ -46,8 +46,8 @@ pub(super) fn annotations_that_cannot_be_had() {
 #[test]
 pub(super) fn networks_that_are_not_there() {
     says(
-        explain_pod(&world(), &on("blue")),
-        Because::NetworkMissing,
+        explain_pod(&snapshot(), &on("blue")),
+        Reason::NetworkMissing,
         State::Wrong,
         &[
             "Network team-a/blue (number 1, annotation plexus.dev/networks)",
@@ -56,63 +56,63 @@ pub(super) fn networks_that_are_not_there() {
         ],
     );
     says(
-        explain_pod(&world(), &by_nad("x")),
-        Because::NadMissing,
+        explain_pod(&snapshot(), &by_nad("x")),
+        Reason::NadMissing,
         State::Wrong,
         &["there is no NetworkAttachmentDefinition team-a/x"],
     );
     let fq = r#"{"domain":"default-domain","project":"p","name":"n"}"#;
     says(
-        explain_pod(&world(), &pod(json!({"opencontrail.org/network": fq}))),
-        Because::NetworkMissing,
+        explain_pod(&snapshot(), &pod(json!({"opencontrail.org/network": fq}))),
+        Reason::NetworkMissing,
         State::Wrong,
         &["Network n of project p"],
     );
-    let mut all = world();
+    let mut all = snapshot();
     all.networks.push(active("green"));
     let both = explain_pod(&all, &on("blue,green,red"));
     let missing = both
         .answers
         .iter()
-        .filter(|a| a.because == Because::NetworkMissing);
+        .filter(|a| a.reason == Reason::NetworkMissing);
     assert_eq!(missing.count(), 2, "every reference is looked at");
 }
 
 #[test]
 pub(super) fn networks_that_cannot_be_used() {
     let with = |status: Value| {
-        let mut world = world();
-        world.networks.push(network(
+        let mut snapshot = snapshot();
+        snapshot.networks.push(network(
             "blue",
             json!({"subnets": {"a": {"cidr": "10.1.0.0/24"}}}),
             status,
         ));
-        world
+        snapshot
     };
-    let of = |world: &World| explain_pod(world, &on("blue"));
+    let of = |snapshot: &Snapshot| explain_pod(snapshot, &on("blue"));
     says(
         of(&with(json!({}))),
-        Because::NetworkInitializing,
+        Reason::NetworkInitializing,
         State::Waits,
         &["the controller runs"],
     );
-    let no_controller = World {
+    let no_controller = Snapshot {
         leases: vec![json!({"spec": {"renewTime": time(4000)}})],
         ..with(json!({}))
     };
     says(
         of(&no_controller),
-        Because::NetworkInitializing,
+        Reason::NetworkInitializing,
         State::Waits,
         &["last seen 66m ago"],
     );
-    let never = World {
+    let never = Snapshot {
         leases: vec![],
         ..with(json!({}))
     };
     says(
         of(&never),
-        Because::NetworkInitializing,
+        Reason::NetworkInitializing,
         State::Waits,
         &["no controller has ever run"],
     );
@@ -123,14 +123,14 @@ pub(super) fn networks_that_cannot_be_used() {
     ));
     says(
         of(&waiting),
-        Because::NetworkPending,
+        Reason::NetworkPending,
         State::Waits,
         &["overlaps another", "plexus explain network"],
     );
     let failed = with(ready("Failed", "InvalidSpec", "spec.mtu: is 3"));
     says(
         of(&failed),
-        Because::NetworkFailed,
+        Reason::NetworkFailed,
         State::Wrong,
         &["spec.mtu: is 3", "correct the Network"],
     );
@@ -138,7 +138,7 @@ pub(super) fn networks_that_cannot_be_used() {
     going.networks[0]["metadata"]["deletionTimestamp"] = json!(time(1));
     says(
         of(&going),
-        Because::NetworkTerminating,
+        Reason::NetworkTerminating,
         State::Wrong,
         &["Terminating", "another network"],
     );
@@ -150,7 +150,7 @@ pub(super) fn networks_that_cannot_be_used() {
     external.networks[0]["spec"]["provider"] = json!("mycorp/fancy");
     says(
         of(&external),
-        Because::ProviderMissing,
+        Reason::ProviderMissing,
         State::Waits,
         &["start the provider mycorp/fancy"],
     );
@@ -159,7 +159,7 @@ pub(super) fn networks_that_cannot_be_used() {
     private.networks[0]["spec"]["allowedNamespaces"] = json!({"from": "Same"});
     says(
         explain_pod(&private, &on("team-b/blue")),
-        Because::NotAllowed,
+        Reason::NotAllowed,
         State::Wrong,
         &["its own namespace", "spec.allowedNamespaces"],
     );
@@ -168,14 +168,14 @@ pub(super) fn networks_that_cannot_be_used() {
     odd.networks[0]["spec"]["mtu"] = json!("large");
     says(
         of(&odd),
-        Because::NetworkFailed,
+        Reason::NetworkFailed,
         State::Wrong,
         &["cannot be read"],
     );
     let wish = r#"[{"name": "blue", "bandwidth": {"ingressRate": 1000}}]"#;
     says(
         explain_pod(&with(ready("Active", "Active", "")), &on(wish)),
-        Because::BadWish,
+        Reason::BadWish,
         State::Wrong,
         &["bandwidth"],
     );
@@ -184,42 +184,42 @@ pub(super) fn networks_that_cannot_be_used() {
 #[test]
 pub(super) fn definitions() {
     let with = |config: &str| {
-        let mut world = world();
-        world.nads.push(nad("x", config));
-        explain_pod(&world, &by_nad("x"))
+        let mut snapshot = snapshot();
+        snapshot.nads.push(nad("x", config));
+        explain_pod(&snapshot, &by_nad("x"))
     };
     says(
         with("{"),
-        Because::NadUnreadable,
+        Reason::NadUnreadable,
         State::Wrong,
         &["not valid JSON", "plexus validate"],
     );
     says(
         with(r#"{"type":"macvlan","mode":"loud"}"#),
-        Because::NadInvalid,
+        Reason::NadInvalid,
         State::Wrong,
         &["loud"],
     );
     says(
         with(r#"{"type":"plexus-cni"}"#),
-        Because::NadWithoutNetwork,
+        Reason::NadWithoutNetwork,
         State::Wrong,
         &["leaves everything to the Network", "the controller runs"],
     );
     says(
         with(r#"{"type":"calico"}"#),
-        Because::UnknownPlugin,
+        Reason::UnknownPlugin,
         State::Waits,
         &["calico", "n1 needs it in its plugin directory"],
     );
-    let mut missing = world();
+    let mut missing = snapshot();
     missing.nads.push(nad("x", r#"{"type":"tuning"}"#));
     missing.events.push(event(
         "network \"x\": ADD by plugin \"tuning\": no executable file \"tuning\" in /opt/cni/bin",
     ));
     says(
         explain_pod(&missing, &by_nad("x")),
-        Because::UnknownPlugin,
+        Reason::UnknownPlugin,
         State::Wrong,
         &["plugin directory of node n1"],
     );
@@ -227,32 +227,32 @@ pub(super) fn definitions() {
 
 #[test]
 pub(super) fn what_later_versions_serve() {
-    let mut world = world();
-    world
+    let mut snapshot = snapshot();
+    snapshot
         .nads
         .push(nad("vpc", r#"{"type":"multus-multivpc-cni"}"#));
     says(
-        explain_pod(&world, &by_nad("vpc")),
-        Because::Later,
+        explain_pod(&snapshot, &by_nad("vpc")),
+        Reason::Later,
         State::Waits,
         &["other VPCs"],
     );
-    world.waiting.push(
+    snapshot.waiting.push(
         json!({"apiVersion": "net.cogadvisor.io/v1", "kind": "MultiNicNetwork",
         "metadata": {"name": "fast"}}),
     );
     says(
-        explain_pod(&world, &by_nad("fast")),
-        Because::Later,
+        explain_pod(&snapshot, &by_nad("fast")),
+        Reason::Later,
         State::Waits,
         &["MultiNicNetwork of that name"],
     );
     let devices = json!({"requests": [{"name": "a", "exactly": {"deviceClassName": "cni.networking.x-k8s.io"}}]});
-    world.waiting.push(
+    snapshot.waiting.push(
         json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
         "metadata": {"name": "c", "namespace": "team-a"}, "spec": {"devices": devices}}),
     );
-    world.waiting.push(
+    snapshot.waiting.push(
         json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
         "metadata": {"name": "t", "namespace": "team-a"}, "spec": {"spec": {"devices": devices}}}),
     );
@@ -263,19 +263,19 @@ pub(super) fn what_later_versions_serve() {
         let mut claiming = pod(json!({}));
         claiming["spec"]["resourceClaims"] = json!([claim]);
         says(
-            explain_pod(&world, &claiming),
-            Because::Later,
+            explain_pod(&snapshot, &claiming),
+            Reason::Later,
             State::Waits,
             &["DRA driver"],
         );
     }
-    claims_by_class(&mut world);
+    claims_by_class(&mut snapshot);
     let mut claiming = pod(json!({}));
     claiming["spec"]["resourceClaims"] =
         json!([{"name": "x", "resourceClaimTemplateName": "nosuch"}]);
     says(
-        explain_pod(&world, &claiming),
-        Because::ClaimMissing,
+        explain_pod(&snapshot, &claiming),
+        Reason::ClaimMissing,
         State::Wrong,
         &[
             "ResourceClaimTemplate team-a/nosuch",
@@ -283,57 +283,59 @@ pub(super) fn what_later_versions_serve() {
             "create it",
         ],
     );
-    let says_missing = |world: &World, pod: &Value| {
-        let explained = explain_pod(world, pod);
-        let mut kinds = explained.answers.iter().map(|answer| answer.because);
-        kinds.any(|kind| kind == Because::ClaimMissing)
+    let says_missing = |snapshot: &Snapshot, pod: &Value| {
+        let explained = explain_pod(snapshot, pod);
+        let mut kinds = explained.answers.iter().map(|answer| answer.reason);
+        kinds.any(|kind| kind == Reason::ClaimMissing)
     };
-    let mut blind = world.clone();
+    let mut blind = snapshot.clone();
     blind.unknown.insert("waiting", "forbidden".to_owned());
     assert!(!says_missing(&blind, &claiming), "nobody knows");
     says(
         explain_pod(&blind, &claiming),
-        Because::NotSeen,
+        Reason::NotSeen,
         State::Waits,
         &["ResourceClaimTemplate team-a/nosuch", "forbidden"],
     );
     claiming["status"]["resourceClaimStatuses"] =
         json!([{"name": "x", "resourceClaimName": "x-1"}]);
-    assert!(!says_missing(&world, &claiming), "it was needed once");
+    assert!(!says_missing(&snapshot, &claiming), "it was needed once");
 }
 
 /// Whether a network is for a namespace cannot be told without its labels.
-fn labels_that_are_hidden(world: &World) {
-    let mut world = world.clone();
-    world.networks[0]["spec"]["allowedNamespaces"] =
+fn labels_that_are_hidden(snapshot: &Snapshot) {
+    let mut snapshot = snapshot.clone();
+    snapshot.networks[0]["spec"]["allowedNamespaces"] =
         json!({"from": "Selector", "selector": {"matchLabels": {"team": "a"}}});
-    let explained = |world: &World| explain_pod(world, &on("blue"));
+    let explained = |snapshot: &Snapshot| explain_pod(snapshot, &on("blue"));
     let refused = &["namespaces labelled team=a"];
     says(
-        explained(&world),
-        Because::NotAllowed,
+        explained(&snapshot),
+        Reason::NotAllowed,
         State::Wrong,
         refused,
     );
-    world.unknown.insert("namespaces", "forbidden".to_owned());
+    snapshot
+        .unknown
+        .insert("namespaces", "forbidden".to_owned());
     says(
-        explained(&world),
-        Because::NotSeen,
+        explained(&snapshot),
+        Reason::NotSeen,
         State::Waits,
         &["blue", "forbidden"],
     );
-    world.known_in.insert("namespaces", "team-a".to_owned());
+    snapshot.known_in.insert("namespaces", "team-a".to_owned());
     let mut own = json!({"metadata": {"name": "team-a", "labels": {}}});
-    world.namespaces = vec![own.clone()];
+    snapshot.namespaces = vec![own.clone()];
     says(
-        explained(&world),
-        Because::NotAllowed,
+        explained(&snapshot),
+        Reason::NotAllowed,
         State::Wrong,
         refused,
     );
     own["metadata"]["labels"]["team"] = json!("a");
-    world.namespaces = vec![own];
-    let answers = explained(&world).answers;
+    snapshot.namespaces = vec![own];
+    let answers = explained(&snapshot).answers;
     assert!(
         answers.iter().all(|one| one.state != State::Wrong),
         "{answers:?}"
@@ -351,31 +353,31 @@ fn names_of_projects() {
             ready("Pending", "WaitingForProvider", "waits"),
         )
     };
-    let mut world = world();
-    world.networks.push(full("blue"));
+    let mut snapshot = snapshot();
+    snapshot.networks.push(full("blue"));
     let named = |project: &str| {
         let name = json!({"domain": "default-domain", "project": project, "name": "blue"});
         pod(json!({"opencontrail.org/network": name.to_string()}))
     };
-    let waits = |world: &World, pod: &Value| {
+    let waits = |snapshot: &Snapshot, pod: &Value| {
         let words = &["start the provider mycorp/fancy"];
         says(
-            explain_pod(world, pod),
-            Because::ProviderMissing,
+            explain_pod(snapshot, pod),
+            Reason::ProviderMissing,
             State::Waits,
             words,
         );
     };
-    waits(&world, &named("team-a"));
-    waits(&world, &named("k8s-team-a"));
+    waits(&snapshot, &named("team-a"));
+    waits(&snapshot, &named("k8s-team-a"));
     says(
-        explain_pod(&world, &named("east-team-a")),
-        Because::NetworkMissing,
+        explain_pod(&snapshot, &named("east-team-a")),
+        Reason::NetworkMissing,
         State::Wrong,
         &["in namespace east-team-a"],
     );
-    world.cluster_name = Some("east".to_owned());
-    waits(&world, &named("east-team-a"));
+    snapshot.cluster_name = Some("east".to_owned());
+    waits(&snapshot, &named("east-team-a"));
 
     let mut by_annotation = nad("x", r#"{"type":"plexus-cni"}"#);
     let name = json!({"domain": "default-domain", "project": "east-team-a", "name": "blue"});
@@ -383,43 +385,43 @@ fn names_of_projects() {
         json!({"opencontrail.org/network": name.to_string()});
     let by_config = json!({"type": "plexus-cni", "network": name}).to_string();
     for definition in [by_annotation, nad("x", &by_config)] {
-        world.nads = vec![definition.clone()];
+        snapshot.nads = vec![definition.clone()];
         says(
-            explain_nad(&world, &definition),
-            Because::ProviderMissing,
+            explain_nad(&snapshot, &definition),
+            Reason::ProviderMissing,
             State::Waits,
             &["Network team-a/blue"],
         );
-        waits(&world, &by_nad("x"));
+        waits(&snapshot, &by_nad("x"));
     }
 }
 
 /// A pod waits for a claim by an administrator's class as soon as that leads to our driver.
-fn claims_by_class(world: &mut World) {
+fn claims_by_class(snapshot: &mut Snapshot) {
     let devices = json!({"requests": [{"name": "a", "exactly": {"deviceClassName": "fast-nic"}}]});
-    world.waiting.push(
+    snapshot.waiting.push(
         json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
         "metadata": {"name": "by-class", "namespace": "team-a"}, "spec": {"devices": devices}}),
     );
     let mut claiming = pod(json!({}));
     claiming["spec"]["resourceClaims"] = json!([{"name": "x", "resourceClaimName": "by-class"}]);
-    let says_it = |world: &World| {
-        let answers = explain_pod(world, &claiming).answers;
+    let says_it = |snapshot: &Snapshot| {
+        let answers = explain_pod(snapshot, &claiming).answers;
         let about = "ResourceClaim team-a/by-class";
-        let mut later = answers.iter().filter(|one| one.because == Because::Later);
+        let mut later = answers.iter().filter(|one| one.reason == Reason::Later);
         later.any(|one| one.about == about && one.why.contains("DRA driver"))
     };
-    world
+    snapshot
         .waiting
         .push(device_class("fast-nic", "gpu.example.com"));
-    assert!(!says_it(world));
-    world.waiting.pop();
+    assert!(!says_it(snapshot));
+    snapshot.waiting.pop();
     // Nobody serves it as long as the class is not there; nobody knows whose it is if that is hidden.
     for (hidden, words) in [
         (false, "fast-nic is not there"),
         (true, "fast-nic cannot be seen"),
     ] {
-        let mut blind = world.clone();
+        let mut blind = snapshot.clone();
         if hidden {
             blind.unknown.insert("waiting", "forbidden".to_owned());
             blind.known_in.insert("waiting", "team-a".to_owned());
@@ -428,13 +430,13 @@ fn claims_by_class(world: &mut World) {
         let explained = explain_pod(&blind, &claiming);
         says(
             explained,
-            Because::ClassUnknown,
+            Reason::ClassUnknown,
             State::Waits,
             &[about, words],
         );
     }
-    world
+    snapshot
         .waiting
         .push(device_class("fast-nic", "cni.dra.networking.x-k8s.io"));
-    assert!(says_it(world));
+    assert!(says_it(snapshot));
 }

@@ -1,7 +1,7 @@
 //! What differs between two objects, as sets of fields.
 
+use super::field_set::by_step;
 use super::fields::Fields;
-use super::said::by_step;
 use super::step::Step;
 use crate::patch::shape::{Form, Items, Shape};
 use serde_json::{Map, Value};

@@ -68,7 +68,7 @@ impl Fields {
     }
 
     pub(super) fn intersection(&self, other: &Fields) -> Fields {
-        self.keep(|step, branch| {
+        self.filter_branches(|step, branch| {
             let other = other.nodes.get(step)?;
             Some(Branch {
                 member: branch.member && other.member,
@@ -79,7 +79,7 @@ impl Fields {
 
     /// Without the members of another set; what is below them stays.
     pub(super) fn difference(&self, other: &Fields) -> Fields {
-        self.keep(|step, branch| match other.nodes.get(step) {
+        self.filter_branches(|step, branch| match other.nodes.get(step) {
             None => Some(branch.clone()),
             Some(other) => Some(Branch {
                 member: branch.member && !other.member,
@@ -90,7 +90,7 @@ impl Fields {
 
     /// Only the top-level fields of these names, with all that is below them; or all others.
     pub(super) fn only(&self, allowed: impl Fn(&str) -> bool) -> Fields {
-        self.keep(|step, branch| match step {
+        self.filter_branches(|step, branch| match step {
             Step::Field(name) if !allowed(name) => None,
             _ => Some(branch.clone()),
         })
@@ -99,7 +99,7 @@ impl Fields {
     /// With the fields that a type names on the way to each member: nobody owns those as such, but
     /// they come and go with what is in them.
     pub(super) fn with_named(&self, shape: &Shape) -> Fields {
-        self.keep(|step, branch| {
+        self.filter_branches(|step, branch| {
             let (inside, named) = match step {
                 Step::Field(name) => shape.member(name).unwrap_or((&Shape::Open, false)),
                 _ => (
@@ -149,7 +149,7 @@ impl Fields {
         Some(fields)
     }
 
-    fn keep(&self, mut change: impl FnMut(&Step, &Branch) -> Option<Branch>) -> Fields {
+    fn filter_branches(&self, mut change: impl FnMut(&Step, &Branch) -> Option<Branch>) -> Fields {
         let nodes = self.nodes.iter().filter_map(|(step, branch)| {
             let branch = change(step, branch)?;
             (!branch.is_empty()).then(|| (step.clone(), branch))
@@ -165,7 +165,7 @@ impl Fields {
             if paths.len() >= most {
                 return;
             }
-            path.step(step, |path| paths.push(path.said()));
+            path.step(step, |path| paths.push(path.shortened()));
         }
         for (step, branch) in &self.nodes {
             if paths.len() >= most {

@@ -3,8 +3,8 @@
 //! the annotation stays true for those who go back.
 
 use super::compare::Changes;
+use super::field_set::fields;
 use super::fields::Fields;
-use super::said::fields;
 use crate::patch::shape::Shape;
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 pub(super) const KUBECTL: &str = "kubectl";
 
 /// More than this is not kept in annotations.
-const LARGEST: usize = 256 * 1024;
+const MAX_ANNOTATION_BYTES: usize = 256 * 1024;
 
 /// Fields that the annotation says and the object still has as it says.
 pub(super) fn allowed(shape: &Shape, live: &Value, api_version: &str) -> Option<Fields> {
@@ -36,13 +36,13 @@ pub(super) fn renew(object: &mut Value, applied: &Value) {
     if annotation(object).is_none() {
         return;
     }
-    let mut said = applied.clone();
-    if let Some(Value::Object(annotations)) = said.pointer_mut("/metadata/annotations") {
+    let mut field_set = applied.clone();
+    if let Some(Value::Object(annotations)) = field_set.pointer_mut("/metadata/annotations") {
         let _ = annotations.remove(ANNOTATION);
     }
-    let text = format!("{said}\n");
+    let text = format!("{field_set}\n");
     if let Some(Value::Object(annotations)) = object.pointer_mut("/metadata/annotations") {
-        if text.len() > LARGEST {
+        if text.len() > MAX_ANNOTATION_BYTES {
             let _ = annotations.remove(ANNOTATION);
         } else {
             let _ = annotations.insert(ANNOTATION.to_owned(), text.into());

@@ -16,6 +16,7 @@
 //! Events have no field of different meaning under one name.
 
 mod compare;
+mod field_set;
 mod fields;
 mod last_applied;
 mod managers;
@@ -23,7 +24,6 @@ mod merged;
 mod object;
 mod owning;
 mod remove;
-mod said;
 mod step;
 mod writer;
 
@@ -34,7 +34,7 @@ pub(crate) use compare::same;
 pub use writer::Writer;
 
 use super::Shape;
-use crate::status::{Cause, ENOUGH, cut};
+use crate::status::{Cause, MAX_PROBLEMS, cut};
 use managers::Managers;
 use object::{blank, empty, known_managers, set_managers, unmanaged};
 use owning::{Conflicts, applying, took_over};
@@ -170,19 +170,22 @@ fn check(shape: &Shape, applied: &Value) -> Result<(), ApplyError> {
         let why = "metadata.managedFields must be nil";
         return Err(ApplyError::Malformed(why.to_owned()));
     }
-    let problems = said::problems(shape, applied);
+    let problems = field_set::problems(shape, applied);
     if problems.is_empty() {
         return Ok(());
     }
-    let said = match problems.as_slice() {
+    let field_set = match problems.as_slice() {
         [one] => one.clone(),
-        many if many.len() > ENOUGH => {
-            format!("errors:\n  {}\n  and more", many[..ENOUGH].join("\n  "))
+        many if many.len() > MAX_PROBLEMS => {
+            format!(
+                "errors:\n  {}\n  and more",
+                many[..MAX_PROBLEMS].join("\n  ")
+            )
         }
         many => format!("errors:\n  {}", many.join("\n  ")),
     };
     Err(ApplyError::Untyped(format!(
-        "failed to create typed patch object ({}/{}; {}, Kind={}): {said}",
+        "failed to create typed patch object ({}/{}; {}, Kind={}): {field_set}",
         text(metadata.and_then(|metadata| metadata.get("namespace"))),
         text(metadata.and_then(|metadata| metadata.get("name"))),
         text(applied.get("apiVersion")),
@@ -209,11 +212,11 @@ fn conflicts_left(
     conflicts
 }
 
-/// A cause for each field, or for one more than are said.
+/// A cause for each field; at most one more than a message lists.
 fn causes(conflicts: &Conflicts) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (manager, fields) in conflicts {
-        let left = (ENOUGH + 1).saturating_sub(causes.len());
+        let left = (MAX_PROBLEMS + 1).saturating_sub(causes.len());
         causes.extend(fields.paths(left).into_iter().map(|field| Cause {
             reason: "FieldManagerConflict",
             message: format!("conflict with {manager}"),

@@ -11,16 +11,16 @@ pub(super) fn known_managers(
     after: &Value,
     writer: &Writer<'_>,
 ) -> Managers {
-    let kept = || before.map(Managers::of).unwrap_or_default();
+    let previous = || before.map(Managers::of).unwrap_or_default();
     if !writer.subresource.is_empty() {
-        return kept();
+        return previous();
     }
     match after.pointer("/metadata/managedFields") {
         Some(Value::Array(entries)) if is_reset(entries) => Managers::default(),
         Some(entries) => Managers::parse(entries)
-            .filter(|given| !given.owned.is_empty())
-            .unwrap_or_else(kept),
-        None => kept(),
+            .filter(|sent| !sent.owned.is_empty())
+            .unwrap_or_else(previous),
+        None => previous(),
     }
 }
 

@@ -4,9 +4,9 @@ use super::Writer;
 use super::compare::{Changes, same};
 use super::fields::Fields;
 use super::managers::{Manager, Managers, Operation, Owned};
-use super::remove::Left;
+use super::remove::EmptyContainer;
 use super::step::Step;
-use super::{merged, remove, said};
+use super::{field_set, merged, remove};
 use crate::patch::shape::Shape;
 use serde_json::Value;
 
@@ -26,12 +26,12 @@ pub(super) fn applying(
     let me = writer.id(Operation::Apply);
     let merged = merged::merged(shape, live, applied);
     let last = managers.owned.get(&me).cloned();
-    let said = Owned {
-        fields: said::fields(shape, applied).only(|name| writer.writes(name)),
+    let field_set = Owned {
+        fields: field_set::fields(shape, applied).only(|name| writer.writes(name)),
         api_version: writer.api_version.to_owned(),
         time: last.as_ref().and_then(|last| last.time.clone()),
     };
-    let _ = managers.owned.insert(me.clone(), said);
+    let _ = managers.owned.insert(me.clone(), field_set);
     let new = match &last {
         Some(last) => pruned(shape, &merged, &managers.all(), &last.fields),
         None => merged,
@@ -45,7 +45,7 @@ pub(super) fn applying(
     }
     managers.release(Some(&me), &changes);
     if let Some(mine) = managers.owned.get_mut(&me) {
-        mine.fields = mine.fields.difference(&nobodys());
+        mine.fields = mine.fields.difference(&unowned_fields());
         if changed {
             mine.time = Some(writer.now.to_owned());
         }
@@ -65,8 +65,8 @@ pub(super) fn applying(
 /// A container that somebody owns stays even if it is empty then, or null where the schema takes that (the
 /// real server makes it null, which most schemas refuse).
 fn pruned(shape: &Shape, merged: &Value, owned: &Fields, last: &Fields) -> Value {
-    let with_containers = |value: &Value| said::fields(shape, value).with_named(shape);
-    let without = |fields: &Fields| remove::without(shape, merged, fields, Left::Null);
+    let with_containers = |value: &Value| field_set::fields(shape, value).with_named(shape);
+    let without = |fields: &Fields| remove::without(shape, merged, fields, EmptyContainer::Null);
     let candidates = last.with_named(shape);
     let all = with_containers(merged);
     // What nobody ever said stays, and what somebody says now.
@@ -75,7 +75,7 @@ fn pruned(shape: &Shape, merged: &Value, owned: &Fields, last: &Fields) -> Value
     // To take the rest away shows which containers are needed by what stays.
     let needed = with_containers(&without(&all.difference(&stays)));
     let gone = candidates.intersection(&all.difference(&needed));
-    remove::without(shape, merged, &gone, Left::Empty)
+    remove::without(shape, merged, &gone, EmptyContainer::Empty)
 }
 
 /// Ownership after a plain write.
@@ -91,7 +91,7 @@ pub(super) fn took_over(
     let fields = changes
         .modified
         .union(&changes.added)
-        .difference(&nobodys());
+        .difference(&unowned_fields());
     if fields.is_empty() {
         return;
     }
@@ -108,7 +108,7 @@ pub(super) fn took_over(
 }
 
 /// What the server sets: nobody owns it.
-fn nobodys() -> Fields {
+fn unowned_fields() -> Fields {
     const METADATA: [&str; 9] = [
         "name",
         "namespace",
@@ -127,9 +127,9 @@ fn nobodys() -> Fields {
     for name in METADATA {
         leaf(&mut metadata, name);
     }
-    let mut nobodys = Fields::default();
-    nobodys.add(Step::Field("metadata".to_owned()), true, metadata);
-    leaf(&mut nobodys, "apiVersion");
-    leaf(&mut nobodys, "kind");
-    nobodys
+    let mut unowned_fields = Fields::default();
+    unowned_fields.add(Step::Field("metadata".to_owned()), true, metadata);
+    leaf(&mut unowned_fields, "apiVersion");
+    leaf(&mut unowned_fields, "kind");
+    unowned_fields
 }

@@ -5,9 +5,9 @@ use super::step::Step;
 use crate::patch::shape::{Form, Shape};
 use serde_json::{Map, Value};
 
-/// What becomes of a container in which nothing is left, but which is not itself to go.
+/// What replaces a map or list that has become empty but must stay.
 #[derive(Clone, Copy)]
-pub(super) enum Left {
+pub(super) enum EmptyContainer {
     /// Null: a leaf, so that it counts as a field.
     Null,
     /// It is empty, or null if it is a map that may be null.
@@ -15,7 +15,12 @@ pub(super) enum Left {
 }
 
 /// `value` without the members of `gone`.
-pub(super) fn without(shape: &Shape, value: &Value, gone: &Fields, nothing: Left) -> Value {
+pub(super) fn without(
+    shape: &Shape,
+    value: &Value,
+    gone: &Fields,
+    nothing: EmptyContainer,
+) -> Value {
     let rest = match (shape.form(value), value) {
         (Form::Map(shape), Value::Object(members)) => {
             let left = members.iter().filter_map(|(name, member)| {
@@ -39,9 +44,11 @@ pub(super) fn without(shape: &Shape, value: &Value, gone: &Fields, nothing: Left
         _ => value.clone(),
     };
     match (nothing, &rest) {
-        (Left::Null, Value::Object(members)) if members.is_empty() => Value::Null,
-        (Left::Null, Value::Array(items)) if items.is_empty() => Value::Null,
-        (Left::Empty, Value::Object(members)) if members.is_empty() && shape.is_nullable_map() => {
+        (EmptyContainer::Null, Value::Object(members)) if members.is_empty() => Value::Null,
+        (EmptyContainer::Null, Value::Array(items)) if items.is_empty() => Value::Null,
+        (EmptyContainer::Empty, Value::Object(members))
+            if members.is_empty() && shape.is_nullable_map() =>
+        {
             Value::Null
         }
         _ => rest,
@@ -49,7 +56,13 @@ pub(super) fn without(shape: &Shape, value: &Value, gone: &Fields, nothing: Left
 }
 
 /// A member or an item, if it stays.
-fn left(shape: &Shape, value: &Value, step: &Step, gone: &Fields, nothing: Left) -> Option<Value> {
+fn left(
+    shape: &Shape,
+    value: &Value,
+    step: &Step,
+    gone: &Fields,
+    nothing: EmptyContainer,
+) -> Option<Value> {
     if gone.has(step) {
         return None;
     }

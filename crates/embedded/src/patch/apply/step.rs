@@ -105,8 +105,8 @@ impl fmt::Display for Step {
         match self {
             Self::Field(name) => write!(out, ".{name}"),
             Self::Item(keys) => {
-                for (place, (name, value)) in keys.iter().enumerate() {
-                    out.write_char(if place == 0 { '[' } else { ',' })?;
+                for (index, (name, value)) in keys.iter().enumerate() {
+                    out.write_char(if index == 0 { '[' } else { ',' })?;
                     write!(out, "{name}={value}")?;
                 }
                 out.write_char(']')

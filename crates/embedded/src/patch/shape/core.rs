@@ -6,13 +6,13 @@ use super::{Identity, Items, Key, Members, Rest, Shape, Strategy};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// What is special about a path.
+/// How patches merge the value at a path.
 #[derive(Clone, Copy)]
-enum How {
+enum MergeRule {
     /// Entries, each of which somebody owns.
     Entries,
     /// One value.
-    Whole,
+    Atomic,
     /// A set of scalars, united by strategic patches.
     Set,
     /// Items known by these members, merged by the last word in strategic patches.
@@ -20,16 +20,16 @@ enum How {
     /// Whole for server-side apply, merged by this member in strategic patches.
     Merged(&'static str),
 }
-use How::{Entries, Keyed, Merged, Set, Whole};
+use MergeRule::{Atomic, Entries, Keyed, Merged, Set};
 
-type Row = (&'static str, How);
+type Row = (&'static str, MergeRule);
 
 const METADATA: &[Row] = &[
     ("labels", Entries),
     ("annotations", Entries),
     ("finalizers", Set),
     ("ownerReferences", Keyed(&["uid"], "uid")),
-    ("ownerReferences[]", Whole),
+    ("ownerReferences[]", Atomic),
 ];
 
 const NAMESPACE: &[Row] = &[("status.conditions", Keyed(&["type"], "type"))];
@@ -44,22 +44,22 @@ const NODE: &[Row] = &[
 
 const CONFIG_MAP: &[Row] = &[("data", Entries), ("binaryData", Entries)];
 
-const CORE_EVENT: &[Row] = &[("involvedObject", Whole), ("related", Whole)];
+const CORE_EVENT: &[Row] = &[("involvedObject", Atomic), ("related", Atomic)];
 
-const EVENT: &[Row] = &[("regarding", Whole), ("related", Whole)];
+const EVENT: &[Row] = &[("regarding", Atomic), ("related", Atomic)];
 
 const POD: &[Row] = &[
     (
         "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-        Whole,
+        Atomic,
     ),
     ("spec.containers", Keyed(&["name"], "name")),
     ("spec.initContainers", Keyed(&["name"], "name")),
     ("spec.ephemeralContainers", Keyed(&["name"], "name")),
     ("spec.hostAliases", Keyed(&["ip"], "ip")),
     ("spec.imagePullSecrets", Keyed(&["name"], "name")),
-    ("spec.imagePullSecrets[]", Whole),
-    ("spec.nodeSelector", Whole),
+    ("spec.imagePullSecrets[]", Atomic),
+    ("spec.nodeSelector", Atomic),
     ("spec.overhead", Entries),
     ("spec.resourceClaims", Keyed(&["name"], "name")),
     ("spec.resources.claims", Keyed(&["name"], "")),
@@ -70,15 +70,15 @@ const POD: &[Row] = &[
         "spec.topologySpreadConstraints",
         Keyed(&["topologyKey", "whenUnsatisfiable"], "topologyKey"),
     ),
-    ("spec.topologySpreadConstraints[].labelSelector", Whole),
+    ("spec.topologySpreadConstraints[].labelSelector", Atomic),
     ("spec.volumes", Keyed(&["name"], "name")),
-    ("spec.volumes[].cephfs.secretRef", Whole),
-    ("spec.volumes[].cinder.secretRef", Whole),
-    ("spec.volumes[].csi.nodePublishSecretRef", Whole),
+    ("spec.volumes[].cephfs.secretRef", Atomic),
+    ("spec.volumes[].cinder.secretRef", Atomic),
+    ("spec.volumes[].csi.nodePublishSecretRef", Atomic),
     ("spec.volumes[].csi.volumeAttributes", Entries),
     (
         "spec.volumes[].ephemeral.volumeClaimTemplate.spec.dataSource",
-        Whole,
+        Atomic,
     ),
     (
         "spec.volumes[].ephemeral.volumeClaimTemplate.spec.resources.limits",
@@ -90,14 +90,14 @@ const POD: &[Row] = &[
     ),
     (
         "spec.volumes[].ephemeral.volumeClaimTemplate.spec.selector",
-        Whole,
+        Atomic,
     ),
     ("spec.volumes[].flexVolume.options", Entries),
-    ("spec.volumes[].flexVolume.secretRef", Whole),
-    ("spec.volumes[].iscsi.secretRef", Whole),
-    ("spec.volumes[].rbd.secretRef", Whole),
-    ("spec.volumes[].scaleIO.secretRef", Whole),
-    ("spec.volumes[].storageos.secretRef", Whole),
+    ("spec.volumes[].flexVolume.secretRef", Atomic),
+    ("spec.volumes[].iscsi.secretRef", Atomic),
+    ("spec.volumes[].rbd.secretRef", Atomic),
+    ("spec.volumes[].scaleIO.secretRef", Atomic),
+    ("spec.volumes[].storageos.secretRef", Atomic),
     ("status.conditions", Keyed(&["type"], "type")),
     ("status.hostIPs", Merged("ip")),
     ("status.podIPs", Keyed(&["ip"], "ip")),
@@ -109,11 +109,11 @@ const POD: &[Row] = &[
 
 const CONTAINER: &[Row] = &[
     ("env", Keyed(&["name"], "name")),
-    ("env[].valueFrom.configMapKeyRef", Whole),
-    ("env[].valueFrom.fieldRef", Whole),
-    ("env[].valueFrom.fileKeyRef", Whole),
-    ("env[].valueFrom.resourceFieldRef", Whole),
-    ("env[].valueFrom.secretKeyRef", Whole),
+    ("env[].valueFrom.configMapKeyRef", Atomic),
+    ("env[].valueFrom.fieldRef", Atomic),
+    ("env[].valueFrom.fileKeyRef", Atomic),
+    ("env[].valueFrom.resourceFieldRef", Atomic),
+    ("env[].valueFrom.secretKeyRef", Atomic),
     (
         "ports",
         Keyed(&["containerPort", "protocol"], "containerPort"),
@@ -126,13 +126,13 @@ const CONTAINER: &[Row] = &[
 ];
 
 const RESOURCE_CLAIM: &[Row] = &[
-    ("status.allocation.nodeSelector", Whole),
+    ("status.allocation.nodeSelector", Atomic),
     (
         "status.devices",
         Keyed(&["driver", "device", "pool", "shareID"], ""),
     ),
     ("status.devices[].conditions", Keyed(&["type"], "type")),
-    ("status.devices[].data", Whole),
+    ("status.devices[].data", Atomic),
     ("status.reservedFor", Keyed(&["uid"], "uid")),
 ];
 
@@ -203,15 +203,15 @@ fn kind(tables: &[(&str, &[Row])]) -> Shape {
 }
 
 fn rows(shape: &mut Shape, prefix: &str, table: &[Row]) {
-    for (path, how) in table {
+    for (path, rule) in table {
         let path = format!("{prefix}{path}");
-        let place = place(shape, &path);
-        *place = how.shape();
+        let position = position(shape, &path);
+        *position = rule.shape();
     }
 }
 
 /// The shape at a path such as `spec.containers[].env`; what is on the way is made.
-fn place<'a>(shape: &'a mut Shape, path: &str) -> &'a mut Shape {
+fn position<'a>(shape: &'a mut Shape, path: &str) -> &'a mut Shape {
     let mut here = shape;
     for part in path.split('.') {
         let name = part.trim_end_matches("[]");
@@ -251,7 +251,7 @@ fn fields() -> Shape {
     }))
 }
 
-impl How {
+impl MergeRule {
     fn shape(self) -> Shape {
         match self {
             Entries => Shape::Map(Box::new(Members {
@@ -259,7 +259,7 @@ impl How {
                 rest: Rest::Entries(Shape::Open),
                 nullable: false,
             })),
-            Whole => Shape::Whole,
+            Atomic => Shape::Atomic,
             Set => list(Identity::Value, Shape::Open, Strategy::Union),
             Keyed(keys, merge) => {
                 let keys = keys.iter().map(|name| key(name)).collect();

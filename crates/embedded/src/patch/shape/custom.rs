@@ -23,7 +23,7 @@ impl Shape {
 fn shape(node: &Node, open: bool) -> Shape {
     let open = open || node.preserve_unknown;
     match node.types.as_slice() {
-        [Type::Object] if node.whole_map => Shape::Whole,
+        [Type::Object] if node.whole_map => Shape::Atomic,
         [Type::Object] => Shape::Map(Box::new(if node.embedded {
             resource(node, open)
         } else {
@@ -36,7 +36,7 @@ fn shape(node: &Node, open: bool) -> Shape {
             Shape::Scalar(Scalar::Text)
         }
         [Type::String] => Shape::Scalar(Scalar::Any),
-        _ if node.whole_map => Shape::Whole,
+        _ if node.whole_map => Shape::Atomic,
         _ if node.properties.is_empty() => Shape::Open,
         _ => Shape::Map(Box::new(members(node, open))),
     }
@@ -78,7 +78,7 @@ fn resource(node: &Node, open: bool) -> Members {
 fn list(node: &Node, open: bool) -> Shape {
     let item = node.item().map_or(Shape::Open, |item| shape(item, open));
     let identity = match &node.list_type {
-        ListType::Atomic => return Shape::Whole,
+        ListType::Atomic => return Shape::Atomic,
         ListType::Set => Identity::Value,
         ListType::Map(keys) => Identity::Keys(keys.iter().map(|name| key(node, name)).collect()),
     };

@@ -21,7 +21,7 @@ pub enum Shape {
     /// As [`Shape::Open`], but the members of maps are fields of a type, not entries.
     Typed,
     /// One value, whatever is in it: who says any of it says all of it.
-    Whole,
+    Atomic,
     /// A number, a text …
     Scalar(Scalar),
     /// Fields, entries, or both.
@@ -116,7 +116,7 @@ impl Shape {
     /// The shape of a member, and whether the type names it; `None` if there can be no such member.
     pub(crate) fn member(&self, name: &str) -> Option<(&Shape, bool)> {
         match self {
-            Self::Open | Self::Whole | Self::Scalar(_) | Self::List(_) => {
+            Self::Open | Self::Atomic | Self::Scalar(_) | Self::List(_) => {
                 Some((&Self::Open, false))
             }
             Self::Typed => Some((&TYPED, true)),

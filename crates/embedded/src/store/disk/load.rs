@@ -7,7 +7,7 @@ use super::super::key::{Key, Table};
 use super::super::log::{Change, Entry};
 use super::super::memory::Memory;
 use super::super::object::Stored;
-use super::{Disk, Forgotten, unsigned};
+use super::{Disk, Evicted, unsigned};
 use crate::kinds::Kind;
 use hyper::body::Bytes;
 use serde_json::Value;
@@ -73,7 +73,7 @@ impl Revision {
         table: Table,
         kind: &Kind,
         memory: &mut Memory,
-        forgotten: &mut Forgotten,
+        forgotten: &mut Evicted,
     ) -> Result<(), String> {
         let before = memory.get(table, &self.key);
         let (change, object) = match (self.object, &before) {

@@ -15,7 +15,7 @@ mod load;
 use super::StoreError;
 use super::key::Table;
 use super::log::{Change, Entry};
-use super::memory::{Forgotten, Memory};
+use super::memory::{Evicted, Memory};
 use crate::kinds::Kind;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use std::path::{Path, PathBuf};
@@ -43,16 +43,16 @@ pub(super) struct Disk {
     connection: Connection,
     /// What each table's rows say of themselves.
     resources: Vec<i64>,
-    forgotten: Forgotten,
-    doubt: Option<Doubt>,
+    forgotten: Evicted,
+    uncertain: Option<UncertainCommit>,
     /// The next commit says that it failed, though it did not.
     #[cfg(test)]
     fails_once_written: bool,
 }
 
-/// After a commit that failed: what may be in the file nevertheless.
+/// A commit that failed and may be in the file nevertheless.
 #[derive(Clone, Copy, Debug)]
-struct Doubt {
+struct UncertainCommit {
     /// The newest version that was answered.
     known: u64,
     /// The file has to be opened again.
@@ -76,8 +76,8 @@ impl Disk {
             path: path.to_owned(),
             connection,
             resources: Vec::new(),
-            forgotten: Forgotten::default(),
-            doubt: None,
+            forgotten: Evicted::default(),
+            uncertain: None,
             #[cfg(test)]
             fails_once_written: false,
         };
@@ -108,10 +108,11 @@ impl Disk {
         let version = made.last().map_or(known, |(_, entry)| entry.version());
         let done = self.repair().and_then(|()| self.transact(made, version));
         match &done {
-            Ok(()) => self.forgotten = Forgotten::default(),
+            Ok(()) => self.forgotten = Evicted::default(),
             Err(error) => {
-                let reopen = !is_full(error) || self.doubt.is_some_and(|doubt| doubt.reopen);
-                self.doubt = Some(Doubt { known, reopen });
+                let reopen =
+                    !is_full(error) || self.uncertain.is_some_and(|uncertain| uncertain.reopen);
+                self.uncertain = Some(UncertainCommit { known, reopen });
                 self.settle();
             }
         }
@@ -126,7 +127,7 @@ impl Disk {
     }
 
     /// What can be removed from the file with the next commit.
-    pub(super) fn forgotten(&mut self) -> &mut Forgotten {
+    pub(super) fn forgotten(&mut self) -> &mut Evicted {
         &mut self.forgotten
     }
 
@@ -178,10 +179,10 @@ impl Disk {
 
     /// After a commit that failed: removes what may have reached the file after all.
     fn repair(&mut self) -> Result<(), rusqlite::Error> {
-        let Some(doubt) = self.doubt else {
+        let Some(uncertain) = self.uncertain else {
             return Ok(());
         };
-        if doubt.reopen {
+        if uncertain.reopen {
             // A file is closed before it is opened: it has but one lock.
             self.connection = Connection::open_in_memory()?;
             self.connection = format::open(&self.path)?;
@@ -191,12 +192,12 @@ impl Disk {
         }
         let removed = self.connection.execute(
             "DELETE FROM revisions WHERE version > ?1",
-            [signed(doubt.known)],
+            [signed(uncertain.known)],
         )?;
         if removed > 0 {
             tracing::warn!(removed, "removed what was written but never answered");
         }
-        self.doubt = None;
+        self.uncertain = None;
         Ok(())
     }
 

@@ -18,14 +18,14 @@ impl<T: Read + Write + Send> Wire for T {}
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
-enum Place {
+enum TestServer {
     Unix(PathBuf),
     Tls(SocketAddr, Arc<ClientConfig>),
 }
 
 /// A client; every request may have a connection of its own.
 pub(crate) struct Client {
-    place: Place,
+    test: TestServer,
     wire: Option<BufReader<Box<dyn Wire>>>,
 }
 
@@ -66,7 +66,7 @@ impl Answer {
 impl Client {
     pub(crate) fn unix(path: &Path) -> Self {
         Self {
-            place: Place::Unix(path.to_owned()),
+            test: TestServer::Unix(path.to_owned()),
             wire: None,
         }
     }
@@ -105,19 +105,19 @@ impl Client {
             builder.with_no_client_auth()
         };
         Self {
-            place: Place::Tls(address, Arc::new(config)),
+            test: TestServer::Tls(address, Arc::new(config)),
             wire: None,
         }
     }
 
     pub(crate) fn connect(&self) -> io::Result<Box<dyn Wire>> {
-        match &self.place {
-            Place::Unix(path) => {
+        match &self.test {
+            TestServer::Unix(path) => {
                 let stream = UnixStream::connect(path)?;
                 stream.set_read_timeout(Some(TIMEOUT))?;
                 Ok(Box::new(stream))
             }
-            Place::Tls(address, config) => {
+            TestServer::Tls(address, config) => {
                 let stream = TcpStream::connect(address)?;
                 stream.set_read_timeout(Some(TIMEOUT))?;
                 stream.set_nodelay(true)?;

@@ -22,18 +22,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Longer than anything healthy takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A directory that goes with the test.
-pub(crate) struct Place(PathBuf);
+pub(crate) struct TestServer(PathBuf);
 
-impl Place {
+impl TestServer {
     pub(crate) fn new(name: &str) -> Self {
         let directory = format!("plexus-embedded-{name}-{}", std::process::id());
-        let place = std::env::temp_dir().join(directory);
-        let _ = std::fs::remove_dir_all(&place);
-        std::fs::create_dir_all(&place).unwrap();
-        Self(place)
+        let test = std::env::temp_dir().join(directory);
+        let _ = std::fs::remove_dir_all(&test);
+        std::fs::create_dir_all(&test).unwrap();
+        Self(test)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestServer {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -94,12 +94,12 @@ pub(crate) fn version(object: &Value) -> u64 {
 
 /// Asks until it holds.
 pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     loop {
         if let Some(value) = ask() {
             return value;
         }
-        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
+        assert!(Instant::now() < end, "{what}: not within {TIMEOUT:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-const MOST: usize = 40;
+const MAX_PODS: usize = 40;
 const STATEFUL: &str = "same";
 const STATEFUL_NETWORKS: [&str; 3] = ["local1", "bridge", "contrail"];
 const REPLICAS: usize = 4;
@@ -51,7 +51,10 @@ impl<'a> Churn<'a> {
         let done = match self.rng.below(10) {
             0 => self.recreate().map(|()| summary.recreated += 1),
             1 if self.rng.below(10) == 0 => self.replace_stateful(),
-            choice if self.pods.len() >= MOST || (choice < 5 && self.pods.len() > MOST / 2) => {
+            choice
+                if self.pods.len() >= MAX_PODS
+                    || (choice < 5 && self.pods.len() > MAX_PODS / 2) =>
+            {
                 self.remove().map(|()| summary.removed += 1)
             }
             _ => self.add().map(|()| summary.made += 1),
@@ -62,8 +65,8 @@ impl<'a> Churn<'a> {
     }
 
     /// Waits until all pods are ready with all of their interfaces; says which are not.
-    pub(crate) fn wait_ready(&mut self, patience: Duration) -> Vec<String> {
-        let end = Instant::now() + patience;
+    pub(crate) fn wait_ready(&mut self, timeout: Duration) -> Vec<String> {
+        let end = Instant::now() + timeout;
         let mut wanted = self.pods.clone();
         for index in 0..REPLICAS {
             wanted.insert(format!("{STATEFUL}-{index}"), STATEFUL_NETWORKS.len());

@@ -14,7 +14,7 @@ const SYSTEM: &str = "plexus-system";
 const AGENTS: u32 = 60;
 const OTHERS: u32 = 40;
 /// Between two of a kind.
-const LEAST: Duration = Duration::from_secs(15);
+const MIN_INTERVAL: Duration = Duration::from_secs(15);
 
 pub(crate) struct Faults {
     kube: &'static Kube,
@@ -51,14 +51,14 @@ impl Faults {
         self.kube.lab().ensure(&Part::Scheduler)?;
         let hour = length.min(Duration::from_secs(3600));
         if now >= self.next_agent {
-            self.next_agent = now + (hour / AGENTS).max(LEAST);
+            self.next_agent = now + (hour / AGENTS).max(MIN_INTERVAL);
             let node = self.rng.pick(&self.nodes).cloned().unwrap_or_default();
             if self.kill_pod("agent", Some(&node)).is_ok() {
                 summary.kill("agent");
             }
         }
         if now >= self.next_other {
-            self.next_other = now + (hour / OTHERS).max(LEAST);
+            self.next_other = now + (hour / OTHERS).max(MIN_INTERVAL);
             self.kill_other(summary)?;
         }
         Ok(())

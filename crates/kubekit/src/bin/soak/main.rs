@@ -1,6 +1,6 @@
 //! `make soak`: pods with random networks come and go on a cluster for an hour, while agents, the controller,
 //! kubelets, containerds and the API server are killed. Every few minutes the churn pauses, every pod
-//! must be ready, and everybody must tell the same story (`plexus_kubekit::truth`).
+//! must be ready, and everybody must tell the same story (`plexus_kubekit::consistency`).
 //!
 //! `SOAK_MINUTES` (60), `SOAK_SEED` (from the clock). Takes the lab that `PLEXUS_KUBE_STATE` names. Prints what happens,
 //! and a summary as JSON at the end, which a run of an hour also leaves in `bench/results/soak.json`.
@@ -16,16 +16,16 @@ mod summary;
 use anyhow::{Context, Result, bail};
 use churn::Churn;
 use faults::Faults;
-use plexus_kubekit::{Kube, Namespace, truth};
+use plexus_kubekit::{Kube, Namespace, consistency};
 use rng::Rng;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use summary::Summary;
 
 /// How long the churn goes on between two checks.
-const STRETCH: Duration = Duration::from_secs(240);
+const CHECK_INTERVAL: Duration = Duration::from_secs(240);
 /// How long what was killed may take to be back, and the truth to be the same for all.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 const FULL: u64 = 60;
 
 fn main() -> ExitCode {
@@ -64,7 +64,7 @@ fn soak(kube: &'static Kube, length: Duration, seed: u64, summary: &mut Summary)
     let mut last_look = start;
     while start.elapsed() < length {
         let left = length.saturating_sub(start.elapsed());
-        let end = Instant::now() + STRETCH.min(left);
+        let end = Instant::now() + CHECK_INTERVAL.min(left);
         while Instant::now() < end {
             churn.step(summary);
             faults.step(length, summary)?;
@@ -76,7 +76,7 @@ fn soak(kube: &'static Kube, length: Duration, seed: u64, summary: &mut Summary)
         faults.mend()?;
         settle(kube, &mut churn, summary);
         memory::look(kube, start.elapsed(), summary);
-        summary.say(start.elapsed());
+        summary.print_progress(start.elapsed());
     }
     churn.clear()?;
     check(kube, "after everything was deleted", summary);
@@ -87,7 +87,7 @@ fn soak(kube: &'static Kube, length: Duration, seed: u64, summary: &mut Summary)
 /// Waits until every pod is ready, then compares what everybody says.
 fn settle(kube: &Kube, churn: &mut Churn<'_>, summary: &mut Summary) {
     let begun = Instant::now();
-    for wrong in churn.wait_ready(PATIENCE) {
+    for wrong in churn.wait_ready(TIMEOUT) {
         summary.wrong(wrong);
     }
     check(kube, "between", summary);
@@ -96,7 +96,7 @@ fn settle(kube: &Kube, churn: &mut Churn<'_>, summary: &mut Summary) {
 
 fn check(kube: &Kube, when: &str, summary: &mut Summary) {
     summary.checks += 1;
-    if let Err(error) = truth::check(kube, PATIENCE) {
+    if let Err(error) = consistency::check(kube, TIMEOUT) {
         summary.wrong(format!("{when}: {error:#}"));
     }
 }

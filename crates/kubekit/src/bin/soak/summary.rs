@@ -59,7 +59,7 @@ impl Summary {
     }
 
     /// One line for the terminal.
-    pub(crate) fn say(&self, at: Duration) {
+    pub(crate) fn print_progress(&self, at: Duration) {
         let memory: Vec<String> = self
             .memory
             .iter()

@@ -7,15 +7,15 @@ mod pods;
 
 use crate::claims;
 use crate::machine::Lab;
-use crate::said::json;
-use plexus_cli::explain::Because;
+use crate::output::json;
+use plexus_cli::explain::Reason;
 use plexus_testkit::answers;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// The kinds of answers that the scenes on labs lead to: each scene sees to its own.
-const ON_LABS: [&[Because]; 4] = [
+/// The kinds of answers that the tests on labs produce; each of these tests checks its own list.
+const ON_LABS: [&[Reason]; 4] = [
     pods::LEADS_TO,
     networks::LEADS_TO,
     away::LEADS_TO,
@@ -25,28 +25,28 @@ const ON_LABS: [&[Because]; 4] = [
 #[test]
 fn every_kind_of_answer_is_made_to_happen() {
     let on_labs = ON_LABS.iter().flat_map(|some| some.iter());
-    let on_labs = on_labs.map(|because| because.word());
+    let on_labs = on_labs.map(|reason| reason.word());
     let elsewhere = [answers::ON_A_CLUSTER, answers::ON_UP].concat();
     let produced: BTreeSet<String> = on_labs
         .chain(elsewhere.into_iter().map(str::to_owned))
         .collect();
-    let all: BTreeSet<String> = Because::ALL.iter().map(|because| because.word()).collect();
+    let all: BTreeSet<String> = Reason::ALL.iter().map(|reason| reason.word()).collect();
     assert_eq!(produced, all);
 }
 
 /// A lab on which faults are made, and what `explain` must have said of them in the end.
-pub(crate) struct Scene {
+pub(crate) struct FaultyLab {
     pub(crate) lab: Lab,
-    leads_to: &'static [Because],
-    said: RefCell<BTreeSet<Because>>,
+    leads_to: &'static [Reason],
+    output: RefCell<BTreeSet<Reason>>,
 }
 
-impl Scene {
-    pub(crate) fn up(letter: char, nodes: u8, leads_to: &'static [Because]) -> Self {
+impl FaultyLab {
+    pub(crate) fn up(letter: char, nodes: u8, leads_to: &'static [Reason]) -> Self {
         Self {
             lab: Lab::up(letter, nodes),
             leads_to,
-            said: RefCell::default(),
+            output: RefCell::default(),
         }
     }
 
@@ -85,9 +85,9 @@ impl Scene {
     /// The answers about an object are of that kind and state, sooner or later; every one that is not ok
     /// says what to do, or waits for somebody else. Gives all of them.
     #[track_caller]
-    pub(crate) fn comes_to(&self, about: &[&str], because: Because, state: &str) -> Value {
+    pub(crate) fn comes_to(&self, about: &[&str], reason: Reason, state: &str) -> Value {
         let words = [&["explain"], about, &["-o", "json"]].concat();
-        let kind = because.word();
+        let kind = reason.word();
         let mut last = Value::Null;
         let fits = |answer: &Value| answer["kind"] == kind.as_str() && answer["state"] == state;
         let what = format!("{about:?}: {kind} {state}");
@@ -99,15 +99,15 @@ impl Scene {
             let told = answer["next"] != "" || answer["state"] != "wrong";
             assert!(told && answer["why"] != "", "{answer:#}");
         }
-        self.said.borrow_mut().insert(because);
+        self.output.borrow_mut().insert(reason);
         last
     }
 
     /// Nothing that it was to lead to is missing.
     #[track_caller]
     pub(crate) fn end(self) {
-        let leads_to: BTreeSet<Because> = self.leads_to.iter().copied().collect();
-        assert_eq!(*self.said.borrow(), leads_to);
+        let leads_to: BTreeSet<Reason> = self.leads_to.iter().copied().collect();
+        assert_eq!(*self.output.borrow(), leads_to);
     }
 }
 

@@ -16,8 +16,8 @@ fn the_wire_form_is_read_and_written() {
     });
     let fields = Fields::parse(&wire).unwrap();
     assert_eq!(fields.wire(), wire);
-    let said = fields.paths(100);
-    assert_eq!(fields.paths(3), said[..3]);
+    let paths = fields.paths(100);
+    assert_eq!(fields.paths(3), paths[..3]);
     for path in [
         ".metadata.labels",
         ".metadata.labels.a.b/c:d",
@@ -25,7 +25,7 @@ fn the_wire_form_is_read_and_written() {
         ".spec.ports[containerPort=80,protocol=\"TCP\"]",
         ".list[3]",
     ] {
-        assert!(said.contains(&path.to_owned()), "{path} in {said:?}");
+        assert!(paths.contains(&path.to_owned()), "{path} in {paths:?}");
     }
 }
 

@@ -172,14 +172,14 @@ fn what_was_there_before_anybody_applied_belongs_to_nobody_in_particular() {
 #[test]
 fn the_status_is_apart() {
     let made = Thing::default().apply("one", json!({"size": 1}));
-    let mut said = object(json!({"size": 5}));
-    said["status"] = json!({"n": 1});
-    said["metadata"]["labels"] = json!({"sneaked": "in"});
+    let mut applied = object(json!({"size": 5}));
+    applied["status"] = json!({"n": 1});
+    applied["metadata"]["labels"] = json!({"sneaked": "in"});
     let status = Writer {
         subresource: "status",
         ..writer("one")
     };
-    let with = apply(&shape(), made.0.as_ref(), &said, &status, false).unwrap();
+    let with = apply(&shape(), made.0.as_ref(), &applied, &status, false).unwrap();
     assert_eq!(
         (&with["spec"], &with["status"]),
         (&json!({"size": 1}), &json!({"n": 1}))
@@ -225,19 +225,19 @@ fn what_is_not_of_the_kind_is_refused() {
         ),
     ] {
         let answer = Thing::default().try_apply("one", spec, false);
-        let Err(ApplyError::Untyped(said)) = answer else {
+        let Err(ApplyError::Untyped(applied)) = answer else {
             panic!("{answer:?}")
         };
         assert!(
-            said.starts_with(
+            applied.starts_with(
                 "failed to create typed patch object (ns/n; x.example/v1, Kind=Thing): "
             )
         );
-        assert!(said.contains(why), "{said}");
+        assert!(applied.contains(why), "{applied}");
     }
-    let mut said = object(json!({}));
-    said["metadata"]["managedFields"] = json!([]);
-    let answer = apply(&shape(), None, &said, &writer("one"), false);
+    let mut applied = object(json!({}));
+    applied["metadata"]["managedFields"] = json!([]);
+    let answer = apply(&shape(), None, &applied, &writer("one"), false);
     assert_eq!(
         answer,
         Err(ApplyError::Malformed(

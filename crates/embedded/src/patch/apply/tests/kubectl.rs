@@ -23,9 +23,9 @@ fn map(data: Value) -> Value {
 }
 
 /// As `kubectl apply` without `--server-side` has left it.
-fn left(data: Value, said: &Value) -> Value {
+fn left(data: Value, expected: &Value) -> Value {
     let mut object = map(data);
-    object["metadata"]["annotations"] = json!({ANNOTATION: said.to_string()});
+    object["metadata"]["annotations"] = json!({ANNOTATION: expected.to_string()});
     update(
         core_kind("", "ConfigMap"),
         None,
@@ -49,8 +49,8 @@ fn what_kubectl_had_applied_before_is_no_conflict_for_kubectl() {
     let done = applied(&live, json!({"a": "2", "b": "1"}), "kubectl").unwrap();
     assert_eq!(done["data"]["a"], "2");
     let other = applied(&live, json!({"a": "2"}), "flux").map(|_| super::Thing::default());
-    let said = "conflict with \"kubectl-client-side-apply\" using v1: .data.a";
-    assert_eq!(conflicts(other), [said]);
+    let expected = "conflict with \"kubectl-client-side-apply\" using v1: .data.a";
+    assert_eq!(conflicts(other), [expected]);
 }
 
 #[test]
@@ -68,19 +68,22 @@ fn what_has_changed_since_is_a_conflict() {
         &writer("kubectl-edit"),
     );
     let answer = applied(&live, json!({"a": "2", "b": "2"}), "kubectl");
-    let said = "conflict with \"kubectl-edit\" using v1: .data.b";
-    assert_eq!(conflicts(answer.map(|_| super::Thing::default())), [said]);
+    let expected = "conflict with \"kubectl-edit\" using v1: .data.b";
+    assert_eq!(
+        conflicts(answer.map(|_| super::Thing::default())),
+        [expected]
+    );
 }
 
 #[test]
 fn the_annotation_stays_true() {
     let live = left(json!({"a": "1"}), &map(json!({"a": "1"})));
     let done = applied(&live, json!({"a": "1", "b": "2"}), "kubectl").unwrap();
-    let said = done["metadata"]["annotations"][ANNOTATION]
+    let expected = done["metadata"]["annotations"][ANNOTATION]
         .as_str()
         .unwrap();
-    let said: Value = serde_json::from_str(said).unwrap();
-    assert_eq!(said["data"], json!({"a": "1", "b": "2"}));
+    let expected: Value = serde_json::from_str(expected).unwrap();
+    assert_eq!(expected["data"], json!({"a": "1", "b": "2"}));
     let untouched = applied(&live, json!({"b": "2"}), "flux").unwrap();
     assert_eq!(
         untouched["metadata"]["annotations"],

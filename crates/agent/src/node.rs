@@ -2,10 +2,10 @@
 
 use crate::failure;
 use crate::verbs::Agent;
-use plexus_api::cni::{Code, Error, Native, Provider};
+use plexus_api::cni::{Code, Error, Native};
 use plexus_core::attachment::Wanted;
-use plexus_core::plan::{self, Link, LinkKind, NodePlan, PodPlan};
-use plexus_kernel::{Feature, nft, node, pod};
+use plexus_core::plan::{self, Link, NodePlan, PodPlan};
+use plexus_kernel::{nft, node, pod};
 use plexus_types::NetworkName;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -113,15 +113,11 @@ impl Agent {
 
     /// What only the kernel knows of an attachment.
     pub(crate) fn seen(&self, wanted: &Wanted, link: &Link, applied: &pod::Applied) -> plan::Seen {
-        let bridge_mac = match (&link.kind, &wanted.native.provider) {
-            (LinkKind::Veth(_), Provider::Bridge(bridge)) => {
-                applied.node.link(&bridge.bridge).and_then(|link| link.mac)
-            }
-            _ => None,
-        };
+        let bridge = plan::facts_query(&wanted.native).bridge;
+        let bridge = bridge.and_then(|name| applied.node.link(name));
         let pod_mac = applied.pod.link(&link.name).and_then(|link| link.mac);
         plan::Seen {
-            bridge_mac,
+            bridge_mac: bridge.and_then(|link| link.mac),
             pod_mac,
         }
     }
@@ -132,7 +128,7 @@ impl Agent {
         native: &Native,
         network: &NetworkName,
     ) -> Result<(), Error> {
-        for feature in needed(native) {
+        for feature in plan::features(native) {
             if let Some(reason) = self.features.missing(feature) {
                 return Err(Error::new(
                     Code::UnsupportedField,
@@ -145,27 +141,5 @@ impl Agent {
             }
         }
         Ok(())
-    }
-}
-
-/// The kernel features that a network needs.
-pub(crate) fn needed(native: &Native) -> Vec<Feature> {
-    match &native.provider {
-        Provider::Macvlan(_) => vec![Feature::Macvlan],
-        Provider::Bridge(bridge) => {
-            let mut needed = vec![Feature::Bridge, Feature::Veth];
-            needed.extend(bridge.ip_masq.then_some(Feature::Masquerade));
-            needed
-        }
-        Provider::Routed(routed) => {
-            let mut needed = vec![Feature::Veth];
-            needed.extend(routed.ip_masq.then_some(Feature::Masquerade));
-            needed
-        }
-        Provider::Overlay(overlay) => {
-            let mut needed = vec![Feature::Veth, Feature::Vxlan];
-            needed.extend(overlay.snat.then_some(Feature::Masquerade));
-            needed
-        }
     }
 }

@@ -7,7 +7,8 @@
 use crate::attachment::{Assigned, AssignedIp, DefaultRoute, Wanted};
 use crate::ipam::{PoolKey, Pools, address_at, assigned_static, host_local};
 use crate::plan::{
-    Facts, LinkFacts, NodePlan, Place, PodPlan, Underlay, build, host_ports, node_plan, pod_plan,
+    Facts, LinkFacts, NodePlan, ParentQuery, Place, PodPlan, Underlay, build, facts_query,
+    host_ports, node_plan, pod_plan,
 };
 use crate::resolve::{Brings, Candidate, Delegate, Reference, Resolved, choose_default, resolve};
 use ipnet::IpNet;
@@ -256,30 +257,17 @@ fn from_ranges(
 /// What a plan is told of the node. A link that a network names is taken to be there.
 fn facts(wanted: &Wanted, stage: &Stage) -> Facts {
     let Stage { underlay, uplink } = stage;
-    match &wanted.native.provider {
-        Provider::Macvlan(macvlan) => {
-            let named = macvlan.master.as_ref().filter(|name| **name != uplink.name);
-            let parent = match named {
-                Some(name) => LinkFacts {
-                    name: name.clone(),
-                    ..uplink.clone()
-                },
-                None => uplink.clone(),
-            };
-            Facts {
-                parent: Some(parent),
-                ..Facts::default()
-            }
-        }
-        Provider::Bridge(_) => Facts::default(),
-        Provider::Routed(_) => Facts {
-            parent: Some(uplink.clone()),
-            ..Facts::default()
-        },
-        Provider::Overlay(_) => Facts {
-            underlay: Some(underlay.clone()),
-            ..Facts::default()
-        },
+    let query = facts_query(&wanted.native);
+    Facts {
+        parent: query.parent.map(|parent| match parent {
+            ParentQuery::Named(name) => LinkFacts {
+                name: name.clone(),
+                ..uplink.clone()
+            },
+            ParentQuery::DefaultRoute => uplink.clone(),
+        }),
+        bridge: None,
+        underlay: query.underlay.then(|| underlay.clone()),
     }
 }
 

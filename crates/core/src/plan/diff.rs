@@ -92,10 +92,7 @@ pub fn diff_pod(plan: &PodPlan, observed: &Observed) -> Vec<Difference> {
 
 /// What the node and its routers lack for the pod: the host ends, their routes and neighbours.
 pub fn diff_host_ends(plan: &PodPlan, observed: &Observed) -> Vec<Difference> {
-    let ends = plan.links.iter().filter_map(|link| match &link.kind {
-        LinkKind::Veth(end) => Some(end),
-        LinkKind::Macvlan { .. } => None,
-    });
+    let ends = plan.links.iter().filter_map(|link| link.kind.host_end());
     ends.flat_map(|end| diff_host_end(end, observed)).collect()
 }
 
@@ -124,12 +121,9 @@ fn diff_link(link: &Link, observed: &Observed) -> Vec<Difference> {
     let Some(seen) = side.link() else {
         return differences;
     };
-    match &link.kind {
-        LinkKind::Macvlan { mode, .. } => {
-            side.same("kind", &seen.kind.as_str(), &"macvlan");
-            side.mode(seen, *mode);
-        }
-        LinkKind::Veth(_) => side.same("kind", &seen.kind.as_str(), &"veth"),
+    side.same("kind", &seen.kind.as_str(), &link.kind.name());
+    if let LinkKind::Macvlan { mode, .. } = &link.kind {
+        side.mode(seen, *mode);
     }
     side.mac(seen, link.mac);
     side.mtu(seen, link.mtu);

@@ -1,12 +1,12 @@
 //! The way from a configuration to plans and a result, as the agent goes it, without a kernel: the
 //! node's links are given, every address is free.
 
-use plexus_api::cni::{Args, Body, Error, Ipam, NetConf, Outcome, Provider};
+use plexus_api::cni::{Args, Body, Error, Ipam, NetConf, Outcome};
 use plexus_core::attachment::{Assigned, AssignedIp, Wanted};
 use plexus_core::ipam::{PoolKey, Pools, assigned_static, host_local};
 use plexus_core::plan::{
-    Facts, LinkFacts, NodePlan, Place, PodPlan, Seen, Underlay, build, host_ports, node_plan,
-    outcome, pod_plan,
+    Facts, LinkFacts, NodePlan, ParentQuery, Place, PodPlan, Seen, Underlay, build, facts_query,
+    host_ports, node_plan, outcome, pod_plan,
 };
 use plexus_core::resolve::{Brings, Candidate, Resolved, choose_default, resolve};
 use plexus_types::{ContainerId, IfName, NetnsCookie};
@@ -122,26 +122,20 @@ fn assign(wanted: &Wanted, pools: &mut Pools) -> Result<Assigned, Error> {
 
 fn facts(wanted: &Wanted, Node(links): &Node) -> Facts {
     let find = |name: &IfName| links.iter().find(|link| link.name == *name).cloned();
-    match &wanted.native.provider {
-        Provider::Macvlan(macvlan) => Facts {
-            parent: macvlan
-                .master
-                .as_ref()
-                .map_or_else(|| links.first().cloned(), find),
-            ..Facts::default()
-        },
-        Provider::Bridge(bridge) => Facts {
-            bridge: find(&bridge.bridge),
-            ..Facts::default()
-        },
-        Provider::Routed(_) => Facts::default(),
-        Provider::Overlay(_) => Facts {
-            underlay: links.first().map(|first| Underlay {
-                node: "n1".to_owned(),
-                address: "192.0.2.1".parse().unwrap(),
-                mtu: first.mtu,
-            }),
-            ..Facts::default()
-        },
+    let first = links.first();
+    let query = facts_query(&wanted.native);
+    // A routed pod takes over the node's MTU; here it is left to the kernel.
+    let parent = query.parent.filter(|_| !wanted.native.provider.is_routed());
+    Facts {
+        parent: parent.and_then(|parent| match parent {
+            ParentQuery::Named(name) => find(name),
+            ParentQuery::DefaultRoute => first.cloned(),
+        }),
+        bridge: query.bridge.and_then(find),
+        underlay: first.filter(|_| query.underlay).map(|first| Underlay {
+            node: "n1".to_owned(),
+            address: "192.0.2.1".parse().unwrap(),
+            mtu: first.mtu,
+        }),
     }
 }

@@ -8,7 +8,7 @@ use crate::world::{
     number, pod_facts, text, uid,
 };
 use ipnet::IpNet;
-use plexus_api::cni::{How, Ipam, Network, Runtime};
+use plexus_api::cni::{How, Ipam, Network, Provider, Runtime};
 use plexus_core::rehearse::cluster_network;
 use plexus_core::resolve::{PodNetworks, Reference, pod_networks};
 use serde_json::Value;
@@ -190,7 +190,7 @@ fn object<'w>(world: &'w World, attachment: &Value) -> Option<&'w Value> {
 fn provider(world: &World, attachment: &Value, network: Option<&Network>) -> String {
     if let Some(object) = object(world, attachment) {
         let name = match text(object, "/spec/provider") {
-            "" => "overlay",
+            "" => Provider::DEFAULT,
             provider => provider,
         };
         return match network_status(object).vni {

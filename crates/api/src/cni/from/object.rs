@@ -4,7 +4,7 @@ use super::{check_taken, nad};
 use crate::cni::parse::asked::Asked;
 use crate::cni::parse::native::{self, Written};
 use crate::cni::parse::version_or_newest;
-use crate::cni::{BlockIpam, Code, Error, How, Ipam, Native, Network, RouteConf, Routing};
+use crate::cni::{BlockIpam, Code, Error, How, Ipam, Native, Network, ProviderKind, RouteConf};
 use crate::fault::fault;
 use crate::objects::{DELEGATE, NetworkSpec, RouteSpec};
 use crate::pod::NetworkSelection;
@@ -58,9 +58,8 @@ pub(super) fn check_ready(
             "start the provider, or write overlay, routed, macvlan, bridge or delegate",
         ));
     }
-    let kind = spec.provider_kind();
-    let numbered = kind.is_some_and(|kind| kind.routing == Routing::Router);
-    if numbered && facts.vni.is_none() {
+    let has_vni = spec.provider_kind().is_some_and(ProviderKind::has_vni);
+    if has_vni && facts.vni.is_none() {
         return Err(Error::new(
             Code::TryAgainLater,
             format!("Network {name}: it has no number yet"),

@@ -63,6 +63,11 @@ impl ProviderKind {
         self.routing != Routing::OnLink
     }
 
+    /// Whether its networks have a number that all nodes agree on.
+    pub fn has_vni(&self) -> bool {
+        self.routing == Routing::Router
+    }
+
     /// The names of those that a `Network` object may name, where `fits`.
     pub fn names(fits: impl Fn(&Self) -> bool) -> Vec<&'static str> {
         let kinds = Provider::KINDS.iter().rev().filter(|kind| fits(kind));

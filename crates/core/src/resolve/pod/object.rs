@@ -137,12 +137,13 @@ fn check_usable(object: &NetworkObject) -> Result<(), Error> {
 
 /// A link without addresses leads nowhere if it must be routed.
 fn check_addresses(object: &NetworkObject) -> Result<(), Error> {
-    let needs = |kind: &ProviderKind| kind.needs_addresses();
-    if !object.spec.subnets.is_empty() || !object.spec.provider_kind().is_some_and(needs) {
+    let kind = object.spec.provider_kind();
+    let needed = kind.is_some_and(ProviderKind::needs_addresses);
+    if !object.spec.subnets.is_empty() || !needed {
         return Ok(());
     }
     let provider = object.spec.provider_name();
-    let without = ProviderKind::names(|kind| !needs(kind)).join(", ");
+    let without = ProviderKind::names(|kind| !kind.needs_addresses()).join(", ");
     Err(Error::new(
         Code::InvalidConfig,
         format!(

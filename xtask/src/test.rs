@@ -1,7 +1,7 @@
 //! The tests that need no parts of a cluster, against freshly built binaries, then the checks that cost
 //! nothing.
 
-use crate::{api, build, lock, place::Place, run, tidy};
+use crate::{api, build, lint, lock, place::Place, run, tidy};
 use anyhow::Result;
 
 pub(crate) fn run(place: &Place) -> Result<()> {
@@ -10,6 +10,6 @@ pub(crate) fn run(place: &Place) -> Result<()> {
     build::static_shim(place)?;
     run::cargo(place, &["test", "--workspace", "--features", build::FAULTS])?;
     api::conformance(place)?;
-    run::cargo(place, &["fmt", "--all", "--check"])?;
+    lint::rustfmt(place)?;
     tidy::run(place)
 }

@@ -5,8 +5,8 @@
 
 use super::effective::MAIN_TABLE;
 use super::{
-    Address, HostEnd, Link, LinkKind, MacvlanMode, Neighbour, NodePlan, Observed, ObservedLink,
-    PodPlan, Route, Rule,
+    Address, Bridge, HostEnd, Link, LinkKind, MacvlanMode, Neighbour, NodePlan, Observed,
+    ObservedLink, PodPlan, Route, Rule,
 };
 use plexus_types::{Family, IfName, Mac, RouterName};
 use std::fmt;
@@ -103,7 +103,7 @@ pub fn diff_node(plan: &NodePlan, observed: &Observed) -> Vec<Difference> {
     for bridge in &plan.bridges {
         let mut side = Comparison::new(Side::Node, &bridge.name, observed, &mut differences);
         let Some(link) = side.link() else { continue };
-        side.same("kind", &link.kind.as_str(), &"bridge");
+        side.same("kind", &link.kind.as_str(), &Bridge::LINK_KIND);
         side.up(link);
         if bridge.promisc && !link.promisc {
             side.altered(Object::Link, "link is not promiscuous".to_owned());

@@ -369,6 +369,11 @@ pub struct Bridge {
     pub settings: Vec<Setting>,
 }
 
+impl Bridge {
+    /// The kernel's word for such a link.
+    pub const LINK_KIND: &str = "bridge";
+}
+
 /// Traffic from `source` to anywhere but `source` and multicast leaves under the node's address.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Masquerade {

@@ -11,9 +11,6 @@ use plexus_api::cni::{Bridge, Native, RouteConf};
 use plexus_types::{Family, Feature, NetworkName};
 use std::net::IpAddr;
 
-/// The kernel's word for such a link.
-const LINK_KIND: &str = "bridge";
-
 impl ProviderPlan for Bridge {
     fn features(&self) -> Vec<Feature> {
         let mut needed = vec![Feature::Bridge, Feature::Veth];
@@ -30,7 +27,7 @@ impl ProviderPlan for Bridge {
 
     fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanError> {
         if let Some(link) = &request.facts.bridge
-            && link.kind != LINK_KIND
+            && link.kind != plan::Bridge::LINK_KIND
         {
             return Err(PlanError::NotABridge {
                 network: request.wanted.network.clone(),

@@ -10,30 +10,19 @@ use serde_json::{Map, Value};
 /// The values of `type` in the `ipam` of a native network.
 const IPAMS: [&str; 3] = ["host-local", "static", "plexus"];
 
-/// For a network at the top of which nothing says who makes it.
-pub(super) fn missing_at_top() -> String {
-    let providers = with_plugins();
-    format!(
-        "write \"provider\" ({providers}), \"plugins\" (a chain to execute) or \"networks\" (several)"
-    )
-}
-
+/// What else may be written at the top of a network, where nothing says who makes it.
+pub(super) const AT_TOP: &str = "\"plugins\" (a chain to execute) or \"networks\" (several)";
 /// The same for an element of `networks`.
-pub(super) fn missing_in_entry() -> String {
-    let providers = with_plugins();
-    format!(
-        "write \"provider\" ({providers}), \"type\" (a reference plugin's configuration) or \
-         \"plugins\" (a chain to execute)"
-    )
-}
-
+pub(super) const IN_ENTRY: &str =
+    "\"type\" (a reference plugin's configuration) or \"plugins\" (a chain to execute)";
 /// The same for a NAD that has more in it than a network's name.
-pub(super) fn missing_in_nad() -> String {
-    let providers = with_plugins();
-    format!(
-        "write \"provider\" ({providers}), or remove the options so that the network is the \
-         cluster's by that name"
-    )
+pub(super) const IN_NAD: &str =
+    "or remove the options so that the network is the cluster's by that name";
+
+/// For a network of which nothing says who makes it; `else_write` is one of those above.
+pub(super) fn missing(else_write: &str) -> String {
+    let natives = natives().join(", ");
+    format!("write \"provider\" ({natives}, or delegate with \"plugins\"), {else_write}")
 }
 
 /// A provider that there is not. `path` is where the network is written: empty at the top.
@@ -64,10 +53,6 @@ pub(crate) fn provider(name: &str, path: &str) -> String {
 fn natives() -> Vec<&'static str> {
     let kinds = Provider::KINDS.iter().filter(|kind| kind.in_config);
     kinds.map(|kind| kind.name).collect()
-}
-
-fn with_plugins() -> String {
-    format!("{}, or delegate with \"plugins\"", natives().join(", "))
 }
 
 /// An IPAM that is not native, of a network of `provider` that is written at `path`.
@@ -124,24 +109,22 @@ mod tests {
             }
             let text = provider("overlay", path);
             assert!(!text.contains("did you mean"), "{text}");
-            assert!(
-                text.ends_with("write macvlan, bridge, routed or delegate"),
-                "{text}"
-            );
+            assert!(text.contains("write macvlan, bridge, routed"), "{text}");
+            assert!(text.ends_with(" or delegate"), "{text}");
         }
         assert!(provider(&"x".repeat(1 << 16), "").len() < 500);
     }
 
     #[test]
     fn a_reference_plugin_is_told_where_it_belongs() {
-        let text = provider("ipvlan", "");
+        let text = provider("ptp", "");
         assert!(
-            text.contains("an entry of \"networks\" with \"type\": \"ipvlan\""),
+            text.contains("an entry of \"networks\" with \"type\": \"ptp\""),
             "{text}"
         );
-        let text = provider("ipvlan", "networks[1]");
+        let text = provider("ptp", "networks[1]");
         assert!(!text.contains("an entry of"), "{text}");
-        assert!(text.contains("write \"type\": \"ipvlan\""), "{text}");
+        assert!(text.contains("write \"type\": \"ptp\""), "{text}");
     }
 
     #[test]
@@ -163,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_lists_the_same_choices() {
-        for text in [missing_at_top(), missing_in_entry(), missing_in_nad()] {
+        for text in [AT_TOP, IN_ENTRY, IN_NAD].map(missing) {
             for name in ["macvlan", "bridge", "routed", "delegate"] {
                 assert!(text.contains(name), "{text}");
             }

@@ -44,7 +44,7 @@ pub(super) fn top(
             None
         }
         (true, []) => {
-            fields.missing("provider", &choice::missing_at_top());
+            fields.missing("provider", &choice::missing(choice::AT_TOP));
             unclear(fields)
         }
         (true, _) => ours_or_chain(fields, version, asked),
@@ -62,7 +62,7 @@ pub(crate) fn of_nad(
         return typed(fields, plugin, &TOP_KEYS, version, asked);
     }
     if !fields.has("provider") && !fields.has("plugins") {
-        fields.missing("provider", &choice::missing_in_nad());
+        fields.missing("provider", &choice::missing(choice::IN_NAD));
         return unclear(fields);
     }
     ours_or_chain(fields, version, asked)
@@ -93,7 +93,7 @@ pub(super) fn entry(fields: &mut Fields<'_>, version: Version, asked: &Asked) ->
             ours_or_chain(fields, version, asked)
         }
         [] => {
-            fields.missing("provider", &choice::missing_in_entry());
+            fields.missing("provider", &choice::missing(choice::IN_ENTRY));
             unclear(fields)
         }
         keys => {
@@ -165,7 +165,7 @@ fn typed(
         let mut options = Fields::new(fields.map(), fields.path());
         options.know(ours);
         options.know(&["type"]);
-        foreign_capabilities(&mut options);
+        foreign_capabilities(&mut options, kind);
         let native = native::read(&mut options, kind, Written::ForPlugin, asked);
         let problems = options.finish();
         if problems.0.is_empty() {
@@ -192,14 +192,12 @@ fn typed(
     )))
 }
 
-/// Capabilities that the native networks do not have are a reason to execute the plugin.
-fn foreign_capabilities(fields: &mut Fields<'_>) {
+/// Capabilities that the native network does not have are a reason to execute the plugin.
+fn foreign_capabilities(fields: &mut Fields<'_>, kind: &ProviderKind) {
     for name in common::capabilities(fields) {
-        if !["ips", "mac"].contains(&name.as_str()) {
-            fields.unsupported(
-                &format!("capabilities.{name}"),
-                "is not native: ips and mac are",
-            );
+        if !kind.capabilities.contains(&name.as_str()) {
+            let text = format!("is not native: {} are", kind.capabilities.join(" and "));
+            fields.unsupported(&format!("capabilities.{name}"), text);
         }
     }
 }

@@ -36,6 +36,7 @@ impl Bridge {
         routing: Routing::OnLink,
         snat: true,
         host_ports: true,
+        capabilities: &["ips", "mac"],
         keys: &[
             "bridge",
             "isGateway",

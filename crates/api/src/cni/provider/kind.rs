@@ -23,6 +23,8 @@ pub struct ProviderKind {
     pub snat: bool,
     /// Whether ports of the node can lead to its pods.
     pub host_ports: bool,
+    /// What it takes of a runtime: CNI capabilities.
+    pub(crate) capabilities: &'static [&'static str],
     /// The keys of its options; of those that all providers have, `mac` if the plugin takes it.
     pub(crate) keys: &'static [&'static str],
     /// Keys that it has beside its plugin's.

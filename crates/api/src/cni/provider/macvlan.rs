@@ -29,6 +29,7 @@ impl Macvlan {
         routing: Routing::OnLink,
         snat: false,
         host_ports: false,
+        capabilities: &["ips", "mac"],
         keys: &["master", "mode", "mac", "bcqueuelen", "linkInContainer"],
         own_keys: &[],
         segment: |config| match config.get("mode").and_then(Value::as_str) {

@@ -33,6 +33,7 @@ impl Overlay {
         routing: Routing::Router,
         snat: true,
         host_ports: false,
+        capabilities: &["ips", "mac"],
         keys: &[],
         own_keys: &[],
         segment: |_| None,

@@ -27,6 +27,7 @@ impl Routed {
         routing: Routing::Node,
         snat: true,
         host_ports: true,
+        capabilities: &["ips", "mac"],
         keys: &["ipMasq", "mac"],
         own_keys: &[],
         segment: |_| None,

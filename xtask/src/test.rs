@@ -1,7 +1,7 @@
 //! The tests that need no parts of a cluster, against freshly built binaries, then the checks that cost
 //! nothing.
 
-use crate::{api, build, lock, run, tidy, workspace::Workspace};
+use crate::{api, build, lint, lock, run, tidy, workspace::Workspace};
 use anyhow::Result;
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
@@ -13,6 +13,6 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         &["test", "--workspace", "--features", build::FAULTS],
     )?;
     api::conformance(workspace)?;
-    run::cargo(workspace, &["fmt", "--all", "--check"])?;
+    lint::rustfmt(workspace)?;
     tidy::run(workspace)
 }

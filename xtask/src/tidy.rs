@@ -1,12 +1,15 @@
 //! The checks that keep the house as it was built: which room may know which, how large a file
-//! may grow, where `unsafe` may live, and which words never land. Reads files that git knows or
+//! may grow, where `unsafe` may live, who tells providers apart, and which words never land. Reads files that git knows or
 //! would add; changes nothing.
 
+mod providers;
 mod pure;
 mod rooms;
 mod sizes;
 mod source;
 mod words;
+
+pub(crate) use providers::HOMES as PROVIDER_FILES;
 
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
@@ -53,6 +56,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         }
     }
     problems.extend(rooms::problems(&texts)?);
+    problems.extend(providers::problems(&texts));
     for problem in &problems {
         eprintln!("error: {problem}");
     }

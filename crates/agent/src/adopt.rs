@@ -209,8 +209,9 @@ impl Found {
             "plexus" | "blocks" => Some(Lease::Pool(key.to_string())),
             _ => None,
         });
+        let provider = link.as_ref().and_then(|link| plan::provider_of(&link.kind));
         NativeRecord {
-            provider: link.as_ref().map_or("none", provider_of).to_owned(),
+            provider: provider.unwrap_or("none").to_owned(),
             addresses: assigned,
             lease: lease.flatten(),
             link,
@@ -277,16 +278,6 @@ impl Found {
             routes: Vec::new(),
             rules: self.rules.clone(),
         })
-    }
-}
-
-/// By which name metrics count a link that was adopted.
-fn provider_of(link: &Link) -> &'static str {
-    match &link.kind {
-        LinkKind::Macvlan { .. } => "macvlan",
-        LinkKind::Veth(end) if end.router.is_some() => "overlay",
-        LinkKind::Veth(end) if end.bridge.is_some() => "bridge",
-        LinkKind::Veth(_) => "routed",
     }
 }
 

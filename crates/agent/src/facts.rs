@@ -3,9 +3,9 @@
 
 use crate::failure;
 use crate::verbs::Agent;
-use plexus_api::cni::{Error, Provider};
+use plexus_api::cni::Error;
 use plexus_core::attachment::Wanted;
-use plexus_core::plan::{Facts, LinkFacts, ObservedLink};
+use plexus_core::plan::{self, Facts, LinkFacts, ObservedLink, ParentQuery};
 use plexus_kernel::{NetlinkError, Socket, observe};
 use plexus_types::IfName;
 use std::collections::BTreeMap;
@@ -31,22 +31,21 @@ impl<'a> Links<'a> {
             .require_features(&wanted.native, &wanted.network)?;
         let agent = self.agent;
         let looked = agent.node.with_socket(|socket| {
-            let (mut parent, mut bridge, mut underlay) = (None, None, None);
-            match &wanted.native.provider {
-                Provider::Macvlan(macvlan) => {
-                    parent = match &macvlan.master {
-                        Some(master) => self.named(socket, master)?,
-                        None => known(agent.uplink.get(socket)?),
-                    }
-                }
-                Provider::Bridge(options) => bridge = self.named(socket, &options.bridge)?,
-                Provider::Routed(_) => parent = known(agent.uplink.get(socket)?),
-                Provider::Overlay(_) => underlay = agent.underlay(socket)?,
-            }
+            let query = plan::facts_query(&wanted.native);
             Ok(Facts {
-                parent,
-                bridge,
-                underlay,
+                parent: match query.parent {
+                    Some(ParentQuery::Named(name)) => self.named(socket, name)?,
+                    Some(ParentQuery::DefaultRoute) => known(agent.uplink.get(socket)?),
+                    None => None,
+                },
+                bridge: match query.bridge {
+                    Some(name) => self.named(socket, name)?,
+                    None => None,
+                },
+                underlay: match query.underlay {
+                    true => agent.underlay(socket)?,
+                    false => None,
+                },
             })
         });
         looked.map_err(|error: NetlinkError| {

@@ -8,8 +8,7 @@ use crate::cluster::Cluster;
 use crate::options::{ClusterNetwork, Kubernetes};
 use crate::verbs::Agent;
 use plexus_api::cni::{
-    BlockIpam, BlockSubnet, Body, Code, Error, How, Ipam, Native, NetConf, Network, Provider,
-    Routed,
+    BlockIpam, BlockSubnet, Body, Code, Error, How, Ipam, Native, NetConf, Network, Routed,
 };
 use plexus_core::resolve::{
     ANNOTATIONS, HOME, Objects, PodFacts, PodNetworks, Reference, Settings, container_network,
@@ -286,11 +285,12 @@ fn own(
         .collect();
     let uuid = ipam.uid.clone();
     let native = Native {
-        provider: Provider::Routed(Routed {
+        provider: Routed {
             ip_masq: true,
             not_masq: kubernetes.cluster_cidrs.clone(),
             source_check: true,
-        }),
+        }
+        .into(),
         ipam: Some(Ipam::Blocks(ipam)),
         mac: None,
         ips: Vec::new(),

@@ -2,9 +2,9 @@
 
 use crate::failure;
 use crate::verbs::Agent;
-use plexus_api::cni::{Code, Error, Native, Provider};
+use plexus_api::cni::{Code, Error, Native};
 use plexus_core::plan::{self, NodePlan, PodPlan};
-use plexus_kernel::{Feature, nft, node, pod};
+use plexus_kernel::{nft, node, pod};
 use plexus_types::NetworkName;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -116,7 +116,7 @@ impl Agent {
         native: &Native,
         network: &NetworkName,
     ) -> Result<(), Error> {
-        for feature in needed(native) {
+        for feature in plan::features(native) {
             if let Some(reason) = self.features.missing(feature) {
                 return Err(Error::new(
                     Code::UnsupportedField,
@@ -129,27 +129,5 @@ impl Agent {
             }
         }
         Ok(())
-    }
-}
-
-/// The kernel features that a network needs.
-pub(crate) fn needed(native: &Native) -> Vec<Feature> {
-    match &native.provider {
-        Provider::Macvlan(_) => vec![Feature::Macvlan],
-        Provider::Bridge(bridge) => {
-            let mut needed = vec![Feature::Bridge, Feature::Veth];
-            needed.extend(bridge.ip_masq.then_some(Feature::Masquerade));
-            needed
-        }
-        Provider::Routed(routed) => {
-            let mut needed = vec![Feature::Veth];
-            needed.extend(routed.ip_masq.then_some(Feature::Masquerade));
-            needed
-        }
-        Provider::Overlay(overlay) => {
-            let mut needed = vec![Feature::Veth, Feature::Vxlan];
-            needed.extend(overlay.snat.then_some(Feature::Masquerade));
-            needed
-        }
     }
 }

@@ -5,7 +5,6 @@ use crate::failure;
 use crate::journal::Record;
 use crate::mounts;
 use crate::verbs::Agent;
-use plexus_core::plan::LinkKind;
 use plexus_kernel::scan::{self, Scan};
 use plexus_kernel::{Netns, observe};
 use std::cell::LazyCell;
@@ -80,9 +79,7 @@ impl Agent {
     /// A veth's end on the node lives exactly as long as the end in the pod.
     fn living_end(&self, record: &Record) -> Option<String> {
         record.links().find_map(|link| {
-            let LinkKind::Veth(end) = &link.kind else {
-                return None;
-            };
+            let end = link.kind.host_end()?;
             let name = end.name.as_str();
             let seen = match &end.router {
                 None => self

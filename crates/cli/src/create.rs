@@ -1,5 +1,6 @@
 //! `plexus create network`: a Network from flags, checked before anyone is asked.
 
+use plexus_api::cni::{Provider, ProviderKind};
 use plexus_api::later::Classes;
 use plexus_api::manifest::{Level, check, read};
 use plexus_api::objects::{GROUP, VERSION};
@@ -43,7 +44,8 @@ pub fn network(flags: &NetworkFlags) -> Result<Value, String> {
     if let Some(provider) = &flags.provider {
         set("provider", json!(provider));
     }
-    let issues = matches!(flags.provider.as_deref(), None | Some("overlay" | "routed"));
+    let provider = flags.provider.as_deref().unwrap_or(Provider::DEFAULT);
+    let issues = ProviderKind::of(provider).is_some_and(ProviderKind::needs_addresses);
     match flags.subnets.is_empty() {
         true if issues => {
             return Err("--subnet is missing: pods have their addresses from it; \

@@ -4,7 +4,7 @@ use crate::ipam;
 use crate::kinds::Kind;
 use crate::snapshot::{self, ServedBy, Snapshot, condition, list, name, namespace, number, text};
 use crate::text::{Cell, Paint, Screen, Table, age, count, seconds_since};
-use plexus_api::cni::{How, Network, NetworkConfigKind};
+use plexus_api::cni::{How, Network, NetworkConfigKind, Provider};
 use serde_json::Value;
 
 /// The text for a claim or a class that is not ours.
@@ -152,7 +152,7 @@ pub fn phase(object: &Value) -> Cell {
 
 fn network(object: &Value, snapshot: &Snapshot, age: Cell) -> Vec<Cell> {
     let provider = match text(object, "/spec/provider") {
-        "" => "overlay",
+        "" => Provider::DEFAULT,
         provider => provider,
     };
     let subnets = object.pointer("/spec/subnets").and_then(Value::as_object);

@@ -15,7 +15,7 @@ use plexus_core::attachment::{Alias, Assigned, AssignedIp, DefaultRoute, Wanted}
 use plexus_core::plan::{
     Facts, LinkFacts, LinkKind, Observed, ObservedAddress, ObservedLink, ObservedNeighbour,
     ObservedRoute, ObservedRule, Place, PodPlan, Underlay, build, diff_host_ends, diff_node,
-    diff_pod, effective, node_plan, pod_plan, pod_text,
+    diff_pod, effective, node_plan, pod_plan, pod_text, provider_of,
 };
 use plexus_types::{ContainerId, Family, IfName, NetnsCookie, NetworkName};
 use proptest::prelude::*;
@@ -374,6 +374,13 @@ proptest! {
         }
         let once = effective(&wanted.native, &assigned, default_route);
         prop_assert_eq!(effective(&wanted.native, &once, default_route), once);
+    }
+
+    #[test]
+    fn a_link_says_which_provider_made_it((wanted, assigned, default_route) in case()) {
+        let plan = plan(&wanted, &assigned, default_route);
+        let name = wanted.native.provider.name();
+        prop_assert_eq!(provider_of(&plan.links[0].kind), Some(name));
     }
 
     #[test]

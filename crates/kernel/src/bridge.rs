@@ -25,7 +25,7 @@ pub(crate) fn ensure(
         Some(found) => found,
         None => create(socket, node, bridge, changes)?,
     };
-    if found.kind != "bridge" {
+    if found.kind != Bridge::LINK_KIND {
         let kind = if found.kind.is_empty() {
             "device".into()
         } else {
@@ -72,7 +72,7 @@ pub(crate) fn ensure(
 
 /// Whether we made it: ours has the MAC that we gave it.
 pub(crate) fn is_ours(found: &ObservedLink, node: NetnsCookie) -> bool {
-    found.kind == "bridge" && found.mac == Some(own_mac(node, &found.name))
+    found.kind == Bridge::LINK_KIND && found.mac == Some(own_mac(node, &found.name))
 }
 
 fn own_mac(node: NetnsCookie, name: &str) -> Mac {

@@ -28,7 +28,7 @@ pub(crate) fn create(link: &Link, errno: i32) -> String {
         (libc::EOPNOTSUPP, kind) => {
             format!(
                 "the kernel has no {}: load or build that module",
-                kind_name(kind)
+                kind.name()
             )
         }
         (libc::EBUSY, LinkKind::Macvlan { parent, .. }) => format!(
@@ -65,12 +65,5 @@ pub(crate) fn general(errno: i32) -> String {
         libc::EINVAL | libc::ERANGE => "the kernel does not accept a value in it".into(),
         libc::ESRCH | libc::ENOENT => "it does not exist".into(),
         _ => "see the cause".into(),
-    }
-}
-
-fn kind_name(kind: &LinkKind) -> &'static str {
-    match kind {
-        LinkKind::Macvlan { .. } => "macvlan",
-        LinkKind::Veth(_) => "veth",
     }
 }

@@ -57,5 +57,6 @@ pub use netns::{Netns, NetnsError};
 pub use node_side::NodeSide;
 pub use own_proc::own_proc;
 pub use peer::{Credentials, netns_of, peer_credentials};
-pub use probe::{Feature, Features, probe};
+pub use plexus_types::Feature;
+pub use probe::{Features, probe};
 pub use signals::Signals;

@@ -5,6 +5,7 @@
 //! Kubernetes, netlink or tokio. Text goes in, a value or an [`Invalid`] comes out.
 
 mod chain;
+mod feature;
 mod hash;
 mod id;
 mod ifname;
@@ -13,6 +14,7 @@ mod mac;
 mod macvlan;
 
 pub use chain::chain;
+pub use feature::Feature;
 pub use hash::hash64;
 pub use id::{ContainerId, NetworkName, PluginType, RouterName};
 pub use ifname::IfName;

@@ -40,7 +40,7 @@ pub(super) fn problems(text: &Text) -> Vec<String> {
 
 /// The lines, with their numbers from 0, of what is not for tests alone: the item after a `#[cfg(test)]` is left out, up
 /// to its `;` or to the end of its braces.
-fn product(code: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn product(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let (mut in_tests, mut depth) = (false, 0_usize);
     code.lines().enumerate().filter(move |(_, line)| {
         if !in_tests {

@@ -5,6 +5,7 @@ use super::kept::{self, BlockSeen, NodeSeen, PodSeen, RecordSeen, RequestSeen};
 use super::report::{CLUSTER_NETWORK, Fabric, NodeFacts};
 use ipnet::IpNet;
 use kube::api::ObjectMeta;
+use plexus_api::cni::Routing;
 use plexus_api::objects::BlockSpec;
 use plexus_core::fabric::{FabricNode, OwnedBlock};
 use plexus_core::ipam::{Around, around};
@@ -284,13 +285,13 @@ impl State {
                 whole: whole == block.spec.cidr,
                 given: block.given.clone(),
             };
-            match network.spec.provider_name() {
-                "routed" => fabric.routed.push(owned),
-                "overlay" => {
+            match network.spec.provider_kind().map(|kind| kind.routing) {
+                Some(Routing::Node) => fabric.routed.push(owned),
+                Some(Routing::Router) => {
                     let blocks = fabric.overlay.entry(owned.uid.clone());
                     blocks.or_default().push(owned);
                 }
-                _ => {}
+                Some(Routing::OnLink) | None => {}
             }
         }
         fabric

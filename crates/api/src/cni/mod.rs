@@ -33,7 +33,7 @@ pub use kind::{NetworkConfigKind, uncommon_plugins};
 pub use parse::{MAX_CONFIG, OWN_TYPES, Remains, RemainsNetwork};
 pub(crate) use parse::{default_gw, port_mappings};
 pub use plexus_types::MacvlanMode;
-pub use provider::{Bridge, Macvlan, Native, Overlay, Provider, Routed};
+pub use provider::*;
 pub use request::{Command, Request};
 pub use result::{Dns, Interface, Ip, Outcome, Route};
 pub use runtime::{POD_ANNOTATIONS, PortMapping, Protocol, Runtime};

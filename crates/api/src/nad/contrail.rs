@@ -1,7 +1,7 @@
 //! Contrail's annotations of a NAD: which subnets, which flags, or which network that is there.
 
 use crate::Problems;
-use crate::cni::FqName;
+use crate::cni::{FqName, Overlay, Routed};
 use crate::fault::fault;
 use crate::objects::{NetworkSpec, Subnet};
 use crate::pod::{CONTRAIL_NETWORK, contrail_networks};
@@ -62,7 +62,10 @@ impl Contrail {
 
     /// The network that they describe: forwarding wins, then the other flag. Subnets keep their order.
     pub fn spec(&self) -> NetworkSpec {
-        let provider = if self.forwarding { "routed" } else { "overlay" };
+        let provider = match self.forwarding {
+            true => Routed::KIND,
+            false => Overlay::KIND,
+        };
         let subnets = self.cidrs.iter().enumerate().map(|(i, cidr)| {
             let subnet = Subnet {
                 cidr: *cidr,
@@ -72,7 +75,7 @@ impl Contrail {
             (format!("cidr-{i:02}"), subnet)
         });
         NetworkSpec {
-            provider: Some(provider.to_owned()),
+            provider: Some(provider.name.to_owned()),
             subnets: subnets.collect(),
             snat: self.snat && !self.forwarding,
             source_check: true,

@@ -3,7 +3,7 @@
 use super::{From, NetworkSpec, RouteSpec, Subnet};
 use crate::cni::parse::choice;
 use crate::cni::parse::ipam::span::{Span, address, overlaps};
-use crate::cni::{BlockSubnet, provider_problems};
+use crate::cni::{BlockSubnet, Provider, ProviderKind, provider_problems};
 use crate::fault::fault;
 use crate::text::shown;
 use crate::{Problem, Problems, pod};
@@ -16,14 +16,26 @@ const MAX_SUBNETS: usize = 64;
 const MAX_EXCLUDE: usize = 1024;
 const MAX_ROUTES: usize = 256;
 
-/// Who can make a network.
-const PROVIDERS: [&str; 5] = ["overlay", "routed", "bridge", "macvlan", "delegate"];
+/// The provider that executes plugins.
+pub(crate) const DELEGATE: &str = "delegate";
+
+/// Who can make a network, beside external providers.
+pub fn providers() -> Vec<&'static str> {
+    let mut names = ProviderKind::names(|_| true);
+    names.push(DELEGATE);
+    names
+}
 
 impl NetworkSpec {
     /// The provider, written or not.
     pub fn provider_name(&self) -> &str {
         let written = self.provider.as_deref().filter(|name| !name.is_empty());
-        written.unwrap_or("overlay")
+        written.unwrap_or(Provider::DEFAULT)
+    }
+
+    /// Its provider, if that is a native one.
+    pub fn provider_kind(&self) -> Option<&'static ProviderKind> {
+        ProviderKind::of(self.provider_name())
     }
 
     /// All that is wrong with it, with field paths under `spec`. Empty: it can be made.
@@ -102,9 +114,10 @@ impl NetworkSpec {
             }
             return;
         }
-        if !PROVIDERS.contains(&name) {
-            let all = PROVIDERS.join(", ");
-            let meant = choice::meant(name, &PROVIDERS)
+        let known = providers();
+        if !known.contains(&name) {
+            let all = known.join(", ");
+            let meant = choice::meant(name, &known)
                 .map(|meant| format!("did you mean {meant:?}? "))
                 .unwrap_or_default();
             let text = format!(
@@ -114,12 +127,12 @@ impl NetworkSpec {
             );
             return found.add("provider", text);
         }
-        if self.snat && ["macvlan", "delegate"].contains(&name) {
+        if self.snat && self.provider_kind().is_none_or(|kind| !kind.snat) {
             let text =
                 format!("is true, but the traffic of a {name} network does not pass the node");
             found.add("snat", text);
         }
-        if name == "delegate" {
+        if name == DELEGATE {
             self.check_delegate(found);
         }
         found.0.extend(provider_problems(self).0);
@@ -285,8 +298,7 @@ impl NetworkSpec {
             let count = self.routes.len();
             return found.add("routes", format!("has {count}: write at most {MAX_ROUTES}"));
         }
-        if !self.routes.is_empty() && self.subnets.is_empty() && self.provider_name() != "delegate"
-        {
+        if !self.routes.is_empty() && self.subnets.is_empty() && self.provider_name() != DELEGATE {
             let text = "need subnets: with an ipam section in config, write them there";
             found.add("routes", text);
         }

@@ -22,6 +22,8 @@ pub use attachments::{
     PodIdentity,
 };
 pub use block::{BlockRequestSpec, BlockSpec, BlockStatus, Gift};
+pub(crate) use check::DELEGATE;
+pub use check::providers;
 pub use nad::NadSpec;
 pub use network::{
     AllowedNamespaces, BlockSize, Condition, From, LabelSelector, NetworkSpec, NetworkStatus,
@@ -35,6 +37,7 @@ pub use {
     definitions::crds,
     nad::NetworkAttachmentDefinition,
     network::Network,
+    rules::provider_rule,
 };
 
 /// Group of our own kinds.

@@ -20,14 +20,14 @@ use std::net::IpAddr;
         status = "NetworkStatus",
         shortname = "pnet"
     ),
-    schemars(extend("x-kubernetes-validations" = super::rules::NETWORK))
+    schemars(extend("x-kubernetes-validations" = super::rules::network()))
 )]
 pub struct NetworkSpec {
     /// Who makes it real; none: `overlay`. A name with `/` is an external provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "objects",
-        schemars(length(min = 1, max = 253), extend("default" = "overlay"))
+        schemars(length(min = 1, max = 253), extend("default" = crate::cni::Provider::DEFAULT))
     )]
     pub provider: Option<String>,
     /// Kept as given; else the object's UID counts.

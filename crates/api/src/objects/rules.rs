@@ -2,7 +2,10 @@
 //! [`NetworkSpec::problems`](super::NetworkSpec::problems) that it can express, so that a mistake is
 //! refused when it is applied; the rest becomes a condition.
 
+use super::check::{DELEGATE, providers};
+use crate::cni::ProviderKind;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// A rule, and what is said if it does not hold.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -11,8 +14,26 @@ pub(super) struct Rule {
     message: &'static str,
 }
 
+/// Which providers a network may have.
+pub fn provider_rule() -> String {
+    let names = providers().join("', '");
+    format!("!has(self.provider) || self.provider.contains('/') || self.provider in ['{names}']")
+}
+
 /// Of the spec of a network.
-pub(super) const NETWORK: [Rule; 4] = [
+pub(super) fn network() -> Vec<Value> {
+    let names = ProviderKind::names(|_| true).join(", ");
+    let mut rules: Vec<Value> = NETWORK.iter().map(|rule| json!(rule)).collect();
+    rules.push(json!({
+        "rule": provider_rule(),
+        "message": format!(
+            "provider is not known: write {names} or {DELEGATE}, or an external provider's name with /"
+        ),
+    }));
+    rules
+}
+
+const NETWORK: [Rule; 3] = [
     Rule {
         rule: "!has(oldSelf.provider) || (has(self.provider) && self.provider == oldSelf.provider)",
         message: "provider cannot be changed: make another network",
@@ -24,10 +45,6 @@ pub(super) const NETWORK: [Rule; 4] = [
     Rule {
         rule: "has(self.blockSize) == has(oldSelf.blockSize) && (!has(self.blockSize) || self.blockSize == oldSelf.blockSize)",
         message: "blockSize cannot be changed: make another network",
-    },
-    Rule {
-        rule: "!has(self.provider) || self.provider.contains('/') || self.provider in ['overlay', 'routed', 'bridge', 'macvlan', 'delegate']",
-        message: "provider is not known: write overlay, routed, bridge, macvlan or delegate, or an external provider's name with /",
     },
 ];
 

@@ -8,7 +8,7 @@ use crate::snapshot::{
     number, pod_facts, text, uid,
 };
 use ipnet::IpNet;
-use plexus_api::cni::{How, Ipam, Network, Runtime};
+use plexus_api::cni::{How, Ipam, Network, Provider, Runtime};
 use plexus_core::attach::preview::cluster_network;
 use plexus_core::resolve::{PodNetworks, Reference, pod_networks};
 use serde_json::Value;
@@ -193,7 +193,7 @@ fn object<'w>(snapshot: &'w Snapshot, attachment: &Value) -> Option<&'w Value> {
 fn provider(snapshot: &Snapshot, attachment: &Value, network: Option<&Network>) -> String {
     if let Some(object) = object(snapshot, attachment) {
         let name = match text(object, "/spec/provider") {
-            "" => "overlay",
+            "" => Provider::DEFAULT,
             provider => provider,
         };
         return match network_status(object).vni {

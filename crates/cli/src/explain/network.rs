@@ -6,6 +6,7 @@ use crate::snapshot::{
     Snapshot, condition, name, namespace, network_spec, network_status, text, uid,
 };
 use crate::text::count;
+use plexus_api::cni::ProviderKind;
 use plexus_api::objects::Phase;
 use serde_json::Value;
 
@@ -162,15 +163,20 @@ fn spec(network: &Value) -> Option<Answer> {
             ));
         }
     };
-    let provider = spec.provider_name();
-    if spec.subnets.is_empty() && matches!(provider, "overlay" | "routed") {
+    if spec.subnets.is_empty()
+        && spec
+            .provider_kind()
+            .is_some_and(ProviderKind::needs_addresses)
+    {
+        let provider = spec.provider_name();
+        let without = ProviderKind::names(|kind| !kind.needs_addresses()).join(", ");
         return Some(Answer::wrong(
             Reason::NoSubnets,
             "spec.subnets",
             format!(
                 "is empty: a pod on provider {provider} could not be reached, and does not start"
             ),
-            "give it subnets, or a provider that does without addresses (bridge, macvlan)",
+            format!("give it subnets, or a provider that does without addresses ({without})"),
         ));
     }
     None

@@ -13,6 +13,7 @@ use crate::metrics::phase_name;
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use plexus_api::cni::Routed;
 use plexus_api::objects::{AllowedNamespaces, Condition, From, Network, NetworkSpec, Subnet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
@@ -110,7 +111,7 @@ fn default_spec(cidrs: &[IpNet]) -> NetworkSpec {
         (format!("s{i:02}"), subnet)
     });
     NetworkSpec {
-        provider: Some("routed".to_owned()),
+        provider: Some(Routed::KIND.name.to_owned()),
         subnets: subnets.collect(),
         snat: true,
         source_check: true,

@@ -13,6 +13,7 @@ use futures::StreamExt;
 use kube::Api;
 use kube::ResourceExt;
 use kube::core::PartialObjectMeta;
+use plexus_api::cni::ProviderKind;
 use plexus_api::objects::{IN_USE_FINALIZER, Network, NetworkStatus, Phase};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -232,7 +233,9 @@ impl Engine {
             deleting: net.id.deleting,
             spec,
             number: match valid {
-                Some(spec) if spec.provider_name() == "overlay" => self.number(net),
+                Some(spec) if spec.provider_kind().is_some_and(ProviderKind::has_vni) => {
+                    self.number(net)
+                }
                 _ => VniState::None,
             },
             rivals: self.cache.rivals(name, net, ignore_pods),

@@ -7,6 +7,7 @@ use super::{
 use crate::decide::conflict::AddressOwner;
 use crate::queue::Key;
 use ipnet::IpNet;
+use plexus_api::cni::Routing;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ impl Cache {
             self.move_prefixes(AddressOwner::Network(name.clone()), &was, &is, work);
         }
         for (net, add) in [(&old, false), (&new, true)] {
-            let nets = net.as_ref().map(|net| subnets_of(net, "overlay"));
+            let nets = net.as_ref().map(|net| subnets_of(net, Routing::Router));
             for prefix in nets.into_iter().flatten() {
                 match add {
                     true => self.overlay_prefixes.insert(prefix, name.clone()),

@@ -22,8 +22,9 @@ use crate::decide::usage::{AddressesInUse, Users};
 use crate::queue::Key;
 use ipnet::IpNet;
 use kube::runtime::watcher::Event;
+use plexus_api::cni::Routing;
 use plexus_api::later::LaterKind;
-use plexus_api::objects::{BlockSpec, Gift, Phase};
+use plexus_api::objects::{BlockSpec, Gift, NetworkSpec, Phase};
 use plexus_core::ipam::is_granted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -320,10 +321,12 @@ impl Cache {
     /// their interface in this network leads there too. The cluster's pods and Services come first; a
     /// hidden address of a Node is only reported.
     fn shadowed(&self, net: &NetworkView) -> Vec<Rival> {
-        let each = subnets_of(net, "overlay").into_iter().flat_map(|ours| {
-            let found = self.prefixes.overlapping(ours).into_iter();
-            found.map(move |(theirs, owner)| (ours, theirs, owner))
-        });
+        let each = subnets_of(net, Routing::Router)
+            .into_iter()
+            .flat_map(|ours| {
+                let found = self.prefixes.overlapping(ours).into_iter();
+                found.map(move |(theirs, owner)| (ours, theirs, owner))
+            });
         let rivals = each.filter_map(|(ours, theirs, owner)| {
             let precedes = match &owner {
                 AddressOwner::Pods(_) if self.default_network.is_some() => return None,
@@ -364,19 +367,18 @@ impl Cache {
 
 /// The prefixes that a network puts into the nodes' own routing tables.
 fn routed(net: &NetworkView) -> Vec<IpNet> {
-    subnets_of(net, "routed")
+    subnets_of(net, Routing::Node)
 }
 
-/// The prefixes of a network that can be made, if it is of that provider.
-fn subnets_of(net: &NetworkView, provider: &str) -> Vec<IpNet> {
-    match &net.spec {
-        Ok(spec) if spec.provider_name() == provider && spec.problems().0.is_empty() => spec
-            .subnets
-            .values()
-            .map(|subnet| subnet.cidr.trunc())
-            .collect(),
-        _ => Vec::new(),
-    }
+/// The prefixes of a network that can be made, if that is how its addresses are led to.
+fn subnets_of(net: &NetworkView, routing: Routing) -> Vec<IpNet> {
+    let is_it = |spec: &&NetworkSpec| {
+        let kind = spec.provider_kind();
+        kind.is_some_and(|kind| kind.routing == routing) && spec.problems().0.is_empty()
+    };
+    let spec = net.spec.as_ref().ok().filter(is_it);
+    let subnets = spec.into_iter().flat_map(|spec| spec.subnets.values());
+    subnets.map(|subnet| subnet.cidr.trunc()).collect()
 }
 
 fn enqueue_now(work: &mut Work, key: Key) {

@@ -4,11 +4,11 @@
 use super::{Attach, AttachError, AttachRequest, Sandbox, Step};
 use crate::attachment::{Assigned, AssignedIp, Wanted};
 use crate::ipam::{PoolKey, Pools, address_at, assigned_static, host_local};
-use crate::plan::{Facts, LinkFacts, NodePlan, PodPlan, Seen, Underlay};
+use crate::plan::{Facts, LinkFacts, NodePlan, ParentQuery, PodPlan, Seen, Underlay, facts_query};
 use crate::resolve::Reference;
 use ipnet::IpNet;
 use plexus_api::cni::{
-    BlockIpam, BlockSubnet, Code, Dns, Error, How, Ipam, Native, Network, Provider, Range, Routed,
+    BlockIpam, BlockSubnet, Code, Dns, Error, How, Ipam, Native, Network, Range, Routed,
 };
 use plexus_types::{ContainerId, NetnsCookie};
 use std::collections::BTreeSet;
@@ -116,11 +116,12 @@ pub fn cluster_network(
     let described = subnets.iter().map(|s| (s.cidr, Some(s.gateway))).collect();
     let blocks = subnets.iter().map(|subnet| subnet.cidr).collect();
     let native = Native {
-        provider: Provider::Routed(Routed {
+        provider: Routed {
             ip_masq: true,
             not_masq: cluster_cidrs.to_vec(),
             source_check: true,
-        }),
+        }
+        .into(),
         ipam: Some(Ipam::Blocks(BlockIpam {
             uid: CLUSTER_DEFAULT.to_owned(),
             subnets,
@@ -217,30 +218,17 @@ fn from_ranges(
 impl DescribedNode for Uplink {
     fn facts(&self, wanted: &Wanted) -> Facts {
         let Self { underlay, uplink } = self;
-        match &wanted.native.provider {
-            Provider::Macvlan(macvlan) => {
-                let named = macvlan.master.as_ref().filter(|name| **name != uplink.name);
-                let parent = match named {
-                    Some(name) => LinkFacts {
-                        name: name.clone(),
-                        ..uplink.clone()
-                    },
-                    None => uplink.clone(),
-                };
-                Facts {
-                    parent: Some(parent),
-                    ..Facts::default()
-                }
-            }
-            Provider::Bridge(_) => Facts::default(),
-            Provider::Routed(_) => Facts {
-                parent: Some(uplink.clone()),
-                ..Facts::default()
-            },
-            Provider::Overlay(_) => Facts {
-                underlay: Some(underlay.clone()),
-                ..Facts::default()
-            },
+        let query = facts_query(&wanted.native);
+        Facts {
+            parent: query.parent.map(|parent| match parent {
+                ParentQuery::Named(name) => LinkFacts {
+                    name: name.clone(),
+                    ..uplink.clone()
+                },
+                ParentQuery::DefaultRoute => uplink.clone(),
+            }),
+            bridge: None,
+            underlay: query.underlay.then(|| underlay.clone()),
         }
     }
 }

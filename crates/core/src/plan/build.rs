@@ -1,18 +1,13 @@
 //! Makes the plan of a pod: one [`Link`] per attachment.
 
-use super::effective::next_hop;
-use super::{
-    Address, HostEnd, Link, LinkKind, MacvlanMode, Neighbour, Parent, PlanError, PodPlan, Route,
-    route, settings,
-};
+use super::provider::{self, LinkRequest};
+use super::{Address, Facts, Link, PlanError, PodPlan, route, settings};
 use crate::attachment::{Alias, Assigned, DefaultRoute, Wanted, derived_mac};
 use crate::ipam::PoolKey;
 use crate::stable::hash32;
 use ipnet::IpNet;
-use plexus_api::cni::{self, Provider};
-use plexus_types::{ContainerId, Family, IfName, Mac, NetnsCookie, RouterName};
+use plexus_types::{ContainerId, Family, IfName, NetnsCookie};
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 /// Whose attachment it is.
 #[derive(Debug, Clone, Copy)]
@@ -27,42 +22,6 @@ pub struct Place<'a> {
     pub cni_ifname: &'a IfName,
 }
 
-/// What was looked up on the node for one attachment.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Facts {
-    /// macvlan: the master, or without one the link of the node's default route. `routed`: the
-    /// link whose MTU the pod takes over, if any.
-    pub parent: Option<LinkFacts>,
-    /// bridge: the link that has the bridge's name, if there is one.
-    pub bridge: Option<LinkFacts>,
-    /// overlay: how this node is reached by others.
-    pub underlay: Option<Underlay>,
-}
-
-/// This node on the underlay.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Underlay {
-    /// The node's name, as other nodes know it.
-    pub node: String,
-    /// Its address.
-    pub address: IpAddr,
-    /// MTU of the link that has the address.
-    pub mtu: u32,
-}
-
-/// A link of the node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LinkFacts {
-    /// Name.
-    pub name: IfName,
-    /// Index.
-    pub index: u32,
-    /// MTU.
-    pub mtu: u32,
-    /// `bridge`, `veth`, …; empty for hardware.
-    pub kind: String,
-}
-
 /// The plan of one interface. What IPAM answered goes in as it came; see
 /// [`effective`](super::effective) for what is made of it.
 pub fn build(
@@ -73,51 +32,32 @@ pub fn build(
     facts: &Facts,
 ) -> Result<Link, PlanError> {
     check(wanted, assigned)?;
+    let provider = provider::of(&wanted.native.provider);
     let alias = alias(wanted, assigned, place);
     let mac = wanted.native.mac.or_else(|| {
-        (!is_passthru(&wanted.native.provider))
+        (!provider.keeps_parent_mac())
             .then(|| derived_mac(place.container.as_str(), place.netns, &wanted.ifname, "pod"))
     });
-    let (kind, mtu) = match &wanted.native.provider {
-        Provider::Macvlan(macvlan) => (macvlan_kind(wanted, macvlan, facts)?, wanted.native.mtu),
-        Provider::Bridge(bridge) => {
-            check_bridge(wanted, bridge, facts)?;
-            let mut end = host_end(wanted, place, &alias, wanted.native.mtu);
-            end.bridge = Some(bridge.bridge.clone());
-            end.hairpin = bridge.hairpin_mode;
-            (LinkKind::Veth(end), wanted.native.mtu)
-        }
-        Provider::Routed(routed) => {
-            let mtu = wanted
-                .native
-                .mtu
-                .or(facts.parent.as_ref().map(|parent| parent.mtu));
-            let mut end = host_end(wanted, place, &alias, mtu);
-            end.source_check = routed.source_check;
-            lead_to_pod(&mut end, assigned, mac);
-            (LinkKind::Veth(end), mtu)
-        }
-        Provider::Overlay(overlay) => {
-            let mtu = super::overlay::mtu(wanted, facts)?;
-            let mut end = host_end(wanted, place, &alias, Some(mtu));
-            end.router = Some(RouterName::of(&overlay.uid));
-            end.source_check = overlay.source_check;
-            lead_to_pod(&mut end, assigned, mac);
-            (LinkKind::Veth(end), Some(mtu))
-        }
-    };
+    let parts = provider.link(&LinkRequest {
+        wanted,
+        assigned,
+        place,
+        facts,
+        alias: &alias,
+        mac,
+    })?;
     let (routes, rules) = route::routes(wanted, assigned, default_route)?;
     Ok(Link {
         name: wanted.ifname.clone(),
         mac,
-        mtu,
+        mtu: parts.mtu,
         alias,
         settings: settings::of_pod(wanted, assigned),
         addresses: addresses(wanted, assigned),
-        neighbours: neighbours(assigned, &kind),
+        neighbours: parts.neighbours,
         routes,
         rules,
-        kind,
+        kind: parts.kind,
     })
 }
 
@@ -174,89 +114,6 @@ fn check(wanted: &Wanted, assigned: &Assigned) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn macvlan_kind(
-    wanted: &Wanted,
-    macvlan: &cni::Macvlan,
-    facts: &Facts,
-) -> Result<LinkKind, PlanError> {
-    let network = || wanted.network.clone();
-    let parent = facts.parent.as_ref().ok_or_else(|| match &macvlan.master {
-        Some(master) => PlanError::UnknownMaster {
-            network: network(),
-            master: master.clone(),
-        },
-        None => PlanError::NoMaster { network: network() },
-    })?;
-    if let Some(mtu) = wanted.native.mtu.filter(|mtu| *mtu > parent.mtu) {
-        let (parent, parent_mtu) = (parent.name.clone(), parent.mtu);
-        return Err(PlanError::MtuTooLarge {
-            network: network(),
-            mtu,
-            parent,
-            parent_mtu,
-        });
-    }
-    Ok(LinkKind::Macvlan {
-        parent: Parent {
-            name: parent.name.clone(),
-            index: parent.index,
-        },
-        mode: macvlan.mode,
-        bcqueuelen: macvlan.bcqueuelen.filter(|length| *length > 0),
-    })
-}
-
-fn check_bridge(wanted: &Wanted, bridge: &cni::Bridge, facts: &Facts) -> Result<(), PlanError> {
-    match &facts.bridge {
-        Some(link) if link.kind != "bridge" => Err(PlanError::NotABridge {
-            network: wanted.network.clone(),
-            bridge: bridge.bridge.clone(),
-            kind: if link.kind.is_empty() {
-                "hardware".to_owned()
-            } else {
-                link.kind.clone()
-            },
-        }),
-        _ => Ok(()),
-    }
-}
-
-fn host_end(wanted: &Wanted, place: &Place<'_>, alias: &str, mtu: Option<u32>) -> HostEnd {
-    let name = IfName::host_end(
-        place.container.as_str(),
-        place.cni_ifname.as_str(),
-        wanted.ifname.as_str(),
-    );
-    HostEnd {
-        mac: derived_mac(
-            place.container.as_str(),
-            place.netns,
-            &wanted.ifname,
-            "host",
-        ),
-        mtu,
-        alias: alias.to_owned(),
-        router: None,
-        bridge: None,
-        hairpin: false,
-        source_check: false,
-        settings: settings::of_node_link(&name),
-        routes: Vec::new(),
-        neighbours: Vec::new(),
-        name,
-    }
-}
-
-/// `routed`: the node knows where the pod's addresses are without asking.
-fn lead_to_pod(end: &mut HostEnd, assigned: &Assigned, mac: Option<Mac>) {
-    for ip in &assigned.ips {
-        let address = ip.address.addr();
-        end.routes.push(Route::new(IpNet::from(address), None));
-        end.neighbours
-            .extend(mac.map(|mac| Neighbour { address, mac }));
-    }
-}
-
 fn addresses(wanted: &Wanted, assigned: &Assigned) -> Vec<Address> {
     let routed = wanted.native.provider.is_routed();
     let each = assigned.ips.iter().map(|ip| Address {
@@ -275,26 +132,6 @@ fn addresses(wanted: &Wanted, assigned: &Assigned) -> Vec<Address> {
     addresses
 }
 
-/// `routed`: the pod knows where its next hops are without asking.
-fn neighbours(assigned: &Assigned, kind: &LinkKind) -> Vec<Neighbour> {
-    match kind {
-        LinkKind::Veth(end) if end.bridge.is_none() => {
-            let hops = assigned
-                .ips
-                .iter()
-                .map(|ip| next_hop(Family::of(ip.address.addr())));
-            let hops: BTreeSet<IpAddr> = hops.collect();
-            hops.into_iter()
-                .map(|address| Neighbour {
-                    address,
-                    mac: end.mac,
-                })
-                .collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
 fn alias(wanted: &Wanted, assigned: &Assigned, place: &Place<'_>) -> String {
     let ipam = wanted.native.ipam.as_ref();
     let pool = ipam.and_then(|ipam| PoolKey::of(ipam, &wanted.network));
@@ -308,8 +145,4 @@ fn alias(wanted: &Wanted, assigned: &Assigned, place: &Place<'_>) -> String {
         addresses: assigned.ips.iter().map(|ip| ip.address).collect(),
     };
     alias.render()
-}
-
-fn is_passthru(provider: &Provider) -> bool {
-    matches!(provider, Provider::Macvlan(macvlan) if macvlan.mode == MacvlanMode::Passthru)
 }

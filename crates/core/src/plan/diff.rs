@@ -5,8 +5,8 @@
 
 use super::effective::MAIN_TABLE;
 use super::{
-    Address, HostEnd, Link, LinkKind, MacvlanMode, Neighbour, NodePlan, Observed, ObservedLink,
-    PodPlan, Route, Rule,
+    Address, Bridge, HostEnd, Link, LinkKind, MacvlanMode, Neighbour, NodePlan, Observed,
+    ObservedLink, PodPlan, Route, Rule,
 };
 use plexus_types::{Family, IfName, Mac, RouterName};
 use std::fmt;
@@ -92,10 +92,7 @@ pub fn diff_pod(plan: &PodPlan, observed: &Observed) -> Vec<Difference> {
 
 /// What the node and its routers lack for the pod: the host ends, their routes and neighbours.
 pub fn diff_host_ends(plan: &PodPlan, observed: &Observed) -> Vec<Difference> {
-    let ends = plan.links.iter().filter_map(|link| match &link.kind {
-        LinkKind::Veth(end) => Some(end),
-        LinkKind::Macvlan { .. } => None,
-    });
+    let ends = plan.links.iter().filter_map(|link| link.kind.host_end());
     ends.flat_map(|end| diff_host_end(end, observed)).collect()
 }
 
@@ -106,7 +103,7 @@ pub fn diff_node(plan: &NodePlan, observed: &Observed) -> Vec<Difference> {
     for bridge in &plan.bridges {
         let mut side = Comparison::new(Side::Node, &bridge.name, observed, &mut differences);
         let Some(link) = side.link() else { continue };
-        side.same("kind", &link.kind.as_str(), &"bridge");
+        side.same("kind", &link.kind.as_str(), &Bridge::LINK_KIND);
         side.up(link);
         if bridge.promisc && !link.promisc {
             side.altered(Object::Link, "link is not promiscuous".to_owned());
@@ -124,12 +121,9 @@ fn diff_link(link: &Link, observed: &Observed) -> Vec<Difference> {
     let Some(seen) = side.link() else {
         return differences;
     };
-    match &link.kind {
-        LinkKind::Macvlan { mode, .. } => {
-            side.same("kind", &seen.kind.as_str(), &"macvlan");
-            side.mode(seen, *mode);
-        }
-        LinkKind::Veth(_) => side.same("kind", &seen.kind.as_str(), &"veth"),
+    side.same("kind", &seen.kind.as_str(), &link.kind.name());
+    if let LinkKind::Macvlan { mode, .. } = &link.kind {
+        side.mode(seen, *mode);
     }
     side.mac(seen, link.mac);
     side.mtu(seen, link.mtu);

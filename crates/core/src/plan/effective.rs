@@ -1,9 +1,9 @@
 //! What IPAM answered, completed as the provider and the choice of the default route say: what a
 //! plan is built from, and what the result reports.
 
+use super::provider;
 use crate::attachment::{Assigned, DefaultRoute};
-use ipnet::IpNet;
-use plexus_api::cni::{Bridge, Native, Provider, RouteConf};
+use plexus_api::cni::{Native, RouteConf};
 use plexus_types::Family;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,15 +14,7 @@ pub(crate) const MAIN_TABLE: u32 = 254;
 /// chosen or refused. Doing it twice changes nothing.
 pub fn effective(native: &Native, assigned: &Assigned, default_route: DefaultRoute) -> Assigned {
     let mut out = assigned.clone();
-    match &native.provider {
-        Provider::Macvlan(_) => {}
-        Provider::Bridge(bridge) => bridge_gateways(bridge, &mut out),
-        Provider::Routed(_) | Provider::Overlay(_) => {
-            for ip in &mut out.ips {
-                ip.gateway = Some(next_hop(Family::of(ip.address.addr())));
-            }
-        }
-    }
+    provider::of(&native.provider).add_gateways(&mut out);
     for family in Family::ALL {
         match default_route.of(family) {
             None => {}
@@ -67,37 +59,8 @@ pub(crate) fn next_hop(family: Family) -> IpAddr {
     }
 }
 
-/// The subnet's first address after its own, which the reference plugin takes for the gateway.
-fn first_of(address: &IpNet) -> Option<IpAddr> {
-    match address.network() {
-        IpAddr::V4(v4) => u32::from(v4).checked_add(1).map(|n| IpAddr::V4(n.into())),
-        IpAddr::V6(v6) => u128::from(v6).checked_add(1).map(|n| IpAddr::V6(n.into())),
-    }
-}
-
-fn bridge_gateways(bridge: &Bridge, out: &mut Assigned) {
-    if bridge.is_gateway || bridge.is_default_gateway {
-        for ip in &mut out.ips {
-            ip.gateway = ip.gateway.or_else(|| first_of(&ip.address));
-        }
-    }
-    if !bridge.is_default_gateway {
-        return;
-    }
-    for family in Family::ALL {
-        let is_default = |route: &RouteConf| {
-            route.dst.prefix_len() == 0 && Family::of(route.dst.addr()) == family
-        };
-        if out.routes.iter().any(is_default) {
-            continue;
-        }
-        if let Some(gateway) = gateway(out, family) {
-            out.routes.push(default_via(family, gateway));
-        }
-    }
-}
-
-fn default_via(family: Family, gateway: IpAddr) -> RouteConf {
+/// A default route.
+pub(super) fn default_via(family: Family, gateway: IpAddr) -> RouteConf {
     RouteConf {
         dst: family.everything(),
         gw: Some(gateway),

@@ -1,7 +1,7 @@
 //! Ports of the node that lead to a pod: what the runtime asks for, against the addresses that the
 //! pod's first interface got.
 
-use super::{HostPort, Link, LinkKind, PodPlan, Protocol};
+use super::{HostPort, Link, PodPlan, Protocol};
 use crate::attachment::AssignedIp;
 use plexus_api::cni::{self, PortMapping};
 use plexus_types::{Family, IfName};
@@ -40,12 +40,8 @@ impl PodPlan {
         let by_loopback = port.to.is_ipv4() && host_ip.is_none_or(|ip| ip.is_loopback());
         let has = |link: &&Link| link.addresses.iter().any(|a| a.net.addr() == port.to.ip());
         let link = self.links.iter().filter(|_| by_loopback).find(has)?;
-        match &link.kind {
-            LinkKind::Veth(end) if end.router.is_none() => {
-                Some(end.bridge.as_ref().unwrap_or(&end.name))
-            }
-            LinkKind::Veth(_) | LinkKind::Macvlan { .. } => None,
-        }
+        let end = link.kind.host_end().filter(|end| end.router.is_none())?;
+        Some(end.bridge.as_ref().unwrap_or(&end.name))
     }
 }
 

@@ -8,26 +8,29 @@ mod build;
 mod diff;
 mod effective;
 mod error;
+mod facts;
 mod host_ports;
 mod node;
 mod observed;
 mod outcome;
-mod overlay;
+mod provider;
 mod route;
 mod settings;
 mod text;
 
-pub use build::{Facts, LinkFacts, Place, Underlay, build, group, pod_plan};
+pub use build::{Place, build, group, pod_plan};
 pub use diff::{Difference, Object, Side, State, diff_host_ends, diff_node, diff_pod};
 pub use effective::effective;
 pub(crate) use effective::{gateway, is_main_default};
 pub use error::PlanError;
+pub use facts::{Facts, FactsQuery, LinkFacts, ParentQuery, Underlay};
 pub use host_ports::host_ports;
 pub use node::node_plan;
 pub use observed::{
     Observed, ObservedAddress, ObservedLink, ObservedNeighbour, ObservedRoute, ObservedRule,
 };
 pub use outcome::{Seen, dns, outcome};
+pub use provider::{facts_query, features, provider_of};
 pub use route::{source_table, told_route};
 pub use text::{node_text, pod_text, ports_text};
 
@@ -132,6 +135,24 @@ pub enum LinkKind {
     },
     /// One end of a veth pair; the other end stays on the node.
     Veth(HostEnd),
+}
+
+impl LinkKind {
+    /// The kernel's word for it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            LinkKind::Macvlan { .. } => "macvlan",
+            LinkKind::Veth(_) => "veth",
+        }
+    }
+
+    /// Its other end on the node, if it has one.
+    pub fn host_end(&self) -> Option<&HostEnd> {
+        match self {
+            LinkKind::Veth(end) => Some(end),
+            LinkKind::Macvlan { .. } => None,
+        }
+    }
 }
 
 /// A link of the node that others hang off.
@@ -346,6 +367,11 @@ pub struct Bridge {
     /// Its sysctls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
+}
+
+impl Bridge {
+    /// The kernel's word for such a link.
+    pub const LINK_KIND: &str = "bridge";
 }
 
 /// Traffic from `source` to anywhere but `source` and multicast leaves under the node's address.

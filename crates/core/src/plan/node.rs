@@ -1,12 +1,12 @@
 //! What networks keep on the node.
 
 use super::effective::effective;
-use super::{Bridge, Facts, Masquerade, NodePlan, Router, RouterName, settings};
+use super::{Bridge, Facts, Masquerade, NodePlan, Router, RouterName, provider};
 use crate::attachment::{Assigned, DefaultRoute};
 use crate::ipam::{every_block_subnet, every_subnet};
 use ipnet::IpNet;
-use plexus_api::cni::{self, Ipam, Native, Provider};
-use plexus_types::{Family, NetworkName};
+use plexus_api::cni::{Ipam, Native};
+use plexus_types::NetworkName;
 
 /// What one attachment of a network needs on the node.
 ///
@@ -31,34 +31,8 @@ pub fn node_plan(
     });
     let assigned = every.as_ref().unwrap_or(assigned);
     let assigned = effective(native, assigned, DefaultRoute::AsConfigured);
-    match &native.provider {
-        Provider::Macvlan(_) => NodePlan::default(),
-        Provider::Bridge(bridge) => NodePlan {
-            settings: if is_gateway(bridge) {
-                settings::forwarding(&assigned)
-            } else {
-                Vec::new()
-            },
-            bridges: vec![bridge_plan(bridge, native, &assigned)],
-            masquerades: masquerades(bridge.ip_masq, &[], network, &assigned),
-            routers: Vec::new(),
-            whole,
-        },
-        Provider::Routed(routed) => NodePlan {
-            settings: settings::forwarding(&assigned),
-            bridges: Vec::new(),
-            masquerades: masquerades(routed.ip_masq, &routed.not_masq, network, &assigned),
-            routers: Vec::new(),
-            whole,
-        },
-        Provider::Overlay(overlay) => NodePlan {
-            routers: super::overlay::router(overlay, native, facts)
-                .into_iter()
-                .collect(),
-            whole,
-            ..NodePlan::default()
-        },
-    }
+    let plan = provider::of(&native.provider).node_plan(network, native, &assigned, facts);
+    plan.map_or_else(NodePlan::default, |plan| NodePlan { whole, ..plan })
 }
 
 impl NodePlan {
@@ -126,25 +100,8 @@ impl NodePlan {
     }
 }
 
-fn bridge_plan(bridge: &cni::Bridge, native: &Native, assigned: &Assigned) -> Bridge {
-    let mut addresses = Vec::new();
-    for ip in assigned.ips.iter().filter(|_| is_gateway(bridge)) {
-        let family = Family::of(ip.address.addr());
-        let gateway = ip.gateway.filter(|gateway| Family::of(*gateway) == family);
-        let address = gateway.map(|gateway| IpNet::new(gateway, ip.address.prefix_len()));
-        add_new(&mut addresses, address.into_iter().flatten().collect());
-    }
-    Bridge {
-        name: bridge.bridge.clone(),
-        mtu: native.mtu,
-        promisc: bridge.promisc_mode,
-        addresses,
-        force_address: bridge.force_address,
-        settings: settings::of_node_link(&bridge.bridge),
-    }
-}
-
-fn masquerades(
+/// One per subnet of the addresses, if they are `wanted`.
+pub(super) fn masquerades(
     wanted: bool,
     except: &[IpNet],
     network: &NetworkName,
@@ -165,11 +122,8 @@ fn masquerades(
     masquerades
 }
 
-fn is_gateway(bridge: &cni::Bridge) -> bool {
-    bridge.is_gateway || bridge.is_default_gateway
-}
-
-fn add_new<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
+/// Adds what is not there yet.
+pub(super) fn add_new<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
     for item in from {
         if !to.contains(&item) {
             to.push(item);

@@ -1,9 +1,9 @@
 //! What an ADD answers for one attachment.
 
-use super::{Link, LinkKind, effective};
+use super::{Link, effective, provider};
 use crate::attachment::{Assigned, DefaultRoute, Wanted};
 use ipnet::IpNet;
-use plexus_api::cni::{Dns, Interface, Ip, Native, Outcome, Provider};
+use plexus_api::cni::{Dns, Interface, Ip, Native, Outcome};
 use plexus_types::Mac;
 
 /// What only the kernel knows.
@@ -28,7 +28,7 @@ pub fn outcome(
     whole: bool,
 ) -> Outcome {
     let mut interfaces = Vec::with_capacity(3);
-    if let LinkKind::Veth(end) = &link.kind {
+    if let Some(end) = link.kind.host_end() {
         if let Some(bridge) = end.bridge.as_ref().filter(|_| whole) {
             interfaces.push(Interface::new(bridge.as_str(), seen.bridge_mac, None, None));
         }
@@ -57,11 +57,10 @@ pub fn outcome(
     }
 }
 
-/// What an attachment says about DNS, given what its addresses brought. The reference macvlan drops
-/// that, the reference bridge does not.
+/// What an attachment says about DNS, given what its addresses brought.
 pub fn dns<'a>(native: &'a Native, brought: &'a Dns) -> &'a Dns {
-    let only_configured = matches!(native.provider, Provider::Macvlan(_));
-    if only_configured || !native.dns.is_empty() {
+    let takes = provider::of(&native.provider).takes_ipam_dns();
+    if !takes || !native.dns.is_empty() {
         &native.dns
     } else {
         brought

@@ -2,9 +2,8 @@
 //! and ours: no router advertisements, and a reverse-path filter that works with several
 //! interfaces.
 
-use super::Setting;
+use super::{Setting, provider};
 use crate::attachment::{Assigned, Wanted};
-use plexus_api::cni::Provider;
 use plexus_types::{Family, IfName};
 
 /// Of the pod's interface.
@@ -24,13 +23,9 @@ pub(super) fn of_pod(wanted: &Wanted, assigned: &Assigned) -> Vec<Setting> {
     }
     settings.push(v6("accept_ra", "0"));
     if !assigned.ips.is_empty() {
-        if !matches!(wanted.native.provider, Provider::Macvlan(_)) {
-            settings.push(v6("accept_dad", "0"));
-        }
-        settings.push(v4("arp_notify", "1"));
-        if !matches!(wanted.native.provider, Provider::Bridge(_)) {
-            settings.push(v6("ndisc_notify", "1"));
-        }
+        let own = provider::of(&wanted.native.provider).sysctls().iter();
+        settings
+            .extend(own.map(|(family, name, value)| setting(family, ifname.as_str(), name, value)));
     }
     if wanted.several {
         settings.push(v4("rp_filter", "2"));

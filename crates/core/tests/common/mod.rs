@@ -1,11 +1,11 @@
 //! The way from a configuration to plans and a result, as the agent goes it, without a kernel: the
 //! node's links are given, every address is free.
 
-use plexus_api::cni::{Args, Error, NetConf, Outcome, Provider};
+use plexus_api::cni::{Args, Error, NetConf, Outcome};
 use plexus_core::attach::preview::{DescribedNode, Issued, Preview, preview};
 use plexus_core::attach::{AttachError, AttachRequest, Sandbox};
 use plexus_core::attachment::Wanted;
-use plexus_core::plan::{Facts, LinkFacts, NodePlan, PodPlan, Underlay};
+use plexus_core::plan::{Facts, LinkFacts, NodePlan, ParentQuery, PodPlan, Underlay, facts_query};
 use plexus_types::{IfName, NetnsCookie};
 
 /// The node's links; the first has the default route.
@@ -56,27 +56,21 @@ impl DescribedNode for Node {
     fn facts(&self, wanted: &Wanted) -> Facts {
         let Node(links) = self;
         let find = |name: &IfName| links.iter().find(|link| link.name == *name).cloned();
-        match &wanted.native.provider {
-            Provider::Macvlan(macvlan) => Facts {
-                parent: macvlan
-                    .master
-                    .as_ref()
-                    .map_or_else(|| links.first().cloned(), find),
-                ..Facts::default()
-            },
-            Provider::Bridge(bridge) => Facts {
-                bridge: find(&bridge.bridge),
-                ..Facts::default()
-            },
-            Provider::Routed(_) => Facts::default(),
-            Provider::Overlay(_) => Facts {
-                underlay: links.first().map(|first| Underlay {
-                    node: "n1".to_owned(),
-                    address: "192.0.2.1".parse().unwrap(),
-                    mtu: first.mtu,
-                }),
-                ..Facts::default()
-            },
+        let first = links.first();
+        let query = facts_query(&wanted.native);
+        // A routed pod takes over the node's MTU; here it is left to the kernel.
+        let parent = query.parent.filter(|_| !wanted.native.provider.is_routed());
+        Facts {
+            parent: parent.and_then(|parent| match parent {
+                ParentQuery::Named(name) => find(name),
+                ParentQuery::DefaultRoute => first.cloned(),
+            }),
+            bridge: query.bridge.and_then(find),
+            underlay: first.filter(|_| query.underlay).map(|first| Underlay {
+                node: "n1".to_owned(),
+                address: "192.0.2.1".parse().unwrap(),
+                mtu: first.mtu,
+            }),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::host_ports::{self, HostPortError, Ports, loopback};
 use super::{NftError, guard, masquerade};
 use crate::{NodeSide, Socket};
 use ipnet::IpNet;
-use plexus_core::plan::{LinkKind, Masquerade, PodPlan};
+use plexus_core::plan::{Masquerade, PodPlan};
 use plexus_types::NetworkName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
@@ -127,10 +127,8 @@ fn or_close<T>(node: &NodeSide, done: Result<T, HostPortError>) -> Result<T, Res
 
 /// Whether the node's own rules check who sends.
 fn is_checked(plan: &PodPlan) -> bool {
-    plan.links.iter().any(|link| match &link.kind {
-        LinkKind::Veth(end) => end.source_check && end.router.is_none(),
-        LinkKind::Macvlan { .. } => false,
-    })
+    let mut ends = plan.links.iter().filter_map(|link| link.kind.host_end());
+    ends.any(|end| end.source_check && end.router.is_none())
 }
 
 impl Table {

@@ -11,7 +11,7 @@ use crate::{
     route, rule,
     sysctl::{self, SysctlError},
 };
-use plexus_core::plan::{HostEnd, Link, LinkKind, Observed, ObservedLink, PodPlan};
+use plexus_core::plan::{HostEnd, Link, Observed, ObservedLink, PodPlan};
 use plexus_types::{IfName, RouterName};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -171,7 +171,7 @@ impl Job<'_> {
         // Which link each request belongs to.
         let mut about = Vec::with_capacity(requests.capacity());
         for link in here() {
-            let end = host_end(link);
+            let end = link.kind.host_end();
             let bridge = end
                 .and_then(|end| bridge_of(end, &bridges))
                 .map(|bridge| bridge.index);
@@ -208,7 +208,9 @@ impl Job<'_> {
     ) -> Result<Vec<ObservedLink>, ApplyError> {
         let mut bridges = Vec::new();
         for link in links {
-            let Some(end) = host_end(link) else { continue };
+            let Some(end) = link.kind.host_end() else {
+                continue;
+            };
             let Some(name) = &end.bridge else { continue };
             if bridge_of(end, &bridges).is_some() {
                 continue;
@@ -313,7 +315,10 @@ impl Job<'_> {
     fn announce_on_bridges(&self, socket: &mut Socket, node: &Observed) -> Vec<String> {
         let mut warnings = Vec::new();
         for link in &self.plan.links {
-            let bridge = host_end(link).and_then(|end| bridge_of(end, &node.links));
+            let bridge = link
+                .kind
+                .host_end()
+                .and_then(|end| bridge_of(end, &node.links));
             let (Some(bridge), Some(mac)) = (bridge, link.mac) else {
                 continue;
             };
@@ -329,7 +334,11 @@ impl Job<'_> {
 
     /// The host ends that live there.
     fn ends_in(&self, router: Option<&RouterName>) -> impl Iterator<Item = &HostEnd> {
-        let ends = self.plan.links.iter().filter_map(host_end);
+        let ends = self
+            .plan
+            .links
+            .iter()
+            .filter_map(|link| link.kind.host_end());
         ends.filter(move |end| end.router.as_ref() == router)
     }
 
@@ -471,12 +480,5 @@ fn bridge_of<'a>(end: &HostEnd, links: &'a [ObservedLink]) -> Option<&'a Observe
 
 /// Where the link is made from.
 fn router_of(link: &Link) -> Option<&RouterName> {
-    host_end(link).and_then(|end| end.router.as_ref())
-}
-
-pub(super) fn host_end(link: &Link) -> Option<&HostEnd> {
-    match &link.kind {
-        LinkKind::Veth(end) => Some(end),
-        LinkKind::Macvlan { .. } => None,
-    }
+    link.kind.host_end().and_then(|end| end.router.as_ref())
 }

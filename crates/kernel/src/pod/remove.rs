@@ -1,7 +1,6 @@
 //! Removing a pod's interfaces: needs no memory of how far their making went, can be repeated,
 //! tries everything and reports every error.
 
-use super::apply::host_end;
 use crate::effect::effect;
 use crate::netlink::{Refused, Request};
 use crate::nft::host_ports::HostPortError;
@@ -87,7 +86,7 @@ pub fn remove(
             Ok(())
         });
     }
-    for end in plan.links.iter().filter_map(host_end) {
+    for end in plan.links.iter().filter_map(|link| link.kind.host_end()) {
         work.attempt(|work| {
             let Some(home) = present(node.home(end.router.as_ref()))? else {
                 return Ok(());

@@ -1,7 +1,7 @@
 //! Putting the node's side of a pod right again: ports, routes, neighbours, sysctls. Never touches
 //! the pod's own side, and never makes a link: a veth whose node end is gone has lost both.
 
-use super::apply::{ApplyError, host_end};
+use super::apply::ApplyError;
 use crate::effect::effect;
 use crate::nft::guard::CHECKED;
 use crate::observe::link_by_name;
@@ -14,7 +14,7 @@ pub fn restore_node(plan: &PodPlan, node: &NodeSide) -> Result<(), ApplyError> {
         netns: node.netns().path().into(),
         source,
     };
-    let ends = || plan.links.iter().filter_map(host_end);
+    let ends = || plan.links.iter().filter_map(|link| link.kind.host_end());
     if ends().any(|end| end.router.is_none() && end.source_check) {
         nft::guard::ensure(node)?;
     }

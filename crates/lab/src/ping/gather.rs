@@ -13,8 +13,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use kube::core::DeserializeGuard;
 use kube::{Client, ResourceExt};
+use plexus_api::cni::{Routing, Segment};
 use plexus_api::objects::{Network, NetworkSpec, PodAttachments};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -150,15 +150,15 @@ async fn networks(client: Client, unseen: &mut Vec<Unseen>) -> Result<NetworkSub
 }
 
 fn kind(spec: &NetworkSpec) -> Kind {
-    match spec.provider.as_deref().unwrap_or("overlay") {
-        "overlay" => Kind::Overlay,
-        "routed" => Kind::Routed,
-        "bridge" => Kind::OnNode,
-        "macvlan" => match spec.config.get("mode").and_then(Value::as_str) {
-            None | Some("bridge") => Kind::Shared,
-            _ => Kind::Other,
-        },
-        _ => Kind::Other,
+    let Some(kind) = spec.provider_kind() else {
+        return Kind::Other;
+    };
+    match (kind.routing, (kind.segment)(&spec.config)) {
+        (Routing::Router, _) => Kind::Overlay,
+        (Routing::Node, _) => Kind::Routed,
+        (Routing::OnLink, Some(Segment::Node)) => Kind::OnNode,
+        (Routing::OnLink, Some(Segment::Wire)) => Kind::Shared,
+        (Routing::OnLink, None) => Kind::Other,
     }
 }
 
@@ -202,7 +202,7 @@ fn short(namespace: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn providers_are_judged_by_what_they_do() {

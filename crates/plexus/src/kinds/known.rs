@@ -2,6 +2,7 @@
 //! type, is for the schema to refuse: here it counts as fine.
 
 use super::cidr::{Prefix, ip};
+use plexus_api::objects;
 use serde_json::Value;
 
 /// How a rule is checked.
@@ -17,11 +18,14 @@ pub(super) enum Check {
 
 /// What a rule means; none if it is not one of ours.
 pub(super) fn find(rule: &str) -> Option<Check> {
+    if rule == objects::provider_rule() {
+        return Some(Check::Now(is_known_provider));
+    }
     let known = KNOWN.iter().find(|(text, _)| *text == rule);
     known.map(|(_, check)| *check)
 }
 
-const KNOWN: [(&str, Check); 13] = [
+const KNOWN: [(&str, Check); 12] = [
     ("self == oldSelf", Check::ByTheServer),
     (
         "!has(oldSelf.provider) || (has(self.provider) && self.provider == oldSelf.provider)",
@@ -34,10 +38,6 @@ const KNOWN: [(&str, Check); 13] = [
     (
         "has(self.blockSize) == has(oldSelf.blockSize) && (!has(self.blockSize) || self.blockSize == oldSelf.blockSize)",
         Check::Change(|old, new| old.get("blockSize") == new.get("blockSize")),
-    ),
-    (
-        "!has(self.provider) || self.provider.contains('/') || self.provider in ['overlay', 'routed', 'bridge', 'macvlan', 'delegate']",
-        Check::Now(is_known_provider),
     ),
     (
         "self.cidr == oldSelf.cidr",
@@ -89,9 +89,8 @@ fn is_kept(key: &str, old: &Value, new: &Value) -> bool {
 }
 
 fn is_known_provider(now: &Value) -> bool {
-    const BUILT_IN: [&str; 5] = ["overlay", "routed", "bridge", "macvlan", "delegate"];
     let provider = text("provider", now);
-    provider.is_none_or(|name| name.contains('/') || BUILT_IN.contains(&name))
+    provider.is_none_or(|name| name.contains('/') || objects::providers().contains(&name))
 }
 
 fn is_masked(key: &str, now: &Value) -> bool {

@@ -82,23 +82,28 @@ fn check_taken(
     declared: impl Fn(&str) -> bool,
 ) {
     for key in asked.runtime_config().keys() {
+        let native = match how {
+            How::Native(native) => native.provider.kind().capabilities,
+            How::Delegate(_) => &[],
+        };
+        let is_native = native.contains(&key.as_str());
         let taken = match how {
-            How::Native(_) => ["ips", "mac"].contains(&key.as_str()) && declared(key),
+            How::Native(_) => is_native && declared(key),
             How::Delegate(_) if key == "deviceID" => true,
             How::Delegate(chain) => parse::chain::takes(chain, key),
         };
         if !taken {
             let text = match how {
-                How::Native(_) if ["ips", "mac"].contains(&key.as_str()) => {
-                    "is asked for by the pod, but not declared: write it as true there"
+                How::Native(_) if is_native => {
+                    "is asked for by the pod, but not declared: write it as true there".to_owned()
                 }
-                How::Native(_) => {
-                    "is asked for by the pod, but a native network has only ips and mac"
-                }
-                How::Delegate(_) => {
-                    "is asked for by the pod, but no plugin declares it: write it as true in the \
-                     plugin that takes it"
-                }
+                How::Native(_) => format!(
+                    "is asked for by the pod, but a native network has only {}",
+                    native.join(" and ")
+                ),
+                How::Delegate(_) => "is asked for by the pod, but no plugin declares it: write it \
+                                     as true in the plugin that takes it"
+                    .to_owned(),
             };
             fields.unsupported(&format!("capabilities.{key}"), text);
         }

@@ -2,13 +2,11 @@
 
 use super::{check_taken, nad};
 use crate::cni::parse::asked::Asked;
-use crate::cni::parse::native::{self, Kind, Written};
-use crate::cni::parse::{common, version_or_newest};
-use crate::cni::{
-    BlockIpam, Code, Error, How, Ipam, Native, Network, Overlay, Provider, RouteConf,
-};
+use crate::cni::parse::native::{self, Written};
+use crate::cni::parse::version_or_newest;
+use crate::cni::{BlockIpam, Code, Error, How, Ipam, Native, Network, ProviderKind, RouteConf};
 use crate::fault::fault;
-use crate::objects::{NetworkSpec, RouteSpec};
+use crate::objects::{DELEGATE, NetworkSpec, RouteSpec};
 use crate::pod::NetworkSelection;
 use crate::{Fields, Problems};
 use ipnet::IpNet;
@@ -60,7 +58,8 @@ pub(super) fn check_ready(
             "start the provider, or write overlay, routed, macvlan, bridge or delegate",
         ));
     }
-    if provider == "overlay" && facts.vni.is_none() {
+    let has_vni = spec.provider_kind().is_some_and(ProviderKind::has_vni);
+    if has_vni && facts.vni.is_none() {
         return Err(Error::new(
             Code::TryAgainLater,
             format!("Network {name}: it has no number yet"),
@@ -77,27 +76,15 @@ pub(super) fn read(
     facts: &ObjectFacts,
     asked: &NetworkSelection,
 ) -> Result<Network, Problems> {
-    let provider = spec.provider_name();
-    let network = match (provider, Kind::parse(provider)) {
-        ("delegate", _) => return delegate(name, spec, asked),
-        ("overlay", _) => options(spec, asked, |fields, wishes| {
-            let dns = fields.object("dns", common::dns).unwrap_or_default();
-            native::check_asked(fields, wishes);
-            Some(Native {
-                provider: Provider::Overlay(overlay(spec, facts)),
-                ipam: None,
-                mac: wishes.mac,
-                ips: wishes.ips().to_vec(),
-                mtu: common::mtu(fields),
-                dns,
-            })
-        }),
-        (_, Some(kind)) => options(spec, asked, |fields, wishes| {
-            let native = native::read(fields, kind, Written::ForUs, wishes)?;
-            Some(with_spec(native, spec, facts))
-        }),
-        _ => return Err(Problems::default()),
-    };
+    if spec.provider_name() == DELEGATE {
+        return delegate(name, spec, asked);
+    }
+    let kind = spec.provider_kind().ok_or_else(Problems::default)?;
+    let network = options(spec, asked, |fields, wishes| {
+        let mut native = native::read(fields, kind, Written::ForUs, wishes)?;
+        native.provider.with_network(spec, facts);
+        Some(native)
+    });
     let mut native = network?;
     native.mtu = native.mtu.or(spec.mtu);
     if !spec.subnets.is_empty() {
@@ -172,33 +159,6 @@ fn delegate(
     }
     config.remove("cniVersion");
     nad::read(name, &config, version, asked, PATH)
-}
-
-fn overlay(spec: &NetworkSpec, facts: &ObjectFacts) -> Overlay {
-    let subnets = spec.subnets.values();
-    Overlay {
-        uid: facts.uid.clone(),
-        vni: facts.vni.unwrap_or_default(),
-        subnets: subnets
-            .map(|subnet| (subnet.cidr.trunc(), spec.gateway_of(subnet)))
-            .collect(),
-        snat: spec.snat,
-        source_check: spec.source_check,
-    }
-}
-
-/// What the spec says of every provider enters the options of this one.
-fn with_spec(mut native: Native, spec: &NetworkSpec, facts: &ObjectFacts) -> Native {
-    match &mut native.provider {
-        Provider::Routed(routed) => {
-            routed.ip_masq |= spec.snat;
-            routed.not_masq = facts.not_masq.clone();
-            routed.source_check = spec.source_check;
-        }
-        Provider::Bridge(bridge) => bridge.ip_masq |= spec.snat,
-        Provider::Macvlan(_) | Provider::Overlay(_) => {}
-    }
-    native
 }
 
 fn blocks(spec: &NetworkSpec, facts: &ObjectFacts) -> BlockIpam {

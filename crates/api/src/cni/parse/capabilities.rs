@@ -1,10 +1,10 @@
-//! Does somebody take what the runtime sends? A native network takes `ips` and `mac`; whatever
+//! Does somebody take what the runtime sends? A native network takes what its provider says; whatever
 //! else is declared or sent must be taken by a plugin that is executed. Where the cluster says which
 //! networks there are, that is judged when it has.
 
 use super::{Head, OWN_TYPES};
 use crate::Fields;
-use crate::cni::{Body, How, POD_ANNOTATIONS};
+use crate::cni::{Body, How, Native, Network, POD_ANNOTATIONS};
 
 /// What a configuration may declare that leaves its networks to the cluster.
 const USUAL: [&str; 12] = [
@@ -32,7 +32,11 @@ pub(super) fn check(fields: &mut Fields<'_>, head: &Head, body: &Body) {
         .as_ref()
         .is_some_and(|name| OWN_TYPES.contains(&name.as_str()));
     for name in head.capabilities.iter().filter(|_| ours) {
-        if !is_own(name) && !body.takes(name) {
+        let natively = |network: &Network| match &network.how {
+            How::Native(native) => takes(native, name),
+            How::Delegate(_) => is_own(name),
+        };
+        if !body.networks().iter().any(natively) && !body.takes(name) {
             let text = "is taken by no plugin here: remove it, or declare it in the plugin that \
                         takes it";
             fields.unsupported(&format!("capabilities.{name}"), text);
@@ -40,7 +44,7 @@ pub(super) fn check(fields: &mut Fields<'_>, head: &Head, body: &Body) {
     }
     for (name, value) in &head.runtime.raw {
         let taken = match body.networks().first().map(|network| &network.how) {
-            Some(How::Native(_)) if is_own(name) => true,
+            Some(How::Native(native)) if takes(native, name) => true,
             Some(How::Delegate(chain)) if is_own(name) => super::chain::takes(chain, name),
             _ => body.takes(name),
         };
@@ -69,8 +73,14 @@ fn check_usual(fields: &mut Fields<'_>, head: &Head) {
     }
 }
 
+/// Whether it is for the first interface alone, whoever makes that.
 fn is_own(name: &str) -> bool {
     ["ips", "mac"]
         .iter()
         .any(|own| own.eq_ignore_ascii_case(name))
+}
+
+fn takes(native: &Native, name: &str) -> bool {
+    let mut taken = native.provider.kind().capabilities.iter();
+    taken.any(|taken| taken.eq_ignore_ascii_case(name))
 }

@@ -3,29 +3,32 @@
 
 use super::REFERENCE_TYPES;
 use crate::Fields;
+use crate::cni::Provider;
 use crate::text::shown;
 use serde_json::{Map, Value};
 
-/// The values of `provider`.
-const PROVIDERS: [&str; 4] = ["macvlan", "bridge", "routed", "delegate"];
 /// The values of `type` in the `ipam` of a native network.
 const IPAMS: [&str; 3] = ["host-local", "static", "plexus"];
 
-/// For a network at the top of which nothing says who makes it.
-pub(super) const MISSING_AT_TOP: &str = "write \"provider\" (macvlan, bridge, routed, or delegate \
-     with \"plugins\"), \"plugins\" (a chain to execute) or \"networks\" (several)";
+/// What else may be written at the top of a network, where nothing says who makes it.
+pub(super) const AT_TOP: &str = "\"plugins\" (a chain to execute) or \"networks\" (several)";
 /// The same for an element of `networks`.
-pub(super) const MISSING_IN_ENTRY: &str = "write \"provider\" (macvlan, bridge, routed, or \
-     delegate with \"plugins\"), \"type\" (a reference plugin's configuration) or \"plugins\" (a \
-     chain to execute)";
-
+pub(super) const IN_ENTRY: &str =
+    "\"type\" (a reference plugin's configuration) or \"plugins\" (a chain to execute)";
 /// The same for a NAD that has more in it than a network's name.
-pub(super) const MISSING_IN_NAD: &str = "write \"provider\" (macvlan, bridge, routed, or delegate \
-     with \"plugins\"), or remove the options so that the network is the cluster's by that name";
+pub(super) const IN_NAD: &str =
+    "or remove the options so that the network is the cluster's by that name";
+
+/// For a network of which nothing says who makes it; `else_write` is one of those above.
+pub(super) fn missing(else_write: &str) -> String {
+    let natives = natives().join(", ");
+    format!("write \"provider\" ({natives}, or delegate with \"plugins\"), {else_write}")
+}
 
 /// A provider that there is not. `path` is where the network is written: empty at the top.
 pub(crate) fn provider(name: &str, path: &str) -> String {
     let wrong = shown(name);
+    let native = natives().join(", ");
     if REFERENCE_TYPES.contains(&name) {
         let place = if path.is_empty() {
             "write the network as an entry of \"networks\" with"
@@ -33,19 +36,23 @@ pub(crate) fn provider(name: &str, path: &str) -> String {
             "write"
         };
         return format!(
-            "{wrong} is not a native provider (macvlan, bridge, routed and delegate are): {place} \
+            "{wrong} is not a native provider ({native} and delegate are): {place} \
              \"type\": {wrong} in place of \"provider\", then the plugin is executed"
         );
     }
-    match meant(name, &PROVIDERS) {
+    match meant(name, &[&natives()[..], &["delegate"]].concat()) {
         Some(meant) => format!(
-            "{wrong} is not a native provider: did you mean {meant:?}? There are macvlan, bridge, \
-             routed and delegate"
+            "{wrong} is not a native provider: did you mean {meant:?}? There are {native} and \
+             delegate"
         ),
-        None => {
-            format!("{wrong} is not a native provider: write macvlan, bridge, routed or delegate")
-        }
+        None => format!("{wrong} is not a native provider: write {native} or delegate"),
     }
+}
+
+/// The values of `provider` but `delegate`.
+fn natives() -> Vec<&'static str> {
+    let kinds = Provider::KINDS.iter().filter(|kind| kind.in_config);
+    kinds.map(|kind| kind.name).collect()
 }
 
 /// An IPAM that is not native, of a network of `provider` that is written at `path`.
@@ -96,30 +103,28 @@ mod tests {
             for wrong in ["mcvlan", "MACVLAN", "macvlan "] {
                 let text = provider(wrong, path);
                 assert!(text.contains("did you mean \"macvlan\"?"), "{text}");
-                for name in PROVIDERS {
+                for name in ["macvlan", "bridge", "routed", "delegate"] {
                     assert!(text.contains(name), "{text}");
                 }
             }
             let text = provider("overlay", path);
             assert!(!text.contains("did you mean"), "{text}");
-            assert!(
-                text.ends_with("write macvlan, bridge, routed or delegate"),
-                "{text}"
-            );
+            assert!(text.contains("write macvlan, bridge, routed"), "{text}");
+            assert!(text.ends_with(" or delegate"), "{text}");
         }
         assert!(provider(&"x".repeat(1 << 16), "").len() < 500);
     }
 
     #[test]
     fn a_reference_plugin_is_told_where_it_belongs() {
-        let text = provider("ipvlan", "");
+        let text = provider("ptp", "");
         assert!(
-            text.contains("an entry of \"networks\" with \"type\": \"ipvlan\""),
+            text.contains("an entry of \"networks\" with \"type\": \"ptp\""),
             "{text}"
         );
-        let text = provider("ipvlan", "networks[1]");
+        let text = provider("ptp", "networks[1]");
         assert!(!text.contains("an entry of"), "{text}");
-        assert!(text.contains("write \"type\": \"ipvlan\""), "{text}");
+        assert!(text.contains("write \"type\": \"ptp\""), "{text}");
     }
 
     #[test]
@@ -141,8 +146,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_lists_the_same_choices() {
-        for text in [MISSING_AT_TOP, MISSING_IN_ENTRY] {
-            for name in PROVIDERS {
+        for text in [AT_TOP, IN_ENTRY, IN_NAD].map(missing) {
+            for name in ["macvlan", "bridge", "routed", "delegate"] {
                 assert!(text.contains(name), "{text}");
             }
         }

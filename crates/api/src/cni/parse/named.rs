@@ -1,7 +1,7 @@
 //! A configuration that only names a network: one of our types, and nothing that says how. What the
 //! network is, the cluster knows. Owns when that is so, and what such a configuration may have.
 
-use super::native::ALL_OPTIONS;
+use super::native::all_keys;
 use super::{TOP_KEYS, choice};
 use crate::Fields;
 use crate::cni::FqName;
@@ -41,7 +41,7 @@ pub(crate) fn is_named(config: &Map<String, Value>) -> bool {
         "network" => value.is_array(),
         "contrail" | "args" => false,
         key if TOP_KEYS.contains(&key) => false,
-        key if ALL_OPTIONS.contains(&key) => true,
+        key if all_keys().any(|own| own == key) => true,
         key => choice::meant(key, &["provider", "plugins", "networks"]).is_some(),
     };
     named && !config.iter().any(says_how)

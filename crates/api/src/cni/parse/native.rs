@@ -1,11 +1,10 @@
-//! The options of the native providers, written for `provider` or for a reference plugin's `type`.
+//! The options of a native network, written for `provider` or for a reference plugin's `type`. Owns
+//! those that all providers have; the others are in the provider's own file.
 
 use super::asked::Asked;
 use super::{choice, common, ipam};
-use crate::cni::{Bridge, Ipam, Macvlan, MacvlanMode, Native, Provider, Routed};
-use crate::text::shown;
+use crate::cni::{Ipam, Native, Provider, ProviderKind};
 use crate::{Fields, Problem, Problems};
-use plexus_types::IfName;
 
 /// Who the options are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,88 +15,31 @@ pub(crate) enum Written {
     ForPlugin,
 }
 
-/// The native providers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Macvlan,
-    Bridge,
-    Routed,
-}
-
-impl Kind {
-    /// The value of `provider`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        match text {
-            "macvlan" => Some(Kind::Macvlan),
-            "bridge" => Some(Kind::Bridge),
-            "routed" => Some(Kind::Routed),
-            _ => None,
-        }
-    }
-
-    /// The value of `type`: the reference plugins that we can stand in for.
-    pub(super) fn of_plugin(text: &str) -> Option<Self> {
-        Self::parse(text).filter(|kind| *kind != Kind::Routed)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Macvlan => "macvlan",
-            Kind::Bridge => "bridge",
-            Kind::Routed => "routed",
-        }
-    }
-}
+/// The keys that all native networks have.
+const COMMON_KEYS: [&str; 5] = ["mtu", "ipam", "dns", "sourceRouting", "args"];
 
 /// Every key that some native network has; for messages about networks of no known kind.
-pub(crate) const ALL_OPTIONS: [&str; 20] = [
-    "master",
-    "mode",
-    "mtu",
-    "mac",
-    "bcqueuelen",
-    "linkInContainer",
-    "bridge",
-    "isGateway",
-    "isDefaultGateway",
-    "forceAddress",
-    "ipMasq",
-    "hairpinMode",
-    "promiscMode",
-    "vlan",
-    "macspoofchk",
-    "enabledad",
-    "ipam",
-    "dns",
-    "sourceRouting",
-    "args",
-];
+pub(super) fn all_keys() -> impl Iterator<Item = &'static str> {
+    let own = Provider::KINDS.iter();
+    let own = own.flat_map(|kind| kind.keys.iter().chain(kind.own_keys).copied());
+    COMMON_KEYS.into_iter().chain(own)
+}
 
 /// Reads the options of one native network. `asked` is what the request adds to it.
 pub(crate) fn read(
     fields: &mut Fields<'_>,
-    kind: Kind,
+    kind: &ProviderKind,
     written: Written,
     asked: &Asked,
 ) -> Option<Native> {
     let mtu = common::mtu(fields);
     let dns = fields.object("dns", common::dns).unwrap_or_default();
-    // The bridge plugin ignores a MAC in its configuration: only our own bridge takes one.
-    let has_mac = written == Written::ForUs || kind == Kind::Macvlan;
+    let owned = written == Written::ForUs && kind.own_keys.contains(&"mac");
+    let has_mac = owned || kind.keys.contains(&"mac");
     let mac = if has_mac { fields.parsed("mac") } else { None };
-    let provider = match kind {
-        Kind::Macvlan => macvlan(fields).map(Provider::Macvlan),
-        Kind::Bridge => bridge(fields).map(Provider::Bridge),
-        Kind::Routed => Some(Provider::Routed(Routed {
-            ip_masq: fields.flag("ipMasq"),
-            not_masq: Vec::new(),
-            source_check: false,
-        })),
-    };
-    let ipam = ipam::read(fields, kind.name(), asked);
-    if kind == Kind::Routed && !fields.has("ipam") && !asked.has_subnets {
-        fields.missing("ipam", "a routed network needs addresses to route to");
-    }
+    let provider = Provider::read(kind, fields, asked);
+    let ipam = kind.in_config.then(|| ipam::read(fields, kind.name, asked));
+    let ipam = ipam.flatten();
     check_asked(fields, asked);
     let ips = match ipam {
         Some(Ipam::Static(_)) => Vec::new(),
@@ -114,7 +56,7 @@ pub(crate) fn read(
 }
 
 /// What is asked for must have a place in the network.
-pub(crate) fn check_asked(fields: &mut Fields<'_>, asked: &Asked) {
+fn check_asked(fields: &mut Fields<'_>, asked: &Asked) {
     let addressed = fields.has("ipam") || asked.has_subnets;
     if let (Some((ip, _)), false) = (asked.ips().first(), addressed) {
         let text = format!("is missing, but the address {ip} is asked for: write one");
@@ -131,79 +73,8 @@ pub(crate) fn check_asked(fields: &mut Fields<'_>, asked: &Asked) {
     }
 }
 
-fn macvlan(fields: &mut Fields<'_>) -> Option<Macvlan> {
-    let master = fields.parsed("master");
-    let bcqueuelen = fields.number("bcqueuelen").filter(|length| *length != 0);
-    not_native(fields, Kind::Macvlan, &["linkInContainer"]);
-    let written = fields.text("mode").filter(|mode| !mode.is_empty());
-    let Some(mode) = written.map_or(Some(MacvlanMode::default()), MacvlanMode::from_name) else {
-        let value = shown(written.unwrap_or_default());
-        fields.problem(
-            "mode",
-            format!("is {value}: write bridge, vepa, private or passthru"),
-        );
-        return None;
-    };
-    Some(Macvlan {
-        master,
-        mode,
-        bcqueuelen,
-    })
-}
-
-fn bridge(fields: &mut Fields<'_>) -> Option<Bridge> {
-    let name = match fields.text("bridge") {
-        None => IfName::new("cni0").ok(),
-        Some("") => {
-            fields.problem(
-                "bridge",
-                "is empty: write the bridge's name, or leave it out for cni0",
-            );
-            None
-        }
-        Some(_) => fields.parsed("bridge"),
-    };
-    let is_default_gateway = fields.flag("isDefaultGateway");
-    let hairpin_mode = fields.flag("hairpinMode");
-    let promisc_mode = fields.flag("promiscMode");
-    if hairpin_mode && promisc_mode {
-        fields.problem(
-            "hairpinMode",
-            "cannot be set together with promiscMode: keep one of them",
-        );
-    }
-    match fields.number("vlan") {
-        None | Some(0) => {}
-        Some(vlan @ 1..=4094) => not_ours(fields, Kind::Bridge, "vlan", &vlan.to_string()),
-        Some(vlan) => fields.problem("vlan", format!("is {vlan}: write a number from 0 to 4094")),
-    }
-    // Without a VLAN there is no default VLAN to preserve.
-    fields.flag("preserveDefaultVlan");
-    let off = [
-        "macspoofchk",
-        "enabledad",
-        "disableContainerInterface",
-        "portIsolation",
-    ];
-    not_native(fields, Kind::Bridge, &off);
-    for key in ["vlanTrunk", "ipMasqBackend"] {
-        if fields.value(key).is_some() {
-            not_ours(fields, Kind::Bridge, key, "set");
-        }
-    }
-    Some(Bridge {
-        is_gateway: fields.flag("isGateway") || is_default_gateway,
-        is_default_gateway,
-        force_address: fields.flag("forceAddress"),
-        ip_masq: fields.flag("ipMasq"),
-        hairpin_mode,
-        promisc_mode,
-        bridge: name?,
-    })
-}
-
 /// Flags of the plugin that we understand only when they are off.
-fn not_native(fields: &mut Fields<'_>, kind: Kind, keys: &[&'static str]) {
+pub(crate) fn not_native(fields: &mut Fields<'_>, kind: &ProviderKind, keys: &[&'static str]) {
     for key in keys {
         if fields.flag(key) {
             not_ours(fields, kind, key, "true");
@@ -211,8 +82,9 @@ fn not_native(fields: &mut Fields<'_>, kind: Kind, keys: &[&'static str]) {
     }
 }
 
-fn not_ours(fields: &mut Fields<'_>, kind: Kind, key: &str, value: &str) {
-    let real = choice::real_plugin(kind.name(), fields.path());
+/// A key of the plugin, or a value of it, that we do not have.
+pub(crate) fn not_ours(fields: &mut Fields<'_>, kind: &ProviderKind, key: &str, value: &str) {
+    let real = choice::real_plugin(kind.name, fields.path());
     let text = format!("is {value}, which is not native: leave it out, or {real}");
     fields.unsupported(key, text);
 }

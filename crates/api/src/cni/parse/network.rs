@@ -2,9 +2,9 @@
 //! who does it, natively or by executing plugins.
 
 use super::asked::Asked;
-use super::native::{self, ALL_OPTIONS, Kind, Written};
+use super::native::{self, Written};
 use super::{OWN_TYPES, REFERENCE_TYPES, TOP_KEYS, chain, choice, common};
-use crate::cni::{How, Ipam, Network, Version};
+use crate::cni::{How, Ipam, Network, ProviderKind, Version};
 use crate::text::shown;
 use crate::{Fields, Problems};
 use plexus_types::{NetworkName, PluginType};
@@ -44,7 +44,7 @@ pub(super) fn top(
             None
         }
         (true, []) => {
-            fields.missing("provider", choice::MISSING_AT_TOP);
+            fields.missing("provider", &choice::missing(choice::AT_TOP));
             unclear(fields)
         }
         (true, _) => ours_or_chain(fields, version, asked),
@@ -62,7 +62,7 @@ pub(crate) fn of_nad(
         return typed(fields, plugin, &TOP_KEYS, version, asked);
     }
     if !fields.has("provider") && !fields.has("plugins") {
-        fields.missing("provider", choice::MISSING_IN_NAD);
+        fields.missing("provider", &choice::missing(choice::IN_NAD));
         return unclear(fields);
     }
     ours_or_chain(fields, version, asked)
@@ -93,7 +93,7 @@ pub(super) fn entry(fields: &mut Fields<'_>, version: Version, asked: &Asked) ->
             ours_or_chain(fields, version, asked)
         }
         [] => {
-            fields.missing("provider", choice::MISSING_IN_ENTRY);
+            fields.missing("provider", &choice::missing(choice::IN_ENTRY));
             unclear(fields)
         }
         keys => {
@@ -139,7 +139,7 @@ fn ours_or_chain(fields: &mut Fields<'_>, version: Version, asked: &Asked) -> Op
             fields.problem("provider", text);
             unclear(fields)
         }
-        Some(name) => match Kind::parse(name) {
+        Some(name) => match ProviderKind::of(name).filter(|kind| kind.in_config) {
             Some(kind) => native::read(fields, kind, Written::ForUs, asked).map(How::Native),
             None => {
                 let text = choice::provider(name, fields.path());
@@ -161,11 +161,11 @@ fn typed(
 ) -> Option<How> {
     fields.accept_rest();
     let mut because = None;
-    if let Some(kind) = Kind::of_plugin(plugin) {
+    if let Some(kind) = ProviderKind::of(plugin).filter(|kind| kind.is_plugin) {
         let mut options = Fields::new(fields.map(), fields.path());
         options.know(ours);
         options.know(&["type"]);
-        foreign_capabilities(&mut options);
+        foreign_capabilities(&mut options, kind);
         let native = native::read(&mut options, kind, Written::ForPlugin, asked);
         let problems = options.finish();
         if problems.0.is_empty() {
@@ -192,14 +192,12 @@ fn typed(
     )))
 }
 
-/// Capabilities that the native networks do not have are a reason to execute the plugin.
-fn foreign_capabilities(fields: &mut Fields<'_>) {
+/// Capabilities that the native network does not have are a reason to execute the plugin.
+fn foreign_capabilities(fields: &mut Fields<'_>, kind: &ProviderKind) {
     for name in common::capabilities(fields) {
-        if !["ips", "mac"].contains(&name.as_str()) {
-            fields.unsupported(
-                &format!("capabilities.{name}"),
-                "is not native: ips and mac are",
-            );
+        if !kind.capabilities.contains(&name.as_str()) {
+            let text = format!("is not native: {} are", kind.capabilities.join(" and "));
+            fields.unsupported(&format!("capabilities.{name}"), text);
         }
     }
 }
@@ -207,7 +205,7 @@ fn foreign_capabilities(fields: &mut Fields<'_>) {
 /// Nothing can be said about the options of a network of no known kind.
 fn unclear(fields: &mut Fields<'_>) -> Option<How> {
     fields.know(&["provider", "type", "plugins", "networks", "interface"]);
-    fields.know(&ALL_OPTIONS);
+    fields.know(&native::all_keys().collect::<Vec<_>>());
     None
 }
 

@@ -135,7 +135,7 @@ impl Lines {
             "ip -n pod link set {name} alias '{}'",
             link.alias
         ));
-        if let LinkKind::Veth(end) = &link.kind {
+        if let Some(end) = link.kind.host_end() {
             self.host_end(end);
         }
         for setting in &link.settings {

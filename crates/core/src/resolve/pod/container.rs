@@ -8,7 +8,7 @@ use super::{
     NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_of_fabric, is_routed,
     subnets,
 };
-use plexus_api::cni::{Body, Code, DefaultGw, Error, FqName, How, Network, Provider, Runtime};
+use plexus_api::cni::{Body, Code, DefaultGw, Error, FqName, How, Network, ProviderKind, Runtime};
 use plexus_api::pod::NetworkSelection;
 use plexus_types::{IfName, NetworkName};
 
@@ -132,17 +132,18 @@ fn check_ports(network: &Network, runtime: &Runtime) -> Result<(), Error> {
         return Ok(());
     }
     let what = match &network.how {
-        How::Native(native) => match &native.provider {
-            Provider::Routed(_) | Provider::Bridge(_) => return Ok(()),
-            Provider::Overlay(_) | Provider::Macvlan(_) => native.provider.name(),
-        },
+        How::Native(native) if native.provider.kind().host_ports => return Ok(()),
+        How::Native(native) => native.provider.name(),
         How::Delegate(_) if takes_ports(network) => return Ok(()),
         How::Delegate(_) => "delegate without a plugin for port mappings",
     };
     Err(Error::new(
         Code::UnsupportedField,
         format!("ports of the node cannot lead to it: its provider is {what}"),
-        "publish no ports, or name a network of provider routed or bridge first",
+        format!(
+            "publish no ports, or name a network of provider {} first",
+            ProviderKind::names(|kind| kind.host_ports).join(" or ")
+        ),
     ))
 }
 

@@ -26,7 +26,7 @@ use asked::Asked;
 use error::within;
 use ipnet::IpNet;
 use lookup::{Found, Lookup};
-use plexus_api::cni::{Body, Code, Error, How, Ipam, Network, Provider, Runtime};
+use plexus_api::cni::{Body, Code, Error, How, Ipam, Network, Routing, Runtime};
 use plexus_api::objects::NetworkSpec;
 use plexus_api::pod::{DEFAULT_NETWORK, MAX_NETWORKS};
 use serde::{Deserialize, Serialize};
@@ -240,7 +240,7 @@ impl All {
 
 /// Whether its addresses are known to the nodes.
 fn is_of_fabric(network: &Network) -> bool {
-    matches!(&network.how, How::Native(native) if matches!(native.provider, Provider::Routed(_)))
+    matches!(&network.how, How::Native(native) if native.provider.kind().routing == Routing::Node)
 }
 
 /// Whether the network is natively routed: then a pod's source addresses may be checked.

@@ -3,7 +3,7 @@
 use super::error::invalid;
 use super::lookup::{Found, Lookup, network_name, without_default_route};
 use super::{NetworkObject, Objects};
-use plexus_api::cni::{BlockIpam, Code, Error, Network, ObjectFacts, RouteConf};
+use plexus_api::cni::{BlockIpam, Code, Error, Network, ObjectFacts, ProviderKind, RouteConf};
 use plexus_api::objects::From;
 use plexus_api::pod::NetworkSelection;
 
@@ -137,16 +137,19 @@ fn check_usable(object: &NetworkObject) -> Result<(), Error> {
 
 /// A link without addresses leads nowhere if it must be routed.
 fn check_addresses(object: &NetworkObject) -> Result<(), Error> {
-    let provider = object.spec.provider_name();
-    if !object.spec.subnets.is_empty() || !matches!(provider, "overlay" | "routed") {
+    let kind = object.spec.provider_kind();
+    let needed = kind.is_some_and(ProviderKind::needs_addresses);
+    if !object.spec.subnets.is_empty() || !needed {
         return Ok(());
     }
+    let provider = object.spec.provider_name();
+    let without = ProviderKind::names(|kind| !kind.needs_addresses()).join(", ");
     Err(Error::new(
         Code::InvalidConfig,
         format!(
             "Network {}/{} has no subnets: a pod on provider {provider} could not be reached",
             object.namespace, object.name
         ),
-        "give it spec.subnets, or a provider that does without addresses (bridge, macvlan)",
+        format!("give it spec.subnets, or a provider that does without addresses ({without})"),
     ))
 }

@@ -1,0 +1,63 @@
+//! `macvlan`: an interface of the pod's own on one of the node's links. Owns its options, which are
+//! the reference plugin's.
+
+use super::kind::{Options, ProviderKind, Routing, Segment};
+use crate::Fields;
+use crate::cni::parse::asked::Asked;
+use crate::cni::parse::native::not_native;
+use crate::text::shown;
+use plexus_types::{IfName, MacvlanMode};
+use serde_json::Value;
+
+/// Options of `macvlan`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Macvlan {
+    /// The node's link; none: the one that has the default route.
+    pub master: Option<IfName>,
+    /// `mode`, default bridge.
+    pub mode: MacvlanMode,
+    /// `bcqueuelen`.
+    pub bcqueuelen: Option<u32>,
+}
+
+impl Macvlan {
+    /// What holds of all its networks.
+    pub const KIND: ProviderKind = ProviderKind {
+        name: "macvlan",
+        in_config: true,
+        is_plugin: true,
+        routing: Routing::OnLink,
+        snat: false,
+        host_ports: false,
+        capabilities: &["ips", "mac"],
+        keys: &["master", "mode", "mac", "bcqueuelen", "linkInContainer"],
+        own_keys: &[],
+        segment: |config| match config.get("mode").and_then(Value::as_str) {
+            None | Some("bridge") => Some(Segment::Wire),
+            _ => None,
+        },
+    };
+}
+
+impl Options for Macvlan {
+    fn read(fields: &mut Fields<'_>, _asked: &Asked) -> Option<Self> {
+        let master = fields.parsed("master");
+        let bcqueuelen = fields.number("bcqueuelen").filter(|length| *length != 0);
+        not_native(fields, &Self::KIND, &["linkInContainer"]);
+        let written = fields.text("mode").filter(|mode| !mode.is_empty());
+        let Some(mode) = written.map_or(Some(MacvlanMode::default()), MacvlanMode::from_name)
+        else {
+            let value = shown(written.unwrap_or_default());
+            fields.problem(
+                "mode",
+                format!("is {value}: write bridge, vepa, private or passthru"),
+            );
+            return None;
+        };
+        Some(Self {
+            master,
+            mode,
+            bcqueuelen,
+        })
+    }
+}

@@ -1,0 +1,117 @@
+//! The registry of native providers: the only list of them. Owns [`Provider`], which carries the
+//! options of one of them, and who is asked about what. Each provider has a file of its own here
+//! and one of the same name in `core`; nobody else matches on providers, they ask [`ProviderKind`].
+
+mod kind;
+
+pub use kind::{ProviderKind, Routing, Segment};
+
+use super::{Dns, Ipam, ObjectFacts};
+use crate::Fields;
+use crate::cni::parse::asked::Asked;
+use crate::objects::NetworkSpec;
+use kind::Options;
+use plexus_types::Mac;
+use std::net::IpAddr;
+
+/// The registry: calls a macro with every provider, as its module and the type of its options.
+///
+/// The module is a file here and in `core/src/plan/provider/`; a new provider is those files and
+/// one line. Messages list providers in this order, those about `Network` objects in reverse.
+#[macro_export]
+macro_rules! with_providers {
+    ($callback:ident) => {
+        $callback! {
+            macvlan Macvlan,
+            bridge Bridge,
+            routed Routed,
+            overlay Overlay,
+        }
+    };
+}
+
+macro_rules! registry {
+    ($($module:ident $Options:ident,)*) => {
+        $(mod $module;)*
+        $(pub use $module::$Options;)*
+
+        /// The options of a native provider.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Provider {
+            $(#[doc = concat!("Those of `", stringify!($module), "`.")] $Options($Options),)*
+        }
+
+        $(impl From<$Options> for Provider {
+            fn from(options: $Options) -> Self {
+                Provider::$Options(options)
+            }
+        })*
+
+        impl Provider {
+            /// All providers.
+            pub const KINDS: &[&ProviderKind] = &[$(&$Options::KIND),*];
+
+            /// What holds of all networks of this provider.
+            pub fn kind(&self) -> &'static ProviderKind {
+                match self {
+                    $(Provider::$Options(_) => &$Options::KIND,)*
+                }
+            }
+
+            /// Reads the options of a provider, but those that all have.
+            pub(super) fn read(
+                kind: &ProviderKind,
+                fields: &mut Fields<'_>,
+                asked: &Asked,
+            ) -> Option<Self> {
+                match kind.name {
+                    $(name if name == $Options::KIND.name => {
+                        $Options::read(fields, asked).map(Provider::$Options)
+                    })*
+                    _ => None,
+                }
+            }
+
+            /// Adds what a `Network` object says, and what the cluster knows of it.
+            pub(super) fn with_network(&mut self, spec: &NetworkSpec, facts: &ObjectFacts) {
+                match self {
+                    $(Provider::$Options(options) => options.with_network(spec, facts),)*
+                }
+            }
+        }
+    };
+}
+with_providers!(registry);
+
+impl Provider {
+    /// The provider of a `Network` object that names none.
+    pub const DEFAULT: &str = Overlay::KIND.name;
+
+    /// As users write it.
+    pub fn name(&self) -> &'static str {
+        self.kind().name
+    }
+
+    /// Whether a pod has its addresses alone (/32, /128) and a link-local next hop.
+    pub fn is_routed(&self) -> bool {
+        self.kind().routing != Routing::OnLink
+    }
+}
+
+/// A network that we make ourselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Native {
+    /// What the interface is made of.
+    pub provider: Provider,
+    /// Where its addresses come from; none: a link without addresses.
+    pub ipam: Option<Ipam>,
+    /// The MAC asked for: runtimeConfig, else `args.cni`, else CNI_ARGS, else the configuration.
+    pub mac: Option<Mac>,
+    /// Addresses asked for: runtimeConfig, else `args.cni`, else CNI_ARGS; prefix if written.
+    /// Empty for `static`: there they are among its addresses already.
+    pub ips: Vec<(IpAddr, Option<u8>)>,
+    /// MTU of the interface.
+    pub mtu: Option<u32>,
+    /// DNS of the configuration, passed on in the result.
+    pub dns: Dns,
+}

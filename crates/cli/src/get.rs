@@ -448,11 +448,11 @@ pub fn chosen<'w>(
         let before = chosen.len();
         chosen.extend(found.iter().filter(is_it).copied());
         if chosen.len() == before {
-            let place = match in_namespace.filter(|_| kind.namespaced) {
+            let location = match in_namespace.filter(|_| kind.namespaced) {
                 Some(namespace) => format!(" in namespace {namespace}"),
                 None => String::new(),
             };
-            return Err(format!("there is no {} {wanted}{place}", kind.kind));
+            return Err(format!("there is no {} {wanted}{location}", kind.kind));
         }
     }
     Ok(chosen)

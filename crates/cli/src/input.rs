@@ -19,7 +19,7 @@ pub enum InputError {
     Read {
         /// The file or directory.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },

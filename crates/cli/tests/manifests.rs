@@ -111,8 +111,8 @@ fn finds(name: &str, wanted: &[&str]) {
     let found = lines(name);
     assert_eq!(found.len(), wanted.len(), "{name}: {found:#?}");
     for wanted in wanted {
-        let (place, words) = wanted.split_once(' ').unwrap();
-        let fits = |line: &&String| line.starts_with(place) && line.contains(words);
+        let (location, words) = wanted.split_once(' ').unwrap();
+        let fits = |line: &&String| line.starts_with(location) && line.contains(words);
         assert!(
             found.iter().any(|line| fits(&line)),
             "{name}: {wanted}: {found:#?}"

@@ -123,12 +123,12 @@ impl Engine {
 
     async fn handle(&mut self, key: Key) {
         let result = self.act(&key).await;
-        let said = self.events.next();
+        let renew_at = self.events.next();
         self.metrics.queue.store(self.queue.len() as u64, Relaxed);
         match result {
             Ok(()) => {
                 self.queue.succeeded(&key);
-                if let Some(again) = said {
+                if let Some(again) = renew_at {
                     self.queue.add(key, again);
                 }
                 self.metrics.handled.fetch_add(1, Relaxed);

@@ -30,11 +30,11 @@ pub enum Error {
     /// A value that cannot be an object's name.
     #[error("{what} {value:?} is not usable: {why}")]
     Option {
-        /// Which.
+        /// The option.
         what: &'static str,
-        /// As given.
+        /// Its value.
         value: String,
-        /// What is legal.
+        /// The legal values.
         why: &'static str,
     },
 }

@@ -145,14 +145,14 @@ fn waiting(kind: &'static LaterKind, object: &DynamicObject) -> Waiting {
     let phase = value.pointer("/status/configStatus");
     Waiting {
         kind,
-        name: place(kind, object),
+        name: name_in_scope(kind, object),
         id: Identity::of(object.meta()),
         served: Served::of(kind, &value),
         silent: kind.has_phase && phase.is_none_or(|phase| phase == ""),
     }
 }
 
-fn place(kind: &LaterKind, object: &DynamicObject) -> Name {
+fn name_in_scope(kind: &LaterKind, object: &DynamicObject) -> Name {
     let name = name_of(object);
     match kind.namespaced {
         true => name,

@@ -85,11 +85,11 @@ async fn lead(
 ) -> Result<(), Error> {
     loop {
         crds::wait(&client, readiness).await;
-        let first_seen = election.acquire().await;
+        let acquired = election.acquire().await;
         metrics.leading.store(true, Relaxed);
         let engine = Engine::new(client.clone(), options.clone(), metrics.clone());
         let why = tokio::select! {
-            why = election.hold(first_seen) => why,
+            why = election.hold(acquired) => why,
             ended = engine.run(readiness) => return Err(ended),
         };
         // What acted was dropped with the select. The process goes on: if it ended whenever the API server is

@@ -34,7 +34,7 @@ pub enum DirectoryError {
     File {
         /// Which file or directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },

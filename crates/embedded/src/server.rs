@@ -31,18 +31,18 @@ pub enum StartError {
     /// A file or directory.
     #[error("cannot use {path}")]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// An address or a socket.
     #[error("cannot listen on {address}")]
     Listen {
-        /// Which.
+        /// The address, or the path of the socket.
         address: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },

@@ -31,11 +31,13 @@ fn applies_and_writes() {
         for (step, write) in sequence.as_array().unwrap().iter().enumerate() {
             steps += 1;
             let result = written(&kind, live.as_ref(), write);
-            let place = format!("sequence {number}, step {step}: {}", write["new"]);
+            let location = format!("sequence {number}, step {step}: {}", write["new"]);
             match write.get("error") {
-                Some(error) => assert_eq!(result.unwrap_err(), error.as_str().unwrap(), "{place}"),
+                Some(error) => {
+                    assert_eq!(result.unwrap_err(), error.as_str().unwrap(), "{location}")
+                }
                 None => {
-                    assert_eq!(result.as_ref(), Ok(&write["object"]), "{place}");
+                    assert_eq!(result.as_ref(), Ok(&write["object"]), "{location}");
                     live = result.ok();
                 }
             }

@@ -164,11 +164,11 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let process = Process::find(child.id() as i32).unwrap();
         assert!(process.alive());
-        let stranger = Process {
+        let other_process = Process {
             started: process.started + 1,
             ..process
         };
-        stranger.signal(Signal::KILL);
+        other_process.signal(Signal::KILL);
         assert!(process.alive(), "a stranger with the same id was hit");
         process.kill().unwrap();
         assert!(!process.alive(), "its remains count as alive");

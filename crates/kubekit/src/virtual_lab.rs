@@ -46,8 +46,8 @@ impl VirtualLab {
         let argv = lab_argv(&program, name, &["status", "-o", "json"]);
         let status = command::output(&argv, "")?;
         let status: Value = serde_json::from_slice(&status.stdout).with_context(|| {
-            let said = String::from_utf8_lossy(&status.stderr);
-            format!("no lab {name}: `plexus lab up --lab {name}` makes it: {said}")
+            let message = String::from_utf8_lossy(&status.stderr);
+            format!("no lab {name}: `plexus lab up --lab {name}` makes it: {message}")
         })?;
         let path = |key: &str| {
             let text = status[key].as_str();
@@ -79,9 +79,9 @@ impl VirtualLab {
     }
 
     /// Runs a program in a namespace of the lab that `plexus lab exec` knows, on a machine of that name.
-    fn run(&self, place: &[&str], host: &str, argv: &[&str]) -> Result<Output> {
+    fn run(&self, target: &[&str], host: &str, argv: &[&str]) -> Result<Output> {
         let mut words = vec!["exec"];
-        words.extend(place);
+        words.extend(target);
         words.extend(["--", "timeout", "-k", "1", COMMAND_TIMEOUT_SECONDS]);
         // Only a machine has a name of its own; here it is that of the namespace's owner.
         let named = "hostname \"$0\"; exec \"$@\"";

@@ -70,8 +70,8 @@ fn everything_is_killed(kube: &Kube) {
         lab.ensure(&Part::Kubelet(node.to_owned())).expect("runs");
         wait_agent(kube, node);
     }
-    let kept = churn.kept();
-    assert_eq!(kept.len(), 20);
+    let remaining = churn.remaining();
+    assert_eq!(remaining.len(), 20);
     plexus_kubekit::consistency::check(kube, disturb::SETTLE_TIMEOUT).expect("with pods");
 }
 
@@ -163,8 +163,8 @@ fn a_pod_moves_by_force(cluster: &dyn Breakable) {
                 "nobody has seen it end"
             );
         }
-        let kept = cluster.get(&old_fixed).expect("asked").unwrap_or_default();
-        assert!(kept.to_string().contains(FIXED), "{kept}");
+        let remaining = cluster.get(&old_fixed).expect("asked").unwrap_or_default();
+        assert!(remaining.to_string().contains(FIXED), "{remaining}");
     }));
     cluster.rejoin("n1").expect("joined");
     assert!(moved.is_ok());
@@ -221,13 +221,13 @@ fn etcd_is_restored(kube: &Kube) {
     for pod in &pods {
         disturb::wait_ready(kube, pod, TIMEOUT * 2);
     }
-    let [kept, lost] = pods.each_ref().map(|pod| {
+    let [remaining, lost] = pods.each_ref().map(|pod| {
         let address = common::address(kube, pod, "net1", false);
         (block_of(kube, &address).expect("a block"), address)
     });
 
     // It hears nothing of the outage: only the versions of the server that it finds afterwards tell it.
-    let names = [&kept, &lost].map(|(block, _)| {
+    let names = [&remaining, &lost].map(|(block, _)| {
         let name = block["metadata"]["name"].as_str();
         name.expect("a name").to_owned()
     });
@@ -246,7 +246,7 @@ fn etcd_is_restored(kube: &Kube) {
     cut("add").text().expect("cut off");
     let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         lab.restore_etcd(&copy).expect("restored");
-        assert!(block_of(kube, &kept.1).is_none() && block_of(kube, &lost.1).is_none());
+        assert!(block_of(kube, &remaining.1).is_none() && block_of(kube, &lost.1).is_none());
         follower.listen_until(TIMEOUT, |known| {
             !names.iter().any(|name| known.contains(name))
         });
@@ -266,9 +266,9 @@ fn etcd_is_restored(kube: &Kube) {
     assert!(taken.is_ok());
 
     let again = wait::until("the block is there again", TIMEOUT * 2, || {
-        Ok(block_of(kube, &kept.1))
+        Ok(block_of(kube, &remaining.1))
     });
-    assert_eq!(again.expect("there")["spec"], kept.0["spec"]);
+    assert_eq!(again.expect("there")["spec"], remaining.0["spec"]);
     let network = common::network_object(space, "lost");
     common::event(kube, &network, "BlockLost", &["n2"]);
     for pod in &pods {
@@ -290,7 +290,7 @@ fn etcd_is_restored(kube: &Kube) {
     assert_ne!(block["spec"]["cidr"], lost.0["spec"]["cidr"]);
     let block = block_of(kube, &common::address(kube, &next, "net2", false)).expect("a block");
     assert_eq!(
-        block["spec"], kept.0["spec"],
+        block["spec"], remaining.0["spec"],
         "the block goes on being used"
     );
     // The rest agrees once the pod is gone that uses another node's address.

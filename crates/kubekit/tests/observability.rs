@@ -78,12 +78,12 @@ fn health_and_readiness_are_answered() {
             let url = format!("{AGENT}/{path}");
             let text = fetched(kube, &node, &[&url]).expect("an answer");
             assert!(text.contains("ok") || text.contains("ready"), "{text}");
-            let door = [
+            let endpoint = [
                 "--unix-socket",
                 &kube.files(&node).expect("known").socket,
                 &format!("http://plexus/{path}"),
             ];
-            assert_eq!(fetched(kube, &node, &door), Some(text));
+            assert_eq!(fetched(kube, &node, &endpoint), Some(text));
         }
         // Not for the network: on the loopback only.
         let address = Object::new("v1", "Node", "", &node);

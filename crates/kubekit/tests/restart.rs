@@ -75,7 +75,7 @@ fn a_rolling_update(kube: &Kube) {
     });
     eprintln!("{pods} pods were started meanwhile");
     no_attach_failed(kube, namespace.name());
-    let failed = told(kube, namespace.name(), "FailedCreatePodSandBox");
+    let failed = events_with_reason(kube, namespace.name(), "FailedCreatePodSandBox");
     assert!(failed.is_empty(), "{failed:?}");
 }
 
@@ -186,23 +186,23 @@ fn wrong_mounts(kube: &Kube) {
 fn real(cluster: &dyn Breakable, pod: &Object) -> String {
     let script = "ip -br link | awk '{print $1, $3, $4}'; ip -br addr | awk '{$2 = \"\"; print}'; \
                   ip route; ip -6 route";
-    let shown = common::output_of(cluster, pod, script);
+    let printed = common::output_of(cluster, pod, script);
     let sandbox = cluster.sandbox_of(pod).expect("a sandbox");
-    format!("{} {sandbox:?}\n{shown}", uid_of(cluster, pod))
+    format!("{} {sandbox:?}\n{printed}", uid_of(cluster, pod))
 }
 
 /// Not even for a moment was a network unknown. What an agent would have said may have died with it;
 /// the kubelet, which nobody kills here, repeats every error of CNI. That an agent was away for longer
 /// than the shim waits is no answer of an agent.
 fn no_attach_failed(cluster: &dyn Breakable, namespace: &str) {
-    let mut failed = told(cluster, namespace, "FailedCreatePodSandBox");
+    let mut failed = events_with_reason(cluster, namespace, "FailedCreatePodSandBox");
     failed.retain(|message| !message.contains("the agent does not answer"));
-    failed.extend(told(cluster, namespace, "FailedAttach"));
+    failed.extend(events_with_reason(cluster, namespace, "FailedAttach"));
     assert!(failed.is_empty(), "{failed:?}");
 }
 
 /// The messages of all Events of a namespace with this reason.
-fn told(cluster: &dyn Breakable, namespace: &str, reason: &str) -> Vec<String> {
+fn events_with_reason(cluster: &dyn Breakable, namespace: &str, reason: &str) -> Vec<String> {
     let events = cluster.list("v1", "Event", namespace).expect("Events");
     let about = events.iter().filter(|event| event["reason"] == reason);
     about

@@ -65,9 +65,9 @@ pub enum LabError {
     File {
         /// A verb.
         what: &'static str,
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -80,7 +80,7 @@ pub enum LabError {
     /// The virtual wires.
     #[error("cannot {what}")]
     Wires {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
         /// What the kernel said.
         #[source]
@@ -92,9 +92,9 @@ pub enum LabError {
     /// A process cannot be started.
     #[error("cannot start {what}")]
     Start {
-        /// Which.
+        /// The program.
         what: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -107,7 +107,7 @@ pub enum LabError {
     /// The API says no.
     #[error("cannot {what}: {message}")]
     RefusedByApi {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
         /// Its words.
         message: String,
@@ -115,7 +115,7 @@ pub enum LabError {
     /// A request to the API.
     #[error("cannot {what}")]
     Api {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
         /// What the API said.
         #[source]

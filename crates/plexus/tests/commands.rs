@@ -381,7 +381,7 @@ fn a_machine_and_the_exit_codes_of_doctor() {
     let paths = flags
         .iter()
         .zip(&paths)
-        .flat_map(|(flag, place)| [*flag, place.as_str()]);
+        .flat_map(|(flag, path)| [*flag, path.as_str()]);
     let words: Vec<&str> = ["doctor", "--no-api"].into_iter().chain(paths).collect();
     // No agent runs.
     let (code, report) = value(&words);

@@ -29,7 +29,7 @@ pub enum ClientError {
         from: String,
         /// What chose it, if nobody named it.
         unnamed: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<kube::config::KubeconfigError>,
     },
@@ -41,7 +41,7 @@ pub enum ClientError {
     Client {
         /// Where they are from.
         from: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<kube::Error>,
     },
@@ -51,22 +51,22 @@ pub enum ClientError {
     /// The server cannot be reached, or does not answer.
     #[error("cannot {what}: the API server at {server} does not answer{unnamed}")]
     Silent {
-        /// What was wanted.
+        /// The operation that failed.
         what: String,
-        /// Where.
+        /// The server.
         server: String,
         /// What chose it, if nobody named it.
         unnamed: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<kube::Error>,
     },
     /// The request cannot be made: the server was not asked.
     #[error("cannot {what}: the request cannot be made")]
     Request {
-        /// What was wanted.
+        /// The operation that failed.
         what: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<kube::Error>,
     },
@@ -75,18 +75,18 @@ pub enum ClientError {
         "cannot {what}: the answer of the API server at {server} cannot be read: is it a Kubernetes API?"
     )]
     Answer {
-        /// What was wanted.
+        /// The operation that failed.
         what: String,
-        /// Where.
+        /// The server.
         server: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<kube::Error>,
     },
     /// The server says no.
     #[error("cannot {what}: {message}{}", hint(*code, reason))]
     Refused {
-        /// What was wanted.
+        /// The operation that failed.
         what: String,
         /// HTTP code.
         code: u16,
@@ -101,7 +101,7 @@ pub enum ClientError {
         definition(api_version)
     )]
     NoKind {
-        /// What was wanted.
+        /// The operation that failed.
         what: String,
         /// The kind.
         kind: String,

@@ -155,11 +155,11 @@ fn means(reference: &Reference, attachment: &Value) -> bool {
 }
 
 fn source(reference: Option<&Reference>, index: u64, total: u64) -> String {
-    let place = format!("number {index} of {total}");
+    let location = format!("number {index} of {total}");
     match reference.map(|reference| reference.source.as_str()) {
-        _ if index == 0 => format!("every pod (the cluster-wide default network, {place})"),
-        Some(source) if !source.is_empty() => format!("annotation {source} ({place})"),
-        _ => format!("{place}; the pod's annotations no longer say so: they were edited"),
+        _ if index == 0 => format!("every pod (the cluster-wide default network, {location})"),
+        Some(source) if !source.is_empty() => format!("annotation {source} ({location})"),
+        _ => format!("{location}; the pod's annotations no longer say so: they were edited"),
     }
 }
 

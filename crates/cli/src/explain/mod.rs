@@ -142,7 +142,7 @@ pub struct Answer {
     pub state: State,
     /// What it is about: an interface, a network, the node.
     pub about: String,
-    /// Why.
+    /// The reason, as a sentence.
     pub why: String,
     /// What to do next; empty if nothing needs doing.
     pub next: String,

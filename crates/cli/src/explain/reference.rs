@@ -28,13 +28,13 @@ pub(super) fn missing(
     error: &Error,
 ) -> Answer {
     let about = about(examined);
-    let (list, place) = match &examined.target {
-        Named::Nad(place, _) => ("nads", Some(place)),
-        Named::Network(place, _) => ("networks", Some(place)),
+    let (list, in_namespace) = match &examined.target {
+        Named::Nad(in_namespace, _) => ("nads", Some(in_namespace)),
+        Named::Network(in_namespace, _) => ("networks", Some(in_namespace)),
         Named::FqName(..) => ("networks", None),
     };
     let is_found = object_of(snapshot, examined).is_some();
-    let hidden = snapshot.hidden(list, place.map(String::as_str));
+    let hidden = snapshot.hidden(list, in_namespace.map(String::as_str));
     if let Some(unseen) = hidden.filter(|_| !is_found) {
         return super::not_seen(about, unseen);
     }

@@ -83,7 +83,7 @@ impl Engine {
         self.metrics.policies.store(policies as u64, Relaxed);
         let name = Name::new(&self.options.namespace, STATUS);
         let before = match self.reported_conditions.take() {
-            Some(said) => said,
+            Some(conditions_json) => conditions_json,
             None => {
                 let map = self.cluster.config_map(&name).await?;
                 map.and_then(|map| map.data?.remove(KEY))

@@ -20,7 +20,7 @@ impl<'a> Conditions<'a> {
         }
     }
 
-    /// It is so, and why.
+    /// Sets the status of a condition, with its reason and message.
     pub(crate) fn set(
         &mut self,
         kind: &str,
@@ -33,7 +33,7 @@ impl<'a> Conditions<'a> {
             .list
             .iter()
             .position(|condition| condition.kind == kind);
-        let first_seen = old
+        let transition_time = old
             .and_then(|at| self.list.get(at))
             .filter(|old| old.status == status)
             .map_or(self.now, |old| &old.last_transition_time)
@@ -43,7 +43,7 @@ impl<'a> Conditions<'a> {
             status: status.to_owned(),
             reason: reason.to_owned(),
             message: cut(message.into()),
-            last_transition_time: first_seen,
+            last_transition_time: transition_time,
             observed_generation: self.generation,
         };
         match old.and_then(|at| self.list.get_mut(at)) {

@@ -9,18 +9,18 @@ use std::fmt;
 /// Decides which of several networks with the same addresses comes first: the smaller one does.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Precedence {
-    /// Not (active and used): who is comes first, whatever its age.
+    /// Whether it is not both active and used: one that is comes first, whatever its age.
     pub(crate) unsettled: bool,
     /// Its age.
     pub(crate) age: Age,
 }
 
-/// Who was there first.
+/// Decides which of two networks was there first: the smaller one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Age {
     /// When it was created, RFC 3339: to the second.
     pub(crate) created: String,
-    /// Of the same second, who was told that pods can use it, or has blocks, comes before who was not.
+    /// Whether it has no blocks and was never active. Of the same second, one that has or was comes first.
     pub(crate) newcomer: bool,
     /// Decides among equals.
     pub(crate) uid: String,
@@ -50,7 +50,7 @@ impl fmt::Display for AddressOwner {
     }
 }
 
-/// Somebody with overlapping addresses.
+/// An owner of overlapping addresses.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rival {
     pub(crate) owner: AddressOwner,

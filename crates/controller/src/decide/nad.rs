@@ -30,12 +30,12 @@ pub(crate) fn follow(now: &NetworkSpec, wish: &NetworkSpec, in_use: bool) -> Spe
     } else if in_use {
         stays.push(format!("provider stays {}", now.provider_name()));
     }
-    let kept = now.subnets.iter().all(|(key, subnet)| {
+    let subnets_match = now.subnets.iter().all(|(key, subnet)| {
         wish.subnets
             .get(key)
             .is_some_and(|wish| wish.cidr == subnet.cidr)
     });
-    if kept || !in_use {
+    if subnets_match || !in_use {
         // What somebody added to a subnet of ours (a gateway, excludes) stays with it.
         let same = |key: &String, wish: &Subnet| {
             now.subnets

@@ -215,9 +215,9 @@ fn what_cannot_follow_its_nad_says_so() {
 fn a_subnet_stays_known_while_blocks_of_it_are_left() {
     let nets =
         |texts: &[&str]| -> Vec<IpNet> { texts.iter().map(|t| t.parse().unwrap()).collect() };
-    let earlier = nets(&["10.9.0.0/16", "10.8.0.0/16"]);
+    let previous_subnets = nets(&["10.9.0.0/16", "10.8.0.0/16"]);
     let before = NetworkStatus {
-        subnets: earlier.clone(),
+        subnets: previous_subnets.clone(),
         ..NetworkStatus::default()
     };
     let mut left = facts(Ok(&overlay()));

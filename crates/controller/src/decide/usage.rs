@@ -74,11 +74,11 @@ impl Users {
 /// The addresses that agents report as in use, whether or not a record names them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct AddressesInUse {
-    /// How many.
+    /// How many addresses are in use.
     pub(crate) addresses: u64,
-    /// On which nodes.
+    /// The nodes that use them.
     pub(crate) nodes: BTreeSet<String>,
-    /// Whose agents have not said that nothing more is issued.
+    /// The nodes whose agents have not confirmed yet that they issue no more addresses.
     pub(crate) open: BTreeSet<String>,
 }
 

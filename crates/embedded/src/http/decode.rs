@@ -93,7 +93,7 @@ fn yaml(body: &[u8]) -> Result<Decoded, Refused> {
     Ok(decoded)
 }
 
-/// Where the reader is.
+/// Decodes one value: its path, the repeated fields so far, and the bytes that are left.
 struct ValueSeed<'a> {
     path: &'a mut Path,
     repeated: &'a mut Vec<String>,

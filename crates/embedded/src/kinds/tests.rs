@@ -74,10 +74,10 @@ fn a_definition_gives_a_kind_per_version_and_one_store() {
     let Storage::View(view) = &old.storage else {
         panic!("{old:?}");
     };
-    let shown = json!({"apiVersion": "example.org/v1beta1", "kind": "Thing"});
-    let stored = view.inward(&shown);
+    let served = json!({"apiVersion": "example.org/v1beta1", "kind": "Thing"});
+    let stored = view.inward(&served);
     assert_eq!(stored["apiVersion"], "example.org/v1");
-    assert_eq!(view.outward(&stored), shown);
+    assert_eq!(view.outward(&stored), served);
     assert_eq!(new.list_kind, "ThingList");
     assert_eq!(new.singular, "thing");
     assert_eq!(new.selectable, ["spec.colour"]);

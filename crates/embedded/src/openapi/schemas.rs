@@ -59,12 +59,14 @@ pub(super) fn components(kinds: &[&Kind]) -> Value {
 }
 
 fn generator() -> SchemaGenerator {
-    let place = |settings: &mut SchemaSettings| {
+    let set_definitions_path = |settings: &mut SchemaSettings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
         settings.transforms.clear();
     };
-    SchemaSettings::draft07().with(place).into_generator()
+    SchemaSettings::draft07()
+        .with(set_definitions_path)
+        .into_generator()
 }
 
 /// The schema of a kind that has a definition, with what every object has.

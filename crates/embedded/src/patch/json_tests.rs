@@ -58,9 +58,9 @@ fn members_and_items_are_added_replaced_moved_copied_and_removed() {
             json!({"a": {"b": [1]}, "c/d": 1, "e~f": 2}),
         ),
     ] {
-        let said = operation.to_string();
+        let operation_text = operation.to_string();
         let answer = patched(target.clone(), json!([operation]));
-        assert_eq!(answer, Ok(result), "{said}");
+        assert_eq!(answer, Ok(result), "{operation_text}");
     }
 }
 

@@ -54,11 +54,11 @@ pub(super) fn ordered(
     let mut result = Vec::new();
     let mut others = others.into_iter().peekable();
     for (_, here, item) in named {
-        let earlier = |other: &(Option<usize>, Value)| match (other.0, here) {
+        let comes_before = |other: &(Option<usize>, Value)| match (other.0, here) {
             (Some(other), Some(here)) => other < here,
             _ => false,
         };
-        while let Some((_, other)) = others.next_if(earlier) {
+        while let Some((_, other)) = others.next_if(comes_before) {
             result.push(other);
         }
         result.push(item);

@@ -168,7 +168,7 @@ fn fits_order(change: &[Value], order: &[Value], by: Option<&str>) -> Result<(),
     }
     let mut rest = order.iter();
     for item in change.iter().filter(|item| item.get(PATCH).is_none()) {
-        if !rest.any(|place| equal(place, item, by)) {
+        if !rest.any(|other| equal(other, item, by)) {
             return Err(PatchError::DoesNotApply(format!(
                 "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
                 Value::Array(change.to_vec()),
@@ -267,11 +267,11 @@ fn plain(value: &Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key(PATCH) => None,
         Value::Object(members) => {
-            let kept = members
+            let remaining = members
                 .iter()
                 .filter(|(key, value)| !key.starts_with('$') && !value.is_null())
                 .filter_map(|(key, value)| Some((key.clone(), plain(value)?)));
-            Some(Value::Object(kept.collect()))
+            Some(Value::Object(remaining.collect()))
         }
         Value::Array(items) => Some(Value::Array(items.iter().filter_map(plain).collect())),
         other => Some(other.clone()),

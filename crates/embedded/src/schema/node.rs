@@ -54,9 +54,9 @@ impl Type {
 /// `additionalProperties`.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Others {
-    /// Not said.
+    /// The schema does not declare it.
     #[default]
-    Unsaid,
+    Undeclared,
     Any,
     None,
     Each(Box<Node>),

@@ -88,7 +88,7 @@ fn properties(
 
 fn others(schema: &Map<String, Value>, path: &str, depth: usize) -> Result<Others, String> {
     Ok(match schema.get("additionalProperties") {
-        None => Others::Unsaid,
+        None => Others::Undeclared,
         Some(Value::Bool(true)) => Others::Any,
         Some(Value::Bool(false)) => Others::None,
         Some(each) => {

@@ -20,7 +20,7 @@ pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     unknown
 }
 
-/// Where a value is.
+/// The schema of a value, and how its unknown fields are treated.
 #[derive(Clone, Copy)]
 struct Position<'a> {
     schema: &'a Node,

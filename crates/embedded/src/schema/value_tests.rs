@@ -132,7 +132,7 @@ fn twice_is_once() {
 
 #[test]
 fn what_is_no_structural_schema_is_refused_with_its_place() {
-    for (spec, place) in [
+    for (spec, location) in [
         (
             json!({"type": "objekt"}),
             "openAPIV3Schema.properties[spec].type",
@@ -161,7 +161,7 @@ fn what_is_no_structural_schema_is_refused_with_its_place() {
     ] {
         let schema = json!({"type": "object", "properties": {"spec": spec}});
         let error = Schema::parse(&schema).unwrap_err();
-        assert!(error.contains(place), "{error}");
+        assert!(error.contains(location), "{error}");
     }
     let mut deep = json!({"type": "string"});
     for _ in 0..100 {

@@ -119,12 +119,12 @@ fn events_are_found_in_both_groups() {
             .matches(&core, &event)
     );
     let other = kind("events.k8s.io", "v1", "events");
-    let shown = crate::events::from_core(&event);
+    let served = crate::events::from_core(&event);
     let selector = "regarding.uid=u,reportingController=plexus,type!=Normal";
     assert!(
         Fields::parse(&other, selector)
             .unwrap()
-            .matches(&other, &shown)
+            .matches(&other, &served)
     );
     Fields::parse(&other, "involvedObject.uid=u").unwrap_err();
     assert_eq!(value_of(&core, &event, "involvedObject.uid"), "u");

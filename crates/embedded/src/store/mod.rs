@@ -48,7 +48,7 @@ pub enum StoreError {
     Open {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: rusqlite::Error,
     },

@@ -24,18 +24,18 @@ pub enum TlsError {
     /// A file cannot be read or written.
     #[error("cannot use {path}")]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
     /// A key in a file is none.
     #[error("{path} is not a private key: remove it, and all clients need a new kubeconfig")]
     Key {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: rcgen::Error,
     },
@@ -44,7 +44,7 @@ pub enum TlsError {
     Certificate {
         /// For whom.
         name: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: rcgen::Error,
     },

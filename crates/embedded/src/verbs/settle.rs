@@ -7,7 +7,7 @@ use crate::status::{MAX_PROBLEMS, Refused};
 use crate::validator::PatchBase;
 use serde_json::Value;
 
-/// How an object came.
+/// What the client sent, besides the object itself.
 #[derive(Clone, Copy)]
 pub(super) struct Written<'a> {
     pub(super) before: PatchBase<'a>,

@@ -41,8 +41,8 @@ fn nothing_that_was_answered_is_lost() {
                 "it was killed while something was being written"
             );
             newest = newest.max(known.objects.values().flatten().copied().max().unwrap_or(0));
-            let told = known.objects.into_iter();
-            all.extend(told.filter(|(name, _)| Some(name) != known.unknown.as_ref()));
+            let acknowledged = known.objects.into_iter();
+            all.extend(acknowledged.filter(|(name, _)| Some(name) != known.unknown.as_ref()));
         }
     }
     assert!(
@@ -102,8 +102,8 @@ fn check(client: &mut Client, all: &BTreeMap<String, Option<u64>>, newest: u64) 
         .iter()
         .map(|item| (item["metadata"]["name"].as_str().unwrap(), version(item)))
         .collect();
-    for (name, told) in all {
-        assert_eq!(found.get(name.as_str()), told.as_ref(), "{name}");
+    for (name, acknowledged) in all {
+        assert_eq!(found.get(name.as_str()), acknowledged.as_ref(), "{name}");
     }
     let mut versions: Vec<u64> = found.into_values().collect();
     let count = versions.len();

@@ -15,9 +15,9 @@ fn without_a_certificate_only_the_version_is_told() {
     let _server = test.start();
     let mut config = config(&test);
     config["users"][0]["user"] = json!({});
-    let mut stranger = Client::of_config(&config);
+    let mut unauthenticated = Client::of_config(&config);
     for open in ["/version", "/readyz", "/livez", "/healthz"] {
-        stranger.get(open).ok();
+        unauthenticated.get(open).ok();
     }
     for closed in [
         "/api",
@@ -26,11 +26,11 @@ fn without_a_certificate_only_the_version_is_told() {
         "/openapi/v3",
         "/nothing",
     ] {
-        let answer = stranger.get(closed);
+        let answer = unauthenticated.get(closed);
         assert_eq!(answer.body["reason"], "Unauthorized", "{closed}");
         answer.refused(401);
     }
-    stranger
+    unauthenticated
         .post("/api/v1/namespaces", &json!({"metadata": {"name": "x"}}))
         .refused(401);
 }

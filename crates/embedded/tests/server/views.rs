@@ -37,14 +37,14 @@ fn an_event_is_seen_in_both_groups_and_watched_in_both() {
     assert_eq!(version(&seen), version(&made));
     let patch = json!({"series": {"count": 2, "lastObservedTime": "2025-11-16T03:50:30.000000Z"}});
     client.merge(&format!("{NEW}/e"), &patch).ok();
-    let told = core.next().unwrap();
+    let watched = core.next().unwrap();
     assert_eq!(
-        (&told["type"], &told["object"]["message"]),
+        (&watched["type"], &watched["object"]["message"]),
         (&json!("ADDED"), &json!("read me"))
     );
-    let told = new.next().unwrap();
+    let watched = new.next().unwrap();
     assert_eq!(
-        (&told["type"], &told["object"]["note"]),
+        (&watched["type"], &watched["object"]["note"]),
         (&json!("ADDED"), &json!("read me"))
     );
     assert_eq!(core.next().unwrap()["object"]["series"]["count"], 2);

@@ -81,11 +81,11 @@ pub enum WriteKind {
 /// One write. The body has neither name nor namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// Who.
+    /// The field manager.
     pub manager: &'static str,
-    /// How.
+    /// The kind of the request.
     pub kind: WriteKind,
-    /// What.
+    /// The body of the request.
     pub body: Value,
 }
 

@@ -81,8 +81,8 @@ pub(crate) fn plexus(layout: &Layout, binaries: &Binaries, name: &str) -> Result
 
 fn with_programs(layout: &Layout, name: &str, programs: &[(PathBuf, &str)]) -> Result<Rootfs> {
     let root = Rootfs::new(layout, name)?;
-    for (program, place) in programs {
-        root.copy(program, place.trim_start_matches('/'))?;
+    for (program, path) in programs {
+        root.copy(program, path.trim_start_matches('/'))?;
         for library in libraries(program)? {
             root.copy_in_place(&library)?;
         }

@@ -153,16 +153,10 @@ pub fn remove_first(lab: &Lab, name: &str) -> Result<()> {
 pub fn install_program(layout: &Layout, node: &str, program: &Path) -> Result<()> {
     let plugins = layout.node(node).join("fs/opt/cni/bin");
     let name = program.file_name().context("a program without a name")?;
-    let (partial, place) = (plugins.join(".partial"), plugins.join(name));
+    let (partial, path) = (plugins.join(".partial"), plugins.join(name));
     fs::copy(program, &partial)
-        .and_then(|_| fs::rename(&partial, &place))
-        .with_context(|| {
-            format!(
-                "cannot install {} as {}",
-                program.display(),
-                place.display()
-            )
-        })
+        .and_then(|_| fs::rename(&partial, &path))
+        .with_context(|| format!("cannot install {} as {}", program.display(), path.display()))
 }
 
 const KUBECONFIG: &str = "/etc/cni/net.d/multus.d/multus.kubeconfig";

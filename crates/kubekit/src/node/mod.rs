@@ -151,9 +151,9 @@ fn populate_root(layout: &Layout, spec: &Spec, tools: &Tools, node: &str) -> Res
             fs::create_dir_all(dir.join(own))?;
         }
         // Places to mount on, in the node's changes of /etc, and what is mounted there.
-        for place in ["etc/cni", "etc/cdi", "etc/plexus"] {
-            fs::create_dir_all(dir.join(place))?;
-            fs::create_dir_all(dir.join("fs").join(place))?;
+        for path in ["etc/cni", "etc/cdi", "etc/plexus"] {
+            fs::create_dir_all(dir.join(path))?;
+            fs::create_dir_all(dir.join("fs").join(path))?;
         }
         fs::create_dir_all(&plugins)?;
         for plugin in fs::read_dir(&tools.cni_plugins)? {

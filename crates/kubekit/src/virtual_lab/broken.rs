@@ -23,8 +23,8 @@ impl VirtualLab {
 
     /// One that must succeed.
     fn lab(&self, words: &[&str]) -> Result<String> {
-        let said = self.try_lab(words)?.text();
-        said.with_context(|| words.join(" "))
+        let output = self.try_lab(words)?.text();
+        output.with_context(|| words.join(" "))
     }
 
     /// One that kills a part. Whether it ran.

@@ -80,9 +80,8 @@ impl LabView {
 
 /// What the keeper has written down about each sandbox of a node. One that vanishes while we look is no more.
 pub(super) fn records(directory: &Path, node: &str) -> Result<Vec<Value>> {
-    let place = directory.join(node).join("pods");
-    let entries =
-        fs::read_dir(&place).with_context(|| format!("cannot read {}", place.display()))?;
+    let path = directory.join(node).join("pods");
+    let entries = fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let texts = entries
         .flatten()
         .filter_map(|entry| fs::read(entry.path()).ok());

@@ -20,7 +20,7 @@ pub(crate) struct Churn<'a> {
     over: AtomicBool,
     most: usize,
     keep: usize,
-    kept: Mutex<Vec<Object>>,
+    remaining: Mutex<Vec<Object>>,
 }
 
 impl<'a> Churn<'a> {
@@ -38,7 +38,7 @@ impl<'a> Churn<'a> {
             over: AtomicBool::new(false),
             most,
             keep,
-            kept: Mutex::default(),
+            remaining: Mutex::default(),
         }
     }
 
@@ -75,8 +75,8 @@ impl<'a> Churn<'a> {
     }
 
     /// Those that stay.
-    pub(crate) fn kept(&self) -> Vec<Object> {
-        self.kept.lock().expect("not poisoned").clone()
+    pub(crate) fn remaining(&self) -> Vec<Object> {
+        self.remaining.lock().expect("not poisoned").clone()
     }
 
     fn work(&self, nodes: &[String]) {
@@ -107,7 +107,7 @@ impl<'a> Churn<'a> {
         let ready = wait_ready(self.cluster, &pod, READY_TIMEOUT);
         self.has_all(&pod, &ready);
         if self.most != usize::MAX && number + self.keep >= self.most {
-            self.kept.lock().expect("not poisoned").push(pod);
+            self.remaining.lock().expect("not poisoned").push(pod);
             return;
         }
         wait::until("a pod is deleted", READY_TIMEOUT, || {

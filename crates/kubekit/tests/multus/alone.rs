@@ -11,7 +11,7 @@ use std::time::Duration;
 /// One of the left pod's two interfaces on a network goes and returns.
 pub(crate) fn check(lab: &MultusLab, networks: &Networks, left: &Object, right: &Object) {
     let kube = &lab.kube;
-    let soon = Duration::from_secs(30);
+    let timeout = Duration::from_secs(30);
     let record = || common::interfaces(kube, left);
     let before = record();
     let to = common::address(kube, right, "net3", false);
@@ -30,7 +30,7 @@ pub(crate) fn check(lab: &MultusLab, networks: &Networks, left: &Object, right: 
         .expect("DEL");
     let links = common::output_of(kube, left, "ls /sys/class/net 2>/dev/null; ip -o link");
     assert!(!links.contains("again"), "{links}");
-    common::holds("three in the record", soon, || {
+    common::holds("three in the record", timeout, || {
         record() == before[..before.len() - 1]
     });
     for address in [to.as_str(), &common::address(kube, right, "net4", false)] {
@@ -46,7 +46,7 @@ pub(crate) fn check(lab: &MultusLab, networks: &Networks, left: &Object, right: 
         .expect("ADD");
     let result: Value = serde_json::from_str(&text).expect("a result");
     assert_eq!(result["ips"].as_array().map(Vec::len), Some(2), "{result}");
-    common::holds("four in the record", soon, || record() == before);
+    common::holds("four in the record", timeout, || record() == before);
     let repeated = call(lab, left, "ADD", "again", "network-b")
         .text()
         .expect("ADD again");

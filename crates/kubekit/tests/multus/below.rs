@@ -150,8 +150,9 @@ fn has_the_right_networks(lab: &MultusLab, networks: &Networks, pod: &Object) {
             subnet.contains(&address.parse::<std::net::IpAddr>().expect("an address")),
             "{one}"
         );
-        let shown = common::output_of(&lab.kube, pod, &format!("ip -o addr show dev {interface}"));
-        assert!(shown.contains(&format!(" {address}/")), "{shown}");
+        let printed =
+            common::output_of(&lab.kube, pod, &format!("ip -o addr show dev {interface}"));
+        assert!(printed.contains(&format!(" {address}/")), "{printed}");
     }
 }
 

@@ -58,15 +58,15 @@ fn a_failure_that_lasts_is_one_event_that_is_counted() {
     let namespace = Namespace::create(kube, "counted").expect("a namespace");
     let ns = namespace.name();
     apply(kube, &[pod(ns, "p", "n1", &[(PLEXUS, "nowhere")])]);
-    let told = || -> Vec<Value> {
+    let events = || -> Vec<Value> {
         let all = kube.list("v1", "Event", ns).expect("Events");
         let of = all.into_iter();
         of.filter(|one| one["reason"] == "FailedAttach").collect()
     };
     holds("counted", TIMEOUT, || {
-        let all = told();
+        let all = events();
         all.first()
             .is_some_and(|one| one["count"].as_u64() > Some(2))
     });
-    assert_eq!(told().len(), 1, "{:?}", told());
+    assert_eq!(events().len(), 1, "{:?}", events());
 }

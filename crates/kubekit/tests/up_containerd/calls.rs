@@ -99,7 +99,7 @@ impl Lab {
         lab
     }
 
-    fn place(&self, name: &str) -> PathBuf {
+    fn path(&self, name: &str) -> PathBuf {
         Path::new("/run/plexus/lab").join(&self.name).join(name)
     }
 
@@ -148,7 +148,7 @@ fn a_lab_calls_as_containerd_does() {
 
     let lab = Lab::up();
     let ours = node.file("heard-from-a-lab");
-    let (plugins, socket) = (lab.place("n1/cni/bin"), lab.place("n1/agent.sock"));
+    let (plugins, socket) = (lab.path("n1/cni/bin"), lab.path("n1/agent.sock"));
     listen(&plugins, &socket, &ours);
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod",

@@ -133,14 +133,14 @@ impl Drop for Containerd<'_> {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let places = mounts.lines().filter_map(|line| line.split(' ').nth(1));
         let ours: Vec<&str> = places
-            .filter(|place| dir.to_str().is_some_and(|dir| place.starts_with(dir)))
+            .filter(|path| dir.to_str().is_some_and(|dir| path.starts_with(dir)))
             .collect();
         let shims = format!(
             "for p in $(ip netns pids {ns}); do grep -q containerd-shim /proc/$p/cmdline && kill -9 $p; done; true"
         );
         let _ = Command::new("sh").args(["-c", &shims]).status();
-        for place in ours.iter().rev() {
-            let _ = Command::new("umount").args(["-l", place]).status();
+        for path in ours.iter().rev() {
+            let _ = Command::new("umount").args(["-l", path]).status();
         }
         let cgroups = format!("rmdir /sys/fs/cgroup/*/{ns} /sys/fs/cgroup/{ns} 2>/dev/null");
         let _ = Command::new("sh").args(["-c", &cgroups]).status();

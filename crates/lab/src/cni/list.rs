@@ -20,7 +20,7 @@ pub(crate) enum ListError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },

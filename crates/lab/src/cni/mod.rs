@@ -39,7 +39,7 @@ pub(crate) enum CallError {
     Run {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Who reaches whom.
+/// Which pods reach which addresses.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Matrix {
     /// Every pair of a pod and an address of another one.
@@ -17,7 +17,7 @@ pub struct Matrix {
 /// A pod that runs, or one of its interfaces, that cannot be judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unseen {
-    /// Whose.
+    /// The pod.
     pub pod: String,
     /// Why it is not there.
     pub why: String,
@@ -26,9 +26,9 @@ pub struct Unseen {
 /// Whether a pod reaches an address of another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cell {
-    /// Who pings.
+    /// The pod that pings.
     pub from: String,
-    /// Whom.
+    /// The pod that is pinged.
     pub to: String,
     /// On which network the address is.
     pub network: String,

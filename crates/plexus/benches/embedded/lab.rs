@@ -37,8 +37,8 @@ fn plexus(lab: &str, arguments: &[&str]) -> Result<()> {
         .output()
         .context("cannot run plexus lab")?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("plexus lab {} failed: {said}", arguments.join(" "));
+        let printed = String::from_utf8_lossy(&output.stderr);
+        bail!("plexus lab {} failed: {printed}", arguments.join(" "));
     }
     Ok(())
 }

@@ -124,8 +124,8 @@ impl Real {
             for process in &mut self.processes {
                 let ended = process.try_wait()?;
                 if ended.is_some() || Instant::now() > end {
-                    let said = fs::read_to_string(self.log("kube-apiserver"))?;
-                    let last = said.lines().last().unwrap_or_default();
+                    let printed = fs::read_to_string(self.log("kube-apiserver"))?;
+                    let last = printed.lines().last().unwrap_or_default();
                     bail!("kube-apiserver is not ready; its last words: {last}");
                 }
             }

@@ -155,10 +155,10 @@ fn whoever_is_interrupted_is_told_what_becomes_of_the_lab() {
     interrupt(&mut child, 0);
     let rest: Vec<String> = printed.map(Result::unwrap).collect();
     let (up, down) = ("lab --lab", "down` removes it");
-    let told = |line: &String| {
+    let is_reported = |line: &String| {
         line.starts_with("interrupted: ") && line.contains(up) && line.ends_with(down)
     };
-    assert!(rest.iter().any(told), "{rest:#?}");
+    assert!(rest.iter().any(is_reported), "{rest:#?}");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     lab.ok(&["down"]);
     assert_eq!(lab.traces(), Vec::<String>::new());

@@ -74,10 +74,10 @@ fn note(name: &str, verdict: &str) {
 
 /// `plexus doctor` of node n1, in its network namespace, with further flags.
 fn doctor(lab: &Lab, further: &[&str]) -> Value {
-    let place = |name: &str| lab.file(&format!("n1/{name}"));
+    let node_file = |name: &str| lab.file(&format!("n1/{name}"));
     let program = bin(PLEXUS).display().to_string();
-    let (socket, state) = (place("agent.sock"), place("state"));
-    let (plugins, configurations) = (place("cni/bin"), place("cni/net.d"));
+    let (socket, state) = (node_file("agent.sock"), node_file("state"));
+    let (plugins, configurations) = (node_file("cni/bin"), node_file("cni/net.d"));
     let server = lab.file("server.sock");
     let mut words = vec![
         "exec", "--node", "n1", "--", &program, "doctor", "-o", "json",

@@ -37,7 +37,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// Who and when an object is.
+/// The metadata that identifies an object.
 #[derive(Debug, Clone, Eq, Default)]
 pub(crate) struct Identity {
     pub(crate) uid: String,
@@ -85,13 +85,13 @@ impl Identity {
     }
 }
 
-/// Something that the caches hold.
+/// The part of an API object that the cache keeps.
 pub(crate) trait View: PartialEq + Clone + Send + 'static {
-    /// The object it is made of.
+    /// The API object.
     type Object: Resource<DynamicType = ()>;
-    /// What matters of it.
+    /// Takes what the controller needs from the object.
     fn of(object: Self::Object) -> Self;
-    /// Who it is.
+    /// Its UID, version and other metadata.
     fn id(&self) -> &Identity;
 }
 

@@ -31,7 +31,7 @@ pub(super) enum Operation {
     Update,
 }
 
-/// What somebody owns.
+/// The fields that a manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owned {
     pub(super) fields: Fields,

@@ -70,8 +70,8 @@ fn pruned(shape: &Shape, merged: &Value, owned: &Fields, last: &Fields) -> Value
     let candidates = last.with_named(shape);
     let all = with_containers(merged);
     // What nobody ever said stays, and what somebody says now.
-    let unsaid = with_containers(&without(&candidates));
-    let stays = unsaid.union(&owned.with_named(shape));
+    let unowned = with_containers(&without(&candidates));
+    let stays = unowned.union(&owned.with_named(shape));
     // To take the rest away shows which containers are needed by what stays.
     let needed = with_containers(&without(&all.difference(&stays)));
     let gone = candidates.intersection(&all.difference(&needed));

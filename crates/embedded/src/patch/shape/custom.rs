@@ -52,8 +52,8 @@ fn members(node: &Node, open: bool) -> Members {
         Others::Each(each) => Rest::Entries(shape(each, open)),
         Others::Any => Rest::Entries(Shape::Open),
         Others::None => Rest::None,
-        Others::Unsaid if open || fields.is_empty() => Rest::Entries(Shape::Open),
-        Others::Unsaid => Rest::None,
+        Others::Undeclared if open || fields.is_empty() => Rest::Entries(Shape::Open),
+        Others::Undeclared => Rest::None,
     };
     Members {
         fields,

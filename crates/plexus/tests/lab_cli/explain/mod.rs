@@ -96,8 +96,8 @@ impl FaultyLab {
             last["answers"].as_array().unwrap().iter().any(fits)
         });
         for answer in last["answers"].as_array().unwrap() {
-            let told = answer["next"] != "" || answer["state"] != "wrong";
-            assert!(told && answer["why"] != "", "{answer:#}");
+            let is_reported = answer["next"] != "" || answer["state"] != "wrong";
+            assert!(is_reported && answer["why"] != "", "{answer:#}");
         }
         self.output.borrow_mut().insert(reason);
         last

@@ -121,16 +121,19 @@ fn a_crowd_of_strangers_keeps_nobody_out() {
     let config: Value = serde_json::from_slice(&config).unwrap();
     let url = config["clusters"][0]["cluster"]["server"].as_str().unwrap();
     let address = url.strip_prefix("https://").unwrap();
-    let mut crowd = Vec::new();
+    let mut connections = Vec::new();
     let mut unnamed = config.clone();
     unnamed["users"][0]["user"] = json!({});
     for count in 0..400 {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-        crowd.push(stream);
+        connections.push(stream);
         if count % 100 == 0 {
-            let mut stranger = Client::of_config(&unnamed);
-            assert_eq!(stranger.get("/readyz").header("connection"), Some("close"));
+            let mut unauthenticated = Client::of_config(&unnamed);
+            assert_eq!(
+                unauthenticated.get("/readyz").header("connection"),
+                Some("close")
+            );
         }
     }
     server.client().get("/api/v1/namespaces").ok();
@@ -140,7 +143,7 @@ fn a_crowd_of_strangers_keeps_nobody_out() {
     let open = open.unwrap().count();
     assert!(open < 128, "{open} files are open");
     // Whoever came first had to leave first.
-    assert!(matches!(crowd[0].read(&mut [0]), Ok(0) | Err(_)));
+    assert!(matches!(connections[0].read(&mut [0]), Ok(0) | Err(_)));
     known.get("/api/v1/namespaces").ok();
 }
 

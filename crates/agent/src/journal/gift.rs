@@ -108,7 +108,11 @@ mod tests {
 
         let journal = Journal::open(&path).unwrap();
         assert!(journal.gifts().unwrap().is_empty());
-        assert_eq!(format(), 1);
+        let version = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        let read = journal
+            .lock()
+            .pragma_query_value(None, "user_version", version);
+        assert_eq!(read.unwrap(), 1);
         journal.give(&given("10.0.0.8/30", "n2")).unwrap();
         journal.give(&given("10.0.0.4/32", "n2")).unwrap();
         journal.give(&given("10.0.0.8/30", "n1")).unwrap();

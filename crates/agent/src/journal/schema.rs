@@ -1,7 +1,7 @@
 //! The file under the journal: format number, tables, pragmas, checkpoints.
 
 use super::JournalError;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode};
 use std::path::Path;
 use std::time::Duration;
 
@@ -61,10 +61,31 @@ const DIRECTORIES: &str = "
 CREATE TABLE IF NOT EXISTS directory (path TEXT PRIMARY KEY) WITHOUT ROWID;
 ";
 
-/// Opens, checks and if need be creates the journal.
+/// What is to be removed is asked for often, and is seldom there.
+const INDEXES: &str = "
+CREATE INDEX IF NOT EXISTS record_deleting ON record (container, ifname) WHERE state = 'deleting';
+";
+
+/// How long somebody else may have the file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// A log of so many pages (64 MiB) is moved into the journal by whoever writes; before that, off the ADD path.
+const LOG_PAGES: u32 = 16 << 10;
+
+/// Opens, checks and if need be creates the journal. It is ours alone, which saves a system call for each lock; if
+/// somebody looks at it just now, it is shared.
 pub(super) fn open(path: &Path) -> Result<Connection, JournalError> {
+    match open_with(path, "EXCLUSIVE") {
+        Err(JournalError::Open { source, .. }) if is_busy(&source) => {
+            tracing::warn!(path = %path.display(), "somebody else has the journal open: it is shared");
+            open_with(path, "NORMAL")
+        }
+        opened => opened,
+    }
+}
+
+fn open_with(path: &Path, locking: &str) -> Result<Connection, JournalError> {
     let connection = Connection::open(path).map_err(|source| failed(path, source))?;
-    let format = prepare(&connection).map_err(|source| failed(path, source))?;
+    let format = prepare(&connection, locking).map_err(|source| failed(path, source))?;
     if format > FORMAT {
         return Err(JournalError::Newer {
             path: path.to_owned(),
@@ -78,20 +99,22 @@ pub(super) fn open(path: &Path) -> Result<Connection, JournalError> {
     };
     connection
         .execute_batch(&format!(
-            "BEGIN IMMEDIATE; {tables} {GIFTS} {DIRECTORIES} COMMIT;"
+            "BEGIN IMMEDIATE; {tables} {GIFTS} {DIRECTORIES} {INDEXES} COMMIT;"
         ))
         .map_err(|source| failed(path, source))?;
     check(&connection, path)?;
     Ok(connection)
 }
 
-/// A connection of its own, so that the flush of a checkpoint never holds a writer up.
-pub(super) fn checkpoint(path: &Path) -> Result<(), JournalError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+/// Writers wait meanwhile: two flushes. Afterwards the log is empty, and the first write flushes once, so it should
+/// be done seldom.
+pub(super) fn checkpoint(connection: &Connection, path: &Path) -> Result<(), JournalError> {
     let run = || {
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(Duration::from_millis(100))?;
-        connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+        // Not for those who read it, if it is shared.
+        connection.busy_timeout(Duration::ZERO)?;
+        let done = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        done
     };
     run().map_err(|source| JournalError::Write {
         what: "a checkpoint",
@@ -108,12 +131,21 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     )
 }
 
-fn prepare(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.busy_timeout(Duration::from_secs(5))?;
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
+}
+
+fn prepare(connection: &Connection, locking: &str) -> rusqlite::Result<i64> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(32);
+    // Before the log is used: then its index needs no file.
+    connection.pragma_update(None, "locking_mode", locking)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
-    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     connection.pragma_update(None, "cache_size", -512)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_query_value(None, "user_version", |row| row.get(0))

@@ -296,6 +296,10 @@ fn start_fabric(agent: &Arc<Agent>) -> io::Result<()> {
 impl Agent {
     /// Brings journal and kernel together: then ADDs can be served.
     pub(crate) fn restore(&self) -> Result<(), String> {
+        let is_first = || self.tasks.restore.counts().runs.is_empty();
+        if plexus_faults::mistake("restore-fails-once") && is_first() {
+            return Err("the node cannot be restored: on purpose".to_owned());
+        }
         let replayed = self.replay();
         replayed.map_err(|error| format!("the node cannot be restored: {error}"))
     }

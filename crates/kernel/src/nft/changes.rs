@@ -2,13 +2,14 @@
 //! subscription; what is there now is asked for elsewhere (`restore`).
 
 use crate::events::Source;
-use crate::{NetlinkError, NodeSide, sys};
+use crate::{NetlinkError, NodeSide};
+use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The kernel's number of the group that hears of all changes to nf_tables.
-const NFNLGRP_NFTABLES: i32 = 7;
+const NFNLGRP_NFTABLES: u32 = 7;
 
 /// Readable when nftables of a node's namespace has changed.
 #[derive(Debug)]
@@ -36,7 +37,8 @@ fn subscribe() -> io::Result<OwnedFd> {
         SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
         Some(rustix::net::netlink::NETFILTER),
     )?;
-    let group = NFNLGRP_NFTABLES;
-    sys::set_option(&fd, libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group)?;
+    // Bound to the group, not added to it: a socket without an address of its own hears nothing.
+    let group = 1 << (NFNLGRP_NFTABLES - 1);
+    rustix::net::bind(&fd, &SocketAddrNetlink::new(0, group))?;
     Ok(fd)
 }

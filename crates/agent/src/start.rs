@@ -99,14 +99,15 @@ pub fn run_until(options: Options, stop: impl FnOnce()) -> Result<(), StartError
     join_cluster(&agent)?;
     let server = Server::bind(&socket, Arc::clone(&agent), queue)?;
     server.start();
-    let restored = agent.tasks.restore.run_here(|| agent.restore());
+    // A journal that cannot be opened stays so until the next start.
+    let readable = agent.journal.is_ok();
+    let restored = readable && agent.tasks.restore.run_here(|| agent.restore()).is_ok();
     // Before the background writes the configuration that makes a runtime execute it.
     install::install(&agent.options)?;
-    agent.ready.store(restored.is_ok(), SeqCst);
+    agent.ready.store(restored, SeqCst);
     agent.restored.open();
     background::start(&agent).map_err(StartError::Process)?;
-    // A journal that cannot be opened stays so until the next start.
-    if restored.is_err() && agent.journal.is_ok() {
+    if readable && !restored {
         background::start_restore(&agent).map_err(StartError::Process)?;
     }
     answer_queries(&agent)?;

@@ -116,7 +116,9 @@ impl Agent {
             // No background does what the replay leaves for later.
             self.retry_removals(&mut Backoff::new(), true, drop),
         ] {
-            log.problems.extend(left.err());
+            if let Err(error) = left {
+                tracing::error!(error, "something is left for whoever repeats this");
+            }
         }
         let stored = self.journal().map_err(UninstallError::Journal)?.all();
         let stored = stored.map_err(|error| UninstallError::Journal(failure::journal(&error)))?;

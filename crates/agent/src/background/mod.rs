@@ -22,6 +22,8 @@ use task::{Counts, Next, Stuck, Task};
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// How often, if the kernel does not tell: it has no watches left, or lacks the feature.
 const UNWATCHED_INTERVAL: Duration = Duration::from_secs(2);
+/// How soon a change of the firewall is looked at: mostly an ADD has made it, which should not have to wait for us.
+const FIREWALL_DELAY: Duration = Duration::from_millis(200);
 /// How long the firewall is left alone after a look: a program that changes much changes it often.
 const FIREWALL_PAUSE: Duration = Duration::from_secs(2);
 /// How often something is looked at that waits for something else.
@@ -89,6 +91,7 @@ impl Tasks {
             checkpoint: Arc::new(task("checkpoint")?),
             firewall: Arc::new(
                 task("firewall")?
+                    .delayed(FIREWALL_DELAY)
                     .resting(FIREWALL_PAUSE)
                     .retried_within(SHORT_RETRY),
             ),

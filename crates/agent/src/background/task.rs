@@ -67,6 +67,7 @@ pub(crate) struct Task {
     name: &'static str,
     stuck_timeout: Duration,
     longest_retry: Duration,
+    delay: Duration,
     pause: Duration,
     wake: Wake,
     state: Mutex<State>,
@@ -141,6 +142,7 @@ impl Task {
             name,
             stuck_timeout: STUCK_TIMEOUT,
             longest_retry: LONGEST_RETRY,
+            delay: Duration::ZERO,
             pause: Duration::ZERO,
             wake: Wake::new()?,
             state: Mutex::default(),
@@ -156,6 +158,12 @@ impl Task {
     /// How long it waits at most before it is tried again.
     pub(crate) fn retried_within(mut self, longest: Duration) -> Self {
         self.longest_retry = longest;
+        self
+    }
+
+    /// How long it waits after an event: whoever has made it may not be done.
+    pub(crate) fn delayed(mut self, delay: Duration) -> Self {
+        self.delay = delay;
         self
     }
 
@@ -179,9 +187,8 @@ impl Task {
         let task = Arc::clone(self);
         let thread = std::thread::Builder::new().name(self.name.to_owned());
         let repeat = move || {
-            let guard = EndsProcess(task.name);
+            let _guard = EndsProcess(task.name);
             task.repeat(&sources, &mut work);
-            std::mem::forget(guard);
         };
         thread.spawn(repeat).map(drop)
     }
@@ -244,6 +251,11 @@ impl Task {
             };
             std::thread::sleep(self.pause);
             reason = wait(&all, due).unwrap_or(then);
+            if reason == Reason::Event && !self.delay.is_zero() {
+                std::thread::sleep(self.delay);
+                // What came meanwhile is seen by the same run.
+                let _ = events::wait(&all, Some(Duration::ZERO));
+            }
         }
     }
 
@@ -301,11 +313,14 @@ fn wait(sources: &[&dyn Source], due: Option<Instant>) -> Option<Reason> {
     }
 }
 
-/// Ends the process when dropped, which happens only if the thread unwinds.
-struct EndsProcess(&'static str);
+/// Ends the process if whoever holds it panics: nobody else would notice that it is missing. Has its name.
+pub(crate) struct EndsProcess(pub(crate) &'static str);
 
 impl Drop for EndsProcess {
     fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
         let task = self.0;
         tracing::error!(
             task,

@@ -66,26 +66,31 @@ const INDEXES: &str = "
 CREATE INDEX IF NOT EXISTS record_deleting ON record (container, ifname) WHERE state = 'deleting';
 ";
 
-/// How long somebody else may have the file.
+/// How long somebody else may lock the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long somebody else may look at it before it is shared.
+const EXCLUSIVE_TIMEOUT: Duration = Duration::from_secs(1);
 /// A log of so many pages (64 MiB) is moved into the journal by whoever writes; before that, off the ADD path.
 const LOG_PAGES: u32 = 16 << 10;
 
 /// Opens, checks and if need be creates the journal. It is ours alone, which saves a system call for each lock; if
 /// somebody looks at it just now, it is shared.
 pub(super) fn open(path: &Path) -> Result<Connection, JournalError> {
-    match open_with(path, "EXCLUSIVE") {
+    match open_with(path, "EXCLUSIVE", EXCLUSIVE_TIMEOUT) {
         Err(JournalError::Open { source, .. }) if is_busy(&source) => {
             tracing::warn!(path = %path.display(), "somebody else has the journal open: it is shared");
-            open_with(path, "NORMAL")
+            open_with(path, "NORMAL", BUSY_TIMEOUT)
         }
         opened => opened,
     }
 }
 
-fn open_with(path: &Path, locking: &str) -> Result<Connection, JournalError> {
+fn open_with(path: &Path, locking: &str, timeout: Duration) -> Result<Connection, JournalError> {
     let connection = Connection::open(path).map_err(|source| failed(path, source))?;
-    let format = prepare(&connection, locking).map_err(|source| failed(path, source))?;
+    let prepared = connection
+        .busy_timeout(timeout)
+        .and_then(|()| prepare(&connection, locking));
+    let format = prepared.map_err(|source| failed(path, source))?;
     if format > FORMAT {
         return Err(JournalError::Newer {
             path: path.to_owned(),
@@ -139,7 +144,6 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 fn prepare(connection: &Connection, locking: &str) -> rusqlite::Result<i64> {
-    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(32);
     // Before the log is used: then its index needs no file.
     connection.pragma_update(None, "locking_mode", locking)?;
@@ -174,5 +178,64 @@ fn failed(path: &Path, source: rusqlite::Error) -> JournalError {
     JournalError::Open {
         path: path.to_owned(),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn place(name: &str) -> PathBuf {
+        let name = format!("plexus-schema-{name}-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        directory
+    }
+
+    fn keep(journal: &Connection, name: &str) -> rusqlite::Result<usize> {
+        let sql = "INSERT INTO network (name, boot, plan) VALUES (?1, '', '')";
+        journal.execute(sql, [name])
+    }
+
+    fn count(journal: &Connection) -> rusqlite::Result<i64> {
+        journal.query_row("SELECT count(*) FROM network", [], |row| row.get(0))
+    }
+
+    #[test]
+    fn it_is_ours_alone_and_a_checkpoint_empties_the_log() {
+        let place = place("alone");
+        let path = place.join("journal.db");
+        let journal = open(&path).unwrap();
+        keep(&journal, "a").unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.busy_timeout(Duration::ZERO).unwrap();
+        assert!(is_busy(&count(&other).unwrap_err()));
+        assert!(!place.join("journal.db-shm").exists());
+        let log = || {
+            let log = std::fs::metadata(place.join("journal.db-wal"));
+            log.unwrap().len()
+        };
+        assert!(log() > 0);
+        checkpoint(&journal, &path).unwrap();
+        assert_eq!(log(), 0);
+        keep(&journal, "b").unwrap();
+        assert_eq!(count(&journal).unwrap(), 2);
+        std::fs::remove_dir_all(place).unwrap();
+    }
+
+    #[test]
+    fn it_is_shared_if_somebody_looks_at_it() {
+        let place = place("shared");
+        let path = place.join("journal.db");
+        keep(&open(&path).unwrap(), "a").unwrap();
+        let other = Connection::open(&path).unwrap();
+        assert_eq!(count(&other).unwrap(), 1);
+        let journal = open(&path).unwrap();
+        keep(&journal, "b").unwrap();
+        checkpoint(&journal, &path).unwrap();
+        assert_eq!(count(&other).unwrap(), 2);
+        std::fs::remove_dir_all(place).unwrap();
     }
 }

@@ -109,13 +109,14 @@ impl Agent {
     }
 
     /// Removes what a namespace had that is gone without a DEL. The evidence is the same as at start.
-    pub(crate) fn remove_what_is_gone(&self) {
+    pub(crate) fn remove_what_is_gone(&self, mut step: impl FnMut(String)) {
         let Ok(journal) = self.journal() else { return };
         // Before the namespaces are looked for: each of these had one.
         let Ok(stored) = journal.all() else { return };
         let search = sandbox::search();
         let done = stored.iter().filter(|one| one.state == State::Done);
         for record in done.map(|one| &one.record) {
+            step(format!("looking whether {} is gone", record.container));
             if matches!(self.sandbox_of(record, None, &search), Sandbox::Gone)
                 && let Err(error) = self.remove_if_gone(record)
             {

@@ -108,3 +108,35 @@ fn a_node_that_cannot_be_restored_is_tried_again() {
     }
     assert!(node.journal().records().is_empty());
 }
+
+#[test]
+fn what_is_stuck_is_said_until_it_goes_on() {
+    let node = Node::new();
+    let agent = Start::on(&node).env("PLEXUS_BOOT_ID", "boot-1").ready();
+    let config = config::standalone("all", &[config::fake_entry(&node)]);
+    node.pod("c1").add(&config);
+    agent.kill();
+    // As long as the file is there, the plugin's DEL does not end.
+    let hang = node.file("hang");
+    std::fs::write(&hang, "").unwrap();
+    let wait = format!(
+        "[ \"$CNI_COMMAND\" = DEL ] && while [ -e {} ]; do sleep 0.1; done; get fail;",
+        hang.display()
+    );
+    node.edit_delegate("get fail;", &wait);
+    // After a reboot nobody waits for it but the agent itself; ten minutes are three seconds here.
+    let start = Start::on(&node).env("PLEXUS_BOOT_ID", "boot-2");
+    let agent = start.env("PLEXUS_HASTE", "1").ready();
+    let health = || agent.get("/healthz").unwrap();
+    eventually("it is stuck", || health().status == 503);
+    let said = health().body;
+    assert!(
+        said.contains("stuck: removals: removing eth0 of c1 has taken"),
+        "{said}"
+    );
+    let stuck = "plexus_task_stuck{task=\"removals\"} 1";
+    assert!(agent.get("/metrics").unwrap().body.contains(stuck));
+    assert_eq!(agent.get("/readyz").unwrap().status, 200, "pods are served");
+    std::fs::remove_file(&hang).unwrap();
+    eventually("it goes on", || health().status == 200);
+}

@@ -1,13 +1,15 @@
-//! What happens without anyone asking. Owns the list of tasks, and what each of them watches; how a task is run is in
-//! [`task`], what it does in the file of its subject.
+//! What happens without anyone asking. Owns what each task watches and when it wants to run again; how a task is run is
+//! in [`task`], which ones there are in [`tasks`], what they do in the files of their subjects.
 
 pub(crate) mod task;
+mod tasks;
+
+pub(crate) use tasks::Tasks;
 
 use crate::backoff::Backoff;
 use crate::conflist::seen_or_made;
 use crate::failure;
 use crate::journal::Journal;
-use crate::options::Options;
 use crate::register;
 use crate::verbs::Agent;
 use plexus_kernel::events::{DirectoryWatch, Source, Watched};
@@ -16,16 +18,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
-use task::{Counts, Next, Stuck, Task};
+use task::Next;
 
 /// How often things are looked at whose changes are told: somebody may have missed it.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// How often, if the kernel does not tell: it has no watches left, or lacks the feature.
 const UNWATCHED_INTERVAL: Duration = Duration::from_secs(2);
-/// How soon a change of the firewall is looked at: mostly an ADD has made it, which should not have to wait for us.
-const FIREWALL_DELAY: Duration = Duration::from_millis(200);
-/// How long the firewall is left alone after a look: a program that changes much changes it often.
-const FIREWALL_PAUSE: Duration = Duration::from_secs(2);
 /// How often something is looked at that waits for something else.
 const PENDING_INTERVAL: Duration = Duration::from_secs(1);
 /// How long calls may take that are served when the node is to be restored.
@@ -42,92 +40,6 @@ const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(30);
 const LOG_BYTES: u64 = 4 << 20;
 /// How often this host's addresses are looked at.
 const REGISTER_INTERVAL: Duration = Duration::from_secs(15);
-/// How often a port that is another's is tried again.
-const QUERY_RETRY: Duration = Duration::from_secs(10);
-/// How often something that is short and cheap is tried again.
-const SHORT_RETRY: Duration = Duration::from_secs(2);
-/// Files that are written together are one change.
-const FILES_PAUSE: Duration = Duration::from_millis(50);
-/// After how long a restoration counts as stuck: it may have thousands of containers to look at.
-const RESTORE_TIMEOUT: Duration = Duration::from_secs(900);
-/// One removal may execute this many plugins, each as long as it may take.
-const PLUGINS: u32 = 10;
-
-/// All background work of an agent.
-#[derive(Debug)]
-pub(crate) struct Tasks {
-    /// Brings journal and kernel together, until that has succeeded once.
-    pub(crate) restore: Arc<Task>,
-    /// Keeps our files in the runtime's directory.
-    pub(crate) conflists: Arc<Task>,
-    /// Moves the journal's log into it when it is large.
-    pub(crate) checkpoint: Arc<Task>,
-    /// Puts back what somebody removes from nftables.
-    pub(crate) firewall: Arc<Task>,
-    /// Does the DELs that the shim queued.
-    pub(crate) queue: Arc<Task>,
-    /// Finishes what could not be removed or settled.
-    pub(crate) removals: Arc<Task>,
-    /// Keeps this host's Node in the API, where no kubelet does.
-    pub(crate) register: Arc<Task>,
-    /// Keeps the ways to other nodes.
-    pub(crate) fabric: Arc<Task>,
-    /// Listens for queries, once the port can be had.
-    pub(crate) query: Arc<Task>,
-}
-
-impl Tasks {
-    /// None of them runs yet.
-    pub(crate) fn new(options: &Options) -> io::Result<Self> {
-        let removal = Duration::from_secs(60) + options.delegate_timeout * PLUGINS;
-        let task = |name| Task::new(name);
-        Ok(Self {
-            restore: Arc::new(task("restore")?.stuck_after(RESTORE_TIMEOUT)),
-            conflists: Arc::new(
-                task("conflists")?
-                    .resting(FILES_PAUSE)
-                    .retried_within(SHORT_RETRY),
-            ),
-            checkpoint: Arc::new(task("checkpoint")?),
-            firewall: Arc::new(
-                task("firewall")?
-                    .delayed(FIREWALL_DELAY)
-                    .resting(FIREWALL_PAUSE)
-                    .retried_within(SHORT_RETRY),
-            ),
-            queue: Arc::new(task("queue")?.stuck_after(removal).resting(FILES_PAUSE)),
-            removals: Arc::new(task("removals")?.stuck_after(removal)),
-            register: Arc::new(task("register")?.retried_within(SHORT_RETRY)),
-            fabric: Arc::new(task("fabric")?),
-            query: Arc::new(task("query")?.retried_within(QUERY_RETRY)),
-        })
-    }
-
-    /// Those that do not go on.
-    pub(crate) fn stuck(&self) -> Vec<Stuck> {
-        let all = self.all().into_iter();
-        all.filter_map(|task| task.stuck()).collect()
-    }
-
-    /// For `/metrics`.
-    pub(crate) fn counts(&self) -> Vec<Counts> {
-        self.all().into_iter().map(|task| task.counts()).collect()
-    }
-
-    fn all(&self) -> [&Arc<Task>; 9] {
-        [
-            &self.restore,
-            &self.conflists,
-            &self.checkpoint,
-            &self.firewall,
-            &self.queue,
-            &self.removals,
-            &self.register,
-            &self.fabric,
-            &self.query,
-        ]
-    }
-}
 
 /// Starts the tasks of every agent.
 pub(crate) fn start(agent: &Arc<Agent>) -> io::Result<()> {
@@ -258,7 +170,7 @@ fn start_removals(agent: &Arc<Agent>) -> io::Result<()> {
         }
         if gone_due <= Instant::now() {
             run.step("looking for namespaces that are gone");
-            working.remove_what_is_gone();
+            working.remove_what_is_gone(|step| run.step(step));
             gone_due = Instant::now() + gone_interval;
         }
         let due = [backoff.next_due(), settling.next_due(), Some(gone_due)];

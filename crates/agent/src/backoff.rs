@@ -1,5 +1,5 @@
 //! When something that failed is tried again: after a second, then after twice as long each time, up
-//! to a minute. By monotonic time, which is an argument; does nothing itself.
+//! to a minute or what is told. By monotonic time, which is an argument; does nothing itself.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,7 +9,10 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 /// What waits, and until when.
 #[derive(Debug)]
-pub(crate) struct Backoff<K>(BTreeMap<K, Wait>);
+pub(crate) struct Backoff<K> {
+    waits: BTreeMap<K, Wait>,
+    longest: Duration,
+}
 
 #[derive(Debug)]
 struct Wait {
@@ -20,32 +23,47 @@ struct Wait {
 impl<K: Ord + Clone> Backoff<K> {
     /// Nothing waits.
     pub(crate) fn new() -> Self {
-        Self(BTreeMap::new())
+        Self::up_to(LONGEST)
+    }
+
+    /// The same, with another longest wait.
+    pub(crate) fn up_to(longest: Duration) -> Self {
+        Self {
+            waits: BTreeMap::new(),
+            longest,
+        }
     }
 
     /// Whether it is time to try it; at once what has not failed.
     pub(crate) fn is_due(&self, key: &K, now: Instant) -> bool {
-        self.0.get(key).is_none_or(|wait| wait.until <= now)
+        self.waits.get(key).is_none_or(|wait| wait.until <= now)
     }
 
     /// Whether it has failed, or been put off, before.
     pub(crate) fn knows(&self, key: &K) -> bool {
-        self.0.contains_key(key)
+        self.waits.contains_key(key)
     }
 
-    /// It failed, or it is to be left alone for a moment.
-    pub(crate) fn put_off(&mut self, key: &K, now: Instant) {
-        let next = self.0.get(key).map_or(FIRST, |wait| wait.next);
+    /// It failed, or it is to be left alone for a moment: until when.
+    pub(crate) fn put_off(&mut self, key: &K, now: Instant) -> Instant {
+        let next = self.waits.get(key).map_or(FIRST, |wait| wait.next);
         let wait = Wait {
-            until: now + next,
-            next: (next * 2).min(LONGEST),
+            until: now + next.min(self.longest),
+            next: (next * 2).min(self.longest),
         };
-        self.0.insert(key.clone(), wait);
+        let until = wait.until;
+        self.waits.insert(key.clone(), wait);
+        until
+    }
+
+    /// When the next one is due, if any waits.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.waits.values().map(|wait| wait.until).min()
     }
 
     /// Forgets what is not there any more.
     pub(crate) fn keep_only(&mut self, there: impl Fn(&K) -> bool) {
-        self.0.retain(|key, _| there(key));
+        self.waits.retain(|key, _| there(key));
     }
 }
 
@@ -68,7 +86,19 @@ mod tests {
             waits.push(wait.as_secs());
         }
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+        let soon = backoff.put_off(&"b", now);
+        assert_eq!((soon, backoff.next_due()), (now + FIRST, Some(now)));
         backoff.keep_only(|key| *key != "a");
         assert!(!backoff.knows(&"a"));
+        assert_eq!(backoff.next_due(), Some(soon));
+    }
+
+    #[test]
+    fn no_longer_than_told() {
+        let short = Duration::from_millis(500);
+        let mut backoff = Backoff::up_to(short);
+        let now = Instant::now();
+        assert_eq!(backoff.put_off(&(), now), now + short);
+        assert_eq!(backoff.put_off(&(), now), now + short);
     }
 }

@@ -6,6 +6,7 @@
 //! then get nothing from us: all we can do is say so.
 
 use crate::cluster_network::{Stamp, configurations};
+use crate::failure;
 use crate::options::{ClusterNetwork, Options};
 use crate::place;
 use crate::verbs::Agent;
@@ -64,8 +65,6 @@ struct State {
     directory: Option<Stamp>,
     /// Whose configuration is used instead of ours.
     preceded_by: Option<String>,
-    /// Whether a failure was said already.
-    complained: bool,
 }
 
 impl Conflist {
@@ -87,8 +86,8 @@ impl Conflist {
         }
     }
 
-    /// Writes the file, if it is not as it should be. Call it when ADDs can be served, and then now
-    /// and again: where nothing has changed it is two `stat`s. `first` is who makes pods' first
+    /// Writes the file, if it is not as it should be. Call it when ADDs can be served, and when the directory
+    /// changes: where nothing has changed it is two `stat`s. `first` is who makes pods' first
     /// interface, if not we: its plugins' capabilities are ours, since we pass them on.
     pub(crate) fn write_when_ready(&self, first: Option<&Chain>) -> Result<(), ConflistError> {
         let failed = |source| ConflistError {
@@ -162,11 +161,10 @@ pub(crate) fn seen_or_made(directory: &Path, root: Option<&Path>) -> io::Result<
 }
 
 impl Agent {
-    /// Keeps our configuration in place once pods can be served; for the background's tick. Gives
-    /// up nothing: what fails is tried again the next time, and said once.
-    pub(crate) fn tend_conflist(&self) {
+    /// Keeps our configuration in place once pods can be served: whether they can.
+    pub(crate) fn write_conflist(&self) -> Result<bool, String> {
         let Some(conflist) = &self.conflist else {
-            return;
+            return Ok(true);
         };
         let first = self
             .delegates_first_network()
@@ -176,18 +174,11 @@ impl Agent {
             self.first_network_is_missing(),
             first.transpose(),
         ) else {
-            return;
+            return Ok(false);
         };
         let written = conflist.write_when_ready(first.as_ref().map(|(_, chain)| chain));
-        let mut state = conflist.lock();
-        match written {
-            Err(error) if !state.complained => {
-                tracing::error!(error = crate::failure::chain(&error), "pods are not served");
-                state.complained = true;
-            }
-            Err(_) => {}
-            Ok(()) => state.complained = false,
-        }
+        written.map_err(|error| format!("pods are not served: {}", failure::chain(&error)))?;
+        Ok(true)
     }
 }
 

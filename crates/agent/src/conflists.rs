@@ -5,7 +5,6 @@
 //! A file without the mark is somebody else's, whatever its name, and is left alone. So is a name that
 //! a file of somebody else's gives to its own network: a runtime would take either.
 
-use crate::cluster_network::Stamp;
 use crate::conflist::{self, seen_or_made};
 use crate::front::CLUSTER_DEFAULT;
 use crate::options::Options;
@@ -21,13 +20,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 /// Our mark, with the Network that the file is for.
 const MARK: &str = "plexus.dev/network";
-/// How long the directory's stamp is believed: it does not change with what is inside a file, nor
-/// with a second change within one tick of the kernel's clock.
-const BELIEVED: Duration = Duration::from_secs(10);
 /// What the runtime may ask for one container.
 const CAPABILITIES: [&str; 3] = ["ips", "mac", "portMappings"];
 
@@ -39,19 +34,8 @@ pub(crate) struct Conflists {
     socket: PathBuf,
     /// The namespace of the network that is nobody's by name.
     own_namespace: String,
-    done: Mutex<Done>,
-}
-
-/// What was done last.
-#[derive(Debug, Default)]
-struct Done {
-    /// The directory as it was left, and the names and Networks that it has files for.
-    left: Option<(Stamp, BTreeMap<String, String>)>,
-    looked: Option<Instant>,
-    /// What was said last about files that cannot be written.
-    complaint: String,
     /// The networks whose names others have, as was said last.
-    foreign: Vec<String>,
+    foreign: Mutex<Vec<String>>,
 }
 
 impl Conflists {
@@ -63,24 +47,15 @@ impl Conflists {
             root: options.host_root.clone(),
             socket: options.socket.clone(),
             own_namespace: kubernetes.namespace.clone(),
-            done: Mutex::default(),
+            foreign: Mutex::default(),
         })
     }
 
     /// Makes the files what the Networks are. Those of Networks that are not there go only if the
-    /// list is `complete`. Where nothing has changed it is one `stat`, mostly.
+    /// list is `complete`.
     fn keep(&self, networks: &[Arc<NetworkObject>], complete: bool) -> io::Result<()> {
         let directory = seen_or_made(&self.directory, self.root.as_deref())?;
         let wanted = self.wanted(networks);
-        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        let as_left = Stamp::of(&directory)
-            .ok()
-            .map(|stamp| (stamp, wanted.clone()));
-        let recent = done.looked.is_some_and(|at| at.elapsed() < BELIEVED);
-        if recent && as_left.is_some() && as_left == done.left {
-            return Ok(());
-        }
-        done.looked = Some(Instant::now());
         let mut foreign = Vec::new();
         let theirs = names_of_others(&directory)?;
         for (name, network) in &wanted {
@@ -109,7 +84,8 @@ impl Conflists {
                 }
             }
         }
-        if foreign != done.foreign && !foreign.is_empty() {
+        let mut said = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
+        if foreign != *said && !foreign.is_empty() {
             tracing::warn!(
                 networks = foreign.join(", "),
                 directory = %self.directory.display(),
@@ -117,12 +93,7 @@ impl Conflists {
                  rename those, so that runtimes find the networks"
             );
         }
-        done.foreign = foreign;
-        // What was left to be removed is looked at again.
-        done.left = Stamp::of(&directory)
-            .ok()
-            .filter(|_| complete)
-            .map(|stamp| (stamp, wanted));
+        *said = foreign;
         Ok(())
     }
 
@@ -141,11 +112,10 @@ impl Conflists {
 }
 
 impl Agent {
-    /// Keeps the files as the Networks are; for the background's tick. What fails is tried again
-    /// the next time, and said once.
-    pub(crate) fn tend_conflists(&self) {
+    /// Keeps the files as the Networks are: whether nothing is left for later.
+    pub(crate) fn write_conflists(&self) -> Result<bool, String> {
         let (Some(conflists), Some(cluster)) = (&self.conflists, self.cluster.get()) else {
-            return;
+            return Ok(true);
         };
         // A runtime for pods takes the first file that it finds: that must be the one for pods.
         let first = self
@@ -153,26 +123,17 @@ impl Agent {
             .as_ref()
             .is_none_or(|first| first.is_written());
         if !first || !self.ready.load(SeqCst) || !cluster.synced() {
-            return;
+            return Ok(false);
         }
-        let kept = conflists.keep(&cluster.networks(), cluster.is_live());
-        let complaint = kept
-            .err()
-            .map(|error| error.to_string())
-            .unwrap_or_default();
-        let mut done = conflists
-            .done
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if complaint != done.complaint && !complaint.is_empty() {
+        let complete = cluster.is_live();
+        let kept = conflists.keep(&cluster.networks(), complete);
+        kept.map_err(|error| {
             let directory = conflists.directory.display();
-            tracing::error!(
-                %directory,
-                error = complaint,
-                "cannot write the networks' configurations: runtimes do not find them"
-            );
-        }
-        done.complaint = complaint;
+            format!(
+                "cannot write the networks' configurations to {directory}, so that runtimes do not find them: {error}"
+            )
+        })?;
+        Ok(complete)
     }
 }
 

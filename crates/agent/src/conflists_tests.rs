@@ -1,6 +1,7 @@
 //! Files that come and go with Networks, and those that are not ours.
 
 use super::*;
+use crate::cluster_network::Stamp;
 use crate::place::tests::Scratch;
 use plexus_api::cni::{Args, Body, FqName, NetConf};
 
@@ -10,7 +11,7 @@ fn conflists(scratch: &Scratch) -> Conflists {
         root: None,
         socket: DEFAULT_SOCKET.into(),
         own_namespace: "plexus-system".to_owned(),
-        done: Mutex::default(),
+        foreign: Mutex::default(),
     }
 }
 
@@ -167,7 +168,7 @@ fn a_name_that_is_taken_is_said_once_and_again_when_more_are() {
     };
     tracing::subscriber::with_default(subscriber, || {
         take("blue");
-        // While the API is away every tick looks at everything.
+        // Every look is at everything.
         for _ in 0..5 {
             ours.keep(&all, false).unwrap();
         }

@@ -1,7 +1,8 @@
 //! How other nodes' blocks are reached, kept true: routes for `routed` networks, tunnels between
-//! routers for `overlay` ones. Works on its own thread, woken when the cluster's blocks, nodes or
+//! routers for `overlay` ones. A task of the background, woken when the cluster's blocks, nodes or
 //! networks change; what to make is decided in `core`, how in `kernel`.
 
+use crate::background::task::Run;
 use crate::failure;
 use crate::front::CLUSTER_DEFAULT;
 use crate::verbs::Agent;
@@ -12,54 +13,11 @@ use plexus_core::resolve;
 use plexus_kernel::nft;
 use plexus_types::{NetworkName, RouterName};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
-
-/// How often it looks without being woken: another program may have removed something.
-const ANYWAY: Duration = Duration::from_secs(60);
-
-/// Wakes a thread.
-#[derive(Debug, Default)]
-pub(crate) struct Bell {
-    rung: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Bell {
-    /// Something changed.
-    pub(crate) fn ring(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.changed.notify_one();
-    }
-
-    /// Until it rings, or so long.
-    pub(crate) fn wait(&self, at_most: Duration) {
-        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self
-            .changed
-            .wait_timeout_while(rung, at_most, |rung| !*rung)
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut rung = waited.0;
-        *rung = false;
-    }
-}
-
-/// Starts the thread; it ends with the process.
-pub(crate) fn start(agent: Arc<Agent>) -> std::io::Result<()> {
-    std::thread::Builder::new()
-        .name("fabric".to_owned())
-        .spawn(move || {
-            loop {
-                agent.bell.wait(ANYWAY);
-                agent.weave();
-            }
-        })?;
-    Ok(())
-}
+use std::sync::PoisonError;
 
 impl Agent {
     /// Makes routes and tunnels agree with what the cluster says.
-    pub(crate) fn weave(&self) {
+    pub(crate) fn set_fabric(&self, run: &Run<'_>) {
         let Some(cluster) = self.cluster.get().filter(|cluster| cluster.synced()) else {
             return;
         };
@@ -89,10 +47,12 @@ impl Agent {
             ),
         }
         for router in self.routers() {
+            run.step(format!("connecting router {}", router.name));
             if let Err(error) = self.connect(&router) {
                 tracing::error!(router = %router.name, %error, "cannot connect a router");
             }
         }
+        run.step("removing what networks had that are gone");
         self.remove_routers_of_the_gone();
         self.remove_rules_of_the_gone();
         self.forget_pools_of_the_gone();

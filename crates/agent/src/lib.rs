@@ -28,6 +28,7 @@ mod front;
 mod gate;
 mod gc;
 mod gifts;
+mod health;
 mod http;
 mod install;
 mod ipam;

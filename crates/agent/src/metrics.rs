@@ -3,6 +3,7 @@
 //! Counters and histograms are kept as things happen; what has a home elsewhere (pools, the journal,
 //! executed plugins) is asked for when somebody looks. Decides nothing.
 
+use crate::background::task::Counts;
 use plexus_api::cni::Command;
 use plexus_cni::delegate::Runs;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -50,6 +51,9 @@ struct Asked {
     delegate_runs: Family<Delegate, Counter>,
     delegate_seconds: Family<Delegate, Seconds>,
     ready: Number,
+    task_runs: Family<TaskRun, Counter>,
+    task_seconds: Family<TaskName, Number>,
+    task_stuck: Family<TaskName, Number>,
 }
 
 /// What is true at the moment.
@@ -71,6 +75,8 @@ pub(crate) struct Moment {
     pub(crate) delegates: Vec<Runs>,
     /// Whether ADDs are served.
     pub(crate) ready: bool,
+    /// Background work.
+    pub(crate) tasks: Vec<Counts>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -107,6 +113,18 @@ struct Delegate {
     plugin: String,
     verb: String,
     outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TaskRun {
+    task: &'static str,
+    reason: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TaskName {
+    task: &'static str,
 }
 
 impl Default for Metrics {
@@ -187,6 +205,9 @@ impl Metrics {
             asked.delegate_runs => "plexus_delegate_runs", "Executions of CNI plugins of others, by plugin, verb and outcome";
             asked.delegate_seconds => "plexus_delegate_seconds", "Seconds that executed plugins took, by plugin, verb and outcome";
             asked.ready => "plexus_ready", "Whether ADDs are served";
+            asked.task_runs => "plexus_task_runs", "Runs of background work, by task, reason and outcome";
+            asked.task_seconds => "plexus_task_last_seconds", "Seconds that the last run of background work took, by task";
+            asked.task_stuck => "plexus_task_stuck", "Whether background work takes longer than it may, by task; /healthz says more";
         }
     }
 }
@@ -230,6 +251,26 @@ impl Asked {
             let seconds = self.delegate_seconds.get_or_create(&delegate);
             seconds.inc_by(runs.took.as_secs_f64());
         }
+        self.task_runs.clear();
+        for counts in &moment.tasks {
+            self.set_task(counts);
+        }
+    }
+
+    fn set_task(&self, counts: &Counts) {
+        let task = counts.name;
+        for (reason, success, count) in &counts.runs {
+            let run = TaskRun {
+                task,
+                reason: reason.word(),
+                outcome: outcome(*success),
+            };
+            self.task_runs.get_or_create(&run).inc_by(*count);
+        }
+        let seconds = self.task_seconds.get_or_create(&TaskName { task });
+        seconds.set(counts.last_duration.as_secs_f64());
+        let stuck = self.task_stuck.get_or_create(&TaskName { task });
+        stuck.set(f64::from(u8::from(counts.stuck)));
     }
 }
 

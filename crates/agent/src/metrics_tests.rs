@@ -1,6 +1,7 @@
 //! What `/metrics` says, read as a scraper would read it.
 
 use super::*;
+use crate::background::task::Reason;
 use std::collections::BTreeMap;
 
 /// Samples by name and labels; fails on what is not OpenMetrics text.
@@ -99,6 +100,12 @@ fn the_moment_is_shown_and_what_is_gone_is_not() {
         delegates_running: 1,
         delegates: vec![run],
         ready: true,
+        tasks: vec![Counts {
+            name: "queue",
+            runs: vec![(Reason::Event, true, 5), (Reason::Retry, false, 2)],
+            last_duration: Duration::from_millis(250),
+            stuck: true,
+        }],
     };
     for _ in 0..2 {
         let all = samples(&metrics.render(&moment));
@@ -118,6 +125,10 @@ fn the_moment_is_shown_and_what_is_gone_is_not() {
             "twice the same"
         );
         assert_eq!(all[&format!("plexus_delegate_seconds_total{{{run}}}")], 1.5);
+        let run = "task=\"queue\",reason=\"event\",outcome=\"success\"";
+        assert_eq!(all[&format!("plexus_task_runs_total{{{run}}}")], 5.0);
+        assert_eq!(all["plexus_task_last_seconds{task=\"queue\"}"], 0.25);
+        assert_eq!(all["plexus_task_stuck{task=\"queue\"}"], 1.0);
     }
     let none = samples(&metrics.render(&Moment::default()));
     assert!(

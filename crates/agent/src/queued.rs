@@ -7,45 +7,69 @@ use crate::failure;
 use crate::verbs::Agent;
 use plexus_api::cni::{Code, Command, Error, Version};
 use plexus_cni::queue;
+use plexus_kernel::events::{DirectoryWatch, Watched};
 use plexus_types::ContainerId;
 use std::io;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// When a DEL is looked at again whose container somebody works on.
+const BUSY_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Agent {
-    /// All of them, oldest first. What fails stays and is tried again, less and less often; those behind
-    /// it do not wait for it.
-    pub(crate) fn drain_queue(&self, backoff: &mut Backoff<String>) {
+    /// Has changes of the queue told, also if it is not there yet: whether they are.
+    pub(crate) fn watch_queue(&self, watch: &DirectoryWatch) -> bool {
         let directory = queue::dir(&self.options.socket);
-        if !directory.exists() {
-            return;
-        }
-        if let Err(error) = queue::sweep(&directory) {
+        let add = || match watch.add(&directory, Watched::Renamed) {
+            Ok(()) => Some(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(_) => Some(false),
+        };
+        let parent = self.options.socket.parent();
+        let add_parent = || parent.is_some_and(|p| watch.add(p, Watched::New).is_ok());
+        // Once more: it may have been made in between.
+        add().unwrap_or_else(|| add_parent() && add().unwrap_or(true))
+    }
+
+    /// Removes what shims left that died while they wrote.
+    pub(crate) fn sweep_queue(&self) {
+        if let Err(error) = queue::sweep(&queue::dir(&self.options.socket)) {
             tracing::warn!(
                 error = queue::describe(&error),
                 "cannot remove what dead shims left"
             );
         }
-        let names = match queue::list(&directory) {
-            Ok(names) => names,
-            Err(error) => {
-                tracing::error!(
-                    error = queue::describe(&error),
-                    "cannot read the queue of DELs"
-                );
-                return;
-            }
-        };
+    }
+
+    /// All of them, oldest first. What fails stays and is tried again, less and less often; those behind
+    /// it do not wait for it. Gives when that is, if any stays.
+    pub(crate) fn drain_queue(
+        &self,
+        backoff: &mut Backoff<String>,
+        mut step: impl FnMut(String),
+    ) -> Result<Option<Instant>, String> {
+        let directory = queue::dir(&self.options.socket);
+        let names = queue::list(&directory).map_err(|error| {
+            let error = queue::describe(&error);
+            format!("cannot read the queue of DELs: {error}")
+        })?;
         backoff.keep_only(|name| names.binary_search(name).is_ok());
+        let mut busy = None;
         for name in names {
             if !backoff.is_due(&name, Instant::now()) {
                 continue;
             }
-            if let Err(error) = self.drain_one(&directory, &name) {
-                tracing::error!(name, %error, "a queued DEL failed, will be tried again");
-                backoff.put_off(&name, Instant::now());
+            step(format!("queued DEL {name}"));
+            match self.drain_one(&directory, &name) {
+                Ok(true) => {}
+                Ok(false) => busy = Some(Instant::now() + BUSY_INTERVAL),
+                Err(error) => {
+                    tracing::error!(name, %error, "a queued DEL failed, will be tried again");
+                    backoff.put_off(&name, Instant::now());
+                }
             }
         }
+        Ok(backoff.next_due().into_iter().chain(busy).min())
     }
 
     /// Those of one container, whose turn is the caller's. If one fails, the caller must not go on:
@@ -73,23 +97,22 @@ impl Agent {
     }
 
     /// Reads it to know whose it is, and again when that container's turn has come: an ADD may
-    /// have drained it meanwhile.
-    fn drain_one(&self, directory: &Path, name: &str) -> Result<(), Error> {
+    /// have drained it meanwhile. False if somebody is at work on the container: the next look is soon.
+    fn drain_one(&self, directory: &Path, name: &str) -> Result<bool, Error> {
         let Some(body) = body(directory, name)? else {
-            return Ok(());
+            return Ok(true);
         };
         let call = match read(&body) {
             Ok(call) => call,
-            Err(why) => return set_aside(directory, name, &why.to_string()),
+            Err(why) => return set_aside(directory, name, &why.to_string()).map(|()| true),
         };
-        // Somebody is at work on the container: the next look is soon.
         let Some(_turn) = self.turn_if_free(call.container()?)? else {
-            return Ok(());
+            return Ok(false);
         };
         if !directory.join(name).exists() {
-            return Ok(());
+            return Ok(true);
         }
-        self.run_queued(directory, name, &call)
+        self.run_queued(directory, name, &call).map(|()| true)
     }
 
     fn run_queued(&self, directory: &Path, name: &str, call: &Call<'_>) -> Result<(), Error> {

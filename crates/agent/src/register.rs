@@ -1,6 +1,6 @@
 //! This host's Node in the API, where no kubelet makes it. Owns which of the host's addresses it has:
 //! those of the link of the default route, the first of each family. Looked at now and then, since
-//! addresses change; works on its own thread.
+//! addresses change (`background`).
 
 use crate::failure;
 use crate::verbs::Agent;
@@ -9,46 +9,16 @@ use plexus_kernel::observe::{self, What};
 use plexus_kernel::{NetlinkError, Socket};
 use plexus_types::Family;
 use std::net::IpAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
-/// How often it is looked at, and how often after a failure.
-const PERIOD: Duration = Duration::from_secs(15);
-const AGAIN: Duration = Duration::from_millis(500);
-/// How often a failure is said, in tries.
-const SAID: u32 = 60;
-
-/// Starts the thread, if the Node is ours to make; it ends with the process.
-pub(crate) fn start(agent: Arc<Agent>) -> std::io::Result<()> {
+/// Whether the Node is ours to make.
+pub(crate) fn is_ours(agent: &Agent) -> bool {
     let kubernetes = agent.options.kubernetes.as_ref();
-    if !kubernetes.is_some_and(|kubernetes| kubernetes.register_node) {
-        return Ok(());
-    }
-    let work = move || {
-        let mut failures = 0_u32;
-        loop {
-            let pause = match agent.register() {
-                Ok(()) => {
-                    failures = 0;
-                    PERIOD
-                }
-                Err(error) => {
-                    if failures.is_multiple_of(SAID) {
-                        tracing::warn!(error, "this host's Node is not registered; trying again");
-                    }
-                    failures = failures.saturating_add(1);
-                    AGAIN
-                }
-            };
-            std::thread::sleep(pause);
-        }
-    };
-    let thread = std::thread::Builder::new().name("register".to_owned());
-    thread.spawn(work).map(drop)
+    kubernetes.is_some_and(|kubernetes| kubernetes.register_node)
 }
 
 impl Agent {
-    fn register(&self) -> Result<(), String> {
+    /// Makes the Node, or corrects it.
+    pub(crate) fn register(&self) -> Result<(), String> {
         let Some(cluster) = self.cluster.get() else {
             return Ok(());
         };
@@ -61,14 +31,17 @@ impl Agent {
                 .with_socket(host_addresses)
                 .map_err(|error| failure::chain(&error))?,
         };
-        let registered = cluster.register(&addresses);
-        if registered.map_err(|error| failure::chain(&error))? {
+        let registered = cluster.register(&addresses).map_err(|error| {
+            let error = failure::chain(&error);
+            format!("this host's Node is not registered: {error}")
+        })?;
+        if registered {
             tracing::info!(
                 node = self.options.node,
                 ?addresses,
                 "this host's Node is registered"
             );
-            self.bell.ring();
+            self.tasks.fabric.wake();
         }
         Ok(())
     }

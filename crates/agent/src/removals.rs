@@ -41,18 +41,19 @@ impl Agent {
 
     /// What is being removed, and what is removed but could not be journaled. One that is seen for the
     /// first time is likely to be a DEL on its way; only at start (`at_once`) it is nobody's.
-    pub(crate) fn retry_removals(&self, backoff: &mut Backoff<Key>, at_once: bool) {
-        let Ok(journal) = self.journal() else { return };
-        let deleting = match journal.being_removed() {
-            Ok(keys) => keys,
-            Err(error) => {
-                tracing::error!(
-                    error = failure::chain(&error),
-                    "cannot read what is to be removed"
-                );
-                return;
-            }
+    pub(crate) fn retry_removals(
+        &self,
+        backoff: &mut Backoff<Key>,
+        at_once: bool,
+        mut step: impl FnMut(String),
+    ) -> Result<(), String> {
+        let Ok(journal) = self.journal() else {
+            return Ok(());
         };
+        let deleting = journal.being_removed().map_err(|error| {
+            let error = failure::chain(&error);
+            format!("cannot read what is to be removed: {error}")
+        })?;
         let mut keys = self.removed().clone();
         keys.extend(deleting);
         backoff.keep_only(|key| keys.contains(key));
@@ -64,6 +65,7 @@ impl Agent {
                 continue;
             }
             let (container, ifname) = key;
+            step(format!("removing {ifname} of {container}"));
             match self.retry_removal(key) {
                 Ok(Removal::Done) => {
                     tracing::info!(%container, %ifname, "a removal that was left is done");
@@ -78,6 +80,7 @@ impl Agent {
             }
             backoff.put_off(key, Instant::now());
         }
+        Ok(())
     }
 
     fn retry_removal(&self, key: &Key) -> Result<Removal, Error> {
@@ -106,13 +109,14 @@ impl Agent {
     }
 
     /// Removes what a namespace had that is gone without a DEL. The evidence is the same as at start.
-    pub(crate) fn remove_what_is_gone(&self) {
+    pub(crate) fn remove_what_is_gone(&self, mut step: impl FnMut(String)) {
         let Ok(journal) = self.journal() else { return };
         // Before the namespaces are looked for: each of these had one.
         let Ok(stored) = journal.all() else { return };
         let search = sandbox::search();
         let done = stored.iter().filter(|one| one.state == State::Done);
         for record in done.map(|one| &one.record) {
+            step(format!("looking whether {} is gone", record.container));
             if matches!(self.sandbox_of(record, None, &search), Sandbox::Gone)
                 && let Err(error) = self.remove_if_gone(record)
             {

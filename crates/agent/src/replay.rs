@@ -60,20 +60,17 @@ impl Agent {
         Ok(())
     }
 
-    /// Puts back what somebody has removed from nftables; gives what went wrong.
-    pub(crate) fn tend_firewall(&self) -> Option<String> {
-        match nft::tend(&self.node) {
-            Ok(changes) if changes.is_empty() => None,
-            Ok(changes) => {
-                let changes = changes.len();
-                tracing::warn!(
-                    changes,
-                    "somebody has removed rules of ours from nftables: they are back"
-                );
-                None
-            }
-            Err(error) => Some(failure::chain(&error)),
+    /// Puts back what somebody has removed from nftables.
+    pub(crate) fn restore_rules(&self) -> Result<(), String> {
+        let restored = nft::restore_missing(&self.node);
+        let changes = restored.map_err(|error| failure::chain(&error))?.len();
+        if changes > 0 {
+            tracing::warn!(
+                changes,
+                "somebody has removed rules of ours from nftables: they are back"
+            );
         }
+        Ok(())
     }
 
     /// Looks again at what could not be settled: whether any is left.

@@ -87,9 +87,9 @@ impl Agent {
 
 impl Hooks for Agent {
     fn changed(&self, what: Change) {
-        self.bell.ring();
+        self.tasks.fabric.wake();
         if what == Change::Networks {
-            self.networks.ring();
+            self.tasks.conflists.wake();
         }
     }
 

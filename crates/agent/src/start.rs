@@ -3,12 +3,12 @@
 //! long one is not taken for a dead agent; what changes anything waits for its end.
 
 use crate::admission::Admission;
-use crate::background;
+use crate::background::task::{Next, Run};
+use crate::background::{self, Tasks};
 use crate::cluster::{Cluster, ClusterError, ClusterOptions, Hooks};
 use crate::cluster_network::OtherCni;
 use crate::conflist::{self, Conflist};
 use crate::conflists::Conflists;
-use crate::fabric::{self, Bell};
 use crate::failure;
 use crate::gate::Gate;
 use crate::install::{self, InstallError};
@@ -19,7 +19,6 @@ use crate::metrics::Metrics;
 use crate::mounts::{self, MountError};
 use crate::node::Kept;
 use crate::options::{ClusterNetwork, Options};
-use crate::register;
 use crate::server::{ListenError, Server};
 use crate::tcp::{self, QueryListenError};
 use crate::underlay;
@@ -34,8 +33,6 @@ use std::time::Duration;
 
 /// How long a plugin that an earlier agent started may go on before it is killed.
 const STRAY_GRACE: Duration = Duration::from_secs(5);
-/// How often a port that is another's is tried again.
-const QUERIES_AGAIN: Duration = Duration::from_secs(10);
 /// How long requests in the house may take when the agent is asked to stop.
 const DRAIN: Duration = Duration::from_secs(4);
 
@@ -102,14 +99,17 @@ pub fn run_until(options: Options, stop: impl FnOnce()) -> Result<(), StartError
     join_cluster(&agent)?;
     let server = Server::bind(&socket, Arc::clone(&agent), queue)?;
     server.start();
-    let restored = restore(&agent);
+    // A journal that cannot be opened stays so until the next start.
+    let readable = agent.journal.is_ok();
+    let restored = readable && agent.tasks.restore.run_here(|| agent.restore()).is_ok();
     // Before the background writes the configuration that makes a runtime execute it.
     install::install(&agent.options)?;
-    fabric::start(Arc::clone(&agent)).map_err(StartError::Process)?;
-    register::start(Arc::clone(&agent)).map_err(StartError::Process)?;
     agent.ready.store(restored, SeqCst);
     agent.restored.open();
     background::start(&agent).map_err(StartError::Process)?;
+    if readable && !restored {
+        background::start_restore(&agent).map_err(StartError::Process)?;
+    }
     answer_queries(&agent)?;
     tracing::info!(node = agent.options.node, socket = %socket.display(), "serving");
     stop();
@@ -168,8 +168,7 @@ pub(crate) fn assemble(options: Options) -> Result<Agent, StartError> {
         conflists: Conflists::of(&options),
         routers: RwLock::default(),
         weaving: Mutex::default(),
-        bell: Bell::default(),
-        networks: Bell::default(),
+        tasks: Tasks::new(&options).map_err(StartError::Process)?,
         removed: Mutex::default(),
         unsettled: Mutex::default(),
         metrics: Metrics::default(),
@@ -207,39 +206,23 @@ fn answer_queries(agent: &Arc<Agent>) -> Result<(), StartError> {
     let Some(address) = agent.options.query_address else {
         return Ok(());
     };
-    let agent = Arc::clone(agent);
-    let answer: tcp::Answer = Arc::new(move |path, query| agent.query(path, query));
+    let answering = Arc::clone(agent);
+    let answer: tcp::Answer = Arc::new(move |path, query| answering.query(path, query));
     match tcp::serve(address, &answer) {
         // Whoever has the port must not keep pods from being attached.
-        Err(error @ QueryListenError::Bind(..)) => {
-            tracing::error!(
-                error = failure::chain(&error),
-                "queries are answered on the socket only; the port is tried again"
-            );
-            std::thread::Builder::new()
-                .name("query".to_owned())
-                .spawn(move || {
-                    while tcp::serve(address, &answer).is_err() {
-                        std::thread::sleep(QUERIES_AGAIN);
-                    }
-                })
-                .map_err(StartError::Process)?;
-            Ok(())
+        Err(QueryListenError::Bind(..)) => {
+            let listen = move |_: &Run<'_>| match tcp::serve(address, &answer) {
+                Ok(_) => Ok(Next::Done),
+                Err(error) => {
+                    let error = failure::chain(&error);
+                    Err(format!("queries are answered on the socket only: {error}"))
+                }
+            };
+            let query = &agent.tasks.query;
+            query.start(Vec::new(), listen).map_err(StartError::Process)
         }
         served => Ok(served.map(drop)?),
     }
-}
-
-/// Whether ADDs can be served.
-fn restore(agent: &Agent) -> bool {
-    if agent.journal.is_err() {
-        return false;
-    }
-    let replayed = agent.replay();
-    if let Err(error) = &replayed {
-        tracing::error!(%error, "the node cannot be restored: not ready");
-    }
-    replayed.is_ok()
 }
 
 /// This boot of this node: a lab has many nodes on one machine, and a namespace that is made anew

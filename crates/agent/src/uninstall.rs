@@ -111,9 +111,15 @@ impl Log {
 impl Agent {
     fn remove_containers(&self, force: bool, log: &mut Log) -> Result<(), UninstallError> {
         self.replay().map_err(UninstallError::Journal)?;
-        self.drain_queue(&mut Backoff::new());
-        // No background does what the replay leaves for later.
-        self.retry_removals(&mut Backoff::new(), true);
+        for left in [
+            self.drain_queue(&mut Backoff::new(), drop).map(drop),
+            // No background does what the replay leaves for later.
+            self.retry_removals(&mut Backoff::new(), true, drop),
+        ] {
+            if let Err(error) = left {
+                tracing::error!(error, "something is left for whoever repeats this");
+            }
+        }
         let stored = self.journal().map_err(UninstallError::Journal)?.all();
         let stored = stored.map_err(|error| UninstallError::Journal(failure::journal(&error)))?;
         // One that is being removed is nobody's any more.

@@ -3,12 +3,12 @@
 //! Each verb has a file of its own: `attach` (ADD), `detach` (DEL), `check`, `gc`, `status`.
 
 use crate::admission::{Admission, Place, Turn};
+use crate::background::Tasks;
 use crate::call::{About, Call};
 use crate::cluster::Cluster;
 use crate::cluster_network::OtherCni;
 use crate::conflist::Conflist;
 use crate::conflists::Conflists;
-use crate::fabric::Bell;
 use crate::failure;
 use crate::gate::Gate;
 use crate::http::Response;
@@ -38,7 +38,7 @@ pub(crate) fn not_restored() -> Error {
     Error::new(
         Code::NotAvailable,
         "the node's networks are not restored from the journal",
-        "the agent's log says what is in the way; correct it and restart the agent",
+        "the agent's log says what is in the way; it is tried again",
     )
 }
 
@@ -71,10 +71,8 @@ pub(crate) struct Agent {
     pub(crate) routers: RwLock<()>,
     /// What is known of other nodes is looked at and made true by one thread at a time.
     pub(crate) weaving: Mutex<()>,
-    /// Rung when routes to other nodes may have changed.
-    pub(crate) bell: Bell,
-    /// Rung when networks have come, changed or gone.
-    pub(crate) networks: Bell,
+    /// What happens without anyone asking.
+    pub(crate) tasks: Tasks,
     /// Removed, but the journal could not be told: it is told later.
     pub(crate) removed: Mutex<BTreeSet<(ContainerId, IfName)>>,
     /// What could not be settled at start: looked at again later.
@@ -149,6 +147,7 @@ impl Agent {
         tracing::warn!(%container, %ifname, "the answer to ADD could not be delivered: undoing it");
         if let Err(error) = self.detach_record(container, ifname) {
             tracing::error!(%container, %ifname, %error, "undoing failed, will be tried again");
+            self.tasks.removals.wake();
         }
     }
 
@@ -165,6 +164,9 @@ impl Agent {
         if call.command == Command::Add {
             self.report_failed(call, error);
         }
+        if matches!(call.command, Command::Add | Command::Del | Command::Gc) {
+            self.tasks.removals.wake();
+        }
     }
 
     fn serve<'a>(
@@ -180,7 +182,13 @@ impl Agent {
             about: None,
         };
         let nothing = || plain(Response::json(200, String::new()));
-        if call.command != Command::Status && !self.restored.pass(RESTORING, &mut *gone) {
+        let is_status = call.command == Command::Status;
+        // Held until the call is served.
+        let inside = match is_status {
+            true => None,
+            false => self.restored.enter(RESTORING, &mut *gone),
+        };
+        if !is_status && inside.is_none() {
             return Err(Error::new(
                 Code::TryAgainLater,
                 "the node's networks are still being restored",

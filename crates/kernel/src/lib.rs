@@ -12,6 +12,7 @@
 //!             ├─ Netns::enter                            the thread goes in and comes back
 //!             └─ sysctl, announce                        what netlink cannot say
 //! ```
+//! What others change is told by [`events`], to whoever waits for it.
 
 mod address;
 pub mod announce;
@@ -21,6 +22,7 @@ pub mod clear;
 mod devconf;
 pub mod echo;
 mod effect;
+pub mod events;
 pub mod fabric;
 mod fdb;
 mod hint;

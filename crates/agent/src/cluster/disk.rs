@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 
 /// The layout of the file; another one is made anew.
 const FORMAT: i64 = 1;
@@ -20,6 +21,8 @@ pub(super) struct Disk {
     path: PathBuf,
     file: Mutex<Option<Connection>>,
     pending: Mutex<BTreeMap<(&'static str, String), Option<String>>>,
+    /// Something is pending.
+    pub(super) changed: Notify,
 }
 
 impl Disk {
@@ -41,6 +44,7 @@ impl Disk {
             path: path.to_owned(),
             file: Mutex::new(file),
             pending: Mutex::default(),
+            changed: Notify::new(),
         }
     }
 
@@ -75,6 +79,7 @@ impl Disk {
     /// Writes a row with the next [`flush`](Self::flush); none removes it.
     pub(super) fn put(&self, kind: &'static str, key: &str, body: Option<String>) {
         self.pending().insert((kind, key.to_owned()), body);
+        self.changed.notify_one();
     }
 
     /// Writes what is pending.
@@ -90,6 +95,7 @@ impl Disk {
             for (key, body) in pending {
                 newer.entry(key).or_insert(body);
             }
+            self.changed.notify_one();
         }
     }
 

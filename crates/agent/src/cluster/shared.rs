@@ -22,7 +22,7 @@ pub(super) const MANAGER: &str = "plexus-agent";
 const AWAY: Duration = Duration::from_secs(3);
 /// And how long if it answers, but not everything.
 const SLOW: Duration = Duration::from_secs(30);
-/// How often that is looked at, and the cache written.
+/// How often that is looked at, and how soon a change is in the cache.
 const TICK: Duration = Duration::from_millis(500);
 
 /// Shared by all tasks.
@@ -108,6 +108,10 @@ impl Shared {
         let start = Instant::now();
         let complete = self.disk.is_complete();
         loop {
+            if self.is_synced() {
+                self.disk.changed.notified().await;
+            }
+            // What changes together is written together.
             tokio::time::sleep(TICK).await;
             self.disk.flush();
             let patience = match self.state().is_reached() {

@@ -1,4 +1,5 @@
-//! The thread of the API side: one runtime on it, all tasks in that. Ends with its handle.
+//! The thread of the API side: one runtime on it, all tasks in that. Ends with its handle; one that panics ends the
+//! process.
 
 use super::error::ClusterError;
 use super::kinds::{Blocks, Nads, Namespaces, Networks, Nodes, Pods, Records, Requests};
@@ -6,6 +7,7 @@ use super::report::{ClusterOptions, Hooks};
 use super::shared::Shared;
 use super::watch::follow;
 use super::{events, gifts, restore, resync, write};
+use crate::background::task::EndsProcess;
 use plexus_client::{Timeouts, Watches};
 use std::future::Future;
 use std::sync::Arc;
@@ -69,7 +71,10 @@ pub(super) fn start(
     let over_there = Arc::clone(&shared);
     std::thread::Builder::new()
         .name("cluster".to_owned())
-        .spawn(move || serve(&runtime, &over_there, stopped))
+        .spawn(move || {
+            let _guard = EndsProcess("cluster");
+            serve(&runtime, &over_there, stopped);
+        })
         .map_err(ClusterError::Thread)?;
     let side = Side {
         handle,
@@ -84,21 +89,47 @@ fn serve(runtime: &Runtime, shared: &Arc<Shared>, stopped: oneshot::Receiver<()>
     let journaled = shared.hooks.pods().unwrap_or_default();
     shared.records.journal(journaled.done, |_| false);
     let watches = Watches::default();
-    runtime.spawn(follow::<Networks>(Arc::clone(shared), watches.clone()));
-    runtime.spawn(follow::<Nads>(Arc::clone(shared), watches.clone()));
-    runtime.spawn(follow::<Nodes>(Arc::clone(shared), watches.clone()));
-    runtime.spawn(follow::<Namespaces>(Arc::clone(shared), watches.clone()));
-    runtime.spawn(follow::<Blocks>(Arc::clone(shared), watches.clone()));
-    runtime.spawn(follow::<Requests>(Arc::clone(shared), watches.clone()));
-    runtime.spawn(follow::<Pods>(Arc::clone(shared), watches.clone()));
-    runtime.spawn(follow::<Records>(Arc::clone(shared), watches.clone()));
-    runtime.spawn(Arc::clone(shared).mind_the_disk());
-    runtime.spawn(restore::keep(Arc::clone(shared)));
-    runtime.spawn(gifts::keep(Arc::clone(shared)));
-    runtime.spawn(resync::keep(Arc::clone(shared)));
-    runtime.spawn(write::write(Arc::clone(shared)));
-    runtime.spawn(events::write(Arc::clone(shared)));
+    spawn(
+        runtime,
+        follow::<Networks>(Arc::clone(shared), watches.clone()),
+    );
+    spawn(runtime, follow::<Nads>(Arc::clone(shared), watches.clone()));
+    spawn(
+        runtime,
+        follow::<Nodes>(Arc::clone(shared), watches.clone()),
+    );
+    spawn(
+        runtime,
+        follow::<Namespaces>(Arc::clone(shared), watches.clone()),
+    );
+    spawn(
+        runtime,
+        follow::<Blocks>(Arc::clone(shared), watches.clone()),
+    );
+    spawn(
+        runtime,
+        follow::<Requests>(Arc::clone(shared), watches.clone()),
+    );
+    spawn(runtime, follow::<Pods>(Arc::clone(shared), watches.clone()));
+    spawn(
+        runtime,
+        follow::<Records>(Arc::clone(shared), watches.clone()),
+    );
+    spawn(runtime, Arc::clone(shared).mind_the_disk());
+    spawn(runtime, restore::keep(Arc::clone(shared)));
+    spawn(runtime, gifts::keep(Arc::clone(shared)));
+    spawn(runtime, resync::keep(Arc::clone(shared)));
+    spawn(runtime, write::write(Arc::clone(shared)));
+    spawn(runtime, events::write(Arc::clone(shared)));
     // Ends when the other side is dropped, with or without a word.
     let _ = runtime.block_on(stopped);
     shared.disk.flush();
+}
+
+/// One of the tasks that never end: if it panics, so does everything.
+fn spawn(runtime: &Runtime, task: impl Future<Output = ()> + Send + 'static) {
+    runtime.spawn(async move {
+        let _guard = EndsProcess("cluster");
+        task.await;
+    });
 }

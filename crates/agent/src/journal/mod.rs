@@ -426,7 +426,7 @@ impl Journal {
 
     /// Moves the write-ahead log into the file; called off the ADD path.
     pub(crate) fn checkpoint(&self) -> Result<(), JournalError> {
-        schema::checkpoint(&self.path)
+        schema::checkpoint(&self.lock(), &self.path)
     }
 
     /// Requests with their attachments, in the order of containers and interfaces.

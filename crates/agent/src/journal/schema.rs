@@ -1,7 +1,7 @@
 //! The file under the journal: format number, tables, pragmas, checkpoints.
 
 use super::JournalError;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode};
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ CREATE TABLE request (
     PRIMARY KEY (container, ifname)
 ) WITHOUT ROWID;
 CREATE INDEX request_by_pod ON request (pod_uid) WHERE pod_uid IS NOT NULL;
+CREATE INDEX request_deleting ON request (container, ifname) WHERE state = 'deleting';
 CREATE TABLE attachment (
     container TEXT NOT NULL,
     ifname    TEXT NOT NULL,
@@ -57,10 +58,31 @@ CREATE TABLE gift (
 CREATE TABLE directory (path TEXT PRIMARY KEY) WITHOUT ROWID;
 ";
 
-/// Opens, checks and if need be creates the journal.
+/// How long somebody else may lock the file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long somebody else may look at it before it is shared.
+const EXCLUSIVE_TIMEOUT: Duration = Duration::from_secs(1);
+/// A log of so many pages (64 MiB) is moved into the journal by whoever writes; before that, off the ADD path.
+const LOG_PAGES: u32 = 16 << 10;
+
+/// Opens, checks and if need be creates the journal. It is ours alone, which saves a system call for each lock; if
+/// somebody looks at it just now, it is shared.
 pub(super) fn open(path: &Path) -> Result<Connection, JournalError> {
+    match open_with(path, "EXCLUSIVE", EXCLUSIVE_TIMEOUT) {
+        Err(JournalError::Open { source, .. }) if is_busy(&source) => {
+            tracing::warn!(path = %path.display(), "somebody else has the journal open: it is shared");
+            open_with(path, "NORMAL", BUSY_TIMEOUT)
+        }
+        opened => opened,
+    }
+}
+
+fn open_with(path: &Path, locking: &str, timeout: Duration) -> Result<Connection, JournalError> {
     let connection = Connection::open(path).map_err(|source| failed(path, source))?;
-    let format = prepare(&connection).map_err(|source| failed(path, source))?;
+    let prepared = connection
+        .busy_timeout(timeout)
+        .and_then(|()| prepare(&connection, locking));
+    let format = prepared.map_err(|source| failed(path, source))?;
     if format > FORMAT {
         return Err(JournalError::Newer {
             path: path.to_owned(),
@@ -85,13 +107,15 @@ pub(super) fn open(path: &Path) -> Result<Connection, JournalError> {
     Ok(connection)
 }
 
-/// A connection of its own, so that the flush of a checkpoint never holds a writer up.
-pub(super) fn checkpoint(path: &Path) -> Result<(), JournalError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+/// Writers wait meanwhile: two flushes. Afterwards the log is empty, and the first write flushes once, so it should
+/// be done seldom.
+pub(super) fn checkpoint(connection: &Connection, path: &Path) -> Result<(), JournalError> {
     let run = || {
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(Duration::from_millis(100))?;
-        connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+        // Not for those who read it, if it is shared.
+        connection.busy_timeout(Duration::ZERO)?;
+        let done = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        done
     };
     run().map_err(|source| JournalError::Write {
         what: "a checkpoint",
@@ -108,12 +132,20 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     )
 }
 
-fn prepare(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.busy_timeout(Duration::from_secs(5))?;
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
+}
+
+fn prepare(connection: &Connection, locking: &str) -> rusqlite::Result<i64> {
     connection.set_prepared_statement_cache_capacity(32);
+    // Before the log is used: then its index needs no file.
+    connection.pragma_update(None, "locking_mode", locking)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
-    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     connection.pragma_update(None, "cache_size", -512)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
@@ -142,5 +174,64 @@ fn failed(path: &Path, source: rusqlite::Error) -> JournalError {
     JournalError::Open {
         path: path.to_owned(),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn place(name: &str) -> PathBuf {
+        let name = format!("plexus-schema-{name}-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        directory
+    }
+
+    fn keep(journal: &Connection, name: &str) -> rusqlite::Result<usize> {
+        let sql = "INSERT INTO network (name, boot, plan) VALUES (?1, '', '')";
+        journal.execute(sql, [name])
+    }
+
+    fn count(journal: &Connection) -> rusqlite::Result<i64> {
+        journal.query_row("SELECT count(*) FROM network", [], |row| row.get(0))
+    }
+
+    #[test]
+    fn it_is_ours_alone_and_a_checkpoint_empties_the_log() {
+        let place = place("alone");
+        let path = place.join("journal.db");
+        let journal = open(&path).unwrap();
+        keep(&journal, "a").unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.busy_timeout(Duration::ZERO).unwrap();
+        assert!(is_busy(&count(&other).unwrap_err()));
+        assert!(!place.join("journal.db-shm").exists());
+        let log = || {
+            let log = std::fs::metadata(place.join("journal.db-wal"));
+            log.unwrap().len()
+        };
+        assert!(log() > 0);
+        checkpoint(&journal, &path).unwrap();
+        assert_eq!(log(), 0);
+        keep(&journal, "b").unwrap();
+        assert_eq!(count(&journal).unwrap(), 2);
+        std::fs::remove_dir_all(place).unwrap();
+    }
+
+    #[test]
+    fn it_is_shared_if_somebody_looks_at_it() {
+        let place = place("shared");
+        let path = place.join("journal.db");
+        keep(&open(&path).unwrap(), "a").unwrap();
+        let other = Connection::open(&path).unwrap();
+        assert_eq!(count(&other).unwrap(), 1);
+        let journal = open(&path).unwrap();
+        keep(&journal, "b").unwrap();
+        checkpoint(&journal, &path).unwrap();
+        assert_eq!(count(&other).unwrap(), 2);
+        std::fs::remove_dir_all(place).unwrap();
     }
 }

@@ -18,7 +18,7 @@ impl Agent {
     /// Answers a GET.
     pub(crate) fn query(&self, path: &str, query: &str) -> Response {
         match path {
-            "/healthz" => Response::text(200, "ok\n"),
+            "/healthz" => self.health(),
             "/readyz" => self.readiness(),
             "/metrics" => Response {
                 content_type: CONTENT_TYPE,
@@ -90,6 +90,7 @@ impl Agent {
             delegates_running: self.runner.running(),
             delegates: self.runner.runs(),
             ready: self.ready.load(SeqCst),
+            tasks: self.tasks.counts(),
         }
     }
 

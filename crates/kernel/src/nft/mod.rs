@@ -13,6 +13,7 @@
 //! ```
 
 pub(crate) mod chain;
+mod changes;
 pub(crate) mod encode;
 pub mod guard;
 pub mod host_ports;
@@ -20,7 +21,8 @@ mod masquerade;
 mod peers;
 mod restore;
 
+pub use changes::Changes;
 pub(crate) use masquerade::probe;
 pub use masquerade::{NftError, ensure, list, remove};
 pub(crate) use restore::Table;
-pub use restore::{RestoreError, restore, tend};
+pub use restore::{RestoreError, restore, restore_missing};

@@ -72,7 +72,7 @@ pub fn restore(node: &NodeSide, plans: &[PodPlan]) -> Result<Vec<String>, Restor
 
 /// Looks whether every rule is there that this process knows of, with one question, and puts all of it back if
 /// not. Says what was changed.
-pub fn tend(node: &NodeSide) -> Result<Vec<String>, RestoreError> {
+pub fn restore_missing(node: &NodeSide) -> Result<Vec<String>, RestoreError> {
     let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
     if !node.table().needs_rules() {
         return Ok(Vec::new());

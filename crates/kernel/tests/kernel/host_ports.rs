@@ -292,7 +292,7 @@ fn only_the_guard_keeps_pods_from_the_nodes_loopback() {
     assert!(soon(&|| intrude("127.0.0.1")));
     assert!(soon(&|| arrives("127.0.0.7")));
     // Looked at now and then, it is back.
-    assert!(!nft::tend(&node.side).unwrap().is_empty());
+    assert!(!nft::restore_missing(&node.side).unwrap().is_empty());
     assert!(!intrude("127.0.0.1") && !arrives("127.0.0.7"));
     assert!(soon(&|| intrude("192.0.2.11")));
 }
@@ -315,7 +315,7 @@ fn what_others_lead_on_the_loopback_keeps_its_source() {
 fn rules_that_somebody_flushed_come_back_with_all_that_they_had() {
     let lab = Fabric::new();
     let node = &lab.nodes[0];
-    assert_eq!(nft::tend(&node.side).unwrap(), [""; 0]);
+    assert_eq!(nft::restore_missing(&node.side).unwrap(), [""; 0]);
     let (one, first) = pod_with(
         node,
         "one",
@@ -348,16 +348,19 @@ fn rules_that_somebody_flushed_come_back_with_all_that_they_had() {
         lines
     };
     let before = rules();
-    assert_eq!(nft::tend(&node.side).unwrap(), [""; 0]);
+    assert_eq!(nft::restore_missing(&node.side).unwrap(), [""; 0]);
     for flush in [
         "flush ruleset",
         "flush table inet plexus",
         "flush chain inet plexus sources",
     ] {
         node.ns.sh(&format!("nft {flush}"));
-        assert!(!nft::tend(&node.side).unwrap().is_empty(), "{flush}");
+        assert!(
+            !nft::restore_missing(&node.side).unwrap().is_empty(),
+            "{flush}"
+        );
         assert_eq!(rules(), before, "{flush}");
-        assert_eq!(nft::tend(&node.side).unwrap(), [""; 0]);
+        assert_eq!(nft::restore_missing(&node.side).unwrap(), [""; 0]);
     }
     // Who comes meanwhile takes nobody's port.
     node.ns.sh("nft flush ruleset");
@@ -370,7 +373,7 @@ fn rules_that_somebody_flushed_come_back_with_all_that_they_had() {
     // What is gone does not come back; the guard does, whoever was led.
     pod::remove(&first, Some(&one.netns), &node.side).unwrap();
     node.ns.sh("nft flush ruleset");
-    nft::tend(&node.side).unwrap();
+    nft::restore_missing(&node.side).unwrap();
     let after = rules().join("\n");
     assert!(
         after.contains("127.0.0.0/8 drop") && !after.contains("10.8.0.2"),
@@ -390,7 +393,7 @@ fn without_the_guard_the_loopback_leads_nowhere() {
     let end = lab::host_end("one", "eth0").name;
     assert!(is_open(&node.ns, end.as_str()));
     node.ns.sh("nft 'flush ruleset; add table inet plexus; add chain inet plexus ports-guard; add set inet plexus ports4 { type ipv4_addr; }'");
-    let error = nft::tend(&node.side).unwrap_err();
+    let error = nft::restore_missing(&node.side).unwrap_err();
     assert!(
         chain(&error).contains("do not answer on 127.0.0.1"),
         "{}",
@@ -398,7 +401,7 @@ fn without_the_guard_the_loopback_leads_nowhere() {
     );
     assert!(!is_open(&node.ns, end.as_str()));
     node.ns.sh("nft delete table inet plexus");
-    nft::tend(&node.side).unwrap();
+    nft::restore_missing(&node.side).unwrap();
     assert!(is_open(&node.ns, end.as_str()));
     call(&node.ns, "127.0.0.1", 8080);
 }

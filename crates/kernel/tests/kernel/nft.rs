@@ -1,6 +1,7 @@
 use crate::lab::{Lab, Pod, bridge, net, node_plan, plan, port};
 use plexus_core::plan::{Masquerade, Route};
-use plexus_kernel::{nft, node};
+use plexus_kernel::{events, nft, node};
+use std::time::Duration;
 
 fn masquerade(network: &str, source: &str) -> Masquerade {
     Masquerade {
@@ -62,6 +63,22 @@ fn once_is_enough_and_a_duplicate_goes() {
         "{left}"
     );
     assert!(!left.contains("plexus blue"), "{left}");
+}
+
+#[test]
+fn changes_are_told_of_this_node_alone() {
+    let (lab, other) = (Lab::new(), Lab::new());
+    let changes = nft::Changes::of(&lab.side).unwrap();
+    let told = || events::wait(&[&changes], Some(Duration::ZERO)).unwrap();
+    assert_eq!(told(), None);
+    for change in ["nft add table inet other", "nft flush ruleset"] {
+        lab.node.ns().sh(change);
+        assert_eq!((told(), told()), (Some(0), None), "{change}");
+        other.node.ns().sh(change);
+        assert_eq!(told(), None, "{change} elsewhere");
+    }
+    nft::list(&lab.side).unwrap();
+    assert_eq!(told(), None, "looking is no change");
 }
 
 #[test]

@@ -7,15 +7,19 @@ use serde_json::Value;
 /// Rows of the agent's journal with this word in them: a sandbox's id, or a pod's `namespace/name`.
 pub(crate) fn journal(kube: &dyn Cluster, node: &str, word: &str) -> usize {
     let python = format!(
-        "import sqlite3\n\
-         db = sqlite3.connect(\"file:{}?mode=ro\", uri=True)\n\
+        "import sqlite3, sys\n\
+         db = sqlite3.connect(sys.argv[1] + \"/journal.db\")\n\
          tables = [t for (t,) in db.execute(\"select name from sqlite_master where type = 0x7461626c65 or type = \\\"table\\\"\")]\n\
          assert tables\n\
          rows = [row for table in tables for row in db.execute(f\"select * from {{table}}\")]\n\
-         print(sum(any(\"{word}\" in (c.decode(\"latin-1\") if isinstance(c, bytes) else str(c)) for c in row) for row in rows))",
-        kube.files(node).expect("known").journal
+         print(sum(any(\"{word}\" in (c.decode(\"latin-1\") if isinstance(c, bytes) else str(c)) for c in row) for row in rows))"
     );
-    let count = on(kube, node, &format!("python3 -c '{python}'"));
+    // A copy: the agent has the journal for itself.
+    let journal = kube.files(node).expect("known").journal;
+    let script = format!(
+        "copy=$(mktemp -d) && cp {journal} {journal}-wal $copy && python3 -c '{python}' $copy; rm -r $copy"
+    );
+    let count = on(kube, node, &script);
     count.trim().parse().expect("a number")
 }
 

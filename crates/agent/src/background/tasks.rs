@@ -1,0 +1,102 @@
+//! The tasks of an agent: their names, how long they may take, and how soon they are tried again.
+
+use super::task::{Counts, Stuck, Task};
+use crate::options::Options;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How soon a change of the firewall is looked at: mostly an ADD has made it, which should not have to wait for us.
+const FIREWALL_DELAY: Duration = Duration::from_millis(200);
+/// How long the firewall is left alone after a look: a program that changes much changes it often.
+const FIREWALL_PAUSE: Duration = Duration::from_secs(2);
+/// How often a port that is another's is tried again.
+const QUERY_RETRY: Duration = Duration::from_secs(10);
+/// How often something that is short and cheap is tried again.
+const SHORT_RETRY: Duration = Duration::from_secs(2);
+/// Files that are written together are one change.
+const FILES_PAUSE: Duration = Duration::from_millis(50);
+/// After how long a restoration counts as stuck: it may have thousands of containers to look at.
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(900);
+/// One removal may execute this many plugins, each as long as it may take.
+const PLUGINS: u32 = 10;
+
+/// All background work of an agent.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    /// Brings journal and kernel together, until that has succeeded once.
+    pub(crate) restore: Arc<Task>,
+    /// Keeps our files in the runtime's directory.
+    pub(crate) conflists: Arc<Task>,
+    /// Moves the journal's log into it when it is large.
+    pub(crate) checkpoint: Arc<Task>,
+    /// Puts back what somebody removes from nftables.
+    pub(crate) firewall: Arc<Task>,
+    /// Does the DELs that the shim queued.
+    pub(crate) queue: Arc<Task>,
+    /// Finishes what could not be removed or settled.
+    pub(crate) removals: Arc<Task>,
+    /// Keeps this host's Node in the API, where no kubelet does.
+    pub(crate) register: Arc<Task>,
+    /// Keeps the ways to other nodes.
+    pub(crate) fabric: Arc<Task>,
+    /// Listens for queries, once the port can be had.
+    pub(crate) query: Arc<Task>,
+}
+
+impl Tasks {
+    /// None of them runs yet.
+    pub(crate) fn new(options: &Options) -> io::Result<Self> {
+        let removal = Duration::from_secs(60) + options.delegate_timeout * PLUGINS;
+        let removal = plexus_faults::hastened(removal);
+        Ok(Self {
+            restore: Arc::new(Task::new("restore")?.stuck_after(RESTORE_TIMEOUT)),
+            conflists: Arc::new(
+                Task::new("conflists")?
+                    .resting(FILES_PAUSE)
+                    .retried_within(SHORT_RETRY),
+            ),
+            checkpoint: Arc::new(Task::new("checkpoint")?),
+            firewall: Arc::new(
+                Task::new("firewall")?
+                    .delayed(FIREWALL_DELAY)
+                    .resting(FIREWALL_PAUSE)
+                    .retried_within(SHORT_RETRY),
+            ),
+            queue: Arc::new(
+                Task::new("queue")?
+                    .stuck_after(removal)
+                    .resting(FILES_PAUSE),
+            ),
+            removals: Arc::new(Task::new("removals")?.stuck_after(removal)),
+            register: Arc::new(Task::new("register")?.retried_within(SHORT_RETRY)),
+            fabric: Arc::new(Task::new("fabric")?),
+            query: Arc::new(Task::new("query")?.retried_within(QUERY_RETRY)),
+        })
+    }
+
+    /// Those that do not go on.
+    pub(crate) fn stuck(&self) -> Vec<Stuck> {
+        let all = self.all().into_iter();
+        all.filter_map(|task| task.stuck()).collect()
+    }
+
+    /// For `/metrics`.
+    pub(crate) fn counts(&self) -> Vec<Counts> {
+        self.all().into_iter().map(|task| task.counts()).collect()
+    }
+
+    fn all(&self) -> [&Arc<Task>; 9] {
+        [
+            &self.restore,
+            &self.conflists,
+            &self.checkpoint,
+            &self.firewall,
+            &self.queue,
+            &self.removals,
+            &self.register,
+            &self.fabric,
+            &self.query,
+        ]
+    }
+}

@@ -1,10 +1,10 @@
 //! What goes wrong, said once: the same text in the answer, the log and the metrics' label.
 //! Every failure knows its CNI code, whether trying again can help, and the next step.
 
-use crate::admission::Refused;
-use crate::http::HttpError;
 use crate::journal::JournalError;
-use crate::peer::Refusal;
+use crate::serve::admission::Refused;
+use crate::serve::http::HttpError;
+use crate::serve::peer::Refusal;
 use plexus_api::cni::{Code, Error, Version};
 pub(crate) use plexus_types::chain;
 use std::fmt::Display;

@@ -2,28 +2,28 @@
 //! locks, strays, journal, probe, socket, replay. The socket answers before the replay ends, so that a
 //! long one is not taken for a dead agent; what changes anything waits for its end.
 
-use crate::admission::Admission;
+use crate::addresses::Addresses;
+use crate::agent::Agent;
 use crate::background::task::{Next, Run};
 use crate::background::{self, Tasks};
 use crate::cluster::{Cluster, ClusterError, ClusterOptions, Hooks};
-use crate::cluster_network::OtherCni;
-use crate::conflist::{self, Conflist};
-use crate::conflists::Conflists;
 use crate::failure;
-use crate::gate::Gate;
-use crate::install::{self, InstallError};
-use crate::ipam::Addresses;
+use crate::host::cluster_network::OtherCni;
+use crate::host::conflist::{self, Conflist};
+use crate::host::conflists::Conflists;
+use crate::host::install::{self, InstallError};
+use crate::host::lock::{Lock, LockError};
+use crate::host::mounts::{self, MountError};
 use crate::journal::Journal;
-use crate::lock::{Lock, LockError};
-use crate::metrics::Metrics;
-use crate::mounts::{self, MountError};
-use crate::node::Kept;
+use crate::node::state::Kept;
+use crate::node::underlay;
+use crate::node::uplink::Uplink;
 use crate::options::{ClusterNetwork, Options};
-use crate::server::{ListenError, Server};
-use crate::tcp::{self, QueryListenError};
-use crate::underlay;
-use crate::uplink::Uplink;
-use crate::verbs::Agent;
+use crate::report::metrics::Metrics;
+use crate::serve::admission::Admission;
+use crate::serve::gate::Gate;
+use crate::serve::server::{ListenError, Server};
+use crate::serve::tcp::{self, QueryListenError};
 use plexus_cni::delegate::{self, Runner};
 use plexus_kernel::{BootIdError, Features, NetnsError, NodeSide, Signals};
 use plexus_types::NetnsCookie;

@@ -1,17 +1,18 @@
 //! What happens without anyone asking. Owns what each task watches and when it wants to run again; how a task is run is
 //! in [`task`], which ones there are in [`tasks`], what they do in the files of their subjects.
 
+pub(crate) mod backoff;
 pub(crate) mod task;
 mod tasks;
 
 pub(crate) use tasks::Tasks;
 
-use crate::backoff::Backoff;
-use crate::conflist::seen_or_made;
+use crate::agent::Agent;
+use crate::background::backoff::Backoff;
 use crate::failure;
+use crate::host::conflist::seen_or_made;
+use crate::host::register;
 use crate::journal::Journal;
-use crate::register;
-use crate::verbs::Agent;
 use plexus_kernel::events::{DirectoryWatch, Source, Watched};
 use plexus_kernel::nft;
 use std::io;

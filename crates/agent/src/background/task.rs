@@ -10,7 +10,7 @@
 //! A task's thread ends only if the task says that it is done. If it ends in any other way, the process ends: it is
 //! started again, and a task that is missing would not be noticed.
 
-use crate::backoff::Backoff;
+use crate::background::backoff::Backoff;
 use plexus_kernel::events::{self, Source, Wake};
 use std::collections::BTreeMap;
 use std::io;

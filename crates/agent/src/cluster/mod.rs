@@ -258,6 +258,6 @@ impl Objects for Cluster {
     fn on_disk(&self, name: &str) -> Option<String> {
         let options = &self.shared.options;
         let root = options.host_root.as_deref();
-        crate::cluster_network::on_disk(&options.cni_conf_dir, root, name)
+        crate::host::cluster_network::on_disk(&options.cni_conf_dir, root, name)
     }
 }

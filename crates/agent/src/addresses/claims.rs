@@ -1,0 +1,91 @@
+//! Claims a block when this node's are full; asks other nodes for a part of theirs when none is free.
+
+use crate::addresses::NeedsBlock;
+use crate::agent::Agent;
+use crate::cluster::{ClaimError, ClaimRequest};
+use crate::failure;
+use crate::verb::pod_networks::CLUSTER_DEFAULT;
+use plexus_api::cni::{Error, Ipam};
+use plexus_core::attachment::Wanted;
+use plexus_core::resolve::Objects;
+use std::time::Instant;
+
+impl Agent {
+    /// Adds a block to what the attachment may take addresses from. The subnets are tried in order
+    /// of preference; the error is the last one's.
+    /// Not later than `until`.
+    pub(crate) fn claim_for(
+        &self,
+        wanted: &mut [Wanted],
+        needs: NeedsBlock,
+        until: Instant,
+    ) -> Result<(), Error> {
+        let section = wanted
+            .get(needs.number)
+            .and_then(|one| one.native.ipam.as_ref());
+        let (Some(Ipam::Blocks(section)), Some(cluster)) = (section, self.cluster.get()) else {
+            return Err(needs.error);
+        };
+        let uid = section.uid.clone();
+        let object = cluster.network_by_uid(&uid).ok_or(needs.error.clone())?;
+        let subnets = section.subnets.iter();
+        let subnets = subnets.filter(|subnet| needs.subnets.contains(&subnet.cidr));
+        let mut failed = needs.error.clone();
+        let mut claimed = None;
+        let subnets: Vec<_> = subnets.collect();
+        let most = subnets.len();
+        for (number, subnet) in (1..).zip(subnets) {
+            let request = ClaimRequest {
+                network: &object,
+                subnet,
+                containing: needs.containing,
+                have: &section.blocks,
+                // Other nodes are asked once nothing is free anywhere.
+                ask: number == most,
+                until,
+            };
+            match cluster.claim(request) {
+                Ok(block) => {
+                    claimed = Some(block);
+                    break;
+                }
+                Err(error) => failed = failure::failed(&error, error.remedy()),
+            }
+        }
+        let block = claimed.ok_or_else(|| Error {
+            msg: format!("{}; {}", needs.error.msg, failed.msg),
+            ..failed
+        })?;
+        let given = cluster.given(&uid);
+        for one in wanted {
+            if let Some(Ipam::Blocks(section)) = &mut one.native.ipam
+                && section.uid == uid
+            {
+                section.given.clone_from(&given);
+                if !section.blocks.contains(&block) {
+                    section.blocks.push(block);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a pod whose network goes away. To be asked while the addresses are held: from then on the
+    /// network waits for them, and before that the asking may have taken a while.
+    pub(crate) fn check_open(&self, wanted: &[Wanted]) -> Result<(), Error> {
+        let Some(cluster) = self.cluster.get() else {
+            return Ok(());
+        };
+        for one in wanted {
+            let Some(Ipam::Blocks(section)) = &one.native.ipam else {
+                continue;
+            };
+            // What the cluster gave each node is no object that could go.
+            if section.uid != CLUSTER_DEFAULT && cluster.is_closing(&section.uid) {
+                let error = ClaimError::Closing(one.network.to_string());
+                return Err(failure::failed(&error, error.remedy()));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,482 @@
+//! Addresses for one ADD: chosen first, written when the journal has them.
+//!
+//! ```text
+//!   choose ──► Reservation ──(journal.begin)──► write ──► kept until release
+//!                  └── dropped: as if it had never been
+//! ```
+//! `plexus` pools are in memory and in the journal; host-local's directory stays locked from
+//! choosing to writing, so that nobody takes the address in between. Which address is next is
+//! decided in `core`.
+
+mod claims;
+pub(crate) mod donations;
+pub(crate) mod host_local;
+mod resolv;
+
+use crate::failure;
+use crate::journal::{AttachmentRecord, NativeRecord, Record, owner_of};
+use host_local::{DirectoryError, Locked};
+use ipnet::IpNet;
+use plexus_api::cni::{BlockIpam, Code, Error, HostLocal, Ipam, Static};
+use plexus_cni::delegate::seen_from_here;
+use plexus_core::attach::Lease;
+use plexus_core::attachment::{Assigned, AssignedIp, Wanted};
+use plexus_core::ipam::{AllocateError, Given, PoolKey, Pools, host_local as order};
+use plexus_types::{ContainerId, Family, IfName, NetworkName};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The IPAM type of pools that are blocks.
+const BLOCKS: &str = "blocks";
+
+/// The node's addresses.
+#[derive(Debug, Default)]
+pub(crate) struct Addresses {
+    pools: Mutex<Pools>,
+    /// In a container: where the host's files are.
+    root: Option<PathBuf>,
+}
+
+/// Why there are no addresses.
+#[derive(Debug)]
+pub(crate) enum NotChosen {
+    /// Nothing helps.
+    Refused(Error),
+    /// This node's blocks are full: another one may help.
+    NeedsBlock(NeedsBlock),
+}
+
+/// What would help.
+#[derive(Debug)]
+pub(crate) struct NeedsBlock {
+    /// Which of the attachments.
+    pub(crate) number: usize,
+    /// The subnets that a block may be from, in order of preference.
+    pub(crate) subnets: Vec<IpNet>,
+    /// An address that must be in it.
+    pub(crate) containing: Option<IpAddr>,
+    /// What to say if there is none.
+    pub(crate) error: Error,
+}
+
+impl From<Error> for NotChosen {
+    fn from(error: Error) -> Self {
+        NotChosen::Refused(error)
+    }
+}
+
+/// Addresses that were chosen for the attachments of a call. Given back unless it is kept.
+#[derive(Debug)]
+pub(crate) struct Reservation<'a> {
+    addresses: &'a Addresses,
+    container: &'a ContainerId,
+    cni_ifname: &'a IfName,
+    /// What each attachment got, with its position, in order.
+    pub(crate) chosen: Vec<(usize, Assigned, Option<Lease>)>,
+    taken: Vec<(PoolKey, String)>,
+    locked: BTreeMap<PathBuf, Locked>,
+    to_write: Vec<(PathBuf, IpAddr, usize, IfName)>,
+    kept: bool,
+}
+
+impl Addresses {
+    /// None given out yet. `root` is where the host's files are, for an agent in a container.
+    pub(crate) fn new(root: Option<PathBuf>) -> Self {
+        Self {
+            root,
+            ..Self::default()
+        }
+    }
+
+    /// host-local's directory of a network, as we see it.
+    pub(crate) fn directory(&self, data_dir: &Path, network: &NetworkName) -> PathBuf {
+        host_local::directory(&host_path(self.root.as_deref(), data_dir), network)
+    }
+
+    /// Chooses addresses for all attachments, or for none.
+    pub(crate) fn choose<'a>(
+        &'a self,
+        wanted: &[Wanted],
+        container: &'a ContainerId,
+        cni_ifname: &'a IfName,
+    ) -> Result<Reservation<'a>, NotChosen> {
+        let mut reservation = Reservation {
+            addresses: self,
+            container,
+            cni_ifname,
+            chosen: Vec::with_capacity(wanted.len()),
+            taken: Vec::new(),
+            locked: self.lock_directories(wanted)?,
+            to_write: Vec::new(),
+            kept: false,
+        };
+        for (number, one) in wanted.iter().enumerate() {
+            let at = |error| {
+                let place = format!("network {}, interface {}", one.network, one.ifname);
+                failure::at(place, error)
+            };
+            reservation.choose_one(one).map_err(|why| match why {
+                NotChosen::Refused(error) => NotChosen::Refused(at(error)),
+                NotChosen::NeedsBlock(needs) => NotChosen::NeedsBlock(NeedsBlock {
+                    number,
+                    error: at(needs.error),
+                    ..needs
+                }),
+            })?;
+        }
+        Ok(reservation)
+    }
+
+    fn lock_directories(&self, wanted: &[Wanted]) -> Result<BTreeMap<PathBuf, Locked>, Error> {
+        let directories = wanted
+            .iter()
+            .filter_map(|one| match &one.native.ipam {
+                Some(Ipam::HostLocal(section)) => {
+                    Some(self.directory(&section.data_dir, &one.network))
+                }
+                _ => None,
+            })
+            .collect();
+        host_local::lock_all(directories).map_err(|error| unusable(&error))
+    }
+
+    /// What the journal says is taken, at start.
+    pub(crate) fn replay(&self, pool: &str, address: IpAddr, owner: &str) -> Result<(), Error> {
+        let key = pool_from_text(pool).ok_or_else(|| {
+            Error::new(
+                Code::Io,
+                format!("the journal names a pool {pool:?} that cannot be read"),
+                "",
+            )
+        })?;
+        Ok(self.lock().reserve(&key, address, owner)?)
+    }
+
+    /// Frees what an attachment holds in host-local's directories.
+    pub(crate) fn release(
+        &self,
+        native: &NativeRecord,
+        container: &ContainerId,
+    ) -> Result<(), Error> {
+        let Err(error) = release_files(native, container) else {
+            return Ok(());
+        };
+        let code = match error {
+            DirectoryError::Busy { .. } => Code::TryAgainLater,
+            _ => Code::Io,
+        };
+        Err(Error::new(
+            code,
+            failure::chain(&error),
+            "repeat the DEL when the directory is usable",
+        ))
+    }
+
+    /// Frees what an attachment holds in the pools in memory: after the journal has forgotten it.
+    pub(crate) fn forget(&self, record: &Record, attachment: &AttachmentRecord) {
+        if let Some(pool) = attachment.native().and_then(NativeRecord::pool) {
+            let owner = owner_of(&record.container, &record.ifname, &attachment.ifname);
+            self.release_owner(pool, &owner);
+        }
+    }
+
+    /// Frees what one owner holds in a pool in memory.
+    pub(crate) fn release_owner(&self, pool: &str, owner: &str) {
+        if let Some(key) = pool_from_text(pool) {
+            self.lock().release(&key, owner);
+        }
+    }
+
+    /// Gives up a part of this node's blocks: from now on nothing is handed out from it.
+    pub(crate) fn give(
+        &self,
+        config: &BlockIpam,
+        family: Family,
+        addresses: u32,
+        node: &str,
+    ) -> Option<Given> {
+        self.lock().give(config, family, addresses, node)
+    }
+
+    /// Keeps a part that the API says was given away, unless addresses of it are in use. Whether it is.
+    pub(crate) fn keep_given(&self, given: &Given) -> bool {
+        self.lock().keep_given(given)
+    }
+
+    /// A part was given away, as the journal says.
+    pub(crate) fn mark_given(&self, given: &Given) {
+        self.lock().mark_given(given);
+    }
+
+    /// It was not after all, or its block is no longer this node's.
+    pub(crate) fn unmark_given(&self, given: &Given) {
+        self.lock().unmark_given(given);
+    }
+
+    /// How many addresses each pool has given out, and how many it has.
+    pub(crate) fn usage(&self) -> Vec<(String, String, u128, u128)> {
+        self.lock()
+            .pools()
+            .map(|(key, pool)| {
+                (
+                    key.network.to_string(),
+                    pool.subnet().to_string(),
+                    pool.used(),
+                    pool.capacity(),
+                )
+            })
+            .collect()
+    }
+
+    /// Nothing more is said of networks that are gone, once nobody here has an address of them. `there` are
+    /// the identities of all that are not.
+    pub(crate) fn forget_all_but(&self, there: &BTreeSet<String>) {
+        self.lock()
+            .forget(|key| key.ipam == BLOCKS && !there.contains(&key.data_dir));
+    }
+
+    /// The addresses of each network's blocks that are in use, by the network's identity.
+    pub(crate) fn held_of_blocks(&self) -> BTreeMap<String, Vec<IpAddr>> {
+        let mut held: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
+        for (key, address, _) in self.lock().held() {
+            if key.ipam == BLOCKS {
+                held.entry(key.data_dir.clone()).or_default().push(address);
+            }
+        }
+        held
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pools> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reservation<'_> {
+    /// Writes host-local's files and unlocks its directories: after the journal has the addresses.
+    pub(crate) fn write(&mut self) -> Result<(), Error> {
+        self.kept = true;
+        for (directory, address, set, ifname) in std::mem::take(&mut self.to_write) {
+            if let Some(locked) = self.locked.get(&directory) {
+                locked
+                    .reserve(address, set, self.container, &ifname)
+                    .map_err(|error| unusable(&error))?;
+            }
+        }
+        self.locked.clear();
+        Ok(())
+    }
+
+    fn choose_one(&mut self, wanted: &Wanted) -> Result<(), NotChosen> {
+        let (assigned, lease) = match &wanted.native.ipam {
+            None if wanted.native.ips.is_empty() => (Assigned::default(), None),
+            None => {
+                return Err(NotChosen::Refused(Error::new(
+                    Code::InvalidConfig,
+                    "addresses are requested, but the network has no ipam",
+                    "add an `ipam` section, or drop the request",
+                )));
+            }
+            Some(Ipam::Static(section)) => (fixed(section), None),
+            Some(ipam @ Ipam::Plexus(section)) => {
+                let key = PoolKey::of(ipam, &wanted.network).ok_or_else(no_pool)?;
+                let owner = owner_of(self.container, self.cni_ifname, &wanted.ifname);
+                let assigned = self
+                    .addresses
+                    .lock()
+                    .allocate(&key, section, &wanted.native.ips, &owner)
+                    .map_err(Error::from)?;
+                let text = key.to_string();
+                self.taken.push((key, owner));
+                (assigned, Some(Lease::Pool(text)))
+            }
+            Some(ipam @ Ipam::Blocks(section)) => {
+                let key = PoolKey::of(ipam, &wanted.network).ok_or_else(no_pool)?;
+                let owner = owner_of(self.container, self.cni_ifname, &wanted.ifname);
+                let ips = &wanted.native.ips;
+                let mut pools = self.addresses.lock();
+                let assigned = pools
+                    .allocate_blocks(&key, section, ips, &owner)
+                    .map_err(needs_block)?;
+                let text = key.to_string();
+                self.taken.push((key, owner));
+                (assigned, Some(Lease::Pool(text)))
+            }
+            Some(Ipam::HostLocal(section)) => {
+                let directory = self.addresses.directory(&section.data_dir, &wanted.network);
+                let assigned = self.choose_host_local(wanted, section, &directory)?;
+                let lease = Lease::HostLocal {
+                    directory,
+                    ifname: wanted.ifname.clone(),
+                };
+                (assigned, Some(lease))
+            }
+        };
+        self.chosen.push((self.chosen.len(), assigned, lease));
+        Ok(())
+    }
+
+    fn choose_host_local(
+        &mut self,
+        wanted: &Wanted,
+        section: &HostLocal,
+        directory: &PathBuf,
+    ) -> Result<Assigned, Error> {
+        let Some(locked) = self.locked.get(directory) else {
+            return Err(no_pool());
+        };
+        let requested: Vec<IpAddr> = wanted
+            .native
+            .ips
+            .iter()
+            .map(|(address, _)| *address)
+            .collect();
+        let shares = order::share_out(&section.ranges, &requested).map_err(host_local_failed)?;
+        let mut ips = Vec::with_capacity(section.ranges.len());
+        for (set, (ranges, share)) in section.ranges.iter().zip(shares).enumerate() {
+            let (to_write, all) = (&self.to_write, &self.locked);
+            let mut free = |address: IpAddr| {
+                let promised = to_write.iter().any(|(d, a, ..)| {
+                    *a == address && all.get(d).is_some_and(|other| other.is_also(locked))
+                });
+                Ok(!promised && locked.is_free(address)?)
+            };
+            let picked = order::next(ranges, locked.last_reserved(set), share, &mut free)
+                .map_err(host_local_failed)?;
+            ips.push(AssignedIp {
+                address: picked.address,
+                gateway: Some(picked.gateway),
+            });
+            let address = picked.address.addr();
+            self.to_write
+                .push((directory.clone(), address, set, wanted.ifname.clone()));
+        }
+        let dns = match &section.resolv_conf {
+            Some(path) => resolv::read(&host_path(self.addresses.root.as_deref(), path))?,
+            None => Default::default(),
+        };
+        Ok(Assigned {
+            ips,
+            routes: section.routes.clone(),
+            dns,
+        })
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            let mut pools = self.addresses.lock();
+            for (key, owner) in &self.taken {
+                pools.release(key, owner);
+            }
+        }
+    }
+}
+
+const DIRECTORY: &str = "check that the ipam's dataDir is on a writable disk with free space";
+
+/// A path of the host as we see it; what is not there yet is made where it would be on the host.
+fn host_path(root: Option<&Path>, path: &Path) -> PathBuf {
+    let Some(root) = root else {
+        return path.to_owned();
+    };
+    let mut above = path.ancestors();
+    let there = above.find_map(|dir| Some((dir, seen_from_here(Some(root), dir).ok()?)));
+    match there.and_then(|(dir, seen)| Some(seen.join(path.strip_prefix(dir).ok()?))) {
+        Some(seen) => seen,
+        None => root.join(path.strip_prefix("/").unwrap_or(path)),
+    }
+}
+
+fn needs_block(error: AllocateError) -> NotChosen {
+    match &error {
+        AllocateError::NeedsBlock {
+            subnets,
+            containing,
+            ..
+        } => NotChosen::NeedsBlock(NeedsBlock {
+            number: 0,
+            subnets: subnets.clone(),
+            containing: *containing,
+            error: error.into(),
+        }),
+        _ => NotChosen::Refused(error.into()),
+    }
+}
+
+fn unusable(error: &DirectoryError) -> Error {
+    if matches!(error, DirectoryError::Busy { .. }) {
+        return Error::new(
+            Code::TryAgainLater,
+            failure::chain(error),
+            "try again later; if it lasts, end the plugin that holds the lock (`fuser -v` names it)",
+        );
+    }
+    failure::failed(error, DIRECTORY)
+}
+
+/// Only where the addresses are from host-local's files.
+fn release_files(native: &NativeRecord, container: &ContainerId) -> Result<(), DirectoryError> {
+    let Some((directory, ifname)) = native.host_local() else {
+        return Ok(());
+    };
+    let Some(locked) = Locked::open_existing(directory)? else {
+        return Ok(());
+    };
+    let addresses: Vec<IpAddr> = native.ips().collect();
+    locked.release(&addresses, container, ifname)
+}
+
+fn fixed(section: &Static) -> Assigned {
+    Assigned {
+        ips: section
+            .addresses
+            .iter()
+            .map(|one| AssignedIp {
+                address: one.address,
+                gateway: one.gateway,
+            })
+            .collect(),
+        routes: section.routes.clone(),
+        dns: section.dns.clone(),
+    }
+}
+
+/// A pool as the journal writes it: `<type>:<data dir> <network>`.
+fn pool_from_text(text: &str) -> Option<PoolKey> {
+    let (word, network) = text.rsplit_once(' ')?;
+    PoolKey::from_word(word, &network.parse().ok()?)
+}
+
+fn host_local_failed(error: order::HostLocalError<DirectoryError>) -> Error {
+    use order::HostLocalError::{Full, Reserve, TooMany};
+    let (code, next) = match &error {
+        Reserve { .. } => (Code::Io, DIRECTORY),
+        Full { .. } | TooMany { .. } => (
+            Code::Failed,
+            "remove containers that no longer need theirs, or widen the range",
+        ),
+        _ => (
+            Code::InvalidConfig,
+            "ask for a free address inside the configured ranges",
+        ),
+    };
+    Error::new(
+        code,
+        format!("host-local: {}", failure::chain(&error)),
+        next,
+    )
+}
+
+fn no_pool() -> Error {
+    Error::new(
+        Code::Failed,
+        "the network's address pool was not prepared",
+        "report this as a bug",
+    )
+}
+
+#[cfg(test)]
+mod tests;

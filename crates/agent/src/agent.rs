@@ -1,0 +1,273 @@
+//! The agent: what it holds, and the way from a request to a verb and back.
+//!
+//! Each verb has a file of its own: `attach` (ADD), `detach` (DEL), `check`, `gc`, `status`.
+
+use crate::addresses::Addresses;
+use crate::background::Tasks;
+use crate::cluster::Cluster;
+use crate::failure;
+use crate::host::cluster_network::OtherCni;
+use crate::host::conflist::Conflist;
+use crate::host::conflists::Conflists;
+use crate::journal::Journal;
+use crate::node::state::Kept;
+use crate::node::underlay;
+use crate::node::uplink::Uplink;
+use crate::options::Options;
+use crate::report::metrics::Metrics;
+use crate::serve::admission::{Admission, Place, Turn};
+use crate::serve::call::{About, Call};
+use crate::serve::gate::Gate;
+use crate::serve::http::Response;
+use plexus_api::cni::{Code, Command, Error, Version};
+use plexus_cni::delegate::Runner;
+use plexus_kernel::{Features, NodeSide};
+use plexus_types::{ContainerId, IfName, NetnsCookie};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+/// How long an operation waits for another one on the same container.
+const PATIENCE: Duration = Duration::from_secs(110);
+/// How long a call waits for the node to be restored; the shim waits for its answer a little longer.
+const RESTORING: Duration = Duration::from_secs(50);
+
+/// Until everything that the journal knows is settled, an address could be given out twice.
+pub(crate) fn not_restored() -> Error {
+    Error::new(
+        Code::NotAvailable,
+        "the node's networks are not restored from the journal",
+        "the agent's log says what is in the way; it is tried again",
+    )
+}
+
+/// Everything on the node.
+pub(crate) struct Agent {
+    pub(crate) options: Options,
+    /// This node's namespace.
+    pub(crate) here: NetnsCookie,
+    /// This boot of this node.
+    pub(crate) boot: String,
+    pub(crate) node: NodeSide,
+    pub(crate) features: Features,
+    /// Or why there is none: then ADD is refused and DEL works from the request.
+    pub(crate) journal: Result<Journal, Error>,
+    pub(crate) addresses: Addresses,
+    pub(crate) admission: Admission,
+    pub(crate) runner: Runner,
+    pub(crate) kept: Kept,
+    pub(crate) uplink: Uplink,
+    pub(crate) underlay: underlay::Seen,
+    /// The cluster that this node belongs to, once it is being watched.
+    pub(crate) cluster: OnceLock<Cluster>,
+    /// The CNI that gives pods their first interface, where that is another one.
+    pub(crate) other_cni: OtherCni,
+    /// Our configuration in the runtime's directory, where we are the cluster's CNI.
+    pub(crate) conflist: Option<Conflist>,
+    /// Those of Networks, where containers are served that are no pods.
+    pub(crate) conflists: Option<Conflists>,
+    /// Routers are made by ADDs and removed by the fabric: never at the same time.
+    pub(crate) routers: RwLock<()>,
+    /// What is known of other nodes is looked at and made true by one thread at a time.
+    pub(crate) weaving: Mutex<()>,
+    /// What happens without anyone asking.
+    pub(crate) tasks: Tasks,
+    /// Removed, but the journal could not be told: it is told later.
+    pub(crate) removed: Mutex<BTreeSet<(ContainerId, IfName)>>,
+    /// What could not be settled at start: looked at again later.
+    pub(crate) unsettled: Mutex<BTreeSet<(ContainerId, IfName)>>,
+    pub(crate) metrics: Metrics,
+    pub(crate) ready: AtomicBool,
+    /// Closed while the node is being restored: nobody changes anything meanwhile.
+    pub(crate) restored: Gate,
+}
+
+/// What became of a request, and what must wait for the answer's delivery.
+pub(crate) struct Handled<'a> {
+    pub(crate) response: Response,
+    /// A new attachment: undone if the answer cannot be delivered.
+    pub(crate) undelivered: Option<(ContainerId, IfName)>,
+    /// The container stays ours until then.
+    pub(crate) held: Option<(Option<Place<'a>>, Turn<'a>)>,
+    /// What was attached or detached, for the log.
+    pub(crate) about: Option<About>,
+}
+
+impl Agent {
+    /// The journal, or the reason why nothing can be begun.
+    pub(crate) fn journal(&self) -> Result<&Journal, Error> {
+        self.journal.as_ref().map_err(Clone::clone)
+    }
+
+    /// What is still to be settled.
+    pub(crate) fn unsettled(&self) -> MutexGuard<'_, BTreeSet<(ContainerId, IfName)>> {
+        self.unsettled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is removed but still journaled.
+    pub(crate) fn removed(&self) -> MutexGuard<'_, BTreeSet<(ContainerId, IfName)>> {
+        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves one CNI request; never panics on input. `gone` tells whether the caller has left.
+    pub(crate) fn handle(
+        &self,
+        command: Command,
+        body: &[u8],
+        gone: &mut dyn FnMut() -> bool,
+    ) -> Handled<'_> {
+        let started = std::time::Instant::now();
+        let mut version = Version::V1_1_0;
+        let read = Call::read(command, body, &mut version).inspect_err(|error| {
+            tracing::warn!(verb = command.path(), code = error.code.number(), %error, "not understood");
+        });
+        let served = read.and_then(|call| {
+            let served = self.serve(&call, gone);
+            if let Err(error) = &served {
+                self.refused(&call, error);
+            }
+            served
+        });
+        let handled = served.unwrap_or_else(|error| Handled {
+            response: Response::json(failure::status(error.code), error.to_json(version)),
+            undelivered: None,
+            held: None,
+            about: None,
+        });
+        self.metrics
+            .served(command, handled.response.status == 200, started.elapsed());
+        handled
+    }
+
+    /// An ADD whose answer nobody read: nobody will use what it made.
+    pub(crate) fn undo_undelivered(&self, (container, ifname): &(ContainerId, IfName)) {
+        tracing::warn!(%container, %ifname, "the answer to ADD could not be delivered: undoing it");
+        if let Err(error) = self.detach_record(container, ifname) {
+            tracing::error!(%container, %ifname, %error, "undoing failed, will be tried again");
+            self.tasks.removals.wake();
+        }
+    }
+
+    /// Says that a call failed, to whoever reads the log and to the pod's owner.
+    fn refused(&self, call: &Call<'_>, error: &Error) {
+        let About {
+            pod,
+            container,
+            interface,
+            networks,
+        } = call.about();
+        let (verb, code) = (call.command.path(), error.code.number());
+        tracing::warn!(verb, pod, container, interface, networks, code, %error, "refused");
+        if call.command == Command::Add {
+            self.report_failed(call, error);
+        }
+        if matches!(call.command, Command::Add | Command::Del | Command::Gc) {
+            self.tasks.removals.wake();
+        }
+    }
+
+    fn serve<'a>(
+        &'a self,
+        call: &Call<'_>,
+        gone: &mut dyn FnMut() -> bool,
+    ) -> Result<Handled<'a>, Error> {
+        belongs_to_version(call)?;
+        let plain = |response| Handled {
+            response,
+            undelivered: None,
+            held: None,
+            about: None,
+        };
+        let nothing = || plain(Response::json(200, String::new()));
+        let is_status = call.command == Command::Status;
+        // Held until the call is served.
+        let inside = match is_status {
+            true => None,
+            false => self.restored.enter(RESTORING, &mut *gone),
+        };
+        if !is_status && inside.is_none() {
+            return Err(Error::new(
+                Code::TryAgainLater,
+                "the node's networks are still being restored",
+                "try again; the agent's log says what takes so long",
+            ));
+        }
+        match call.command {
+            Command::Add => self.serve_add(call, gone),
+            Command::Del => {
+                let turn = self.turn(call, gone)?;
+                self.detach(call)?;
+                Ok(Handled {
+                    held: Some((None, turn)),
+                    about: Some(call.about()),
+                    ..nothing()
+                })
+            }
+            Command::Check => {
+                let _turn = self.turn(call, gone)?;
+                self.check(call)?;
+                Ok(nothing())
+            }
+            Command::Gc => self.collect(call).map(|()| nothing()),
+            Command::Status => self.status(call).map(|()| nothing()),
+        }
+    }
+
+    fn serve_add<'a>(
+        &'a self,
+        call: &Call<'_>,
+        gone: &mut dyn FnMut() -> bool,
+    ) -> Result<Handled<'a>, Error> {
+        if !self.ready.load(SeqCst) {
+            self.journal()?;
+            return Err(not_restored());
+        }
+        let place = self.admission.place().map_err(failure::refused)?;
+        let turn = self.turn(call, gone)?;
+        if gone() {
+            return Err(failure::refused(
+                crate::serve::admission::Refused::CallerGone,
+            ));
+        }
+        self.drain_queue_of(call.container()?)?;
+        let (outcome, fresh, networks) = self.attach(call)?;
+        let version = call.conf()?.version;
+        Ok(Handled {
+            response: Response::json(200, outcome.to_json(version)),
+            undelivered: fresh.then(|| call.key()).transpose()?,
+            held: Some((Some(place), turn)),
+            about: Some(About {
+                networks,
+                ..call.about()
+            }),
+        })
+    }
+
+    fn turn(&self, call: &Call<'_>, gone: &mut dyn FnMut() -> bool) -> Result<Turn<'_>, Error> {
+        self.admission
+            .turn(call.container()?, PATIENCE, gone)
+            .map_err(failure::refused)
+    }
+}
+
+/// Which version brought a verb; a configuration of an earlier one cannot ask for it.
+fn belongs_to_version(call: &Call<'_>) -> Result<(), Error> {
+    let since = match call.command {
+        Command::Add | Command::Del => return Ok(()),
+        Command::Check => Version::V0_4_0,
+        Command::Gc | Command::Status => Version::V1_1_0,
+    };
+    let written = call.conf()?.version;
+    if written >= since {
+        return Ok(());
+    }
+    let verb = call.command.path().to_uppercase();
+    Err(Error::new(
+        Code::IncompatibleVersion,
+        format!("{verb} came with version {since}, the configuration has cniVersion {written}"),
+        format!("write cniVersion {since} or later, or do not send {verb}"),
+    ))
+}

@@ -1,0 +1,222 @@
+//! How other nodes' blocks are reached, kept true: routes for `routed` networks, tunnels between
+//! routers for `overlay` ones. A task of the background, woken when the cluster's blocks, nodes or
+//! networks change; what to make is decided in `core`, how in `kernel`.
+
+use crate::agent::Agent;
+use crate::background::task::Run;
+use crate::failure;
+use crate::verb::pod_networks::CLUSTER_DEFAULT;
+use plexus_api::cni::Error;
+use plexus_core::fabric;
+use plexus_core::plan::{NodePlan, Router};
+use plexus_core::resolve;
+use plexus_kernel::nft;
+use plexus_types::{NetworkName, RouterName};
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
+
+impl Agent {
+    /// Makes routes and tunnels agree with what the cluster says.
+    pub(crate) fn set_fabric(&self, run: &Run<'_>) {
+        let Some(cluster) = self.cluster.get().filter(|cluster| cluster.synced()) else {
+            return;
+        };
+        let seen = cluster.fabric();
+        let (routes, unreachable) =
+            fabric::block_routes(&self.options.node, &seen.nodes, &seen.routed);
+        for what in unreachable {
+            tracing::warn!(what, "a block of another node cannot be reached");
+        }
+        let own = fabric::own(&self.options.node, &seen.routed);
+        match plexus_kernel::fabric::set_routes(&self.node, &routes, &own) {
+            Ok(0) => {}
+            Ok(changes) => tracing::info!(changes, "routes to other nodes' blocks"),
+            Err(error) => tracing::error!(
+                error = failure::chain(&error),
+                "cannot set routes to other nodes' blocks"
+            ),
+        }
+        let others = seen.nodes.iter().filter(|n| n.name != self.options.node);
+        let peers: Vec<_> = others.flat_map(|node| node.addresses.clone()).collect();
+        match plexus_kernel::nft::guard::set_peers(&self.node, &peers) {
+            Ok(0) => {}
+            Ok(changes) => tracing::info!(changes, "nodes that tunnels lead to"),
+            Err(error) => tracing::error!(
+                error = failure::chain(&error),
+                "cannot say which nodes tunnels lead to"
+            ),
+        }
+        for router in self.routers() {
+            run.step(format!("connecting router {}", router.name));
+            if let Err(error) = self.connect(&router) {
+                tracing::error!(router = %router.name, %error, "cannot connect a router");
+            }
+        }
+        run.step("removing what networks had that are gone");
+        self.remove_routers_of_the_gone();
+        self.remove_rules_of_the_gone();
+        self.forget_pools_of_the_gone();
+    }
+
+    /// Tells a router where its network's other blocks are.
+    pub(crate) fn connect(&self, router: &Router) -> Result<(), Error> {
+        let Some(cluster) = self.cluster.get() else {
+            return Ok(());
+        };
+        let _alone = self.weaving.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = cluster.fabric();
+        let blocks = seen.overlay.get(&router.uid).cloned().unwrap_or_default();
+        let here = &self.options.node;
+        let (remotes, unreachable) =
+            fabric::remotes(&router.uid, here, router.local, &seen.nodes, &blocks);
+        for what in unreachable {
+            tracing::warn!(what, "a block of another node cannot be reached");
+        }
+        let islands = fabric::islands(here, &blocks);
+        plexus_kernel::router::set_remotes(&self.node, router, &remotes, &islands)
+            .map(drop)
+            .map_err(|error| failure::failed(&error, "repeat the ADD"))
+    }
+
+    fn routers(&self) -> Vec<Router> {
+        let kept = self.kept.lock();
+        kept.values()
+            .flat_map(|plan| plan.routers.clone())
+            .collect()
+    }
+
+    /// A network that the API server no longer has and no pod here uses keeps nothing here.
+    fn remove_routers_of_the_gone(&self) {
+        let Some(cluster) = self.cluster.get().filter(|cluster| cluster.is_live()) else {
+            return;
+        };
+        let Ok(there) = plexus_kernel::router::list(&self.options.routers()) else {
+            return;
+        };
+        if there.is_empty() {
+            return;
+        }
+        let _alone = self.routers.write().unwrap_or_else(PoisonError::into_inner);
+        let networks = cluster.networks();
+        let mut wanted: BTreeSet<RouterName> = networks
+            .iter()
+            .map(|network| RouterName::of(&network.uid))
+            .collect();
+        let Some(used) = self.routers_in_use() else {
+            return;
+        };
+        wanted.extend(used);
+        for name in there.iter().filter(|name| !wanted.contains(name)) {
+            self.remove_router(name);
+        }
+    }
+
+    /// As for routers: a network that is gone masquerades nothing. Those that are no objects of the API
+    /// may be back any time.
+    fn remove_rules_of_the_gone(&self) {
+        let Some(cluster) = self.cluster.get().filter(|cluster| cluster.is_live()) else {
+            return;
+        };
+        let networks = cluster.networks();
+        let names = networks.iter().filter_map(|n| resolve::name_of(n).ok());
+        let there: BTreeSet<NetworkName> = names.collect();
+        let _alone = self.kept.changing();
+        let mut over: BTreeSet<NetworkName> = {
+            let kept = self.kept.lock();
+            let ours = kept.iter().filter(|(name, plan)| {
+                plan.whole && plan.routers.is_empty() && name.as_str() != CLUSTER_DEFAULT
+            });
+            let gone = ours.filter(|(name, _)| !there.contains(*name));
+            gone.map(|(name, _)| name.clone()).collect()
+        };
+        if over.is_empty() {
+            return;
+        }
+        let stored = self.journal().ok().and_then(|journal| journal.all().ok());
+        let Some(stored) = stored else { return };
+        if !self.is_journal_readable() {
+            return;
+        }
+        for (used, _) in stored.iter().flat_map(|one| one.record.node_plans()) {
+            over.remove(used);
+        }
+        for network in over {
+            let removed = nft::remove(&self.node, &network).map_err(|e| failure::chain(&e));
+            let removed = removed.and_then(|rules| {
+                let journal = self.journal().map_err(|error| error.to_string())?;
+                journal.unkeep(&network).map_err(|e| failure::chain(&e))?;
+                Ok(rules)
+            });
+            match removed {
+                Ok(rules) => {
+                    self.kept.lock().remove(&network);
+                    tracing::info!(%network, rules, "the network is gone: its rules are removed");
+                }
+                Err(error) => tracing::error!(%network, error, "cannot remove a network's rules"),
+            }
+        }
+    }
+
+    /// The same for its addresses, which were counted as long as it was there.
+    fn forget_pools_of_the_gone(&self) {
+        if let Some(cluster) = self.cluster.get().filter(|cluster| cluster.is_live()) {
+            let networks = cluster.networks();
+            let there = networks.iter().map(|network| network.uid.clone());
+            self.addresses.forget_all_but(&there.collect());
+        }
+    }
+
+    fn remove_router(&self, name: &RouterName) {
+        let Ok(journal) = self.journal() else { return };
+        let has = |plan: &NodePlan| plan.routers.iter().any(|router| router.name == *name);
+        let _alone = self.kept.changing();
+        let keepers: Vec<(NetworkName, NodePlan)> = {
+            let kept = self.kept.lock();
+            let keepers = kept.iter().filter(|(_, plan)| has(plan));
+            let without = |plan: &NodePlan| plan.without_router(name);
+            keepers
+                .map(|(network, plan)| (network.clone(), without(plan)))
+                .collect()
+        };
+        if let Err(error) = plexus_kernel::router::remove(&self.node, name) {
+            tracing::error!(router = %name, error = failure::chain(&error), "cannot remove a router");
+            return;
+        }
+        tracing::info!(router = %name, "the network is gone: its router is removed");
+        for (network, plan) in keepers {
+            let written = if plan.is_empty() {
+                journal.unkeep(&network)
+            } else {
+                journal.keep(&network, &self.boot, &plan)
+            };
+            if let Err(error) = written {
+                let error = failure::chain(&error);
+                tracing::error!(error, "cannot journal that a router is removed");
+                continue;
+            }
+            let mut kept = self.kept.lock();
+            if plan.is_empty() {
+                kept.remove(&network);
+            } else {
+                kept.insert(network, plan);
+            }
+        }
+    }
+
+    /// None if the journal cannot tell.
+    fn routers_in_use(&self) -> Option<BTreeSet<RouterName>> {
+        let stored = self.journal().ok()?.all().ok()?;
+        if !self.is_journal_readable() {
+            return None;
+        }
+        let plans = stored.iter().flat_map(|one| one.record.node_plans());
+        let routers = plans.flat_map(|(_, plan)| &plan.routers);
+        Some(routers.map(|router| router.name.clone()).collect())
+    }
+
+    /// Whether the journal tells everything: a row that cannot be read may use any network.
+    fn is_journal_readable(&self) -> bool {
+        self.journal()
+            .is_ok_and(|journal| journal.quarantined().is_empty())
+    }
+}

@@ -1,0 +1,133 @@
+//! What networks keep on the node, what the kernel can do, and whether what was made is there.
+
+use crate::agent::Agent;
+use crate::failure;
+use plexus_api::cni::{Code, Error, Native};
+use plexus_core::plan::{self, NodePlan, PodPlan};
+use plexus_kernel::{nft, node, pod};
+use plexus_types::NetworkName;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What each network keeps on the node, as it was journaled last.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    plans: Mutex<BTreeMap<NetworkName, NodePlan>>,
+    changing: Mutex<()>,
+}
+
+impl Kept {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<NetworkName, NodePlan>> {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Held while something is journaled, made and remembered.
+    pub(crate) fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has(&self, network: &NetworkName, plan: &NodePlan) -> bool {
+        let plans = self.lock();
+        plans
+            .get(network)
+            .is_some_and(|kept| kept.renewed_by(plan) == *kept)
+    }
+}
+
+impl Agent {
+    /// Makes what the networks need on the node; cheap when it is there. Journaled when it is
+    /// new, so that the next agent restores it.
+    pub(crate) fn ensure_node(&self, plans: &[(NetworkName, NodePlan)]) -> Result<(), Error> {
+        for (network, plan) in plans {
+            // The record's intent is journaled: whoever removes routers sees it, or is done by now.
+            let _routers = (!plan.routers.is_empty())
+                .then(|| self.routers.read().unwrap_or_else(PoisonError::into_inner));
+            let known = self.kept.has(network, plan);
+            // Two pods that bring something new at once must not forget each other's.
+            let alone = (!known).then(|| self.kept.changing());
+            let before = self.kept.lock().get(network).cloned();
+            let after = match &before {
+                Some(before) => before.renewed_by(plan),
+                None => plan.clone(),
+            };
+            let journal = self.journal()?;
+            if !known {
+                let kept = journal.keep(network, &self.boot, &after);
+                kept.map_err(|e| failure::journal(&e))?;
+            }
+            let over = before.as_ref().filter(|b| b.masquerades_more_than(&after));
+            let made = match over {
+                Some(_) => nft::remove(&self.node, network).map_err(|e| failure::chain(&e)),
+                None => Ok(0),
+            };
+            let made = made.and_then(|_| {
+                let made = node::ensure(plan, &self.node);
+                made.map_err(|error| failure::chain(&error))
+            });
+            if let Err(error) = made {
+                if !known {
+                    // What the network really keeps is what the next agent must restore.
+                    let put_back = match &before {
+                        Some(before) => journal.keep(network, &self.boot, before),
+                        None => journal.unkeep(network),
+                    };
+                    put_back.map_err(|e| failure::journal(&e))?;
+                }
+                let next = "correct the cause and repeat the ADD";
+                let failed = Error::new(Code::Failed, error, next);
+                return Err(failure::at(format!("network {network}"), failed));
+            }
+            if !known {
+                for router in &plan.routers {
+                    self.connect(router)
+                        .map_err(|error| failure::at(format!("network {network}"), error))?;
+                }
+                self.kept.lock().insert(network.clone(), after);
+            }
+            drop(alone);
+        }
+        Ok(())
+    }
+
+    /// Compares what was read back with what was planned.
+    pub(crate) fn verify(&self, plan: &PodPlan, applied: &pod::Applied) -> Result<(), Error> {
+        for warning in &applied.warnings {
+            tracing::warn!(warning, "an announcement could not be sent");
+        }
+        let mut differences = plan::diff_pod(plan, &applied.pod);
+        differences.extend(plan::diff_host_ends(plan, &applied.node));
+        if differences.is_empty() {
+            return Ok(());
+        }
+        let text: Vec<String> = differences.iter().map(ToString::to_string).collect();
+        Err(Error::new(
+            Code::Failed,
+            format!(
+                "what was made is not what the kernel shows: {}",
+                text.join("; ")
+            ),
+            "is another program changing the container's interfaces? repeat the ADD",
+        ))
+    }
+
+    /// Refuses a network that this kernel cannot do, with the reason.
+    pub(crate) fn require_features(
+        &self,
+        native: &Native,
+        network: &NetworkName,
+    ) -> Result<(), Error> {
+        for feature in plan::features(native) {
+            if let Some(reason) = self.features.missing(feature) {
+                return Err(Error::new(
+                    Code::UnsupportedField,
+                    format!(
+                        "network {network}: provider {} needs {feature}, which this kernel lacks: {reason}",
+                        native.provider.name()
+                    ),
+                    "use another provider, or a kernel that has it; `plexus agent --probe` lists what this one has",
+                ));
+            }
+        }
+        Ok(())
+    }
+}

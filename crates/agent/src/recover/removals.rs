@@ -1,0 +1,171 @@
+//! Removals that nobody waits for: those that failed, those that were left for later at start, and
+//! those of namespaces that went without a DEL. Each when its container's turn has come.
+
+use crate::agent::Agent;
+use crate::background::backoff::Backoff;
+use crate::failure;
+use crate::journal::{Record, State};
+use crate::recover::sandbox::{self, Sandbox};
+use crate::serve::admission::{Refused, Turn};
+use plexus_api::cni::Error;
+use plexus_kernel::observe;
+use plexus_types::{ContainerId, IfName};
+use std::time::{Duration, Instant};
+
+/// How long a container's turn is waited for by whoever has others to look after, or holds one.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What identifies a record.
+pub(crate) type Key = (ContainerId, IfName);
+
+/// What became of one.
+#[derive(Debug, PartialEq, Eq)]
+enum Removal {
+    /// All of it is gone.
+    Done,
+    /// All of it but the row: the journal cannot be written.
+    RowStays,
+    /// There was nothing to remove.
+    Nothing,
+    /// Somebody else is at it.
+    Busy,
+}
+
+impl Agent {
+    /// Waits a little for another container's turn, while holding one's own.
+    pub(crate) fn second_turn(&self, container: &ContainerId) -> Result<Turn<'_>, Error> {
+        self.admission
+            .turn(container, PATIENCE, || false)
+            .map_err(failure::refused)
+    }
+
+    /// What is being removed, and what is removed but could not be journaled. One that is seen for the
+    /// first time is likely to be a DEL on its way; only at start (`at_once`) it is nobody's.
+    pub(crate) fn retry_removals(
+        &self,
+        backoff: &mut Backoff<Key>,
+        at_once: bool,
+        mut step: impl FnMut(String),
+    ) -> Result<(), String> {
+        let Ok(journal) = self.journal() else {
+            return Ok(());
+        };
+        let deleting = journal.being_removed().map_err(|error| {
+            let error = failure::chain(&error);
+            format!("cannot read what is to be removed: {error}")
+        })?;
+        let mut keys = self.removed().clone();
+        keys.extend(deleting);
+        backoff.keep_only(|key| keys.contains(key));
+        for key in &keys {
+            if !at_once && !backoff.knows(key) {
+                backoff.put_off(key, Instant::now());
+            }
+            if !backoff.is_due(key, Instant::now()) {
+                continue;
+            }
+            let (container, ifname) = key;
+            step(format!("removing {ifname} of {container}"));
+            match self.retry_removal(key) {
+                Ok(Removal::Done) => {
+                    tracing::info!(%container, %ifname, "a removal that was left is done");
+                }
+                Ok(Removal::RowStays) => {
+                    tracing::warn!(%container, %ifname, "a removal that was left is done, but for the journal");
+                }
+                Ok(Removal::Nothing | Removal::Busy) => {}
+                Err(error) => {
+                    tracing::error!(%container, %ifname, %error, "a removal failed again");
+                }
+            }
+            backoff.put_off(key, Instant::now());
+        }
+        Ok(())
+    }
+
+    fn retry_removal(&self, key: &Key) -> Result<Removal, Error> {
+        let Some(_turn) = self.turn_if_free(&key.0)? else {
+            return Ok(Removal::Busy);
+        };
+        let found = self.journal()?.find(&key.0, &key.1);
+        let found = found.map_err(|e| failure::journal(&e))?;
+        // Only what is still said of the key when its turn has come: an ADD may have been there.
+        let removed = self.removed().contains(key);
+        match found {
+            Some(stored)
+                if stored.state == State::Deleting || removed && self.is_gone(&stored.record) =>
+            {
+                self.undo(&stored.record)?;
+                Ok(match self.removed().contains(key) {
+                    true => Removal::RowStays,
+                    false => Removal::Done,
+                })
+            }
+            _ => {
+                self.removed().remove(key);
+                Ok(Removal::Nothing)
+            }
+        }
+    }
+
+    /// Removes what a namespace had that is gone without a DEL. The evidence is the same as at start.
+    pub(crate) fn remove_what_is_gone(&self, mut step: impl FnMut(String)) {
+        let Ok(journal) = self.journal() else { return };
+        // Before the namespaces are looked for: each of these had one.
+        let Ok(stored) = journal.all() else { return };
+        let search = sandbox::search();
+        let done = stored.iter().filter(|one| one.state == State::Done);
+        for record in done.map(|one| &one.record) {
+            step(format!("looking whether {} is gone", record.container));
+            if matches!(self.sandbox_of(record, None, &search), Sandbox::Gone)
+                && let Err(error) = self.remove_if_gone(record)
+            {
+                tracing::error!(container = %record.container, %error, "cannot remove what a namespace had that is gone");
+            }
+        }
+    }
+
+    /// Looks once more: between the first look and the turn, a path may have come back.
+    fn remove_if_gone(&self, seen: &Record) -> Result<(), Error> {
+        let Some(_turn) = self.turn_if_free(&seen.container)? else {
+            return Ok(());
+        };
+        let found = self.journal()?.find(&seen.container, &seen.ifname);
+        match found.map_err(|e| failure::journal(&e))? {
+            Some(stored)
+                if stored.state == State::Done
+                    && stored.record == *seen
+                    && matches!(
+                        self.sandbox_of(seen, None, &sandbox::search()),
+                        Sandbox::Gone
+                    ) =>
+            {
+                tracing::info!(container = %seen.container, netns = seen.netns, "the namespace is gone, and no DEL came: removing its attachments");
+                self.undo(seen)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// None if somebody is at work on the container.
+    pub(crate) fn turn_if_free(&self, container: &ContainerId) -> Result<Option<Turn<'_>>, Error> {
+        match self.admission.turn(container, Duration::ZERO, || false) {
+            Ok(turn) => Ok(Some(turn)),
+            Err(Refused::Busy(_)) => Ok(None),
+            Err(refused) => Err(failure::refused(refused)),
+        }
+    }
+
+    /// Whether no link of a record is there any more: its row is all that is left.
+    fn is_gone(&self, record: &Record) -> bool {
+        let Sandbox::Here(netns) = self.sandbox_of(record, None, &sandbox::search()) else {
+            return true;
+        };
+        let links = self
+            .node
+            .socket_in(&netns)
+            .and_then(|mut socket| observe::links(&mut socket));
+        let planned = |name: &str| record.links().any(|link| link.name.as_str() == name);
+        links.is_ok_and(|links| !links.iter().any(|link| planned(&link.name)))
+    }
+}

@@ -1,0 +1,239 @@
+//! Start: what the last agent left is finished, undone or repaired before anyone is served.
+//!
+//! | the journal says | the kernel shows | what happens |
+//! |---|---|---|
+//! | an earlier boot | nothing | files go, then the record |
+//! | intent | all of it | done: the shim repeats its ADD and gets the answer |
+//! | intent | less | undone |
+//! | deleting | anything | undone |
+//! | done | the namespace is gone | undone: that is evidence |
+//! | done | the namespace is there | the node's side is repaired, the pod's side reported |
+//! | anything | the namespace cannot be seen | left alone: that is no evidence |
+//!
+//! Nobody waits for plugins here: where undoing means to execute one, the record is marked as being
+//! removed, keeps its addresses, and the background does it ([`crate::recover::removals`]).
+
+use crate::addresses::host_local;
+use crate::agent::Agent;
+use crate::failure;
+use crate::journal::{AttachmentRecord, BackendRecord, Record, State, Stored};
+use crate::recover::sandbox::{self, Sandbox, Search};
+use crate::verb::add::observed_macs;
+use plexus_api::cni::{Args, Error, NetConf, Outcome};
+use plexus_core::attach::{answer, complete_macs};
+use plexus_core::plan;
+use plexus_kernel::{Netns, nft, node, pod};
+
+impl Agent {
+    /// Brings journal and kernel together. What cannot be undone now is tried again later.
+    pub(crate) fn replay(&self) -> Result<(), Error> {
+        let journal = self.journal()?;
+        for (pool, address, owner) in journal.addresses().map_err(|e| failure::journal(&e))? {
+            if let Err(error) = self.addresses.replay(&pool, address, &owner) {
+                tracing::error!(%error, "an address of the journal cannot be reserved");
+            }
+        }
+        for given in journal.gifts().map_err(|e| failure::journal(&e))? {
+            self.addresses.mark_given(&given);
+        }
+        self.restore_node()?;
+        let search = sandbox::search();
+        for stored in journal.all().map_err(|e| failure::journal(&e))? {
+            self.settle_or_later(&stored, &search);
+        }
+        self.restore_firewall()?;
+        self.adopt()
+    }
+
+    /// Ports of the node that lead to pods, exactly those of the journal, and what checks who sends.
+    fn restore_firewall(&self) -> Result<(), Error> {
+        let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
+        let records = stored.into_iter().map(|one| one.record);
+        let here = records.filter(|record| record.boot == self.boot);
+        let plans: Vec<_> = here.map(|record| record.plan()).collect();
+        if let Err(error) = nft::restore(&self.node, &plans) {
+            tracing::error!(
+                error = failure::chain(&error),
+                "cannot restore the rules of pods in nftables, will be tried again"
+            );
+        }
+        Ok(())
+    }
+
+    /// Puts back what somebody has removed from nftables.
+    pub(crate) fn restore_rules(&self) -> Result<(), String> {
+        let restored = nft::restore_missing(&self.node);
+        let changes = restored.map_err(|error| failure::chain(&error))?.len();
+        if changes > 0 {
+            tracing::warn!(
+                changes,
+                "somebody has removed rules of ours from nftables: they are back"
+            );
+        }
+        Ok(())
+    }
+
+    /// Looks again at what could not be settled: whether any is left.
+    pub(crate) fn settle_the_rest(&self) -> bool {
+        let keys = std::mem::take(&mut *self.unsettled());
+        let search = sandbox::search();
+        for (container, ifname) in keys {
+            let turn = self.second_turn(&container);
+            let stored = self
+                .journal()
+                .ok()
+                .and_then(|j| j.find(&container, &ifname).ok());
+            match (turn, stored) {
+                (Ok(_turn), Some(Some(stored))) => self.settle_or_later(&stored, &search),
+                (Ok(_), Some(None)) => {}
+                _ => {
+                    self.unsettled().insert((container, ifname));
+                }
+            }
+        }
+        !self.unsettled().is_empty()
+    }
+
+    fn settle_or_later(&self, stored: &Stored, search: &Search) {
+        let record = &stored.record;
+        let settled = self.settle(stored, search).unwrap_or_else(|error| {
+            tracing::error!(container = %record.container, ifname = %record.ifname, %error, "cannot settle a record, will be tried again");
+            false
+        });
+        if !settled {
+            let key = (record.container.clone(), record.ifname.clone());
+            self.unsettled().insert(key);
+        }
+    }
+
+    /// Bridges, forwarding and masquerading, by diff.
+    fn restore_node(&self) -> Result<(), Error> {
+        let kept = self
+            .journal()?
+            .kept(&self.boot)
+            .map_err(|e| failure::journal(&e))?;
+        for (name, plan) in kept {
+            if let Err(error) = node::ensure(&plan, &self.node) {
+                tracing::error!(
+                    network = name,
+                    error = failure::chain(&error),
+                    "cannot restore what a network has on the node"
+                );
+            }
+            if let Ok(network) = name.parse() {
+                self.kept.lock().insert(network, plan);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there was enough evidence to settle it.
+    fn settle(&self, stored: &Stored, search: &Search) -> Result<bool, Error> {
+        let record = &stored.record;
+        if record.boot != self.boot {
+            tracing::info!(container = %record.container, "the node was rebooted: dropping a record");
+            return self.undo_or_mark(record).map(|()| true);
+        }
+        let settled = match (stored.state, self.sandbox_of(record, None, search)) {
+            (State::Intent, Sandbox::Here(netns)) => self.settle_intent(record, netns),
+            (State::Done, Sandbox::Here(netns)) => self.repair(record, &netns),
+            (State::Deleting, Sandbox::Here(_)) => self.undo_or_mark(record),
+            (State::Done, Sandbox::Gone) => {
+                tracing::info!(container = %record.container, netns = record.netns, "the namespace is gone: removing its attachments");
+                self.undo_or_mark(record)
+            }
+            (State::Intent | State::Deleting, Sandbox::Gone) => self.undo_or_mark(record),
+            (state, Sandbox::OutOfSight(why)) => {
+                tracing::warn!(container = %record.container, netns = record.netns, why, ?state, "a namespace cannot be seen: its record is left alone");
+                return Ok(false);
+            }
+        };
+        settled.map(|()| true)
+    }
+
+    /// At once, unless a plugin has to be executed: that may take a minute each.
+    fn undo_or_mark(&self, record: &Record) -> Result<(), Error> {
+        if !record.outlives_reboot() {
+            return self.undo(record);
+        }
+        let marked = self.journal()?.deleting(&record.container, &record.ifname);
+        marked.map_err(|e| failure::journal(&e))
+    }
+
+    /// Judged by the kernel: all there, or undone.
+    fn settle_intent(&self, record: &Record, netns: Netns) -> Result<(), Error> {
+        let journal = self.journal()?;
+        match self.complete(record, &netns)? {
+            Some(result) => {
+                tracing::info!(container = %record.container, "an ADD was complete when the agent died");
+                journal
+                    .done(record, &result)
+                    .map_err(|e| failure::journal(&e))
+            }
+            None => self.undo_or_mark(record),
+        }
+    }
+
+    /// The node's side is ours and is put right; the pod's side is the pod's, which may have
+    /// changed it: that is only said.
+    fn repair(&self, record: &Record, netns: &Netns) -> Result<(), Error> {
+        let plan = &record.plan();
+        let failed = |error: pod::ApplyError| failure::failed(&error, "");
+        let seen = pod::observe(plan, netns, &self.node).map_err(failed)?;
+        for difference in plan::diff_pod(plan, &seen.pod) {
+            tracing::warn!(container = %record.container, %difference, "a container's interface is not as it was made");
+        }
+        if !plan::diff_host_ends(plan, &seen.node).is_empty() {
+            pod::restore_node(plan, &self.node).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// The answer of an ADD that had done everything but say so; none if something is missing.
+    fn complete(&self, record: &Record, netns: &Netns) -> Result<Option<String>, Error> {
+        let is_done = |one: &AttachmentRecord| match &one.backend {
+            BackendRecord::Native(native) => native.link.is_some() && native.outcome.is_some(),
+            BackendRecord::Plugins(plugins) => plugins.results.len() == plugins.plugins.len(),
+        };
+        if !record.attachments.iter().all(is_done) || !files_are_there(record) {
+            return Ok(None);
+        }
+        let plan = &record.plan();
+        let failed = |error: pod::ApplyError| failure::failed(&error, "");
+        let seen = pod::observe(plan, netns, &self.node).map_err(failed)?;
+        let whole = plan::diff_pod(plan, &seen.pod).is_empty()
+            && plan::diff_host_ends(plan, &seen.node).is_empty();
+        if !whole {
+            return Ok(None);
+        }
+        // The node's sysctls come last, and cannot be seen by reading back.
+        pod::restore_node(plan, &self.node).map_err(failed)?;
+        let details = &record.details;
+        let args = Args::parse(&details.args)?;
+        let conf = NetConf::parse(details.config.as_bytes(), &args)?;
+        let outcomes: Vec<Option<Outcome>> = record
+            .attachments
+            .iter()
+            .map(|one| {
+                let mut outcome = one.outcome()?.clone();
+                if let Some(link) = one.link() {
+                    complete_macs(&mut outcome, link, observed_macs(link, &seen));
+                }
+                Some(outcome)
+            })
+            .collect();
+        let outcomes = outcomes.iter().map(Option::as_ref);
+        let answer = answer(details.all_interfaces, conf.prev_result, outcomes);
+        Ok(serde_json::to_string(&answer).ok())
+    }
+}
+
+fn files_are_there(record: &Record) -> bool {
+    record.natives().all(|(_, native)| {
+        let Some((directory, ifname)) = native.host_local() else {
+            return true;
+        };
+        let has = |address| host_local::has(directory, address, &record.container, ifname);
+        native.ips().all(has)
+    })
+}

@@ -1,0 +1,181 @@
+//! What can be asked with GET: health, readiness, metrics, attachments; and what Contrail's agent
+//! answers about a pod ([`contrail`]). From memory and the journal alone; changes nothing.
+
+mod contrail;
+
+use crate::agent::Agent;
+use crate::failure;
+use crate::journal::{AttachmentRecord, BackendRecord, State, Stored};
+use crate::report::metrics::{CONTENT_TYPE, Moment};
+use crate::report::view::{View, views};
+use crate::serve::http::Response;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::atomic::Ordering::SeqCst;
+
+impl Agent {
+    /// Answers a GET.
+    pub(crate) fn query(&self, path: &str, query: &str) -> Response {
+        match path {
+            "/healthz" => self.health(),
+            "/readyz" => self.readiness(),
+            "/metrics" => Response {
+                content_type: CONTENT_TYPE,
+                ..Response::text(200, self.metrics.render(&self.moment()))
+            },
+            "/attachments" => self.attachments(query),
+            _ => self.contrail(path).unwrap_or_else(|| {
+                Response::text(
+                    404,
+                    "no such path; there are /attachments, /healthz, /metrics, /readyz, /vm/, /vm-cfg/\n",
+                )
+            }),
+        }
+    }
+
+    fn readiness(&self) -> Response {
+        let mut text = String::new();
+        let mut status = 200;
+        let trouble = match &self.journal {
+            Ok(journal) => journal.trouble(),
+            Err(error) => Some(error.clone()),
+        };
+        if let Some(error) = trouble {
+            status = 503;
+            let _ = writeln!(text, "not ready: {error}");
+        } else if !self.ready.load(SeqCst) {
+            status = 503;
+            text.push_str("not ready: restoring the node's networks\n");
+        } else if let Some(error) = self.first_network_is_missing() {
+            status = 503;
+            let _ = writeln!(text, "not ready: {error}");
+        } else {
+            text.push_str("ready\n");
+        }
+        let unreadable = self.journal.as_ref().map(|journal| journal.quarantined());
+        for (key, problem) in unreadable.unwrap_or_default() {
+            let _ = writeln!(
+                text,
+                "warning: the journal's rows of {key} cannot be read, and are left alone until a DEL: {problem}"
+            );
+        }
+        if let Some(file) = self.conflist.as_ref().and_then(|c| c.preceded_by()) {
+            let _ = writeln!(
+                text,
+                "warning: the runtime uses {file}, which sorts before {}: new pods get no interface from Plexus",
+                crate::host::conflist::NAME
+            );
+        }
+        for (feature, reason) in self.features.iter() {
+            if let Some(reason) = reason {
+                let _ = writeln!(text, "kernel feature {feature} is missing: {reason}");
+            }
+        }
+        Response::text(status, text)
+    }
+
+    fn moment(&self) -> Moment {
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+        let journal = self.options.journal();
+        let mut log = journal.as_os_str().to_owned();
+        log.push("-wal");
+        let (running, waiting) = self.admission.operations();
+        Moment {
+            adds: self.admission.adds(),
+            running,
+            waiting,
+            pools: self.addresses.usage(),
+            journal: (size(&journal), size(Path::new(&log))),
+            delegates_running: self.runner.running(),
+            delegates: self.runner.runs(),
+            ready: self.ready.load(SeqCst),
+            tasks: self.tasks.counts(),
+        }
+    }
+
+    fn attachments(&self, query: &str) -> Response {
+        let pod = match query.split_once('=') {
+            _ if query.is_empty() => None,
+            Some(("pod", pod)) if decoded(pod).contains('/') => Some(decoded(pod)),
+            _ => {
+                let text = format!("{query:?} is not understood: use ?pod=namespace/name\n");
+                return Response::text(400, text);
+            }
+        };
+        let stored = match self
+            .journal()
+            .and_then(|j| j.all().map_err(|e| failure::journal(&e)))
+        {
+            Ok(stored) => stored,
+            Err(error) => return Response::text(503, format!("{error}\n")),
+        };
+        let wanted =
+            |one: &&Stored| pod.is_none() || pod.as_deref() == one.record.details.pod.as_deref();
+        let all: Vec<Value> = stored.iter().filter(wanted).flat_map(describe).collect();
+        Response::json(200, format!("{:#}\n", Value::Array(all)))
+    }
+}
+
+/// `%2F` is a slash; nothing else in a name needs this.
+fn decoded(text: &str) -> String {
+    text.replace("%2F", "/").replace("%2f", "/")
+}
+
+fn describe(stored: &Stored) -> Vec<Value> {
+    let record = &stored.record;
+    let state = match stored.state {
+        State::Intent => "attaching",
+        State::Done => "attached",
+        State::Deleting => "detaching",
+    };
+    let last = record.attachments.iter().map(|one| one.reference).max();
+    let total = last.map_or(0, |last| last + 1);
+    let done = views(stored);
+    let one = |attachment: &AttachmentRecord| {
+        let (ips, how): (Vec<String>, &str) = match &attachment.backend {
+            BackendRecord::Native(native) => {
+                let ips = native.addresses.ips.iter();
+                (ips.map(|ip| ip.address.to_string()).collect(), "native")
+            }
+            BackendRecord::Plugins(plugins) => {
+                let ips = plugins.results.last().into_iter().flat_map(|r| &r.ips);
+                (ips.map(|ip| ip.address.to_string()).collect(), "delegate")
+            }
+        };
+        let mut value = json!({
+            "container": record.container, "pod": record.details.pod, "netns": record.netns,
+            "index": attachment.reference, "ordinal": attachment.ordinal, "total": total,
+            "network": attachment.network, "interface": attachment.ifname,
+            "ips": ips, "how": how, "state": state,
+        });
+        let view = done
+            .iter()
+            .find(|view| view.ifname == attachment.ifname.as_str());
+        if let Some(view) = view {
+            complete(&mut value, view);
+        }
+        value
+    };
+    record.attachments.iter().map(one).collect()
+}
+
+/// What is known of an attachment once it is there. Index and total are those among the pod's
+/// references, which plugin mode alone does not know.
+fn complete(value: &mut Value, view: &View) {
+    let Some(map) = value.as_object_mut() else {
+        return;
+    };
+    let mut add = |key: &str, value: Value| {
+        map.insert(key.to_owned(), value);
+    };
+    add("id", json!(view.id));
+    add("mac", json!(view.mac));
+    add("gateways", json!(view.gateways));
+    if !view.reference.source.is_empty() || !view.reference.uuid.is_empty() {
+        add("index", json!(view.reference.index));
+        add("total", json!(view.reference.total));
+        add("namespace", json!(view.reference.namespace));
+        add("uuid", json!(view.reference.uuid));
+    }
+}

@@ -1,0 +1,477 @@
+//! ADD: all interfaces of a request, or none. Owns the execution of steps; what they are is decided in
+//! [`core`](plexus_core::attach).
+//!
+//! ```text
+//!   request ─► facts, addresses ─► begin_step ─► journal ─► execute ─► journal ─► … ─► journal done ─► answer
+//!                                       any failure: undo in reverse, forget, one error
+//! ```
+//! Everything that can be refused is refused before the intent is written.
+
+use crate::addresses::{NotChosen, Reservation};
+use crate::agent::Agent;
+use crate::failure;
+use crate::journal::{AttachmentRecord, Details, Record, State, Stored};
+use crate::node::links::Links;
+use crate::report::provider;
+use crate::serve::call::Call;
+use crate::verb::pod_networks::Front;
+use plexus_api::cni::{Body, Code, Error, NetConf, Outcome};
+use plexus_cni::delegate as runner;
+use plexus_core::attach::{Attach, AttachError, AttachRequest, Backend, Sandbox, Step};
+use plexus_core::attachment::Wanted;
+use plexus_core::plan::{self, Link, LinkKind};
+use plexus_kernel::{NetlinkError, Netns, NetnsError, observe, pod};
+use plexus_types::{ContainerId, IfName, NetnsCookie};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How many blocks one ADD may claim: one a family and network, as a rule.
+const MOST_CLAIMS: usize = 32;
+/// All blocks that an ADD needs are claimed or asked for within that time: who called it waits for 120 s.
+const CLAIMING: Duration = Duration::from_secs(60);
+
+/// An ADD on its way.
+struct Adding<'a> {
+    agent: &'a Agent,
+    attach: Attach,
+    netns: Netns,
+    record: Record,
+}
+
+impl Agent {
+    /// Makes the attachments of a call. Also says whether they are new, as opposed to those of an
+    /// earlier, identical call; and their networks, for the log.
+    pub(crate) fn attach(&self, call: &Call<'_>) -> Result<(Outcome, bool, String), Error> {
+        let conf = call.conf()?;
+        let journal = self.journal()?;
+        let at = |error| failure::at(call.place(), error);
+        let (netns, cookie) = self.open_netns(call).map_err(at)?;
+        let (container, ifname) = call.key()?;
+        if let Some(stored) = journal
+            .find(&container, &ifname)
+            .map_err(|e| failure::journal(&e))?
+        {
+            match self.earlier(call, &stored, &netns, cookie).map_err(at)? {
+                Some(outcome) => return Ok((outcome, false, networks(&stored.record))),
+                None => self.undo(&stored.record).map_err(at)?,
+            }
+        }
+        self.replace_older_sandboxes(call).map_err(at)?;
+        let front = self.front(call, conf).map_err(at)?;
+        let mut adding = self
+            .prepare(call, conf, front.as_ref(), netns, cookie)
+            .map_err(at)?;
+        let started = Instant::now();
+        let ran = adding.run();
+        let provider = provider::of_record(&adding.record).to_owned();
+        self.metrics
+            .attached(&provider, ran.is_ok(), started.elapsed());
+        match ran {
+            Ok(outcome) => Ok((outcome, true, networks(&adding.record))),
+            Err(error) => Err(at(self.undone(&adding.record, error))),
+        }
+    }
+
+    /// What an earlier ADD for the same container and interface means: its answer if it was the
+    /// same call, nothing if it must be undone first, an error if it contradicts.
+    fn earlier(
+        &self,
+        call: &Call<'_>,
+        stored: &Stored,
+        netns: &Netns,
+        cookie: NetnsCookie,
+    ) -> Result<Option<Outcome>, Error> {
+        let record = &stored.record;
+        if stored.state != State::Done || record.cookie != cookie || record.boot != self.boot {
+            return Ok(None);
+        }
+        let mut socket = self.node.socket_in(netns).map_err(unseen)?;
+        let links = observe::links(&mut socket).map_err(unseen)?;
+        let has = |name: &str| links.iter().any(|link| link.name == name);
+        if !record.links().all(|link| has(link.name.as_str())) {
+            return Ok(None);
+        }
+        let answered = stored
+            .result
+            .as_deref()
+            .and_then(|text| serde_json::from_str(text).ok());
+        match answered {
+            Some(outcome)
+                if record.details.config == call.config_to_keep()
+                    && record.details.args == call.request.args =>
+            {
+                Ok(Some(outcome))
+            }
+            _ => Err(Error::new(
+                Code::InvalidConfig,
+                format!(
+                    "interface {} exists already, on network {}, made by an ADD with another configuration or other CNI_ARGS",
+                    record.ifname, record.network
+                ),
+                "send DEL for it first, or use another CNI_IFNAME",
+            )),
+        }
+    }
+
+    /// A pod has one sandbox: an ADD for a new one is the evidence that the old one is gone.
+    fn replace_older_sandboxes(&self, call: &Call<'_>) -> Result<(), Error> {
+        let Some(uid) = &call.args.pod_uid else {
+            return Ok(());
+        };
+        let container = call.container()?;
+        let stored = self
+            .journal()?
+            .of_pod(uid)
+            .map_err(|e| failure::journal(&e))?;
+        for old in stored
+            .iter()
+            .filter(|old| old.record.container != *container)
+        {
+            let _turn = self.second_turn(&old.record.container)?;
+            tracing::info!(pod = uid, old = %old.record.container, new = %container, "replacing an older sandbox of the pod");
+            self.detach_record(&old.record.container, &old.record.ifname)?;
+        }
+        Ok(())
+    }
+
+    fn prepare(
+        &self,
+        call: &Call<'_>,
+        conf: &NetConf,
+        front: Option<&Front>,
+        netns: Netns,
+        cookie: NetnsCookie,
+    ) -> Result<Adding<'_>, Error> {
+        let (container, ifname) = call.key()?;
+        let written = conf;
+        let conf = front.map_or(conf, |front| &front.conf);
+        conf.body.check_names(&ifname)?;
+        let sandbox = Sandbox {
+            container: container.clone(),
+            ifname: ifname.clone(),
+            path: call.request.netns.clone(),
+            cookie,
+            node: self.here,
+        };
+        let origins = front.map_or(&[][..], |front| &front.references);
+        let mut request = AttachRequest::of(conf, origins, sandbox);
+        if front.is_none() {
+            // For the plugins of the chain, not for us.
+            request.port_mappings.clear();
+        }
+        let mut attach = Attach::new(request).map_err(refused)?;
+        self.look_up_facts(&mut attach)?;
+        let details = Details {
+            pod: call.pod(),
+            args: call.request.args.clone(),
+            config: call.config_to_keep().into_owned(),
+            adopted: false,
+            group: attach.group(),
+            host_ports: Vec::new(),
+            all_interfaces: attach.request().is_standalone(),
+            standalone: matches!(written.body, Body::Pod),
+            api_uid: front.and_then(|front| front.api_uid.clone()),
+        };
+        let record = Record {
+            container,
+            ifname,
+            network: conf.name.clone(),
+            pod_uid: call.args.pod_uid.clone(),
+            boot: self.boot.clone(),
+            cookie,
+            netns: call.request.netns.clone(),
+            details,
+            attachments: attach
+                .attachments()
+                .iter()
+                .map(AttachmentRecord::of)
+                .collect(),
+        };
+        Ok(Adding {
+            agent: self,
+            attach,
+            netns,
+            record,
+        })
+    }
+
+    /// What the providers need to know of the node; plugins must be there to be executed.
+    fn look_up_facts(&self, attach: &mut Attach) -> Result<(), Error> {
+        let mut links = Links::of(self);
+        let mut found = Vec::new();
+        for (index, attachment) in attach.attachments().iter().enumerate() {
+            match &attachment.backend {
+                Backend::Native(native) => found.push((index, links.facts(&native.wanted)?)),
+                Backend::Plugins(run) => {
+                    let can_run = self.runner.can_run(&attachment.network, &run.chain);
+                    can_run.map_err(|error| error.to_cni())?;
+                }
+            }
+        }
+        for (index, facts) in found {
+            attach.set_facts(index, facts);
+        }
+        Ok(())
+    }
+
+    /// The container's namespace; the node's own is nobody's container.
+    fn open_netns(&self, call: &Call<'_>) -> Result<(Netns, NetnsCookie), Error> {
+        let path: &PathBuf = call.netns().ok_or_else(|| {
+            Error::new(
+                Code::InvalidEnvironment,
+                "CNI_NETNS is not set",
+                "the runtime must set it",
+            )
+        })?;
+        let wrong = |error: NetnsError| {
+            Error::new(
+                Code::InvalidNetns,
+                format!("CNI_NETNS: {}", failure::chain(&error)),
+                "CNI_NETNS must be the path of the container's network namespace, such as /run/netns/NAME or /proc/PID/ns/net",
+            )
+        };
+        let netns = Netns::open(path).map_err(wrong)?;
+        let cookie = self.node.cookie_of(&netns).map_err(wrong)?;
+        if cookie == self.here {
+            return Err(Error::new(
+                Code::InvalidNetns,
+                format!(
+                    "CNI_NETNS: {} is the node's own network namespace",
+                    path.display()
+                ),
+                "give the path of the container's; containers on the node's network need no CNI",
+            ));
+        }
+        Ok((netns, cookie))
+    }
+
+    fn undone(&self, record: &Record, error: Error) -> Error {
+        match self.undo(record) {
+            Ok(()) => error,
+            Err(undo) => {
+                tracing::error!(container = %record.container, %undo, "undoing a failed ADD failed, will be tried again");
+                let msg = format!("{}; and undoing it failed: {}", error.msg, undo.msg);
+                Error { msg, ..error }
+            }
+        }
+    }
+}
+
+impl Adding<'_> {
+    fn run(&mut self) -> Result<Outcome, Error> {
+        let (container, cni_ifname) = (self.record.container.clone(), self.record.ifname.clone());
+        let agent = self.agent;
+        let mut reservation = self.choose(&container, &cni_ifname)?;
+        for (index, addresses, lease) in std::mem::take(&mut reservation.chosen) {
+            self.attach.set_addresses(index, addresses, lease);
+        }
+        // All addresses are taken now, also those of links that are planned later.
+        self.note(0..self.record.attachments.len());
+        let mut step = self.begin_step()?;
+        // Only in test builds, and only when asked: proves that the crash test would notice.
+        let late = plexus_faults::mistake("journal-late");
+        if !late {
+            self.journal_begin()?;
+        }
+        reservation.write()?;
+        while let Some(begun) = step {
+            self.execute(begun)?;
+            step = self.begin_step()?;
+            if let Some(next) = &step {
+                self.journal_update(attachments_of(next))?;
+            }
+        }
+        if late {
+            self.journal_begin()?;
+        }
+        let outcome = self.attach.answer().map_err(refused)?;
+        let text = serde_json::to_string(&outcome).unwrap_or_default();
+        agent
+            .journal()?
+            .done(&self.record, &text)
+            .map_err(|error| failure::journal(&error))?;
+        Ok(outcome)
+    }
+
+    /// Decides on the next step, and brings the record up to date with it.
+    fn begin_step(&mut self) -> Result<Option<Step>, Error> {
+        let step = self.attach.begin_step().map_err(refused)?;
+        if let Some(step) = &step {
+            self.note(attachments_of(step));
+        }
+        Ok(step)
+    }
+
+    fn execute(&mut self, step: Step) -> Result<(), Error> {
+        match step {
+            Step::Links(range) => self.make_links(range),
+            Step::Plugin { attachment, plugin } => self.run_plugin(attachment, plugin),
+        }
+    }
+
+    fn make_links(&mut self, range: Range<usize>) -> Result<(), Error> {
+        let agent = self.agent;
+        let made = self.record.attachments.get(range.clone());
+        let needed = made.into_iter().flatten().filter_map(|one| {
+            let plan = &one.native()?.node;
+            (!plan.is_empty()).then(|| (one.network.clone(), plan.clone()))
+        });
+        agent.ensure_node(&needed.collect::<Vec<_>>())?;
+        let part = self.attach.pod_plan(range.clone());
+        let applied = pod::apply(&part, &self.netns, &agent.node).map_err(|error| {
+            failure::failed(
+                &error,
+                "correct the cause and repeat the ADD; nothing was left behind",
+            )
+        })?;
+        agent.verify(&part, &applied)?;
+        self.attach
+            .links_made(range, |link| observed_macs(link, &applied));
+        Ok(())
+    }
+
+    fn run_plugin(&mut self, attachment: usize, plugin: usize) -> Result<(), Error> {
+        let outcome = self.add_plugin(attachment, plugin)?;
+        self.attach.plugin_done(attachment, outcome);
+        self.note(attachment..attachment + 1);
+        self.journal_update(attachment..attachment + 1)
+    }
+
+    fn add_plugin(&self, attachment: usize, plugin: usize) -> Result<Outcome, Error> {
+        let missing = || {
+            let text = format!("there is no plugin {plugin} of attachment {attachment}");
+            Error::new(Code::Failed, text, "report this as a bug")
+        };
+        let one = self.attach.attachments().get(attachment);
+        let one = one.ok_or_else(missing)?;
+        let Backend::Plugins(run) = &one.backend else {
+            return Err(missing());
+        };
+        if let (0, Some(because)) = (plugin, &run.chain.because) {
+            tracing::warn!(network = %one.network, key = because, "a key is not understood: the plugin is executed, and handed its keys as they are");
+        }
+        let call = runner::Call {
+            container: &self.record.container,
+            netns: &self.record.netns,
+            ifname: &one.ifname,
+            args: &self.record.details.args,
+        };
+        let steps = self
+            .agent
+            .runner
+            .steps(&one.network, &run.chain, call, &run.runtime);
+        steps
+            .add_step(plugin, run.results.last())
+            .map_err(|error| error.to_cni())
+    }
+
+    /// Brings the record of some attachments up to date.
+    fn note(&mut self, range: Range<usize>) {
+        let attachments = self.attach.attachments().get(range.clone());
+        let records = self.record.attachments.get_mut(range);
+        for (record, attachment) in records
+            .into_iter()
+            .flatten()
+            .zip(attachments.into_iter().flatten())
+        {
+            *record = AttachmentRecord::of(attachment);
+        }
+        self.record.details.host_ports = self.attach.host_ports().to_vec();
+    }
+
+    /// Addresses for all native attachments; blocks are claimed as they are needed.
+    fn choose<'a>(
+        &self,
+        container: &'a ContainerId,
+        cni_ifname: &'a IfName,
+    ) -> Result<Reservation<'a>, Error>
+    where
+        Self: 'a,
+    {
+        let natives = self.attach.natives();
+        let (indices, mut wanted): (Vec<usize>, Vec<Wanted>) = natives
+            .map(|(index, native)| (index, native.wanted.clone()))
+            .unzip();
+        let agent = self.agent;
+        let until = Instant::now() + CLAIMING;
+        for _ in 0..MOST_CLAIMS {
+            match agent.addresses.choose(&wanted, container, cni_ifname) {
+                Ok(mut reservation) => {
+                    agent.check_open(&wanted)?;
+                    for (chosen, index) in reservation.chosen.iter_mut().zip(indices) {
+                        chosen.0 = index;
+                    }
+                    return Ok(reservation);
+                }
+                Err(NotChosen::Refused(error)) => return Err(error),
+                Err(NotChosen::NeedsBlock(needs)) => agent.claim_for(&mut wanted, needs, until)?,
+            }
+        }
+        Err(Error::new(
+            Code::TryAgainLater,
+            format!("{MOST_CLAIMS} blocks were claimed, and there is still no address"),
+            "other pods took them meanwhile: try again",
+        ))
+    }
+
+    fn journal_begin(&self) -> Result<(), Error> {
+        self.agent
+            .journal()?
+            .begin(&self.record)
+            .map_err(|error| failure::journal(&error))
+    }
+
+    fn journal_update(&self, attachments: Range<usize>) -> Result<(), Error> {
+        self.agent
+            .journal()?
+            .update(&self.record, attachments)
+            .map_err(|error| failure::journal(&error))
+    }
+}
+
+/// What only the kernel knows of a link.
+pub(crate) fn observed_macs(link: &Link, applied: &pod::Applied) -> plan::Seen {
+    let bridge = match &link.kind {
+        LinkKind::Veth(end) => end.bridge.as_ref(),
+        _ => None,
+    };
+    let bridge = bridge.and_then(|bridge| applied.node.link(bridge));
+    plan::Seen {
+        bridge_mac: bridge.and_then(|bridge| bridge.mac),
+        pod_mac: applied.pod.link(&link.name).and_then(|link| link.mac),
+    }
+}
+
+fn attachments_of(step: &Step) -> Range<usize> {
+    match step {
+        Step::Links(range) => range.clone(),
+        Step::Plugin { attachment, .. } => *attachment..attachment + 1,
+    }
+}
+
+fn refused(error: AttachError) -> Error {
+    match error {
+        AttachError::Plan { ifname, source } => {
+            failure::at(format!("interface {ifname}"), source.into())
+        }
+        AttachError::Refused(error) => error,
+    }
+}
+
+fn unseen(error: NetlinkError) -> Error {
+    failure::failed(&error, "repeat the ADD")
+}
+
+/// The networks of a record as the pod's owner knows them, in order.
+fn networks(record: &Record) -> String {
+    let names = record.attachments.iter().map(|one| match &one.origin {
+        Some(origin) => {
+            let parts = [origin.namespace.as_str(), origin.name.as_str()];
+            let said = parts.iter().filter(|part| !part.is_empty());
+            said.copied().collect::<Vec<_>>().join("/")
+        }
+        None => one.network.to_string(),
+    });
+    names.collect::<Vec<_>>().join(",")
+}

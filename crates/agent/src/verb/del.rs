@@ -1,0 +1,299 @@
+//! DEL, and every other reason to take an attachment away. From the journal alone: no network
+//! object, no namespace, no memory is needed. Tries everything, reports every error, and may be
+//! repeated.
+
+use crate::addresses::Addresses;
+use crate::addresses::host_local::Locked;
+use crate::agent::Agent;
+use crate::failure;
+use crate::journal::{AttachmentRecord, Journal, JournalError, Record, Stored};
+use crate::recover::sandbox::{self, Sandbox};
+use crate::report::provider;
+use crate::serve::call::Call;
+use crate::verb::plugins as executed;
+use plexus_api::cni::{Body, Code, Error, RemainsNetwork};
+use plexus_kernel::{Netns, pod};
+use plexus_types::{ContainerId, IfName};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+impl Agent {
+    /// DEL of a call. Unknown to the journal: whatever carries our mark is removed all the same.
+    pub(crate) fn detach(&self, call: &Call<'_>) -> Result<(), Error> {
+        // Only in test builds, and only when asked: proves that tests of leaks would notice.
+        if plexus_faults::mistake("no-del") {
+            return Ok(());
+        }
+        let (container, ifname) = call.key()?;
+        let at = |error| failure::at(call.place(), error);
+        let stored = match &self.journal {
+            Ok(journal) => journal.find(&container, &ifname),
+            Err(_) => return self.detach_without_journal(call).map_err(at),
+        };
+        match stored {
+            Ok(Some(Stored { record, .. })) if self.is_another(call, &record) => {
+                tracing::info!(
+                    interface = %record.ifname, network = %record.network,
+                    "a DEL of another network leaves the interface alone"
+                );
+                Ok(())
+            }
+            Ok(Some(Stored { record, .. })) => self
+                .undo_at(&record, call.netns().map(PathBuf::as_path))
+                .map_err(at),
+            Ok(None) => self.detach_without_record(call).map_err(at),
+            Err(error) => {
+                tracing::error!(
+                    error = failure::chain(&error),
+                    "the journal cannot be read: DEL works from the request"
+                );
+                self.detach_without_journal(call).map_err(at)?;
+                match error {
+                    JournalError::Unreadable { .. } => self.forget_unreadable(&container, &ifname),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Takes away what a record describes, if there is one.
+    pub(crate) fn detach_record(
+        &self,
+        container: &ContainerId,
+        ifname: &IfName,
+    ) -> Result<(), Error> {
+        match self
+            .journal()?
+            .find(container, ifname)
+            .map_err(|e| failure::journal(&e))?
+        {
+            Some(stored) => self.undo(&stored.record),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes what a record describes, wherever its namespace is.
+    pub(crate) fn undo(&self, record: &Record) -> Result<(), Error> {
+        self.undo_at(record, None)
+    }
+
+    /// Removes links, plugins' work, files and addresses, then the record. If something of an attachment stays, so
+    /// does its row, in a record that is marked as being removed, and it is tried again; the others' addresses are
+    /// free. `hint` is another path at which the namespace may be.
+    pub(crate) fn undo_at(&self, record: &Record, hint: Option<&Path>) -> Result<(), Error> {
+        let started = Instant::now();
+        let undone = self.undo_all(record, hint);
+        let provider = provider::of_record(record);
+        self.metrics
+            .detached(provider, undone.is_ok(), started.elapsed());
+        undone
+    }
+
+    fn undo_all(&self, record: &Record, hint: Option<&Path>) -> Result<(), Error> {
+        let journal = self.journal()?;
+        let mut problems = Vec::new();
+        if let Err(error) = journal.deleting(&record.container, &record.ifname) {
+            // A full disk must not keep a pod from being removed.
+            tracing::error!(
+                error = failure::chain(&error),
+                "cannot journal the beginning of a removal"
+            );
+        }
+        let netns = match self.sandbox_of(record, hint, &sandbox::search()) {
+            Sandbox::Here(netns) => Some(netns),
+            Sandbox::Gone => None,
+            Sandbox::OutOfSight(why) => {
+                // Whoever asked for this ends the namespace next; waiting would help nobody.
+                tracing::warn!(container = %record.container, why, "removing without the container's namespace");
+                None
+            }
+        };
+        let left = self.undo_attachments(record, netns.as_ref(), &mut problems);
+        if left.is_empty() {
+            self.forget(record, journal);
+            return Ok(());
+        }
+        self.forget_all_but(record, &left, journal);
+        Err(Error::new(
+            Code::Failed,
+            format!(
+                "removing interface {}: {}",
+                record.ifname,
+                problems.join("; ")
+            ),
+            "repeat the DEL; the agent tries again by itself too",
+        ))
+    }
+
+    /// Takes everything away that can be: plugins' work, links, files. Gives the positions of the attachments of which
+    /// something is left.
+    fn undo_attachments(
+        &self,
+        record: &Record,
+        netns: Option<&Netns>,
+        problems: &mut Vec<String>,
+    ) -> BTreeSet<usize> {
+        let mut left = BTreeSet::new();
+        let path = netns.map(|netns| netns.path().to_string_lossy().into_owned());
+        let path = path.unwrap_or_default();
+        for (index, attachment) in record.attachments.iter().enumerate().rev() {
+            let Some(plugins) = attachment.plugins().filter(|plugins| plugins.begun > 0) else {
+                continue;
+            };
+            if let Err(error) = executed::del(&self.runner, (attachment, plugins), record, &path) {
+                problems.push(error.to_string());
+                left.insert(index);
+            }
+        }
+        let removed = pod::remove(&record.plan(), netns, &self.node);
+        let links_stay = removed.is_err();
+        problems.extend(removed.err().map(|error| failure::chain(&error)));
+        for (index, attachment) in record.attachments.iter().enumerate() {
+            let Some(native) = attachment.native() else {
+                continue;
+            };
+            if links_stay && native.link.is_some() {
+                left.insert(index);
+            } else if let Err(error) = self.addresses.release(native, &record.container) {
+                problems.push(error.to_string());
+                left.insert(index);
+            }
+        }
+        left
+    }
+
+    /// Everything is gone: so are the record and its addresses.
+    fn forget(&self, record: &Record, journal: &Journal) {
+        let key = (record.container.clone(), record.ifname.clone());
+        match journal.forget(&record.container, &record.ifname) {
+            Ok(()) => {
+                self.removed().remove(&key);
+                for attachment in &record.attachments {
+                    self.addresses.forget(record, attachment);
+                }
+                self.report_detached(record);
+            }
+            Err(error) => {
+                // Everything is gone but the row. Its addresses stay reserved until it is.
+                tracing::error!(
+                    error = failure::chain(&error),
+                    "cannot journal the end of a removal"
+                );
+                self.removed().insert(key);
+            }
+        }
+    }
+
+    /// Some attachments are gone: their addresses are free, though others of the record are left.
+    fn forget_all_but(&self, record: &Record, left: &BTreeSet<usize>, journal: &Journal) {
+        let attachments = record.attachments.iter().enumerate();
+        let gone = attachments.filter(|(index, _)| !left.contains(index));
+        let gone: Vec<&AttachmentRecord> = gone.map(|(_, one)| one).collect();
+        match journal.forget_attachments(record, &gone) {
+            Ok(()) => {
+                for attachment in gone {
+                    self.addresses.forget(record, attachment);
+                }
+            }
+            Err(error) => tracing::error!(
+                error = failure::chain(&error),
+                "cannot journal that a part of a removal is done"
+            ),
+        }
+    }
+
+    /// The journal is fine and knows nothing: a repeated DEL, most likely. Cheap, and harmless.
+    fn detach_without_record(&self, call: &Call<'_>) -> Result<(), Error> {
+        self.remove_marked(call)
+    }
+
+    /// There is no journal to ask: marks in the kernel, host-local's files by container and
+    /// interface, plugins by the result that the runtime kept.
+    fn detach_without_journal(&self, call: &Call<'_>) -> Result<(), Error> {
+        let mut problems = Vec::new();
+        if let Err(error) = self.remove_marked(call) {
+            problems.push(error.to_string());
+        }
+        let remains = call.remains();
+        for network in remains.networks.iter().rev() {
+            let result = remains.prev_result.as_ref();
+            let result = result.filter(|_| network.interface.is_none());
+            if let Err(error) = executed::del_from_request(&self.runner, call, network, result) {
+                // Whoever is still there keeps its address.
+                problems.push(error.to_string());
+            } else if let Err(error) = release_files(&self.addresses, call, network) {
+                problems.push(error.to_string());
+            }
+        }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::Failed,
+            problems.join("; "),
+            "repeat the DEL",
+        ))
+    }
+
+    /// What an unreadable record had is gone: its addresses are free, and so is its row.
+    fn forget_unreadable(&self, container: &ContainerId, ifname: &IfName) -> Result<(), Error> {
+        let journal = self.journal()?;
+        let taken = journal.addresses_of(container, ifname);
+        let taken = taken.map_err(|e| failure::journal(&e))?;
+        let forgotten = journal.forget(container, ifname);
+        forgotten.map_err(|e| failure::journal(&e))?;
+        for (pool, _, owner) in taken {
+            self.addresses.release_owner(&pool, &owner);
+        }
+        Ok(())
+    }
+
+    /// Whether a delegating plugin means another attachment of the container, under an interface that is
+    /// this one's. Only if the container has one of that name: else the configuration was renamed, and
+    /// nobody but this DEL will ever ask for what the record has.
+    fn is_another(&self, call: &Call<'_>, record: &Record) -> bool {
+        let Ok(conf) = call.conf() else { return false };
+        let differs = matches!(conf.body, Body::Named(_))
+            && conf.name != record.network
+            && !record.details.adopted;
+        differs
+            && self.journal().is_ok_and(|journal| {
+                let own = journal.of_container(&record.container);
+                own.is_ok_and(|own| own.iter().any(|one| one.record.network == conf.name))
+            })
+    }
+
+    fn remove_marked(&self, call: &Call<'_>) -> Result<(), Error> {
+        let (container, ifname) = (call.container()?, call.ifname()?);
+        let netns = call.netns().and_then(|path| Netns::open(path).ok());
+        pod::remove_marked(
+            netns.as_ref(),
+            self.here,
+            container.as_str(),
+            ifname.as_str(),
+            &self.node,
+        )
+        .map(drop)
+        .map_err(|error| failure::failed(&error, "repeat the DEL"))
+    }
+}
+
+/// Frees what host-local's files keep for the network's interface.
+fn release_files(
+    addresses: &Addresses,
+    call: &Call<'_>,
+    network: &RemainsNetwork,
+) -> Result<(), Error> {
+    let (Some(name), Some(data_dir)) = (&network.name, &network.data_dir) else {
+        return Ok(());
+    };
+    let (container, ifname) = (call.container()?, call.ifname()?);
+    let ifname = network.interface.as_ref().unwrap_or(ifname);
+    let directory = addresses.directory(data_dir, name);
+    let released = Locked::open_existing(&directory).and_then(|locked| match locked {
+        Some(locked) => locked.release_all(container, ifname),
+        None => Ok(()),
+    });
+    released.map_err(|error| failure::failed(&error, "repeat the DEL"))
+}

@@ -1,0 +1,128 @@
+//! Attachments that plugins make: their DEL and CHECK, with what the journal says of their ADD, or with what the
+//! request says.
+
+use crate::failure;
+use crate::journal::{AttachmentRecord, PluginsRecord, Record};
+use crate::serve::call::Call;
+use plexus_api::cni::{Chain, Code, Error, How, Outcome, RemainsNetwork, Version};
+use plexus_cni::delegate::{self as runner, Cause, Runner};
+
+/// Runs DEL of every plugin that may have begun, in reverse order.
+pub(crate) fn del(
+    runner: &Runner,
+    (attachment, plugins): (&AttachmentRecord, &PluginsRecord),
+    record: &Record,
+    netns: &str,
+) -> Result<(), Error> {
+    let chain = chain_of(plugins);
+    let call = runner::Call {
+        container: &record.container,
+        netns,
+        ifname: &attachment.ifname,
+        args: &record.details.args,
+    };
+    let steps = runner.steps(&attachment.network, &chain, call, &plugins.runtime);
+    together(steps.del_chain(plugins.begun, plugins.results.last()))
+}
+
+/// Runs CHECK of a delegate's plugins with the result of its ADD.
+pub(crate) fn check(
+    runner: &Runner,
+    (attachment, plugins): (&AttachmentRecord, &PluginsRecord),
+    record: &Record,
+) -> Result<(), Error> {
+    let chain = chain_of(plugins);
+    let call = runner::Call {
+        container: &record.container,
+        netns: &record.netns,
+        ifname: &attachment.ifname,
+        args: &record.details.args,
+    };
+    let steps = runner.steps(&attachment.network, &chain, call, &plugins.runtime);
+    match plugins.results.last() {
+        Some(result) => steps.check(result).map_err(|error| error.to_cni()),
+        None => Ok(()),
+    }
+}
+
+/// DEL of one network with nothing but the request: the result that the runtime kept stands in
+/// for the journal.
+///
+/// A configuration that validates says which networks were never executed. Of one that does not,
+/// every plugin that can be run is run: one that had nothing to do finds nothing. Those that
+/// cannot be run are left out, or the DEL would never succeed.
+pub(crate) fn del_from_request(
+    runner: &Runner,
+    call: &Call<'_>,
+    network: &RemainsNetwork,
+    result: Option<&Outcome>,
+) -> Result<(), Error> {
+    let conf = call.conf().ok();
+    let how = conf.and_then(|conf| conf.body.networks().get(network.index));
+    let (Some(name), None | Some(How::Delegate(_))) = (&network.name, how.map(|n| &n.how)) else {
+        return Ok(());
+    };
+    let version = call.remains().version.unwrap_or(Version::V1_1_0);
+    let chain = Chain {
+        version,
+        plugins: network.plugins.clone(),
+        because: None,
+    };
+    let environment = runner::Call {
+        container: call.container()?,
+        netns: &call.request.netns,
+        ifname: network.interface.as_ref().map_or(call.ifname(), Ok)?,
+        args: &call.request.args,
+    };
+    let runtime = conf
+        .map(|conf| conf.runtime.raw.clone())
+        .unwrap_or_default();
+    let steps = runner.steps(name, &chain, environment, &runtime);
+    let mut errors = steps.del_chain(steps.len(), result);
+    if how.is_none() {
+        errors.retain(|error| !is_left_out(error));
+    }
+    together(errors)
+}
+
+fn is_left_out(error: &runner::Error) -> bool {
+    let never = matches!(
+        error.cause,
+        Cause::NotFound { .. } | Cause::NotAllowed { .. } | Cause::Ourselves(_)
+    );
+    if never {
+        tracing::warn!(
+            error = failure::chain(error),
+            "a plugin was left out of a DEL without journal and valid configuration"
+        );
+    }
+    never
+}
+
+fn chain_of(record: &PluginsRecord) -> Chain {
+    Chain {
+        version: Version::parse(&record.version).unwrap_or(Version::V1_1_0),
+        plugins: record.plugins.clone(),
+        because: None,
+    }
+}
+
+fn together(errors: Vec<runner::Error>) -> Result<(), Error> {
+    let Some(first) = errors.first() else {
+        return Ok(());
+    };
+    let texts: Vec<String> = errors
+        .iter()
+        .map(|error| error.to_cni().to_string())
+        .collect();
+    let code = if first.is_temporary() {
+        Code::TryAgainLater
+    } else {
+        first.to_cni().code
+    };
+    Err(Error::new(
+        code,
+        texts.join("; "),
+        "repeat the DEL when the plugin can be run",
+    ))
+}

@@ -1,0 +1,344 @@
+//! The Kubernetes front door: a call that says "the pod's networks" becomes one that lists them.
+//!
+//! Annotations come with the call, else from the cache of this node's pods, else from one GET;
+//! networks from the cache. Decides nothing: [`core`](plexus_core::resolve) does.
+
+use crate::agent::Agent;
+use crate::cluster::Cluster;
+use crate::options::{ClusterNetwork, Kubernetes};
+use crate::serve::call::Call;
+use plexus_api::cni::{
+    BlockIpam, BlockSubnet, Body, Code, Error, How, Ipam, Native, NetConf, Network, Routed,
+};
+use plexus_core::resolve::{
+    ANNOTATIONS, HOME, Objects, PodFacts, PodNetworks, Reference, Settings, container_network,
+    is_first, named_network, pod_networks,
+};
+use plexus_types::NetworkName;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// How long an ADD waits for the caches after a restart; the shim waits a little longer.
+const SYNC: Duration = Duration::from_secs(8);
+
+/// How long an ADD waits for a network that the controller is about to make: the kubelet would try
+/// again, but only after many seconds.
+const PENDING: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(25);
+
+/// The name of the cluster-wide default network, in records, and of the Network that describes it
+/// where it has blocks.
+pub(crate) const CLUSTER_DEFAULT: &str = "cluster-default";
+
+/// A call whose networks the cluster knows.
+pub(crate) struct Front {
+    /// The configuration, with its networks listed.
+    pub(crate) conf: NetConf,
+    /// Where each came from.
+    pub(crate) references: Vec<Reference>,
+    /// The pod's UID, as the API has it.
+    pub(crate) api_uid: Option<String>,
+}
+
+impl Agent {
+    /// None if the configuration lists its networks itself.
+    pub(crate) fn front(&self, call: &Call<'_>, conf: &NetConf) -> Result<Option<Front>, Error> {
+        if !matches!(conf.body, Body::Pod | Body::Named(_)) {
+            return Ok(None);
+        }
+        let (kubernetes, cluster) = self.cluster_of(conf)?;
+        if !cluster.wait_synced(SYNC) {
+            return Err(not_synced());
+        }
+        let container = is_container(kubernetes, call);
+        let (pod, api_uid) = match container {
+            true => (no_pod(call)?, None),
+            false => self.pod_of(call, conf, cluster)?,
+        };
+        let until = Instant::now() + PENDING;
+        let PodNetworks {
+            body,
+            references,
+            warnings,
+        } = loop {
+            match self.resolve_front(call, conf, &pod, kubernetes, cluster) {
+                Err(error) if error.code == Code::TryAgainLater && Instant::now() < until => {
+                    std::thread::sleep(LOOK_AGAIN);
+                }
+                resolved => break resolved?,
+            }
+        };
+        for warning in warnings {
+            tracing::warn!(pod = call.pod(), warning, "a network's configuration");
+        }
+        let mut conf = NetConf {
+            body,
+            ..conf.clone()
+        };
+        if container && !is_first(call.ifname()?) {
+            // A runtime asks for them on each of a container's networks.
+            conf.runtime.port_mappings.clear();
+        }
+        Ok(Some(Front {
+            conf,
+            references,
+            api_uid,
+        }))
+    }
+
+    /// What the call means, as far as the cluster is known now.
+    fn resolve_front(
+        &self,
+        call: &Call<'_>,
+        conf: &NetConf,
+        pod: &PodFacts,
+        kubernetes: &Kubernetes,
+        cluster: &Cluster,
+    ) -> Result<PodNetworks, Error> {
+        let settings = Settings {
+            cluster_name: kubernetes.cluster_name.clone(),
+            cluster_cidrs: kubernetes.cluster_cidrs.clone(),
+        };
+        let Body::Named(fq_name) = &conf.body else {
+            let first = self.first_network(conf, kubernetes, cluster)?;
+            return pod_networks(pod, first, &conf.runtime, &settings, cluster);
+        };
+        if is_container(kubernetes, call) {
+            let (name, ifname) = (conf.name.as_str(), call.ifname()?);
+            let fq_name = fq_name.as_ref();
+            return container_network(name, fq_name, ifname, &conf.runtime, &settings, cluster);
+        }
+        named_network(
+            pod,
+            conf.name.as_str(),
+            fq_name.as_ref(),
+            call.ifname()?,
+            &conf.runtime,
+            &settings,
+            cluster,
+        )
+    }
+
+    /// The cluster, or why there is none.
+    fn cluster_of(&self, conf: &NetConf) -> Result<(&Kubernetes, &Cluster), Error> {
+        match (&self.options.kubernetes, self.cluster.get()) {
+            (Some(kubernetes), Some(cluster)) => Ok((kubernetes, cluster)),
+            _ => Err(Error::new(
+                Code::InvalidConfig,
+                format!(
+                    "network configuration {}: it leaves its networks to the cluster, but this agent was not told of one",
+                    conf.name
+                ),
+                "start the agent with --kubeconfig, or as a pod with --cluster-network; or list a provider in the configuration",
+            )),
+        }
+    }
+
+    /// The pod's annotations, and its UID as the API has it where that is known.
+    fn pod_of(
+        &self,
+        call: &Call<'_>,
+        conf: &NetConf,
+        cluster: &Cluster,
+    ) -> Result<(PodFacts, Option<String>), Error> {
+        let (Some(namespace), Some(name)) = (&call.args.pod_namespace, &call.args.pod_name) else {
+            return Err(Error::new(
+                Code::InvalidEnvironment,
+                "CNI_ARGS does not say which pod this is for",
+                "a Kubernetes runtime sets K8S_POD_NAMESPACE and K8S_POD_NAME; is this one called by hand?",
+            ));
+        };
+        if let Some(all) = &conf.runtime.annotations {
+            let kept = |key: &&str| all.get(*key).map(|value| (key.to_string(), value.clone()));
+            let facts = PodFacts {
+                namespace: namespace.clone(),
+                name: name.clone(),
+                annotations: ANNOTATIONS.iter().filter_map(kept).collect(),
+            };
+            return Ok((facts, None));
+        }
+        let uid = call.args.pod_uid.as_deref();
+        let asked = cluster.pod(namespace, name, uid);
+        match asked.map_err(|error| unanswered(&error))? {
+            Some(meta) => Ok((meta.facts, Some(meta.api_uid))),
+            None => Err(Error::new(
+                Code::TryAgainLater,
+                format!(
+                    "the API server knows no pod {namespace}/{name} with UID {}",
+                    uid.unwrap_or("unknown")
+                ),
+                "it was deleted or made anew meanwhile; the kubelet will try again if it is still wanted",
+            )),
+        }
+    }
+
+    /// Index 0.
+    fn first_network(
+        &self,
+        conf: &NetConf,
+        kubernetes: &Kubernetes,
+        cluster: &Cluster,
+    ) -> Result<(Network, Reference), Error> {
+        match kubernetes.cluster_network {
+            ClusterNetwork::OwnNodeCidrs => own_network(kubernetes, cluster),
+            ClusterNetwork::OwnBlocks => own_blocks(kubernetes, cluster),
+            ClusterNetwork::Delegate => {
+                let chain = self.other_cni.chain()?;
+                let network = Network {
+                    name: chain.0,
+                    interface: None,
+                    source_routing: false,
+                    how: How::Delegate(chain.1),
+                    runtime: Some(conf.runtime.raw.clone()),
+                };
+                Ok((network, default_reference(String::new(), Vec::new())))
+            }
+            ClusterNetwork::None => Err(Error::new(
+                Code::InvalidConfig,
+                "this agent was started with --cluster-network=none: it makes no first interface",
+                "let the delegating plugin (Multus) call Plexus for further networks, or choose --cluster-network=own or delegate",
+            )),
+        }
+    }
+}
+
+/// Whether the call is for a container that is no pod.
+fn is_container(kubernetes: &Kubernetes, call: &Call<'_>) -> bool {
+    kubernetes.containers && call.args.pod_namespace.is_none()
+}
+
+/// A container that is no pod: it has no annotations, so that `"networks": "pod"` means the
+/// cluster-wide default network alone.
+fn no_pod(call: &Call<'_>) -> Result<PodFacts, Error> {
+    let name = match &call.args.pod_name {
+        Some(name) => name.clone(),
+        None => call.container()?.to_string(),
+    };
+    Ok(PodFacts {
+        namespace: HOME.to_owned(),
+        name,
+        ..PodFacts::default()
+    })
+}
+
+/// The node's podCIDRs, routed.
+fn own_network(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<(Network, Reference), Error> {
+    let node = cluster.own_node().filter(|node| !node.pod_cidrs.is_empty());
+    let node = node.ok_or_else(|| {
+        Error::new(
+            Code::TryAgainLater,
+            "this node has no podCIDRs yet",
+            "does the controller manager run with --allocate-node-cidrs? else use --own-cidrs=blocks",
+        )
+    })?;
+    let subnets: Vec<BlockSubnet> = node
+        .pod_cidrs
+        .iter()
+        .map(|cidr| BlockSubnet {
+            cidr: cidr.trunc(),
+            gateway: first_usable(cidr.trunc()),
+            exclude: Vec::new(),
+            block_length: None,
+        })
+        .collect();
+    let blocks = subnets.iter().map(|subnet| subnet.cidr).collect();
+    let ipam = BlockIpam {
+        uid: CLUSTER_DEFAULT.to_owned(),
+        subnets,
+        blocks,
+        given: Vec::new(),
+        routes: Vec::new(),
+    };
+    let name = CLUSTER_DEFAULT.parse().map_err(|_| not_synced())?;
+    own(kubernetes, name, ipam, None)
+}
+
+/// Blocks of the Network `cluster-default`, routed.
+fn own_blocks(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<(Network, Reference), Error> {
+    let object = cluster.network(&kubernetes.namespace, CLUSTER_DEFAULT);
+    let object = object.ok_or_else(|| {
+        Error::new(
+            Code::TryAgainLater,
+            format!(
+                "there is no Network {}/{CLUSTER_DEFAULT} yet",
+                kubernetes.namespace
+            ),
+            "the controller makes it from its --cluster-cidrs; is the controller running?",
+        )
+    })?;
+    let ipam = plexus_core::resolve::block_ipam(&object, cluster)?;
+    // The name that the object has for everyone, so that there is one pool of its addresses.
+    let name = plexus_core::resolve::name_of(&object)?;
+    own(kubernetes, name, ipam, object.spec.mtu)
+}
+
+fn own(
+    kubernetes: &Kubernetes,
+    name: NetworkName,
+    ipam: BlockIpam,
+    mtu: Option<u32>,
+) -> Result<(Network, Reference), Error> {
+    let described = ipam
+        .subnets
+        .iter()
+        .map(|subnet| (subnet.cidr, Some(subnet.gateway)))
+        .collect();
+    let uuid = ipam.uid.clone();
+    let native = Native {
+        provider: Routed {
+            ip_masq: true,
+            not_masq: kubernetes.cluster_cidrs.clone(),
+            source_check: true,
+        }
+        .into(),
+        ipam: Some(Ipam::Blocks(ipam)),
+        mac: None,
+        ips: Vec::new(),
+        mtu,
+        dns: Default::default(),
+    };
+    let network = Network {
+        name,
+        interface: None,
+        source_routing: false,
+        how: How::Native(native),
+        runtime: None,
+    };
+    Ok((network, default_reference(uuid, described)))
+}
+
+/// Index and total are set when all references are known.
+fn default_reference(uuid: String, subnets: Vec<(ipnet::IpNet, Option<IpAddr>)>) -> Reference {
+    Reference {
+        index: 0,
+        total: 1,
+        namespace: String::new(),
+        name: CLUSTER_DEFAULT.to_owned(),
+        uuid,
+        source: String::new(),
+        subnets,
+    }
+}
+
+fn first_usable(cidr: ipnet::IpNet) -> IpAddr {
+    match cidr {
+        ipnet::IpNet::V4(net) => IpAddr::V4(u32::from(net.network()).saturating_add(1).into()),
+        ipnet::IpNet::V6(net) => IpAddr::V6(u128::from(net.network()).saturating_add(1).into()),
+    }
+}
+
+fn unanswered(error: &crate::cluster::AskError) -> Error {
+    Error::new(
+        Code::TryAgainLater,
+        crate::failure::chain(error),
+        "is the API server reachable from this node? the kubelet will try again",
+    )
+}
+
+pub(crate) fn not_synced() -> Error {
+    Error::new(
+        Code::TryAgainLater,
+        "what the cluster says of its networks is not known yet",
+        "the API server was not reached since the agent started, and there is no copy on disk; the agent's log says why",
+    )
+}

@@ -1,0 +1,117 @@
+//! STATUS: could an ADD with this configuration be served? Runtimes ask every few seconds, and a
+//! failure makes the node NotReady, so it fails only for a configuration that really cannot be
+//! served.
+//!
+//! Native networks are answered from memory, and from the journal only if it could not be written last
+//! time. A configuration that leaves its networks to the cluster can be served if the first one is there:
+//! the others are each pod's own. Delegates that know STATUS are executed, apart from those of ADDs and
+//! DELs and within [`LIMIT`] for all of them; one that does not answer in time is logged and counts as
+//! able.
+
+use crate::agent::{Agent, not_restored};
+use crate::cluster::Cluster;
+use crate::options::ClusterNetwork;
+use crate::serve::call::Call;
+use crate::verb::pod_networks::{CLUSTER_DEFAULT, not_synced};
+use plexus_api::cni::{Body, Code, Error, How};
+use plexus_core::resolve::Objects;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+/// The shim gives up after 5 s, and a plugin that is killed takes some time to end.
+const LIMIT: Duration = Duration::from_secs(2);
+
+impl Agent {
+    /// Code 50 with the reason if an ADD would be refused.
+    pub(crate) fn status(&self, call: &Call<'_>) -> Result<(), Error> {
+        let unavailable = |error: Error| Error {
+            code: Code::NotAvailable,
+            ..error
+        };
+        let until = Instant::now() + LIMIT;
+        let journal = self.journal().map_err(unavailable)?;
+        if let Some(error) = journal.trouble() {
+            return Err(unavailable(error));
+        }
+        if !self.ready.load(SeqCst) {
+            return Err(not_restored());
+        }
+        let body = &call.conf()?.body;
+        if matches!(body, Body::Pod) {
+            self.ask_first_network(until)?;
+        }
+        for network in body.networks() {
+            match &network.how {
+                How::Native(native) => {
+                    self.require_features(native, &network.name)
+                        .map_err(unavailable)?;
+                }
+                How::Delegate(chain) => {
+                    let asked = self.runner.status(&network.name, chain, until);
+                    for silent in asked.map_err(|error| unavailable(error.to_cni()))? {
+                        tracing::warn!(silent, "a plugin did not answer STATUS in time");
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Why pods would get no first interface now, if so: for `/readyz`, and the reason to wait with
+    /// the configuration that makes the runtime call us.
+    pub(crate) fn first_network_is_missing(&self) -> Option<Error> {
+        let kubernetes = self.options.kubernetes.as_ref()?;
+        let cluster = self.cluster.get();
+        if !cluster.is_some_and(Cluster::synced) {
+            return Some(Error {
+                code: Code::NotAvailable,
+                ..not_synced()
+            });
+        }
+        let reason = match kubernetes.cluster_network {
+            ClusterNetwork::None => return None,
+            ClusterNetwork::Delegate => return self.other_cni.chain().err(),
+            ClusterNetwork::OwnNodeCidrs => {
+                let node = cluster.and_then(Cluster::own_node);
+                let known = node.is_some_and(|node| !node.pod_cidrs.is_empty());
+                (!known).then_some("this node has no podCIDRs yet")
+            }
+            ClusterNetwork::OwnBlocks => {
+                let known = |c: &Cluster| c.network(&kubernetes.namespace, CLUSTER_DEFAULT);
+                let known = cluster.and_then(known).is_some();
+                (!known)
+                    .then_some("the Network that describes the cluster network is not there yet")
+            }
+        };
+        reason.map(|reason| {
+            let next = "it comes with the API server and the controllers: see the agent's log for the connection to it";
+            Error::new(Code::NotAvailable, reason, next)
+        })
+    }
+
+    /// Whether another CNI makes pods' first interface.
+    pub(crate) fn delegates_first_network(&self) -> bool {
+        let kubernetes = self.options.kubernetes.as_ref();
+        kubernetes.is_some_and(|k| k.cluster_network == ClusterNetwork::Delegate)
+    }
+
+    /// Whether pods would get their first interface; where another CNI makes it, by its own word.
+    fn ask_first_network(&self, until: Instant) -> Result<(), Error> {
+        if let Some(error) = self.first_network_is_missing() {
+            return Err(error);
+        }
+        if !self.delegates_first_network() {
+            return Ok(());
+        }
+        let (name, chain) = self.other_cni.chain()?;
+        let asked = self.runner.status(&name, &chain, until);
+        let silent = asked.map_err(|error| Error {
+            code: Code::NotAvailable,
+            ..error.to_cni()
+        })?;
+        for silent in silent {
+            tracing::warn!(silent, "a plugin did not answer STATUS in time");
+        }
+        Ok(())
+    }
+}

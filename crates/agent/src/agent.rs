@@ -100,6 +100,13 @@ impl Agent {
         self.journal.as_ref().map_err(Clone::clone)
     }
 
+    /// Whether the journal tells everything: a row that cannot be read may have any address, port or network. To be
+    /// asked after the rows were read.
+    pub(crate) fn is_journal_readable(&self) -> bool {
+        self.journal()
+            .is_ok_and(|journal| journal.quarantined().is_empty())
+    }
+
     /// What is still to be settled.
     pub(crate) fn unsettled(&self) -> MutexGuard<'_, BTreeSet<(ContainerId, IfName)>> {
         self.unsettled

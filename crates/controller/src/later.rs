@@ -16,7 +16,7 @@ use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource};
 use plexus_api::later::{KINDS, LaterKind, Served};
-use plexus_client::{WatchError, Watches};
+use plexus_client::Watches;
 use plexus_types::chain;
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
@@ -97,7 +97,7 @@ async fn watch(
         let event = match item {
             Ok(event) => event,
             Err(error) if !begun => {
-                let refused = is_refused(&error);
+                let refused = error.is_forbidden();
                 let error = chain(&error);
                 tracing::info!(
                     kind = kind.kind,
@@ -158,10 +158,6 @@ fn name_in_scope(kind: &LaterKind, object: &DynamicObject) -> Name {
         true => name,
         false => Name::new("", name.name),
     }
-}
-
-fn is_refused(error: &WatchError) -> bool {
-    error.refusal() == Some(403)
 }
 
 #[cfg(test)]

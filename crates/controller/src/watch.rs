@@ -10,6 +10,7 @@ use plexus_client::{WatchError, Watchable, Watches};
 use plexus_types::chain;
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
+use tokio::time::Instant;
 
 /// How a kind is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub(crate) enum Need {
 
 /// Between two looks at a kind that is not there.
 const ABSENT: Duration = Duration::from_secs(60);
+/// A watch that has lasted so long is sound.
+const HEALTHY: Duration = Duration::from_secs(5);
 
 /// Watches one kind until nobody listens.
 pub(crate) async fn watch<V>(
@@ -38,12 +41,13 @@ pub(crate) async fn watch<V>(
     let mut stream = watches.watch(api, ListParams::default()).boxed();
     let mut pauses = Pauses::default();
     let (mut begun, mut absent) = (false, false);
+    let mut listed: Option<Instant> = None;
     while let Some(item) = stream.next().await {
         let events = match item {
             Ok(event) => {
                 if matches!(event, Event::InitDone) {
                     begun = true;
-                    pauses.reset();
+                    listed = Some(Instant::now());
                 }
                 vec![view::<V>(event)]
             }
@@ -61,6 +65,10 @@ pub(crate) async fn watch<V>(
             Err(error) => {
                 let error = chain(&error);
                 tracing::warn!(kind, error, "cannot watch: trying again");
+                // One that fails right after its list may do so each time.
+                if listed.take().is_some_and(|at| at.elapsed() >= HEALTHY) {
+                    pauses.reset();
+                }
                 tokio::time::sleep(pauses.next()).await;
                 Vec::new()
             }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The CNI configuration that an agent of Kubernetes has too.
-const PODS_TIMEOUT: &str = "00-plexus.conflist";
+const PODS_CONFLIST: &str = "00-plexus.conflist";
 
 /// The flags of `plexus down`.
 #[derive(Debug, Args)]
@@ -90,7 +90,7 @@ fn refuse_what_is_not_ours(paths: &Paths, for_runtimes: &[PathBuf]) -> anyhow::R
     let only_up_makes = [&paths.lock(), &paths.api_socket];
     let is_network = |file: &PathBuf| {
         file.extension() == Some("conflist".as_ref())
-            && file.file_name() != Some(PODS_TIMEOUT.as_ref())
+            && file.file_name() != Some(PODS_CONFLIST.as_ref())
     };
     if only_up_makes.iter().any(|path| path.exists())
         || Directory::has_store(&paths.server_dir)
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn only_what_up_made_is_removed() {
         let (root, paths) = temp_paths("made");
-        let for_pods = [paths.cni_conf_dir.join(PODS_TIMEOUT)];
+        let for_pods = [paths.cni_conf_dir.join(PODS_CONFLIST)];
         let refused = |for_runtimes: &[PathBuf]| {
             let refused = refuse_what_is_not_ours(&paths, for_runtimes);
             refused.err().map(|error| error.to_string())

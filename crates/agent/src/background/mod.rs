@@ -163,8 +163,7 @@ fn start_removals(agent: &Arc<Agent>) -> io::Result<()> {
         let at_once = std::mem::replace(&mut at_start, false);
         working.retry_removals(&mut backoff, at_once, |step| run.step(step))?;
         if settling.is_due(&(), Instant::now()) {
-            run.step("settling what could not be settled");
-            match working.settle_the_rest() {
+            match working.settle_the_rest(|step| run.step(step)) {
                 true => drop(settling.put_off(&(), Instant::now())),
                 false => settling.keep_only(|()| false),
             }

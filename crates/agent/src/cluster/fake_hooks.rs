@@ -40,7 +40,11 @@ impl Hooks for FakeHooks {
     fn pods(&self) -> Option<Journaled> {
         let done = self.pods.lock().unwrap().clone();
         let uids = done.iter().map(|report| report.pod.uid.clone()).collect();
-        Some(Journaled { done, uids })
+        Some(Journaled {
+            done,
+            uids,
+            is_partial: false,
+        })
     }
     fn usage(&self) -> Option<Vec<BlockUse>> {
         let mut all = self.usage.lock().unwrap().clone();

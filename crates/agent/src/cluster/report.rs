@@ -113,6 +113,8 @@ pub(crate) struct Journaled {
     /// [Keys](PodName::key) of all pods and containers that it has anything of: also what is being
     /// made, and what could not be removed yet.
     pub(crate) uids: BTreeSet<String>,
+    /// Rows of others cannot be read: who is not named here may be there all the same.
+    pub(crate) is_partial: bool,
 }
 
 /// How many addresses of a block are in use.

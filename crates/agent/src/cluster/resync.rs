@@ -40,7 +40,10 @@ fn compare(shared: &Shared) {
         return;
     };
     // Records are judged after the journal was read: whatever it has was attached before.
-    let release = strays(&shared.state(), &journaled);
+    let release = match journaled.is_partial {
+        true => Vec::new(),
+        false => strays(&shared.state(), &journaled),
+    };
     let differ = |report: &Attached| differs(&shared.state(), report);
     shared.records.journal(journaled.done, differ);
     for (namespace, name) in release {
@@ -131,6 +134,7 @@ mod tests {
         let journaled = Journaled {
             done: Vec::new(),
             uids: ["removal-fails", "0123"].map(str::to_owned).into(),
+            is_partial: false,
         };
         let gone = ("a".to_owned(), "gone".to_owned());
         assert_eq!(strays(&state, &journaled), [gone]);
@@ -143,6 +147,7 @@ mod tests {
         let journaled = |namespace: &str| Journaled {
             done: Vec::new(),
             uids: [format!("{namespace}/c1")].into(),
+            is_partial: false,
         };
         assert_eq!(strays(&state, &journaled("a")), []);
         assert_eq!(strays(&state, &journaled("b")).len(), 1);

@@ -101,6 +101,7 @@ impl Shared {
         }
         self.disk.set_complete();
         self.set_synced("what the cluster says of its networks is known");
+        self.notify(&[Change::Networks, Change::Fabric]);
     }
 
     /// Believes the disk if the API stays away at the start, and writes what changed to it.

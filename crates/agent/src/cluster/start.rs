@@ -36,17 +36,17 @@ impl Side {
     /// Does something over there and waits for it, at most so long; none: it took longer.
     pub(super) fn run<T: Send + 'static>(
         &self,
-        timeouts: Duration,
+        timeout: Duration,
         what: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let (tell, told) = mpsc::sync_channel(1);
         self.handle.spawn(async move {
-            let done = tokio::time::timeout(timeouts, what).await.ok();
+            let done = tokio::time::timeout(timeout, what).await.ok();
             // Nobody listens any more: then nobody needs it.
             let _ = tell.try_send(done);
         });
         // The timer is over there; here it only matters if the thread is gone or stuck.
-        told.recv_timeout(timeouts + Duration::from_secs(1))
+        told.recv_timeout(timeout + Duration::from_secs(1))
             .ok()
             .flatten()
     }

@@ -16,6 +16,8 @@ use tokio::time::{Instant, sleep};
 
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
+/// A watch that has lasted so long is sound: the next failure is waited out as the first one.
+const HEALTHY: Duration = Duration::from_secs(5);
 /// How often a kind that is not defined is looked for, and how often trouble is logged.
 const NOT_DEFINED: Duration = Duration::from_secs(5);
 const LOG: Duration = Duration::from_secs(60);
@@ -26,7 +28,10 @@ pub(super) async fn follow<K: Kind>(shared: Arc<Shared>, watches: Watches) {
     let mut events = watches.watch(api, K::select(&shared.options.node)).boxed();
     let mut pause = SHORTEST;
     let mut logged: Option<Instant> = None;
-    while let Some(error) = until_error::<K>(&shared, &mut events, &mut pause).await {
+    while let Some((error, lasted)) = until_error::<K>(&shared, &mut events).await {
+        if lasted >= HEALTHY {
+            pause = SHORTEST;
+        }
         if error.refusal() == Some(404) && K::OPTIONAL {
             replace::<K>(&shared, BTreeMap::new());
             sleep(NOT_DEFINED).await;
@@ -103,13 +108,14 @@ type Fresh<K> = BTreeMap<String, (Origin, Option<Read<K>>)>;
 
 type Events<K> = BoxStream<'static, Result<Event<<K as Kind>::Wire>, WatchError>>;
 
-/// Takes events until there is an error; none: the watch has ended, which it never does.
+/// Takes events until there is an error, and says how long it went well after the list; none: the watch has ended,
+/// which it never does.
 async fn until_error<K: Kind>(
     shared: &Shared,
     events: &mut Events<K>,
-    pause: &mut Duration,
-) -> Option<WatchError> {
+) -> Option<(WatchError, Duration)> {
     let mut fresh: Option<Fresh<K>> = None;
+    let mut listed: Option<Instant> = None;
     loop {
         match events.next().await? {
             Ok(Event::Init) => fresh = Some(BTreeMap::new()),
@@ -123,12 +129,15 @@ async fn until_error<K: Kind>(
                 }
             }
             Ok(Event::InitDone) => {
-                *pause = SHORTEST;
+                listed = Some(Instant::now());
                 replace::<K>(shared, fresh.take().unwrap_or_default());
             }
             Ok(Event::Apply(wire)) => apply::<K>(shared, wire),
             Ok(Event::Delete(wire)) => deleted::<K>(shared, &wire),
-            Err(error) => return Some(error),
+            Err(error) => {
+                let lasted = listed.map(|at| at.elapsed()).unwrap_or_default();
+                return Some((error, lasted));
+            }
         }
     }
 }

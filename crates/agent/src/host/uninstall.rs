@@ -124,9 +124,18 @@ impl Agent {
         let stored = stored.map_err(|error| UninstallError::Journal(failure::journal(&error)))?;
         // One that is being removed is nobody's any more.
         let used = stored.iter().filter(|one| one.state != State::Deleting);
-        let used = containers(used);
+        let mut used = containers(used);
+        let unreadable = self.journal().map(|journal| journal.quarantined());
+        let unreadable = unreadable.map_err(UninstallError::Journal)?;
+        used.extend(unreadable.keys().cloned());
         if !used.is_empty() && !force {
             return Err(UninstallError::InUse(used));
+        }
+        for (key, problem) in unreadable {
+            let left = format!(
+                "{key}: what plugins made for it is left: its rows cannot be read: {problem}"
+            );
+            log.problems.push(left);
         }
         for Stored { record, .. } in stored {
             let what = format!(

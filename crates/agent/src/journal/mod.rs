@@ -55,7 +55,7 @@ pub enum JournalError {
         problem: String,
     },
     /// An older agent wrote it.
-    #[error("the journal {path} has format {found}, this agent knows {known} and later")]
+    #[error("the journal {path} has format {found}, this agent reads only {known}")]
     Older {
         /// The file.
         path: PathBuf,
@@ -274,6 +274,11 @@ impl Journal {
                 let number = params![container, ifname, column(one.reference), one.ordinal];
                 attachment.execute(number)?;
             }
+            // What is left is no attachment any more, whatever it was before.
+            tx.prepare_cached(
+                "UPDATE request SET state = 'deleting' WHERE container = ?1 AND ifname = ?2",
+            )?
+            .execute(params![container, ifname])?;
             Ok(())
         });
         drop(connection);

@@ -2,7 +2,7 @@
 //! are. Nobody acts on what they might have said: their addresses stay taken, their links stay, and a DEL works from
 //! the request and removes them.
 
-use super::{Journal, JournalError, Rows, Stored};
+use super::{Journal, JournalError, Record, Rows, Stored};
 use plexus_types::{ContainerId, IfName};
 use rusqlite::params;
 use std::collections::BTreeMap;
@@ -45,6 +45,30 @@ impl Journal {
             .into_iter()
             .filter_map(|(pool, address, owner)| Some((pool, address.parse().ok()?, owner)));
         Ok(parsed.collect())
+    }
+
+    /// What can be read of a record: the attachments whose rows can, and whether these are all. None if the request's
+    /// own row cannot be read.
+    pub(crate) fn readable_part(
+        &self,
+        container: &ContainerId,
+        ifname: &IfName,
+    ) -> Result<Option<(Record, bool)>, JournalError> {
+        let key = params![container.as_str(), ifname.as_str()];
+        let mut rows = self.read_rows("WHERE container = ?1 AND ifname = ?2", key)?;
+        let Some((request, attachments)) = rows.pop() else {
+            return Ok(None);
+        };
+        let count = attachments.len();
+        let readable = attachments.into_iter().filter_map(|raw| raw.parse().ok());
+        let readable: Vec<_> = readable.collect();
+        let are_all = readable.len() == count;
+        let stored = request.parse(Vec::new(), &self.path).ok();
+        let record = stored.map(|stored| Record {
+            attachments: readable,
+            ..stored.record
+        });
+        Ok(record.map(|record| (record, are_all)))
     }
 
     /// Those that can be read; the others are quarantined.

@@ -294,12 +294,18 @@ impl Record {
         self.attachments.iter().filter_map(AttachmentRecord::link)
     }
 
-    /// What the pod has in the kernel by our own hand.
+    /// What the pod has in the kernel by our own hand. Ports of the node lead to the first attachment, and are gone with
+    /// it: its address may be another pod's by then.
     pub(crate) fn plan(&self) -> PodPlan {
+        let first = self.attachments.first();
+        let has_first = first.is_some_and(|one| (one.reference, one.ordinal) == (0, 0));
         PodPlan {
             group: self.details.group,
             links: self.links().cloned().collect(),
-            host_ports: self.details.host_ports.clone(),
+            host_ports: match has_first {
+                true => self.details.host_ports.clone(),
+                false => Vec::new(),
+            },
         }
     }
 
@@ -406,7 +412,7 @@ impl RawRecord {
 }
 
 impl RawAttachment {
-    fn parse(self) -> Result<AttachmentRecord, String> {
+    pub(super) fn parse(self) -> Result<AttachmentRecord, String> {
         let number = format!("attachment {}.{}", self.reference, self.ordinal);
         let wrong = |problem: String| format!("{number}: {problem}");
         check_version(self.version).map_err(wrong)?;

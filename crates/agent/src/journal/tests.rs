@@ -236,3 +236,52 @@ fn a_checkpoint_keeps_everything() {
     journal.begin(&record("last", "10.0.0.77/24")).unwrap();
     assert_eq!(journal.all().unwrap().len(), 51);
 }
+
+#[test]
+fn what_is_left_of_a_record_is_being_removed_and_has_no_ports() {
+    let place = Place::new("some");
+    let journal = place.open();
+    let mut one = record("c1", "10.0.0.2/24");
+    let mut second = native("net1", Vec::new(), Lease::Pool("plexus: blue".to_owned()));
+    second.reference = 1;
+    one.attachments.push(second);
+    one.details.host_ports = vec![plexus_core::plan::HostPort {
+        protocol: plexus_core::plan::Protocol::Tcp,
+        host_ip: None,
+        port: 80,
+        to: "10.0.0.2:8080".parse().unwrap(),
+    }];
+    assert_eq!(one.plan().host_ports.len(), 1);
+    journal.begin(&one).unwrap();
+    journal.done(&one, "result").unwrap();
+    journal
+        .forget_attachments(&one, &[&one.attachments[0]])
+        .unwrap();
+    let left = journal.find(&one.container, &one.ifname).unwrap().unwrap();
+    assert_eq!(left.state, State::Deleting);
+    assert_eq!(left.record.attachments, one.attachments[1..]);
+    // Its address may be another pod's by now, and so may its ports.
+    assert!(left.record.plan().host_ports.is_empty());
+    assert!(journal.addresses().unwrap().is_empty());
+}
+
+#[test]
+fn of_a_record_with_a_row_that_cannot_be_read_the_others_can() {
+    let place = Place::new("part");
+    let journal = place.open();
+    let mut one = record("c1", "10.0.0.2/24");
+    let mut second = native("net1", Vec::new(), Lease::Pool("plexus: blue".to_owned()));
+    second.reference = 1;
+    one.attachments.push(second);
+    journal.begin(&one).unwrap();
+    let part = || journal.readable_part(&one.container, &one.ifname).unwrap();
+    assert_eq!(part(), Some((one.clone(), true)));
+    let damage = "UPDATE attachment SET version = 99 WHERE reference = 0";
+    journal.lock().execute_batch(damage).unwrap();
+    let (record, are_all) = part().unwrap();
+    assert_eq!((record.attachments.len(), are_all), (1, false));
+    assert_eq!(record.attachments[0].ifname.as_str(), "net1");
+    let damage = "UPDATE request SET version = 99";
+    journal.lock().execute_batch(damage).unwrap();
+    assert_eq!(part(), None);
+}

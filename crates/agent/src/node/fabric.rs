@@ -213,10 +213,4 @@ impl Agent {
         let routers = plans.flat_map(|(_, plan)| &plan.routers);
         Some(routers.map(|router| router.name.clone()).collect())
     }
-
-    /// Whether the journal tells everything: a row that cannot be read may use any network.
-    fn is_journal_readable(&self) -> bool {
-        self.journal()
-            .is_ok_and(|journal| journal.quarantined().is_empty())
-    }
 }

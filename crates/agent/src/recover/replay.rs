@@ -16,7 +16,7 @@
 use crate::addresses::host_local;
 use crate::agent::Agent;
 use crate::failure;
-use crate::journal::{AttachmentRecord, BackendRecord, Record, State, Stored};
+use crate::journal::{AttachmentRecord, BackendRecord, JournalError, Record, State, Stored};
 use crate::recover::sandbox::{self, Sandbox, Search};
 use crate::verb::add::observed_macs;
 use plexus_api::cni::{Args, Error, NetConf, Outcome};
@@ -48,7 +48,18 @@ impl Agent {
     /// Ports of the node that lead to pods, exactly those of the journal, and what checks who sends.
     fn restore_firewall(&self) -> Result<(), Error> {
         let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
-        let records = stored.into_iter().map(|one| one.record);
+        if !self.is_journal_readable() {
+            // Ports of pods whose rows cannot be read would be closed.
+            tracing::warn!(
+                "the rules of pods in nftables stay as they are: not every row of the journal can be read"
+            );
+            return Ok(());
+        }
+        // What is being removed may have its ports no more, and another pod may have them.
+        let there = stored
+            .into_iter()
+            .filter(|one| one.state != State::Deleting);
+        let records = there.map(|one| one.record);
         let here = records.filter(|record| record.boot == self.boot);
         let plans: Vec<_> = here.map(|record| record.plan()).collect();
         if let Err(error) = nft::restore(&self.node, &plans) {
@@ -74,18 +85,19 @@ impl Agent {
     }
 
     /// Looks again at what could not be settled: whether any is left.
-    pub(crate) fn settle_the_rest(&self) -> bool {
+    pub(crate) fn settle_the_rest(&self, mut step: impl FnMut(String)) -> bool {
         let keys = std::mem::take(&mut *self.unsettled());
         let search = sandbox::search();
         for (container, ifname) in keys {
+            step(format!(
+                "settling interface {ifname} of container {container}"
+            ));
             let turn = self.second_turn(&container);
-            let stored = self
-                .journal()
-                .ok()
-                .and_then(|j| j.find(&container, &ifname).ok());
+            let stored = self.journal().map(|j| j.find(&container, &ifname));
             match (turn, stored) {
-                (Ok(_turn), Some(Some(stored))) => self.settle_or_later(&stored, &search),
-                (Ok(_), Some(None)) => {}
+                (Ok(_turn), Ok(Ok(Some(stored)))) => self.settle_or_later(&stored, &search),
+                // Nobody acts on what cannot be read.
+                (Ok(_), Ok(Ok(None) | Err(JournalError::Unreadable { .. }))) => {}
                 _ => {
                     self.unsettled().insert((container, ifname));
                 }
@@ -196,6 +208,11 @@ impl Agent {
             BackendRecord::Plugins(plugins) => plugins.results.len() == plugins.plugins.len(),
         };
         if !record.attachments.iter().all(is_done) || !files_are_there(record) {
+            return Ok(None);
+        }
+        if record.details.all_interfaces && record.begun_plugins().next().is_some() {
+            // Whether the default route is where it belongs was not judged yet. Nobody has had an answer, so the shim
+            // repeats its ADD.
             return Ok(None);
         }
         let plan = &record.plan();

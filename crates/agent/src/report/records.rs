@@ -103,6 +103,7 @@ impl Hooks for Agent {
         Some(Journaled {
             uids: uids.collect(),
             done: attached(whose, &stored),
+            is_partial: !self.is_journal_readable(),
         })
     }
 

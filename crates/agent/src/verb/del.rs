@@ -48,10 +48,9 @@ impl Agent {
                     error = failure::chain(&error),
                     "the journal cannot be read: DEL works from the request"
                 );
-                self.detach_without_journal(call).map_err(at)?;
                 match error {
-                    JournalError::Unreadable { .. } => self.forget_unreadable(&container, &ifname),
-                    _ => Ok(()),
+                    JournalError::Unreadable { .. } => self.detach_unreadable(call).map_err(at),
+                    _ => self.detach_without_journal(call).map_err(at),
                 }
             }
         }
@@ -236,13 +235,46 @@ impl Agent {
         ))
     }
 
-    /// What an unreadable record had is gone: its addresses are free, and so is its row.
-    fn forget_unreadable(&self, container: &ContainerId, ifname: &IfName) -> Result<(), Error> {
+    /// Some rows of the record cannot be read: what the others say is undone, then what the request says. The rows stay,
+    /// as being removed, if plugins may have made something that neither tells.
+    fn detach_unreadable(&self, call: &Call<'_>) -> Result<(), Error> {
+        let (container, ifname) = call.key()?;
         let journal = self.journal()?;
-        let taken = journal.addresses_of(container, ifname);
+        let readable = journal.readable_part(&container, &ifname);
+        let readable = readable.map_err(|e| failure::journal(&e))?;
+        let mut problems = Vec::new();
+        if let Some((record, _)) = &readable {
+            let netns = match self.sandbox_of(
+                record,
+                call.netns().map(PathBuf::as_path),
+                &sandbox::search(),
+            ) {
+                Sandbox::Here(netns) => Some(netns),
+                Sandbox::Gone | Sandbox::OutOfSight(_) => None,
+            };
+            self.undo_attachments(record, netns.as_ref(), &mut problems);
+        }
+        if !problems.is_empty() {
+            return Err(Error::new(
+                Code::Failed,
+                problems.join("; "),
+                "repeat the DEL",
+            ));
+        }
+        self.detach_without_journal(call)?;
+        let taken = journal.addresses_of(&container, &ifname);
         let taken = taken.map_err(|e| failure::journal(&e))?;
-        let forgotten = journal.forget(container, ifname);
+        let are_all = readable.is_some_and(|(_, are_all)| are_all);
+        let is_told = are_all || !call.remains().networks.is_empty();
+        let forgotten = match is_told {
+            true => journal.forget(&container, &ifname),
+            false => journal.deleting(&container, &ifname),
+        };
         forgotten.map_err(|e| failure::journal(&e))?;
+        if !is_told {
+            tracing::error!(%container, %ifname, "what plugins made for the container may be left: its rows stay for an agent that can read them");
+            return Ok(());
+        }
         for (pool, _, owner) in taken {
             self.addresses.release_owner(&pool, &owner);
         }

@@ -26,13 +26,19 @@ pub enum WatchError {
 }
 
 impl WatchError {
-    /// The code with which the server refuses to list or watch the kind; none: it is another error.
+    /// The code with which the server refuses to list the kind; none: it is another error.
     pub fn refusal(&self) -> Option<u16> {
         match self {
-            Self::List(kube::Error::Api(status)) | Self::Watch(kube::Error::Api(status)) => {
-                Some(status.code)
-            }
+            Self::List(kube::Error::Api(status)) => Some(status.code),
             _ => None,
         }
+    }
+
+    /// Whether we may not list the kind, or not watch it.
+    pub fn is_forbidden(&self) -> bool {
+        let (Self::List(error) | Self::Watch(error)) = self else {
+            return false;
+        };
+        matches!(error, kube::Error::Api(status) if status.code == 403)
     }
 }

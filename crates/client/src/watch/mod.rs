@@ -69,6 +69,7 @@ impl Watches {
             version: String::new(),
             newest: None,
             opened: None,
+            is_fresh: false,
         };
         unfold(watch, |mut watch| async {
             Some((watch.next().await, watch))
@@ -88,6 +89,8 @@ struct Watch<K> {
     version: String,
     newest: Option<KnownObject>,
     opened: Option<Instant>,
+    /// The objects were listed, and no watch was opened since.
+    is_fresh: bool,
 }
 
 enum Stage<K> {
@@ -144,13 +147,13 @@ impl<K: Watchable> Watch<K> {
 
     fn restart(&mut self) {
         let wanted = *self.restarts.borrow_and_update();
-        let begun = matches!(self.stage, Stage::Open | Stage::Events(_));
-        self.stage = if begun && wanted.lists == self.done.lists {
+        if wanted.lists != self.done.lists {
+            self.stage = Stage::List;
+        } else if matches!(self.stage, Stage::Events(_)) {
+            self.stage = Stage::Open;
             self.opened = None;
-            Stage::Open
-        } else {
-            Stage::List
-        };
+        }
+        // Else the request that was under way is sent again.
         self.done = wanted;
     }
 
@@ -177,6 +180,7 @@ impl<K: Watchable> Watch<K> {
                     Page::None => {
                         self.stage = Stage::Open;
                         self.opened = None;
+                        self.is_fresh = true;
                         return Ok(Some(Event::InitDone));
                     }
                 }
@@ -239,7 +243,10 @@ impl<K: Watchable> Watch<K> {
         // Only now: a server that is replaced after this ends the watch.
         self.stage = match self.compare().await? {
             Verdict::Consistent => Stage::Events(events),
-            Verdict::Unclear => Stage::List,
+            Verdict::Unclear => {
+                sleep(SHORT_WATCH).await;
+                Stage::List
+            }
             Verdict::WentBack => {
                 tracing::warn!(
                     kind = std::any::type_name::<K>(),
@@ -253,6 +260,7 @@ impl<K: Watchable> Watch<K> {
             }
         };
         self.opened = Some(Instant::now());
+        self.is_fresh = false;
         Ok(())
     }
 
@@ -260,7 +268,9 @@ impl<K: Watchable> Watch<K> {
     async fn compare(&mut self) -> Result<Verdict, WatchError> {
         let mut ask = self.select.clone();
         ask.limit = Some(1);
-        if let Some(newest) = &self.newest {
+        // What was listed a moment ago may be deleted by now, if there are many.
+        let is_fresh = self.is_fresh;
+        if let Some(newest) = self.newest.as_ref().filter(|_| !is_fresh) {
             let mut fields: Vec<String> = ask.field_selector.into_iter().collect();
             fields.push(format!("metadata.name={}", newest.name));
             fields.extend(
@@ -271,7 +281,12 @@ impl<K: Watchable> Watch<K> {
             );
             ask.field_selector = Some(fields.join(","));
         }
-        let (list, version) = self.list(&ask).await?;
+        let listed = self.list(&ask).await;
+        // That the kind is not there, only its list can tell.
+        let (list, version) = listed.map_err(|error| match error {
+            WatchError::List(error) => WatchError::Watch(error),
+            error => error,
+        })?;
         let is_behind = match (version.parse::<u64>(), self.version.parse::<u64>()) {
             (Ok(server), Ok(seen)) => server < seen,
             // Versions that are no numbers cannot be compared.
@@ -280,7 +295,7 @@ impl<K: Watchable> Watch<K> {
         if is_behind {
             return Ok(Verdict::WentBack);
         }
-        let Some(newest) = &self.newest else {
+        let Some(newest) = self.newest.as_ref().filter(|_| !is_fresh) else {
             return Ok(Verdict::Consistent);
         };
         Ok(match list.items.first().map(version_of) {

@@ -1,5 +1,6 @@
-//! What all watches of a process have in common: when one finds that the server went back, all list again; when the
-//! server was silent and answers again, all open anew, since nobody hears of a connection that was cut without a word.
+//! What all watches of a process have in common: when one finds that the server went back, all list again; where a
+//! process probes the server, and it was silent and answers again, all open anew: nobody hears of a connection that was
+//! cut without a word before the watch is idle for too long.
 
 use kube::Client;
 use std::time::Duration;

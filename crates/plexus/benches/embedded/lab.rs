@@ -8,14 +8,14 @@ use std::time::Instant;
 
 const NODES: &str = "20";
 /// More would only take longer.
-const UP_TIMEOUT: usize = 5;
+const UP_RUNS: usize = 5;
 /// Seconds.
 const AIM: f64 = 10.0;
 
 pub(crate) fn run(rounds: usize, report: &mut Report) -> Result<()> {
     let name = format!("b{}", std::process::id() % 100_000);
     let mut samples = Samples::default();
-    for _ in 0..rounds.min(UP_TIMEOUT) {
+    for _ in 0..rounds.min(UP_RUNS) {
         let begun = Instant::now();
         let up = plexus(&name, &["up", "--nodes", NODES]);
         let took = begun.elapsed();

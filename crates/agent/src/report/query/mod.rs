@@ -112,7 +112,14 @@ impl Agent {
         };
         let wanted =
             |one: &&Stored| pod.is_none() || pod.as_deref() == one.record.details.pod.as_deref();
-        let all: Vec<Value> = stored.iter().filter(wanted).flat_map(describe).collect();
+        let mut all: Vec<Value> = stored.iter().filter(wanted).flat_map(describe).collect();
+        let unreadable = self.journal.as_ref().map(|journal| journal.quarantined());
+        for (key, problem) in unreadable.unwrap_or_default() {
+            if let (None, Some((container, interface))) = (&pod, key.rsplit_once('/')) {
+                all.push(json!({"container": container, "interface": interface,
+                    "state": "unreadable", "problem": problem}));
+            }
+        }
         Response::json(200, format!("{:#}\n", Value::Array(all)))
     }
 }

@@ -15,7 +15,7 @@ use crate::host::install::{self, InstallError};
 use crate::host::lock::{Lock, LockError};
 use crate::host::mounts::{self, MountError};
 use crate::journal::Journal;
-use crate::node::state::Kept;
+use crate::node::state::NodeState;
 use crate::node::underlay;
 use crate::node::uplink::Uplink;
 use crate::options::{ClusterNetwork, Options};
@@ -155,9 +155,9 @@ pub(crate) fn assemble(options: Options) -> Result<Agent, StartError> {
         addresses: Addresses::new(options.host_root.clone()),
         admission: Admission::new(options.queue),
         runner: Runner::new(delegates),
-        kept: Kept::default(),
+        node_state: NodeState::default(),
         uplink: Uplink::default(),
-        underlay: underlay::Seen::default(),
+        underlay: underlay::CachedUnderlay::default(),
         cluster: OnceLock::new(),
         other_cni: OtherCni::new(
             &options.cni_conf_dir,
@@ -167,7 +167,7 @@ pub(crate) fn assemble(options: Options) -> Result<Agent, StartError> {
         conflist: Conflist::of(&options),
         conflists: Conflists::of(&options),
         routers: RwLock::default(),
-        weaving: Mutex::default(),
+        fabric_lock: Mutex::default(),
         tasks: Tasks::new(&options).map_err(StartError::Process)?,
         removed: Mutex::default(),
         unsettled: Mutex::default(),

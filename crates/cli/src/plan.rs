@@ -353,7 +353,7 @@ fn native(attachment: &Attachment, work: &NativeWork, origin: &str) -> String {
         true => "no address".to_owned(),
         false => addresses.join(", "),
     };
-    let provider = work.wanted.native.provider.name();
+    let provider = work.spec.native.provider.name();
     format!("{}: {origin}: {provider}, {addresses}", attachment.ifname)
 }
 

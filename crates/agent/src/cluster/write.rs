@@ -3,11 +3,11 @@
 //! A record is applied whole, by its UID, so writing it twice changes nothing; what is known to be
 //! as it should is not written.
 
-use super::kept::{self, NETWORK_STATUS, RecordSeen};
+use super::cached::{self, CachedRecord, NETWORK_STATUS};
 use super::kinds::Records;
 use super::records::{Job, What};
 use super::report::{Attached, PodName};
-use super::shared::{MANAGER, Shared, code, said};
+use super::shared::{MANAGER, Shared, code, error_text};
 use super::state::key;
 use super::watch;
 use super::wire::{PodWire, RecordWire};
@@ -24,7 +24,7 @@ use tokio::time::timeout;
 /// Pods that are written about at a time.
 const AT_ONCE: usize = 8;
 /// How long the writing about one may take.
-const PATIENCE: Duration = Duration::from_secs(15);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
 /// What the API refuses so often it will refuse again.
 const REFUSED: u32 = 8;
 /// How often a finalizer is looked for, if others add and remove theirs meanwhile.
@@ -58,7 +58,7 @@ pub(super) async fn write(shared: Arc<Shared>) {
 }
 
 async fn one(shared: &Shared, job: Job) {
-    let result = timeout(PATIENCE, async {
+    let result = timeout(WRITE_TIMEOUT, async {
         match &job.what {
             What::Write(report) => written(shared, report).await,
             What::Release { pod, api_uid } => released(shared, pod, api_uid.as_deref()).await,
@@ -91,17 +91,20 @@ async fn one(shared: &Shared, job: Job) {
 /// Whether to try again, and what to say.
 fn judge(trouble: &Trouble, tries: u32) -> (bool, String) {
     match trouble {
-        Trouble::Late => (true, format!("no answer within {} s", PATIENCE.as_secs())),
+        Trouble::Late => (
+            true,
+            format!("no answer within {} s", WRITE_TIMEOUT.as_secs()),
+        ),
         Trouble::NoMirror => (true, "its mirror is not in the API yet".to_owned()),
         Trouble::Api(error) => {
             let again = match code(error) {
                 // The namespace is gone or going, and the pod with it.
                 Some(404) => false,
-                Some(403) if said(error).contains("being terminated") => false,
+                Some(403) if error_text(error).contains("being terminated") => false,
                 Some(400 | 401 | 403 | 405..409 | 422) => tries < REFUSED,
                 _ => true,
             };
-            (again, said(error))
+            (again, error_text(error))
         }
     }
 }
@@ -121,8 +124,8 @@ async fn write_record(shared: &Shared, report: &Attached, uid: &str) -> kube::Re
         sandbox: report.sandbox.clone(),
         attachments: report.attachments.clone(),
     };
-    let place = key(&report.pod.namespace, uid);
-    let known = shared.state().records.get(&place);
+    let store_key = key(&report.pod.namespace, uid);
+    let known = shared.state().records.get(&store_key);
     if known.is_some_and(|known| is_as_it_should(&known, &status)) {
         return Ok(());
     }
@@ -143,8 +146,8 @@ async fn write_record(shared: &Shared, report: &Attached, uid: &str) -> kube::Re
 }
 
 /// Whether a record says what it should.
-pub(super) fn is_as_it_should(record: &RecordSeen, status: &PodAttachmentsStatus) -> bool {
-    record.finalizer.is_some() && record.status == kept::status_digest(status)
+pub(super) fn is_as_it_should(record: &CachedRecord, status: &PodAttachmentsStatus) -> bool {
+    record.finalizer.is_some() && record.status == cached::status_digest(status)
 }
 
 /// Merges the annotation into whatever others have written there; the UID in it makes the API
@@ -153,11 +156,11 @@ async fn write_network_status(shared: &Shared, report: &Attached, uid: &str) -> 
     let Some(text) = report.network_status.as_ref().map(Value::to_string) else {
         return Ok(());
     };
-    let place = key(&report.pod.namespace, &report.pod.name);
-    let pod = shared.state().pods.get(&place);
+    let store_key = key(&report.pod.namespace, &report.pod.name);
+    let pod = shared.state().pods.get(&store_key);
     if let Some(pod) = pod {
         let another = pod.meta.api_uid != uid;
-        if another || pod.network_status == Some(kept::digest(&text)) {
+        if another || pod.network_status == Some(cached::digest(&text)) {
             return Ok(());
         }
     }
@@ -193,8 +196,8 @@ async fn released(shared: &Shared, pod: &PodName, known: Option<&str>) -> Result
         return Ok(());
     };
     let api: Api<RecordWire> = Api::namespaced(shared.client.clone(), &pod.namespace);
-    let place = key(&pod.namespace, &uid);
-    let seen = shared.state().records.get(&place);
+    let store_key = key(&pod.namespace, &uid);
+    let seen = shared.state().records.get(&store_key);
     let mut at = seen.map_or(Some(0), |seen| seen.finalizer);
     for _ in 0..FINALIZER_TRIES {
         let Some(index) = at else { break };
@@ -207,7 +210,7 @@ async fn released(shared: &Shared, pod: &PodName, known: Option<&str>) -> Result
             // Somebody else's finalizer is where ours was.
             Err(error) if code(&error) == Some(422) => {
                 let found = api.get_opt(&uid).await?;
-                at = found.and_then(|found| kept::record(&found).finalizer);
+                at = found.and_then(|found| cached::record(&found).finalizer);
             }
             Err(error) => return Err(error.into()),
         }
@@ -217,7 +220,7 @@ async fn released(shared: &Shared, pod: &PodName, known: Option<&str>) -> Result
         Err(error) if code(&error) == Some(404) => {}
         Err(error) => return Err(error.into()),
     }
-    watch::forget::<Records>(shared, &place);
+    watch::forget::<Records>(shared, &store_key);
     Ok(())
 }
 

@@ -13,11 +13,11 @@
 //! rows of an earlier boot are void, except where they stand for something that outlives a
 //! reboot: those are flushed ([`Record::outlives_reboot`], and every gift). Decides nothing.
 
-mod gift;
+mod donation;
 mod quarantine;
 mod record;
 mod schema;
-mod trouble;
+mod write_problem;
 
 pub(crate) use record::{
     AttachmentRecord, BackendRecord, Details, NativeRecord, PluginsRecord, Record, State, Stored,
@@ -364,7 +364,7 @@ impl Journal {
     }
 
     /// What a network keeps on the node, written before it is made.
-    pub(crate) fn keep(
+    pub(crate) fn put_node_plan(
         &self,
         network: &NetworkName,
         boot: &str,
@@ -381,7 +381,7 @@ impl Journal {
     }
 
     /// The network keeps nothing on the node.
-    pub(crate) fn unkeep(&self, network: &NetworkName) -> Result<(), JournalError> {
+    pub(crate) fn delete_node_plan(&self, network: &NetworkName) -> Result<(), JournalError> {
         effect("journal.unkeep<");
         let written = self
             .lock()
@@ -394,7 +394,7 @@ impl Journal {
     }
 
     /// What all networks keep on the node, of this boot; rows of an earlier boot are dropped.
-    pub(crate) fn kept(&self, boot: &str) -> Result<Vec<(String, NodePlan)>, JournalError> {
+    pub(crate) fn node_plans(&self, boot: &str) -> Result<Vec<(String, NodePlan)>, JournalError> {
         let connection = self.lock();
         let read = || {
             connection.execute("DELETE FROM network WHERE boot <> ?1", [boot])?;

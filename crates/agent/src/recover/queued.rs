@@ -106,7 +106,7 @@ impl Agent {
             Ok(call) => call,
             Err(why) => return set_aside(directory, name, &why.to_string()).map(|()| true),
         };
-        let Some(_turn) = self.turn_if_free(call.container()?)? else {
+        let Some(_lock) = self.try_lock_container(call.container()?)? else {
             return Ok(false);
         };
         if !directory.join(name).exists() {

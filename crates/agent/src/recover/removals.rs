@@ -6,14 +6,14 @@ use crate::background::backoff::Backoff;
 use crate::failure;
 use crate::journal::{Record, State};
 use crate::recover::sandbox::{self, Sandbox};
-use crate::serve::admission::{Refused, Turn};
+use crate::serve::admission::{ContainerLock, Refused};
 use plexus_api::cni::Error;
 use plexus_kernel::observe;
 use plexus_types::{ContainerId, IfName};
 use std::time::{Duration, Instant};
 
 /// How long a container's turn is waited for by whoever has others to look after, or holds one.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONTAINER_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What identifies a record.
 pub(crate) type Key = (ContainerId, IfName);
@@ -33,9 +33,12 @@ enum Removal {
 
 impl Agent {
     /// Waits a little for another container's turn, while holding one's own.
-    pub(crate) fn second_turn(&self, container: &ContainerId) -> Result<Turn<'_>, Error> {
+    pub(crate) fn lock_other_container(
+        &self,
+        container: &ContainerId,
+    ) -> Result<ContainerLock<'_>, Error> {
         self.admission
-            .turn(container, PATIENCE, || false)
+            .lock_container(container, CONTAINER_LOCK_TIMEOUT, || false)
             .map_err(failure::refused)
     }
 
@@ -84,7 +87,7 @@ impl Agent {
     }
 
     fn retry_removal(&self, key: &Key) -> Result<Removal, Error> {
-        let Some(_turn) = self.turn_if_free(&key.0)? else {
+        let Some(_lock) = self.try_lock_container(&key.0)? else {
             return Ok(Removal::Busy);
         };
         let found = self.journal()?.find(&key.0, &key.1);
@@ -127,7 +130,7 @@ impl Agent {
 
     /// Looks once more: between the first look and the turn, a path may have come back.
     fn remove_if_gone(&self, seen: &Record) -> Result<(), Error> {
-        let Some(_turn) = self.turn_if_free(&seen.container)? else {
+        let Some(_lock) = self.try_lock_container(&seen.container)? else {
             return Ok(());
         };
         let found = self.journal()?.find(&seen.container, &seen.ifname);
@@ -148,9 +151,15 @@ impl Agent {
     }
 
     /// None if somebody is at work on the container.
-    pub(crate) fn turn_if_free(&self, container: &ContainerId) -> Result<Option<Turn<'_>>, Error> {
-        match self.admission.turn(container, Duration::ZERO, || false) {
-            Ok(turn) => Ok(Some(turn)),
+    pub(crate) fn try_lock_container(
+        &self,
+        container: &ContainerId,
+    ) -> Result<Option<ContainerLock<'_>>, Error> {
+        match self
+            .admission
+            .lock_container(container, Duration::ZERO, || false)
+        {
+            Ok(lock) => Ok(Some(lock)),
             Err(Refused::Busy(_)) => Ok(None),
             Err(refused) => Err(failure::refused(refused)),
         }

@@ -33,8 +33,8 @@ impl Agent {
                 tracing::error!(%error, "an address of the journal cannot be reserved");
             }
         }
-        for given in journal.gifts().map_err(|e| failure::journal(&e))? {
-            self.addresses.mark_given(&given);
+        for donation in journal.donations().map_err(|e| failure::journal(&e))? {
+            self.addresses.mark_donated(&donation);
         }
         self.restore_node()?;
         let search = sandbox::search();
@@ -78,13 +78,13 @@ impl Agent {
         let keys = std::mem::take(&mut *self.unsettled());
         let search = sandbox::search();
         for (container, ifname) in keys {
-            let turn = self.second_turn(&container);
+            let lock = self.lock_other_container(&container);
             let stored = self
                 .journal()
                 .ok()
                 .and_then(|j| j.find(&container, &ifname).ok());
-            match (turn, stored) {
-                (Ok(_turn), Some(Some(stored))) => self.settle_or_later(&stored, &search),
+            match (lock, stored) {
+                (Ok(_lock), Some(Some(stored))) => self.settle_or_later(&stored, &search),
                 (Ok(_), Some(None)) => {}
                 _ => {
                     self.unsettled().insert((container, ifname));
@@ -108,11 +108,11 @@ impl Agent {
 
     /// Bridges, forwarding and masquerading, by diff.
     fn restore_node(&self) -> Result<(), Error> {
-        let kept = self
+        let known_plans = self
             .journal()?
-            .kept(&self.boot)
+            .node_plans(&self.boot)
             .map_err(|e| failure::journal(&e))?;
-        for (name, plan) in kept {
+        for (name, plan) in known_plans {
             if let Err(error) = node::ensure(&plan, &self.node) {
                 tracing::error!(
                     network = name,
@@ -121,7 +121,7 @@ impl Agent {
                 );
             }
             if let Ok(network) = name.parse() {
-                self.kept.lock().insert(network, plan);
+                self.node_state.lock().insert(network, plan);
             }
         }
         Ok(())
@@ -143,7 +143,7 @@ impl Agent {
                 self.undo_or_mark(record)
             }
             (State::Intent | State::Deleting, Sandbox::Gone) => self.undo_or_mark(record),
-            (state, Sandbox::OutOfSight(why)) => {
+            (state, Sandbox::Unknown(why)) => {
                 tracing::warn!(container = %record.container, netns = record.netns, why, ?state, "a namespace cannot be seen: its record is left alone");
                 return Ok(false);
             }

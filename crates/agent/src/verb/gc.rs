@@ -31,8 +31,8 @@ impl Agent {
                 continue;
             }
             let removed = self
-                .second_turn(&record.container)
-                .and_then(|_turn| self.collect_one(record));
+                .lock_other_container(&record.container)
+                .and_then(|_lock| self.collect_one(record));
             problems.extend(removed.err().map(|error| error.to_string()));
         }
         let collected = self.collect_delegates(&conf.body, valid, &mut problems);

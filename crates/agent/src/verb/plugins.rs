@@ -22,7 +22,7 @@ pub(crate) fn del(
         args: &record.details.args,
     };
     let steps = runner.steps(&attachment.network, &chain, call, &plugins.runtime);
-    together(steps.del_chain(plugins.begun, plugins.results.last()))
+    combined(steps.del_chain(plugins.begun, plugins.results.last()))
 }
 
 /// Runs CHECK of a delegate's plugins with the result of its ADD.
@@ -82,7 +82,7 @@ pub(crate) fn del_from_request(
     if how.is_none() {
         errors.retain(|error| !is_left_out(error));
     }
-    together(errors)
+    combined(errors)
 }
 
 fn is_left_out(error: &runner::Error) -> bool {
@@ -107,7 +107,7 @@ fn chain_of(record: &PluginsRecord) -> Chain {
     }
 }
 
-fn together(errors: Vec<runner::Error>) -> Result<(), Error> {
+fn combined(errors: Vec<runner::Error>) -> Result<(), Error> {
     let Some(first) = errors.first() else {
         return Ok(());
     };

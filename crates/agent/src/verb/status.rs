@@ -30,7 +30,7 @@ impl Agent {
         };
         let until = Instant::now() + LIMIT;
         let journal = self.journal().map_err(unavailable)?;
-        if let Some(error) = journal.trouble() {
+        if let Some(error) = journal.write_problem() {
             return Err(unavailable(error));
         }
         if !self.ready.load(SeqCst) {

@@ -4,7 +4,7 @@
 //! `net<reference>`. Further interfaces of a reference have its name with `-<ordinal>` behind it.
 
 use super::{AttachRequest, Attachment, Backend, NativeWork, PluginRun};
-use crate::attachment::{Assigned, Wanted};
+use crate::attachment::{Assigned, NativeSpec};
 use crate::plan::{Facts, NodePlan};
 use plexus_api::cni::{Code, Error, How, Network};
 use plexus_types::{IfName, NetworkName};
@@ -46,7 +46,7 @@ fn backend(
 ) -> Result<Backend, Error> {
     match &network.how {
         How::Native(native) => Ok(Backend::Native(Box::new(NativeWork {
-            wanted: Wanted {
+            spec: NativeSpec {
                 index,
                 network: network.name.clone(),
                 ifname: ifname.clone(),

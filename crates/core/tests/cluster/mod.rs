@@ -96,7 +96,7 @@ impl Objects for Case {
         nets(&self.0["blocks"][network_uid])
     }
 
-    fn given(&self, _: &str) -> Vec<IpNet> {
+    fn donated_parts(&self, _: &str) -> Vec<IpNet> {
         Vec::new()
     }
 
@@ -127,7 +127,7 @@ fn first(cidrs: &Value) -> (Network, Reference) {
             uid: "cluster-default".to_owned(),
             subnets: subnets.collect(),
             blocks: cidrs.clone(),
-            given: Vec::new(),
+            donated: Vec::new(),
             routes: Vec::new(),
         })),
         mac: None,

@@ -23,7 +23,7 @@ pub struct ObjectFacts {
     /// The blocks that this node owns of it.
     pub blocks: Vec<IpNet>,
     /// Parts of those that are blocks of their own.
-    pub given: Vec<IpNet>,
+    pub donated: Vec<IpNet>,
     /// `routed`: what is reached without masquerading beside its own subnets.
     pub not_masq: Vec<IpNet>,
 }
@@ -166,7 +166,7 @@ fn blocks(spec: &NetworkSpec, facts: &ObjectFacts) -> BlockIpam {
         uid: facts.uid.clone(),
         subnets: spec.block_subnets(),
         blocks: facts.blocks.clone(),
-        given: facts.given.clone(),
+        donated: facts.donated.clone(),
         routes: spec.routes.iter().map(route).collect(),
     }
 }

@@ -2,7 +2,7 @@
 //! network, and which network a call means. Nobody but the machine's administrator starts them, so
 //! each counts as one of the network's own namespace.
 
-use super::lookup::{Found, Lookup, network_name};
+use super::lookup::{Lookup, ResolvedNetwork, network_name};
 use super::object::name_of;
 use super::{
     NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_of_fabric, is_routed,
@@ -106,7 +106,7 @@ fn find(
     runtime: &Runtime,
     settings: &Settings,
     objects: &dyn Objects,
-) -> Result<Found, Error> {
+) -> Result<ResolvedNetwork, Error> {
     let lookup = |pod| Lookup {
         pod,
         settings,
@@ -118,12 +118,12 @@ fn find(
         namespace: object.namespace.clone(),
         ..PodFacts::default()
     };
-    let asked = NetworkSelection {
+    let request = NetworkSelection {
         ips: runtime.ips.clone(),
         mac: runtime.mac,
         ..NetworkSelection::named(&object.namespace, &object.name)
     };
-    lookup(&own).of_object(&object, &asked)
+    lookup(&own).of_object(&object, &request)
 }
 
 /// Ports of the node that would lead nowhere are refused.

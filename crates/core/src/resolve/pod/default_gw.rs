@@ -1,8 +1,8 @@
 //! Who has the default route of a pod, by its annotations: `opencontrail.org/default-gw`, and the
 //! Working Group's `default-route`.
 
-use super::asked::Asked;
 use super::error::{invalid, within};
+use super::request::NetworkRequest;
 use super::{All, PodFacts, Settings};
 use ipnet::IpNet;
 use plexus_api::cni::{Code, DefaultGw, Error, How, Ipam, Network, RouteConf};
@@ -18,7 +18,7 @@ const FIRST: &str = "eth0";
 pub(super) fn choose(
     pod: &PodFacts,
     all: &mut All,
-    asked: &[Asked],
+    request: &[NetworkRequest],
     settings: &Settings,
 ) -> Result<DefaultGw, Error> {
     let mut chosen: [Option<usize>; 2] = [None, None];
@@ -29,21 +29,21 @@ pub(super) fn choose(
             *slot = name.map(|name| position(all, name)).transpose()?;
         }
     }
-    for (index, asked) in (1..).zip(asked) {
-        let Some(gateways) = &asked.selection.default_route else {
+    for (index, request) in (1..).zip(request) {
+        let Some(gateways) = &request.selection.default_route else {
             continue;
         };
         for (slot, family) in chosen.iter_mut().zip(Family::ALL) {
             let mut of_family = gateways.iter().filter(|ip| Family::of(**ip) == family);
             if gateways.is_empty() || of_family.next().is_some() {
                 if let Some(other) = slot.filter(|other| *other != index) {
-                    return Err(within(contradiction(all, other, family), asked, index));
+                    return Err(within(contradiction(all, other, family), request, index));
                 }
                 *slot = Some(index);
             }
         }
         if let Some(network) = all.networks.get_mut(index) {
-            set_gateways(network, gateways).map_err(|error| within(error, asked, index))?;
+            set_gateways(network, gateways).map_err(|error| within(error, request, index))?;
         }
     }
     for (slot, family) in chosen.iter().zip(Family::ALL) {

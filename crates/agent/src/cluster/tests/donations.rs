@@ -6,7 +6,7 @@ use crate::cluster::{ClaimError, ClaimRequest};
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, BlockSubnet, Ipam};
 use plexus_api::objects::{BlockRequestSpec, BlockSpec};
-use plexus_core::ipam::{Given, PoolKey};
+use plexus_core::ipam::{Donation, PoolKey};
 use plexus_core::resolve::Objects;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -176,7 +176,7 @@ fn a_giver_that_dies_before_it_says_so_says_so_later() {
     let mut stage = Stage::new();
     let whole = stage.blocks[0];
     let part = whole.subnets(30).unwrap().nth(3).unwrap();
-    let given = Given {
+    let given = Donation {
         network: stage.uid.clone(),
         block: whole,
         part,

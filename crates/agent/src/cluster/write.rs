@@ -33,7 +33,7 @@ const FINALIZER_TRIES: usize = 4;
 const LONGEST_LABEL: usize = 63;
 
 /// Why something was not written.
-enum Trouble {
+enum WriteError {
     /// The API said so, or nothing.
     Api(kube::Error),
     /// It took too long.
@@ -42,7 +42,7 @@ enum Trouble {
     NoMirror,
 }
 
-impl From<kube::Error> for Trouble {
+impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
         Self::Api(error)
     }
@@ -64,7 +64,7 @@ async fn one(shared: &Shared, job: Job) {
             What::Release { pod, api_uid } => released(shared, pod, api_uid.as_deref()).await,
         }
     });
-    let Err(trouble) = result.await.unwrap_or(Err(Trouble::Late)) else {
+    let Err(write_error) = result.await.unwrap_or(Err(WriteError::Late)) else {
         return;
     };
     let pod = match &job.what {
@@ -72,9 +72,9 @@ async fn one(shared: &Shared, job: Job) {
         What::Release { pod, .. } => pod,
     };
     let pod = key(&pod.namespace, &pod.name);
-    let (again, error) = judge(&trouble, job.tries);
-    match (again, &trouble) {
-        (true, Trouble::NoMirror) => {}
+    let (again, error) = judge(&write_error, job.tries);
+    match (again, &write_error) {
+        (true, WriteError::NoMirror) => {}
         (true, _) if job.tries > 0 => tracing::debug!(pod, error, "a pod's record, again"),
         (true, _) => tracing::warn!(
             pod,
@@ -89,14 +89,14 @@ async fn one(shared: &Shared, job: Job) {
 }
 
 /// Whether to try again, and what to say.
-fn judge(trouble: &Trouble, tries: u32) -> (bool, String) {
-    match trouble {
-        Trouble::Late => (
+fn judge(error: &WriteError, tries: u32) -> (bool, String) {
+    match error {
+        WriteError::Late => (
             true,
             format!("no answer within {} s", WRITE_TIMEOUT.as_secs()),
         ),
-        Trouble::NoMirror => (true, "its mirror is not in the API yet".to_owned()),
-        Trouble::Api(error) => {
+        WriteError::NoMirror => (true, "its mirror is not in the API yet".to_owned()),
+        WriteError::Api(error) => {
             let again = match code(error) {
                 // The namespace is gone or going, and the pod with it.
                 Some(404) => false,
@@ -109,14 +109,14 @@ fn judge(trouble: &Trouble, tries: u32) -> (bool, String) {
     }
 }
 
-async fn written(shared: &Shared, report: &Attached) -> Result<(), Trouble> {
-    let api_uid = api_uid(shared, &report.pod).ok_or(Trouble::NoMirror)?;
+async fn written(shared: &Shared, report: &Attached) -> Result<(), WriteError> {
+    let api_uid = api_uid(shared, &report.pod).ok_or(WriteError::NoMirror)?;
     shared.records.found(&report.pod, &api_uid);
     let (record, annotation) = tokio::join!(
         write_record(shared, report, &api_uid),
         write_network_status(shared, report, &api_uid)
     );
-    record.and(annotation).map_err(Trouble::Api)
+    record.and(annotation).map_err(WriteError::Api)
 }
 
 async fn write_record(shared: &Shared, report: &Attached, uid: &str) -> kube::Result<()> {
@@ -188,7 +188,7 @@ async fn is_another(api: &Api<PodWire>, report: &Attached, uid: &str) -> kube::R
 }
 
 /// Removes our finalizer and the record.
-async fn released(shared: &Shared, pod: &PodName, known: Option<&str>) -> Result<(), Trouble> {
+async fn released(shared: &Shared, pod: &PodName, known: Option<&str>) -> Result<(), WriteError> {
     let uid = known.map(str::to_owned).or_else(|| api_uid(shared, pod));
     let Some(uid) = uid else {
         // A static pod whose mirror went first: the record is found by having no pod.
@@ -293,11 +293,11 @@ mod tests {
         let api = |code: u16, message: &str| {
             let mut status = kube::core::Status::failure(message, "");
             status.code = code;
-            Trouble::Api(kube::Error::Api(Box::new(status)))
+            WriteError::Api(kube::Error::Api(Box::new(status)))
         };
         assert!(judge(&api(500, ""), 1000).0);
         assert!(judge(&api(409, ""), 1000).0);
-        assert!(judge(&Trouble::Late, 1000).0);
+        assert!(judge(&WriteError::Late, 1000).0);
         assert!(judge(&api(403, "no"), 0).0);
         assert!(!judge(&api(403, "no"), REFUSED).0);
         assert!(!judge(&api(403, "because it is being terminated"), 0).0);

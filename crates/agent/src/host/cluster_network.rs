@@ -248,7 +248,7 @@ fn network(map: &Map<String, Value>) -> Result<(NetworkName, Chain), String> {
     let mut chain = Chain {
         version: version(map),
         plugins: Vec::new(),
-        because: None,
+        unsupported_key: None,
     };
     let all = plugins(map);
     let written = map

@@ -348,7 +348,7 @@ impl Adding<'_> {
         let Backend::Plugins(run) = &one.backend else {
             return Err(missing());
         };
-        if let (0, Some(because)) = (plugin, &run.chain.because) {
+        if let (0, Some(because)) = (plugin, &run.chain.unsupported_key) {
             tracing::warn!(network = %one.network, key = because, "a key is not understood: the plugin is executed, and handed its keys as they are");
         }
         let call = runner::Call {

@@ -8,7 +8,8 @@ use crate::cluster::Cluster;
 use crate::options::{ClusterNetwork, Kubernetes};
 use crate::serve::call::Call;
 use plexus_api::cni::{
-    BlockIpam, BlockSubnet, Body, Code, Error, How, Ipam, Native, NetConf, Network, Routed,
+    BlockIpam, BlockSubnet, Body, Code, Error, Ipam, Native, NetConf, Network, NetworkBackend,
+    Routed,
 };
 use plexus_core::resolve::{
     ANNOTATIONS, HOME, Objects, PodFacts, PodNetworks, Reference, Settings, container_network,
@@ -192,7 +193,7 @@ impl Agent {
                     name: chain.0,
                     interface: None,
                     source_routing: false,
-                    how: How::Delegate(chain.1),
+                    backend: NetworkBackend::Delegate(chain.1),
                     runtime: Some(conf.runtime.raw.clone()),
                 };
                 Ok((network, default_reference(String::new(), Vec::new())))
@@ -305,7 +306,7 @@ fn own(
         name,
         interface: None,
         source_routing: false,
-        how: How::Native(native),
+        backend: NetworkBackend::Native(native),
         runtime: None,
     };
     Ok((network, default_reference(uuid, described)))

@@ -100,7 +100,7 @@ pub struct Network {
     /// Replies leave by the interface that the request came in by.
     pub source_routing: bool,
     /// Who does it.
-    pub how: How,
+    pub backend: NetworkBackend,
     /// `runtimeConfig` for the plugins that it executes; none: what the runtime sent.
     pub runtime: Option<Map<String, Value>>,
 }
@@ -111,7 +111,7 @@ pub struct Network {
     reason = "one per call, or a handful; none is kept"
 )]
 #[derive(Debug, Clone, PartialEq)]
-pub enum How {
+pub enum NetworkBackend {
     /// By netlink.
     Native(Native),
     /// By executing a plugin or a chain.
@@ -127,7 +127,7 @@ pub struct Chain {
     /// At least one.
     pub plugins: Vec<Map<String, Value>>,
     /// Which key made a reference plugin's configuration one to execute, for the log: `vlan`.
-    pub because: Option<String>,
+    pub unsupported_key: Option<String>,
 }
 
 /// An element of `cni.dev/valid-attachments`.

@@ -3,7 +3,7 @@
 use super::{Answer, Explanation, Reason, cluster, reference};
 use crate::get;
 use crate::snapshot::{ServedBy, Snapshot, find, name, namespace, text, texts};
-use plexus_api::cni::{How, NetworkConfigKind, uncommon_plugins};
+use plexus_api::cni::{NetworkBackend, NetworkConfigKind, uncommon_plugins};
 use plexus_core::nad_meaning::{self, NadMeaning};
 use serde_json::Value;
 
@@ -67,13 +67,13 @@ fn done_by(kind: NetworkConfigKind) -> Answer {
         NetworkConfigKind::Invalid(_, why) => Answer::wrong(Reason::NadInvalid, "", why, correct),
         NetworkConfigKind::Waits(_, text) => Answer::waits(Reason::Later, "", text, ""),
         NetworkConfigKind::Named(_) => Answer::good(Reason::NadUsable, "", "names a Network"),
-        NetworkConfigKind::Network(plugins, network) => match network.how {
-            How::Native(native) => {
+        NetworkConfigKind::Network(plugins, network) => match network.backend {
+            NetworkBackend::Native(native) => {
                 let why = format!("done natively, as provider {}", native.provider.name());
                 Answer::good(Reason::NadUsable, format!("type {plugins}"), why)
             }
-            How::Delegate(chain) => {
-                let because = match &chain.because {
+            NetworkBackend::Delegate(chain) => {
+                let because = match &chain.unsupported_key {
                     Some(key) => format!(" (because of its key {key:?})"),
                     None => String::new(),
                 };

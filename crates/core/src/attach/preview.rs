@@ -10,7 +10,7 @@ use crate::plan::{
 use crate::resolve::Reference;
 use ipnet::IpNet;
 use plexus_api::cni::{
-    BlockIpam, BlockSubnet, Code, Dns, Error, How, Ipam, Native, Network, Range, Routed,
+    BlockIpam, BlockSubnet, Code, Dns, Error, Ipam, Native, Network, NetworkBackend, Range, Routed,
 };
 use plexus_types::{ContainerId, NetnsCookie};
 use std::collections::BTreeSet;
@@ -140,7 +140,7 @@ pub fn cluster_network(
         name: CLUSTER_DEFAULT.parse().map_err(impossible)?,
         interface: None,
         source_routing: false,
-        how: How::Native(native),
+        backend: NetworkBackend::Native(native),
         runtime: None,
     };
     let reference = Reference {

@@ -2,7 +2,8 @@
 
 use ipnet::IpNet;
 use plexus_api::cni::{
-    Args, BlockIpam, BlockSubnet, Error, How, Ipam, Native, NetConf, Network, Provider, Routed,
+    Args, BlockIpam, BlockSubnet, Error, Ipam, Native, NetConf, Network, NetworkBackend, Provider,
+    Routed,
 };
 use plexus_core::resolve::{
     NadObject, NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, pod_networks,
@@ -139,7 +140,7 @@ fn first(cidrs: &Value) -> (Network, Reference) {
         name: "cluster-default".parse().unwrap(),
         interface: None,
         source_routing: false,
-        how: How::Native(native),
+        backend: NetworkBackend::Native(native),
         runtime: None,
     };
     let reference = Reference {

@@ -8,7 +8,9 @@ use super::{
     NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_of_fabric, is_routed,
     subnets,
 };
-use plexus_api::cni::{Body, Code, DefaultGw, Error, FqName, How, Network, ProviderKind, Runtime};
+use plexus_api::cni::{
+    Body, Code, DefaultGw, Error, FqName, Network, NetworkBackend, ProviderKind, Runtime,
+};
 use plexus_api::pod::NetworkSelection;
 use plexus_types::{IfName, NetworkName};
 
@@ -131,11 +133,11 @@ fn check_ports(network: &Network, runtime: &Runtime) -> Result<(), Error> {
     if runtime.port_mappings.is_empty() {
         return Ok(());
     }
-    let what = match &network.how {
-        How::Native(native) if native.provider.kind().host_ports => return Ok(()),
-        How::Native(native) => native.provider.name(),
-        How::Delegate(_) if takes_ports(network) => return Ok(()),
-        How::Delegate(_) => "delegate without a plugin for port mappings",
+    let what = match &network.backend {
+        NetworkBackend::Native(native) if native.provider.kind().host_ports => return Ok(()),
+        NetworkBackend::Native(native) => native.provider.name(),
+        NetworkBackend::Delegate(_) if takes_ports(network) => return Ok(()),
+        NetworkBackend::Delegate(_) => "delegate without a plugin for port mappings",
     };
     Err(Error::new(
         Code::UnsupportedField,

@@ -5,7 +5,7 @@ use super::error::{invalid, within};
 use super::request::NetworkRequest;
 use super::{All, PodFacts, Settings};
 use ipnet::IpNet;
-use plexus_api::cni::{Code, DefaultGw, Error, How, Ipam, Network, RouteConf};
+use plexus_api::cni::{Code, DefaultGw, Error, Ipam, Network, NetworkBackend, RouteConf};
 use plexus_api::pod::{self, DEFAULT_GW};
 use plexus_types::Family;
 use std::net::IpAddr;
@@ -97,9 +97,9 @@ fn set_gateways(network: &mut Network, gateways: &[IpAddr]) -> Result<(), Error>
     if gateways.is_empty() {
         return Ok(());
     }
-    let routes = match &mut network.how {
-        How::Native(native) => native.ipam.as_mut().map(routes_of),
-        How::Delegate(_) => return Err(delegated()),
+    let routes = match &mut network.backend {
+        NetworkBackend::Native(native) => native.ipam.as_mut().map(routes_of),
+        NetworkBackend::Delegate(_) => return Err(delegated()),
     };
     let Some(routes) = routes else {
         return Err(Error::new(
@@ -128,7 +128,7 @@ fn set_gateways(network: &mut Network, gateways: &[IpAddr]) -> Result<(), Error>
 
 /// The first interface keeps the cluster's own prefixes, and answers whoever reached it.
 fn stay(first: &mut Network, family: Family, cidrs: &[IpNet]) {
-    let How::Native(native) = &mut first.how else {
+    let NetworkBackend::Native(native) = &mut first.backend else {
         return;
     };
     let Some(ipam) = native.ipam.as_mut().filter(|ipam| has(ipam, family)) else {

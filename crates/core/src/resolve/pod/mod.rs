@@ -25,7 +25,7 @@ pub use plexus_api::pod::ANNOTATIONS;
 use error::within;
 use ipnet::IpNet;
 use lookup::{Lookup, ResolvedNetwork};
-use plexus_api::cni::{Body, Code, Error, How, Ipam, Network, Routing, Runtime};
+use plexus_api::cni::{Body, Code, Error, Ipam, Network, NetworkBackend, Routing, Runtime};
 use plexus_api::objects::NetworkSpec;
 use plexus_api::pod::{DEFAULT_NETWORK, MAX_NETWORKS};
 use request::NetworkRequest;
@@ -208,7 +208,7 @@ impl All {
     ) -> Result<(), Error> {
         let mut network = found.network;
         network.interface = Some(request.ifname(index)?);
-        if let How::Delegate(_) = network.how {
+        if let NetworkBackend::Delegate(_) = network.backend {
             // What the runtime sent is for the first interface alone.
             network.runtime.get_or_insert_default();
         }
@@ -245,12 +245,12 @@ impl All {
 
 /// Whether its addresses are known to the nodes.
 fn is_of_fabric(network: &Network) -> bool {
-    matches!(&network.how, How::Native(native) if native.provider.kind().routing == Routing::Node)
+    matches!(&network.backend, NetworkBackend::Native(native) if native.provider.kind().routing == Routing::Node)
 }
 
 /// Whether the network is natively routed: then a pod's source addresses may be checked.
 fn is_routed(network: &Network) -> bool {
-    matches!(&network.how, How::Native(native) if native.provider.is_routed())
+    matches!(&network.backend, NetworkBackend::Native(native) if native.provider.is_routed())
 }
 
 /// Multus' `default-network`: a NAD instead of the cluster-wide default network. What the runtime
@@ -279,7 +279,7 @@ fn replaced(
         .map_err(|error| within(error, request, 0))?;
     let mut network = found.network;
     network.interface = None;
-    if let How::Delegate(_) = network.how {
+    if let NetworkBackend::Delegate(_) = network.backend {
         let mut raw = runtime.raw.clone();
         raw.extend(network.runtime.take().unwrap_or_default());
         network.runtime = Some(raw);
@@ -302,7 +302,9 @@ fn unheeded(runtime: &Runtime, first: &Network, warnings: &mut Vec<String>) {
     let key = |(key, value): &(&String, &Value)| {
         key.eq_ignore_ascii_case("bandwidth") && !value.is_null()
     };
-    if matches!(first.how, How::Native(_)) && runtime.raw.iter().any(|entry| key(&entry)) {
+    if matches!(first.backend, NetworkBackend::Native(_))
+        && runtime.raw.iter().any(|entry| key(&entry))
+    {
         let text = "the pod's bandwidth limits have no effect on the first interface: only executed plugins (`bandwidth`) limit it";
         warnings.push(text.to_owned());
     }
@@ -310,7 +312,7 @@ fn unheeded(runtime: &Runtime, first: &Network, warnings: &mut Vec<String>) {
 
 /// The subnets of a network as far as its configuration says them, each with its gateway.
 fn subnets(network: &Network) -> Vec<(IpNet, Option<IpAddr>)> {
-    let How::Native(native) = &network.how else {
+    let NetworkBackend::Native(native) = &network.backend else {
         return Vec::new();
     };
     let gateway_in = |subnet: &IpNet, gateways: &[IpAddr]| {

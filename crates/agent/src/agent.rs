@@ -1,6 +1,6 @@
 //! The agent: what it holds, and the way from a request to a verb and back.
 //!
-//! Each verb has a file of its own: `attach` (ADD), `detach` (DEL), `check`, `gc`, `status`.
+//! Each verb has a file of its own in `verb/`.
 
 use crate::addresses::Addresses;
 use crate::background::Tasks;

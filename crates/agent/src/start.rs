@@ -33,7 +33,7 @@ use std::time::Duration;
 
 /// How long a plugin that an earlier agent started may go on before it is killed.
 const STRAY_GRACE: Duration = Duration::from_secs(5);
-/// How long requests in the house may take when the agent is asked to stop.
+/// How long requests that are being served may take when the agent is to stop.
 const DRAIN: Duration = Duration::from_secs(4);
 
 /// Why an agent does not start.

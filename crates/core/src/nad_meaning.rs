@@ -1,13 +1,12 @@
-//! What a NetworkAttachmentDefinition asks of us: a Network of its own, or nothing. Decided from its
-//! annotations and its configuration alone, by the controller for a cluster and by the command line
-//! for files.
+//! What a NetworkAttachmentDefinition means to Plexus: a Network of its own, or nothing. Its annotations
+//! and its configuration alone decide; the controller reads them for a cluster, the command line for files.
 
 use plexus_api::nad::{self, Contrail};
 use plexus_api::objects::NetworkSpec;
 use plexus_api::pod::CONTRAIL_NETWORK;
 use std::collections::BTreeMap;
 
-/// What a NAD asks for.
+/// What a NAD means.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NadMeaning {
     /// A Network of its namespace and name.
@@ -21,7 +20,7 @@ pub enum NadMeaning {
 /// A NAD, understood.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// What it asks for.
+    /// What it means.
     pub meaning: NadMeaning,
     /// What its author should know all the same.
     pub warnings: Vec<String>,

@@ -1,5 +1,5 @@
-//! Parts of this node's blocks that other nodes get: chosen, kept and forgotten here, where pools and
-//! journal are. Whom to tell, and when, is the API side's.
+//! Donations: parts of this node's blocks that other nodes get. The agent chooses, journals and deletes
+//! them here, where it has the pools and the journal. The cluster module publishes them.
 //!
 //! ```text
 //!   pools: nothing is handed out from it ──► journal, flushed ──► the API side says it
@@ -41,12 +41,12 @@ impl Agent {
         Some(donation)
     }
 
-    /// All that were given; none if the journal cannot tell.
+    /// All donations of this node; none if the journal cannot be read.
     pub(crate) fn journaled_donations(&self) -> Option<Vec<Donation>> {
         self.journal().ok()?.donations().ok()
     }
 
-    /// Keeps a gift that the API knows of, or whose it is now; not if it is in use here.
+    /// Journals a donation that the API knows of, or its new owner. Refuses one whose addresses are in use here.
     pub(crate) fn journal_donation(&self, donation: &Donation) -> RecordOutcome {
         let Ok(journal) = self.journal() else {
             return RecordOutcome::Failed;

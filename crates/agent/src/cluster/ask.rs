@@ -1,6 +1,6 @@
 //! Asks other nodes for a part of their blocks when none is free: one BlockRequest per network, there
 //! for as long as this node waits. What is given comes as a block of this node's, whoever made it so:
-//! see [`donations`](super::gifts).
+//! see [`donations`](super::donations).
 
 use super::claim::BlockClaim;
 use super::error::ClaimError;
@@ -18,14 +18,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// How long a gift is waited for.
+/// How long this node waits for a donation.
 pub(super) const DONATION_TIMEOUT: Duration = Duration::from_secs(8);
 /// How many addresses are asked for: the next pods of this node need theirs too, and an object for
 /// each of them would be many.
 const ADDRESSES: u32 = 8;
 /// How long taking the request back may take.
 pub(super) const WITHDRAW_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often it is looked without being told.
+/// How often this node looks for a donation if nothing notifies it.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Waits for a part of another node's block. `none` is why there is no whole one.
@@ -85,7 +85,7 @@ pub(super) async fn ask(
         if given.is_some() || over || left.is_zero() {
             break given;
         }
-        // Told or not: it is looked again.
+        // Notified or not, look again.
         let _ = timeout(left.min(POLL_INTERVAL), arrival).await;
     };
     // It answers, or somebody else withdraws it later.
@@ -98,7 +98,7 @@ pub(super) async fn ask(
     given.ok_or_else(|| late(none, owners))
 }
 
-/// Takes a request of this node's back; what fails is tried again by whoever tends gifts.
+/// Takes a request of this node's back; if that fails, [`donations`](super::donations) tries again.
 /// Not one that was made since.
 pub(super) async fn withdraw(shared: &Shared, name: &str, uid: &str) {
     let api: Api<RequestWire> = Api::all(shared.client.clone());

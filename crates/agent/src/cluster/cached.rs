@@ -1,4 +1,4 @@
-//! What is kept of an object, and how it is made of what the API sends. Pure.
+//! What the cache has of each object, and how that is made of what the API sends. Pure.
 
 use super::lenient;
 use super::report::PodMeta;
@@ -407,7 +407,7 @@ mod tests {
             (seen.allocated, seen.given.len(), seen.is_part),
             (3, 1, true)
         );
-        // Gifts that cannot be read: nothing may be issued from it.
+        // Its donations cannot be read: nothing may be issued from it.
         let odd = status(json!({"given": ["10.1.0.65/32"]})).unwrap();
         assert!(odd.unreadable && !seen.unreadable);
         let cached = block(&wire(json!({"metadata": {"name": "x"}, "spec": spec}))).unwrap();

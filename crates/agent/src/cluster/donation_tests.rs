@@ -369,7 +369,7 @@ fn one_node_s_word_takes_nothing_from_others() {
     let fixture = Fixture::new("forged");
     fixture.block("10.1.0.0/26", "n1", &[]);
     fixture.block("10.1.0.64/26", "n2", &[]);
-    // Two that cover all that is this node's; gifts out of what is not theirs, or not anybody's.
+    // Two that cover all that is this node's; donations out of what is not theirs, or not anybody's.
     fixture.block("10.1.0.0/27", "m", &[("10.1.0.4/30", "n3")]);
     fixture.block("10.1.0.32/27", "m", &[]);
     fixture.block("10.1.0.72/29", "m", &[("10.1.0.72/30", "n1")]);

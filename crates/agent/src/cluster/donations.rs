@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Wakes whoever tends gifts, and knows what this node asks for.
+/// Wakes the task that reconciles donations, and knows which requests of this node are open.
 #[derive(Default)]
 pub(super) struct Donations {
     changed: Notify,
@@ -64,7 +64,7 @@ impl Donations {
         }
     }
 
-    /// One asks for a network at a time.
+    /// The lock that whoever requests a part for a network holds: one at a time.
     pub(super) fn request_lock(&self, network_uid: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut request_locks = lock(&self.request_locks);
         request_locks.retain(|_, request_lock| Arc::strong_count(request_lock) > 1);

@@ -137,7 +137,7 @@ pub(crate) struct PartRequest<'a> {
     pub(crate) addresses: u32,
 }
 
-/// What became of a gift that was to be kept.
+/// What became of a donation that was to be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordOutcome {
     /// It is on disk, and nothing is issued from it.
@@ -219,7 +219,7 @@ impl Subject {
 }
 
 /// What the API side asks of the agent. Called on the API side's own thread: answers come from
-/// memory or the journal, and nothing waits for the kernel or for a container's turn.
+/// memory or the journal, and nothing waits for the kernel or for a container's lock.
 pub(crate) trait Hooks: Send + Sync {
     /// Something changed; only a notice, whoever acts on it does so elsewhere.
     fn changed(&self, what: Change);
@@ -238,7 +238,7 @@ pub(crate) trait Hooks: Send + Sync {
     fn donate(&self, config: &BlockIpam, request: &PartRequest<'_>) -> Option<Donation>;
     /// All parts of this node's blocks that were given away. None if unknown.
     fn donations(&self) -> Option<Vec<Donation>>;
-    /// Keeps a gift that is not known yet, or whose it is now.
+    /// Records a donation that is not known yet, or its new owner.
     fn record_donation(&self, donation: &Donation) -> RecordOutcome;
     /// The block that it is a part of is no longer this node's.
     fn delete_donation(&self, donation: &Donation);

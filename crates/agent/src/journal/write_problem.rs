@@ -1,7 +1,7 @@
 //! Whether the journal can be written: what the last write said, and whether that is over.
 //!
 //! Owns the memory of one error. Only what is wrong with the disk or the file counts; a row that
-//! contradicts another is the caller's trouble, not the journal's.
+//! contradicts another is the caller's problem, not the journal's.
 
 use super::{Journal, JournalError};
 use crate::failure;

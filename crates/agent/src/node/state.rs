@@ -1,4 +1,4 @@
-//! What networks keep on the node, what the kernel can do, and whether what was made is there.
+//! What networks need on the node, what the kernel can do, and whether what was made is there.
 
 use crate::agent::Agent;
 use crate::failure;
@@ -9,7 +9,7 @@ use plexus_types::NetworkName;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What each network keeps on the node, as it was journaled last.
+/// What each network needs on the node, as it was journaled last.
 #[derive(Debug, Default)]
 pub(crate) struct NodeState {
     plans: Mutex<BTreeMap<NetworkName, NodePlan>>,

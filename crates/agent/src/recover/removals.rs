@@ -1,5 +1,5 @@
 //! Removals that nobody waits for: those that failed, those that were left for later at start, and
-//! those of namespaces that went without a DEL. Each when its container's turn has come.
+//! those of namespaces that went without a DEL. Each under its container's lock.
 
 use crate::agent::Agent;
 use crate::background::backoff::Backoff;
@@ -12,7 +12,7 @@ use plexus_kernel::observe;
 use plexus_types::{ContainerId, IfName};
 use std::time::{Duration, Instant};
 
-/// How long a container's turn is waited for by whoever has others to look after, or holds one.
+/// How long a caller that holds one container's lock, or has other work, waits for another's.
 const CONTAINER_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What identifies a record.
@@ -32,7 +32,7 @@ enum Removal {
 }
 
 impl Agent {
-    /// Waits a little for another container's turn, while holding one's own.
+    /// Waits a little for another container's lock; the caller may hold its own.
     pub(crate) fn lock_other_container(
         &self,
         container: &ContainerId,
@@ -92,7 +92,7 @@ impl Agent {
         };
         let found = self.journal()?.find(&key.0, &key.1);
         let found = found.map_err(|e| failure::journal(&e))?;
-        // Only what is still said of the key when its turn has come: an ADD may have been there.
+        // Only what is still said of the key under its lock: an ADD may have been there.
         let removed = self.removed().contains(key);
         match found {
             Some(stored)
@@ -128,7 +128,7 @@ impl Agent {
         }
     }
 
-    /// Looks once more: between the first look and the turn, a path may have come back.
+    /// Looks once more: between the first look and the lock, a path may have come back.
     fn remove_if_gone(&self, seen: &Record) -> Result<(), Error> {
         let Some(_lock) = self.try_lock_container(&seen.container)? else {
             return Ok(());

@@ -61,7 +61,7 @@ struct Snapshot {
 pub(crate) struct Moment {
     /// ADDs, waiting or running.
     pub(crate) adds: usize,
-    /// Operations that have their container's turn.
+    /// Operations that hold their container's lock.
     pub(crate) running: usize,
     /// Operations that wait for it.
     pub(crate) waiting: usize,

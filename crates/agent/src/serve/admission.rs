@@ -1,5 +1,5 @@
-//! Who may come in, and in which order. Owns the bound on ADDs in the house and the order of
-//! operations on one sandbox. Does no work itself.
+//! Admits requests. Owns the bound on ADDs that wait or run, and the order of operations on one
+//! container. Does no work itself.
 //!
 //! DEL is never refused. Operations on one container run one at a time, in the order in which
 //! they came; different containers do not wait for each other.
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The doorkeeper.
+/// Bounds the ADDs, and locks containers.
 #[derive(Debug)]
 pub(crate) struct Admission {
     bound: usize,
@@ -24,7 +24,7 @@ struct State {
     queues: BTreeMap<ContainerId, VecDeque<u64>>,
 }
 
-/// Why someone was not let in.
+/// Why a request was not admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     /// The bound is reached.
@@ -33,7 +33,7 @@ pub(crate) enum Refused {
         /// The bound.
         bound: usize,
     },
-    /// The caller left while it waited in line.
+    /// The caller left while it waited in the queue.
     #[error("the caller went away before its turn came")]
     CallerGone,
     /// Another operation on the container takes too long.
@@ -41,11 +41,11 @@ pub(crate) enum Refused {
     Busy(Duration),
 }
 
-/// A place among the ADDs in the house; given back when dropped.
+/// One of the slots for ADDs; freed when dropped.
 #[derive(Debug)]
 pub(crate) struct Slot<'a>(&'a Admission);
 
-/// The turn of one operation on one container; passed on when dropped.
+/// The lock that one operation holds on one container; the next in the queue gets it when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ContainerLock<'a> {
     admission: &'a Admission,
@@ -63,7 +63,7 @@ impl Admission {
         }
     }
 
-    /// A place for an ADD, at once or not at all.
+    /// Takes a slot for an ADD, at once or not at all.
     pub(crate) fn take_slot(&self) -> Result<Slot<'_>, Refused> {
         let mut state = self.lock();
         if state.adds >= self.bound {
@@ -73,12 +73,12 @@ impl Admission {
         Ok(Slot(self))
     }
 
-    /// How many ADDs are in the house.
+    /// How many ADDs wait or run.
     pub(crate) fn adds(&self) -> usize {
         self.lock().adds
     }
 
-    /// How many operations run, one a container, and how many wait for their container's turn.
+    /// How many operations run, one a container, and how many wait for their container's lock.
     pub(crate) fn operations(&self) -> (usize, usize) {
         let state = self.lock();
         let all: usize = state.queues.values().map(VecDeque::len).sum();
@@ -90,7 +90,7 @@ impl Admission {
         (running, all - running)
     }
 
-    /// Waits for the container's turn. `gone` is asked now and then whether the caller has left.
+    /// Waits for the container's lock. Calls `gone` now and then to see whether the caller has left.
     pub(crate) fn lock_container(
         &self,
         container: &ContainerId,

@@ -77,7 +77,7 @@ impl Server {
         }
     }
 
-    /// No new requests; waits for those in the house.
+    /// Takes no new requests; waits for those that it has.
     pub(crate) fn drain(&self, timeout: Duration) {
         self.stopping.store(true, SeqCst);
         let step = Duration::from_millis(10);

@@ -99,13 +99,13 @@ pub struct Network {
     pub interface: Option<IfName>,
     /// Replies leave by the interface that the request came in by.
     pub source_routing: bool,
-    /// Who does it.
+    /// Who makes its interface.
     pub backend: NetworkBackend,
     /// `runtimeConfig` for the plugins that it executes; none: what the runtime sent.
     pub runtime: Option<Map<String, Value>>,
 }
 
-/// Natively, or by executing plugins.
+/// Who makes the interface: Plexus itself, or plugins that it executes.
 #[expect(
     clippy::large_enum_variant,
     reason = "one per call, or a handful; none is kept"
@@ -126,7 +126,7 @@ pub struct Chain {
     pub version: Version,
     /// At least one.
     pub plugins: Vec<Map<String, Value>>,
-    /// Which key made a reference plugin's configuration one to execute, for the log: `vlan`.
+    /// The key of a reference plugin's configuration for which Plexus executes the plugin: `vlan`.
     pub unsupported_key: Option<String>,
 }
 

@@ -1,9 +1,9 @@
-//! Parts of a node's blocks that other nodes get when no block is free. Owns which part is given, and
-//! when a node answers if several could; never asks, never writes.
+//! Donations: parts of a node's blocks that other nodes get when no block is free. Decides which part a
+//! donor gives, and when a node answers if several could; never asks, never writes.
 //!
 //! ```text
-//!   asker                         owner
-//!   "I need 8 addresses"  ──►  give: a part that nobody uses; from now on nothing is handed out
+//!   requester                     donor
+//!   "I need 8 addresses"  ──►  donate: a part that nobody uses; from now on nothing is handed out
 //!                              from it, whatever happens next
 //!   its own block         ◄──  journaled, flushed, and only then said
 //! ```
@@ -26,7 +26,7 @@ use std::net::IpAddr;
 /// The IPAM type of pools that are blocks.
 const BLOCKS: &str = "blocks";
 
-/// A part of a block that is another node's, or another block of the same node.
+/// A donated part of a block: another node's, or another block of the same node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Donation {
     /// The network's identity.
@@ -35,7 +35,7 @@ pub struct Donation {
     pub block: IpNet,
     /// The part of it.
     pub part: IpNet,
-    /// Whose it is.
+    /// Its new owner.
     pub node: String,
 }
 
@@ -70,8 +70,8 @@ impl Pools {
         Some(donation)
     }
 
-    /// Keeps a part that somebody else says is given, unless an address of it is in use here, or another
-    /// part of it given: then it never was. Whether it is.
+    /// Marks a part as donated that somebody else says is, unless an address of it is in use here, or
+    /// another part of it is donated. Returns whether it is marked.
     pub fn mark_donated_if_free(&mut self, donation: &Donation) -> bool {
         let part = donation.part.trunc();
         let mut known = self.donated.get(&donation.network).into_iter().flatten();
@@ -90,13 +90,13 @@ impl Pools {
         free
     }
 
-    /// A part was given, as the journal says.
+    /// Marks a part as donated, as the journal says.
     pub fn mark_donated(&mut self, donation: &Donation) {
         let parts = self.donated.entry(donation.network.clone()).or_default();
         parts.insert(donation.part.trunc());
     }
 
-    /// It was not: nobody was told of it. Or its block is another's altogether.
+    /// Unmarks it: nobody was told of it, or its block is another node's altogether.
     pub fn unmark_donated(&mut self, donation: &Donation) {
         if let Some(parts) = self.donated.get_mut(&donation.network) {
             parts.remove(&donation.part.trunc());

@@ -1,12 +1,12 @@
-//! Whose a block inside another one is: legal if, and only if, the smallest legal block around it says that
-//! it was given, or if there is none. One that is not legal is as if it were not there: whoever writes it
-//! takes nothing from anybody. The rule is the same for issuing, for routes and for counting; where
-//! blocks are kept is the caller's.
+//! Who owns a block inside another one. It is legal if, and only if, the smallest legal block around it
+//! lists it as donated, or if there is none. One that is not legal is as if it were not there: whoever writes it
+//! takes nothing from anybody. The rule is the same for issuing, for routes and for counting; the
+//! caller stores the blocks.
 
 use ipnet::IpNet;
 use plexus_api::objects::DonatedPart;
 
-/// A block that is its owner's, seen from inside.
+/// The legal block around a part.
 #[derive(Debug, Clone, Copy)]
 pub struct EnclosingBlock<'a> {
     /// The block.

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use plexus_types::{ContainerId, Family, IfName, NetnsCookie};
 use std::collections::BTreeSet;
 
-/// Whose attachment it is.
+/// The container and the call that own a link.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkOwner<'a> {
     /// The node's namespace.

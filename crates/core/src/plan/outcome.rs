@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use plexus_api::cni::{Dns, Interface, Ip, Native, Outcome};
 use plexus_types::Mac;
 
-/// What only the kernel knows.
+/// MACs that only the kernel knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ObservedMacs {
     /// MAC of the bridge.

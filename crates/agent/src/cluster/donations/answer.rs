@@ -19,7 +19,7 @@ use std::time::Duration;
 /// How long the first to answer has before the next ones do.
 const ROUND: Duration = Duration::from_millis(400);
 
-/// Gives what can be given to those whose turn it is; says when to look again.
+/// Donates what this node can to the requesters that it is due to answer; returns when to look again.
 pub(in crate::cluster) async fn answer(shared: &Shared, donor: &mut Donor) -> Option<Duration> {
     let node = &shared.options.node;
     let open: Vec<Arc<CachedRequest>> = {
@@ -38,7 +38,7 @@ pub(in crate::cluster) async fn answer(shared: &Shared, donor: &mut Donor) -> Op
             let state = shared.state();
             (due(&state, node, request), donations(&state, request))
         };
-        // Also if it is not this node's turn: what was given meanwhile counts.
+        // Also if this node is not due: what others have donated meanwhile counts.
         let wait = donor.wait(request, after.unwrap_or_default(), donations);
         if after.is_none() {
             continue;

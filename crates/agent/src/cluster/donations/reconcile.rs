@@ -1,6 +1,6 @@
-//! Keeps journal and API in agreement about what this node gave away, and takes back what nobody is
-//! left to have. The journal is written first and believed first; what only the API knows is added to
-//! it, so that neither a lost journal nor a restored API server makes a gift undone.
+//! Reconciles journal and API about what this node has donated, and takes back parts whose owner is
+//! gone. The journal is written first and believed first; what only the API knows is added to it, so
+//! that neither a lost journal nor a restored API server undoes a donation.
 
 use super::answer::answer;
 use super::receive::{receive, withdraw_old};
@@ -24,9 +24,9 @@ use std::time::{Duration, Instant};
 
 /// How long a Node must have been gone before what was given to it is taken back.
 const NODE_GONE_GRACE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 60 });
-/// How often something that failed is tried again.
+/// How long after a failure it is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// How often it is looked anyway.
+/// How often donations are reconciled if nothing changes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(300);
 
 /// How long an asker has to make use of what it was given before others answer too.
@@ -35,7 +35,7 @@ const ANSWERED_PAUSE: Duration = Duration::from_secs(1);
 const RATE_LIMIT: u32 = 256;
 const RATE_WINDOW: Duration = Duration::from_secs(60);
 
-/// What is remembered from one look to the next.
+/// What this node, as a donor, remembers between two runs.
 #[derive(Default)]
 pub(in crate::cluster) struct Donor {
     /// What is known of requests, by their UID.
@@ -128,13 +128,13 @@ pub(in crate::cluster) async fn run(shared: Arc<Shared>) {
     let mut donor = Donor::default();
     let mut pause = CHECK_INTERVAL;
     loop {
-        // Either way it is looked.
+        // Notified or not, reconcile.
         let _ = tokio::time::timeout(pause, shared.donations.changed.notified()).await;
         pause = reconcile(&shared, &mut donor).await;
     }
 }
 
-/// Does what is to be done now; says when to look again.
+/// Reconciles once; returns when to run again.
 async fn reconcile(shared: &Shared, donor: &mut Donor) -> Duration {
     let live = {
         let state = shared.state();
@@ -157,7 +157,7 @@ async fn reconcile(shared: &Shared, donor: &mut Donor) -> Duration {
     pauses.into_iter().flatten().min().unwrap_or(CHECK_INTERVAL)
 }
 
-/// Makes what the API says of this node's gifts true; says when to look again.
+/// Publishes this node's donations as the journal has them; returns when to look again.
 async fn agree(shared: &Shared, donor: &mut Donor, journaled: Vec<Donation>) -> Option<Duration> {
     let node = &shared.options.node;
     let mut next: Option<Duration> = None;
@@ -233,7 +233,7 @@ fn fate_of(shared: &Shared, donation: &Donation) -> Fate {
     }
 }
 
-/// Blocks of this node of which the API knows gifts.
+/// This node's blocks that have donations in the API.
 fn published(shared: &Shared) -> BTreeSet<(String, IpNet)> {
     let state = shared.state();
     let blocks = state.blocks.objects.values();

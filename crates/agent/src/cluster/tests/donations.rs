@@ -283,7 +283,7 @@ fn a_part_that_is_not_given_is_not_used() {
     let whole = stage.blocks[giver];
     let name = BlockSpec::name(&stage.uid, &whole);
     let object = stage.block(&whole).unwrap();
-    // Its block is another's all of a sudden, who knows nothing of gifts.
+    // Its block is another's all of a sudden, who knows nothing of donations.
     stage.admin.delete(BLOCKS, &name);
     let mut spec = object["spec"].clone();
     spec["node"] = json!(stage.admin.name("elsewhere"));

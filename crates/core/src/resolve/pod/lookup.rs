@@ -17,7 +17,7 @@ pub(super) struct Lookup<'a> {
     pub(super) objects: &'a dyn Objects,
 }
 
-/// What a reference means.
+/// The network that a request means.
 #[derive(Debug)]
 pub(super) struct ResolvedNetwork {
     pub(super) network: Network,

@@ -11,7 +11,7 @@ use plexus_types::IfName;
 /// Where Multus looks for the NAD of `default-network` unless told otherwise.
 const MULTUS_NAMESPACE: &str = "kube-system";
 
-/// One reference.
+/// One network that a pod requests.
 #[derive(Debug, Clone)]
 pub(super) struct NetworkRequest {
     /// The annotation.
@@ -53,7 +53,7 @@ impl NetworkRequest {
         })
     }
 
-    /// As users know it.
+    /// Its name, as users know it.
     pub(super) fn display_name(&self) -> String {
         match &self.target {
             Target::FqName(fq) => format!("{}:{}", fq.project, fq.name),

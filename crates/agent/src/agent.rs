@@ -1,6 +1,6 @@
 //! The agent: what it holds, and the way from a request to a verb and back.
 //!
-//! Each verb has a file of its own: `attach` (ADD), `detach` (DEL), `check`, `gc`, `status`.
+//! Each verb has a file of its own in `verb/`.
 
 use crate::addresses::Addresses;
 use crate::background::Tasks;
@@ -10,12 +10,12 @@ use crate::host::cluster_network::OtherCni;
 use crate::host::conflist::Conflist;
 use crate::host::conflists::Conflists;
 use crate::journal::Journal;
-use crate::node::state::Kept;
+use crate::node::state::NodeState;
 use crate::node::underlay;
 use crate::node::uplink::Uplink;
 use crate::options::Options;
 use crate::report::metrics::Metrics;
-use crate::serve::admission::{Admission, Place, Turn};
+use crate::serve::admission::{Admission, ContainerLock, Slot};
 use crate::serve::call::{About, Call};
 use crate::serve::gate::Gate;
 use crate::serve::http::Response;
@@ -29,9 +29,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 /// How long an operation waits for another one on the same container.
-const PATIENCE: Duration = Duration::from_secs(110);
+const CONTAINER_LOCK_TIMEOUT: Duration = Duration::from_secs(110);
 /// How long a call waits for the node to be restored; the shim waits for its answer a little longer.
-const RESTORING: Duration = Duration::from_secs(50);
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Until everything that the journal knows is settled, an address could be given out twice.
 pub(crate) fn not_restored() -> Error {
@@ -56,9 +56,9 @@ pub(crate) struct Agent {
     pub(crate) addresses: Addresses,
     pub(crate) admission: Admission,
     pub(crate) runner: Runner,
-    pub(crate) kept: Kept,
+    pub(crate) node_state: NodeState,
     pub(crate) uplink: Uplink,
-    pub(crate) underlay: underlay::Seen,
+    pub(crate) underlay: underlay::CachedUnderlay,
     /// The cluster that this node belongs to, once it is being watched.
     pub(crate) cluster: OnceLock<Cluster>,
     /// The CNI that gives pods their first interface, where that is another one.
@@ -70,7 +70,7 @@ pub(crate) struct Agent {
     /// Routers are made by ADDs and removed by the fabric: never at the same time.
     pub(crate) routers: RwLock<()>,
     /// What is known of other nodes is looked at and made true by one thread at a time.
-    pub(crate) weaving: Mutex<()>,
+    pub(crate) fabric_lock: Mutex<()>,
     /// What happens without anyone asking.
     pub(crate) tasks: Tasks,
     /// Removed, but the journal could not be told: it is told later.
@@ -89,7 +89,7 @@ pub(crate) struct Handled<'a> {
     /// A new attachment: undone if the answer cannot be delivered.
     pub(crate) undelivered: Option<(ContainerId, IfName)>,
     /// The container stays ours until then.
-    pub(crate) held: Option<(Option<Place<'a>>, Turn<'a>)>,
+    pub(crate) held: Option<(Option<Slot<'a>>, ContainerLock<'a>)>,
     /// What was attached or detached, for the log.
     pub(crate) about: Option<About>,
 }
@@ -193,7 +193,7 @@ impl Agent {
         // Held until the call is served.
         let inside = match is_status {
             true => None,
-            false => self.restored.enter(RESTORING, &mut *gone),
+            false => self.restored.enter(RESTORE_TIMEOUT, &mut *gone),
         };
         if !is_status && inside.is_none() {
             return Err(Error::new(
@@ -205,16 +205,16 @@ impl Agent {
         match call.command {
             Command::Add => self.serve_add(call, gone),
             Command::Del => {
-                let turn = self.turn(call, gone)?;
+                let lock = self.lock_container(call, gone)?;
                 self.detach(call)?;
                 Ok(Handled {
-                    held: Some((None, turn)),
+                    held: Some((None, lock)),
                     about: Some(call.about()),
                     ..nothing()
                 })
             }
             Command::Check => {
-                let _turn = self.turn(call, gone)?;
+                let _lock = self.lock_container(call, gone)?;
                 self.check(call)?;
                 Ok(nothing())
             }
@@ -232,8 +232,8 @@ impl Agent {
             self.journal()?;
             return Err(not_restored());
         }
-        let place = self.admission.place().map_err(failure::refused)?;
-        let turn = self.turn(call, gone)?;
+        let slot = self.admission.take_slot().map_err(failure::refused)?;
+        let lock = self.lock_container(call, gone)?;
         if gone() {
             return Err(failure::refused(
                 crate::serve::admission::Refused::CallerGone,
@@ -245,7 +245,7 @@ impl Agent {
         Ok(Handled {
             response: Response::json(200, outcome.to_json(version)),
             undelivered: fresh.then(|| call.key()).transpose()?,
-            held: Some((Some(place), turn)),
+            held: Some((Some(slot), lock)),
             about: Some(About {
                 networks,
                 ..call.about()
@@ -253,9 +253,13 @@ impl Agent {
         })
     }
 
-    fn turn(&self, call: &Call<'_>, gone: &mut dyn FnMut() -> bool) -> Result<Turn<'_>, Error> {
+    fn lock_container(
+        &self,
+        call: &Call<'_>,
+        gone: &mut dyn FnMut() -> bool,
+    ) -> Result<ContainerLock<'_>, Error> {
         self.admission
-            .turn(call.container()?, PATIENCE, gone)
+            .lock_container(call.container()?, CONTAINER_LOCK_TIMEOUT, gone)
             .map_err(failure::refused)
     }
 }

@@ -74,9 +74,9 @@ pub(crate) fn refused(refused: Refused) -> Error {
 }
 
 /// Puts the place in front: which pod, network and interface.
-pub(crate) fn at(place: impl Display, error: Error) -> Error {
+pub(crate) fn at(context: impl Display, error: Error) -> Error {
     Error {
-        msg: format!("{place}: {}", error.msg),
+        msg: format!("{context}: {}", error.msg),
         ..error
     }
 }

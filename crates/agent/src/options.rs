@@ -29,7 +29,7 @@ pub struct Options {
     pub delegates_at_a_time: usize,
     /// How long one delegate may run.
     pub delegate_timeout: Duration,
-    /// How many ADDs may be in the house.
+    /// How many ADDs may wait or run at a time.
     pub queue: usize,
     /// In a container: where the host's `/` is. Delegates are executed in there.
     pub host_root: Option<PathBuf>,

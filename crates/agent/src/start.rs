@@ -15,7 +15,7 @@ use crate::host::install::{self, InstallError};
 use crate::host::lock::{Lock, LockError};
 use crate::host::mounts::{self, MountError};
 use crate::journal::Journal;
-use crate::node::state::Kept;
+use crate::node::state::NodeState;
 use crate::node::underlay;
 use crate::node::uplink::Uplink;
 use crate::options::{ClusterNetwork, Options};
@@ -33,7 +33,7 @@ use std::time::Duration;
 
 /// How long a plugin that an earlier agent started may go on before it is killed.
 const STRAY_GRACE: Duration = Duration::from_secs(5);
-/// How long requests in the house may take when the agent is asked to stop.
+/// How long requests that are being served may take when the agent is to stop.
 const DRAIN: Duration = Duration::from_secs(4);
 
 /// Why an agent does not start.
@@ -155,9 +155,9 @@ pub(crate) fn assemble(options: Options) -> Result<Agent, StartError> {
         addresses: Addresses::new(options.host_root.clone()),
         admission: Admission::new(options.queue),
         runner: Runner::new(delegates),
-        kept: Kept::default(),
+        node_state: NodeState::default(),
         uplink: Uplink::default(),
-        underlay: underlay::Seen::default(),
+        underlay: underlay::CachedUnderlay::default(),
         cluster: OnceLock::new(),
         other_cni: OtherCni::new(
             &options.cni_conf_dir,
@@ -167,7 +167,7 @@ pub(crate) fn assemble(options: Options) -> Result<Agent, StartError> {
         conflist: Conflist::of(&options),
         conflists: Conflists::of(&options),
         routers: RwLock::default(),
-        weaving: Mutex::default(),
+        fabric_lock: Mutex::default(),
         tasks: Tasks::new(&options).map_err(StartError::Process)?,
         removed: Mutex::default(),
         unsettled: Mutex::default(),

@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for Strict {
         while let Some(key) = entries.next_key::<String>()? {
             let value = entries.next_value_seed(Strict)?;
             if map.contains_key(&key) {
-                let key = crate::text::shown(&key);
+                let key = crate::text::quoted(&key);
                 return Err(A::Error::custom(format_args!("the key {key} occurs twice")));
             }
             map.insert(key, value);

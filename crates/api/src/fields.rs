@@ -4,7 +4,7 @@
 //! `null` counts as absent everywhere, empty text as absent where a value is parsed from it.
 //! Never stops at the first problem.
 
-use crate::text::{FromText, shown};
+use crate::text::{FromText, quoted};
 use crate::{Problem, Problems};
 use serde_json::{Map, Value};
 
@@ -47,7 +47,7 @@ impl<'a> Fields<'a> {
     /// The path of a key.
     pub fn path_of(&self, key: &str) -> String {
         let key = if key.len() > 64 {
-            shown(key)
+            quoted(key)
         } else {
             key.to_owned()
         };
@@ -323,7 +323,7 @@ fn described(value: &Value) -> String {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => value.to_string(),
         Value::Number(value) => value.to_string(),
-        Value::String(value) => shown(value),
+        Value::String(value) => quoted(value),
         Value::Array(items) => format!("a list of {}", items.len()),
         Value::Object(_) => "an object".to_owned(),
     }

@@ -174,10 +174,11 @@ impl Served {
     }
 
     fn of_devices(devices: &Value) -> Self {
-        if names_driver(devices) || wishes(devices).any(names_driver) {
+        if names_driver(devices) || device_requests(devices).any(names_driver) {
             return Self::ByUs;
         }
-        let named = wishes(devices).filter_map(|wish| wish.get("deviceClassName")?.as_str());
+        let named =
+            device_requests(devices).filter_map(|request| request.get("deviceClassName")?.as_str());
         Self::ByClasses(named.map(str::to_owned).collect())
     }
 }
@@ -199,7 +200,7 @@ fn name(object: &Value) -> &str {
 }
 
 /// Each thing that a claim asks for: a request as older versions write it, what it wants exactly, its alternatives.
-fn wishes(devices: &Value) -> impl Iterator<Item = &Value> {
+fn device_requests(devices: &Value) -> impl Iterator<Item = &Value> {
     items(devices, "requests").flat_map(|request| {
         let alternatives = items(request, "firstAvailable");
         once(request)

@@ -2,7 +2,7 @@
 //! write both. Refuses keys that occur twice; depth is bounded. Never evaluates anything.
 
 use crate::document;
-use crate::text::shown;
+use crate::text::quoted;
 use serde_json::{Map, Number, Value};
 use std::iter::Peekable;
 use std::str::CharIndices;
@@ -59,7 +59,7 @@ impl Reader<'_> {
             self.expect(':')?;
             let value = self.value(depth + 1)?;
             if map.insert(key.clone(), value).is_some() {
-                return Err(format!("has the key {} twice", shown(&key)));
+                return Err(format!("has the key {} twice", quoted(&key)));
             }
             if !self.more('}')? {
                 break;

@@ -13,7 +13,7 @@ pub trait FromText: Sized {
 }
 
 /// Text of unknown length, cut so that it cannot flood a message.
-pub(crate) fn shown(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut short: String = text.chars().take(64).collect();
     if short.len() < text.len() {
         short.push('…');
@@ -46,7 +46,7 @@ impl FromText for IpAddr {
             .map_err(|_| {
                 format!(
                     "{} is not an IP address: write 10.0.0.1 or fd00::1",
-                    shown(text)
+                    quoted(text)
                 )
             })
     }
@@ -57,7 +57,7 @@ impl FromText for IpNet {
         let net = net(text).ok_or_else(|| {
             format!(
                 "{} is not an address with a prefix length: write 10.0.0.0/24 or fd00::/64",
-                shown(text)
+                quoted(text)
             )
         })?;
         if net.addr() != net.addr().to_canonical() {
@@ -88,7 +88,7 @@ impl FromText for PathBuf {
         if !path.is_absolute() || up || text.contains('\0') || text.len() > 1024 {
             return Err(format!(
                 "{} is not a usable path: write an absolute one without \"..\"",
-                shown(text)
+                quoted(text)
             ));
         }
         Ok(path.to_owned())

@@ -4,7 +4,7 @@ use crate::ipam;
 use crate::kinds::Kind;
 use crate::snapshot::{self, ServedBy, Snapshot, condition, list, name, namespace, number, text};
 use crate::text::{Cell, Paint, Screen, Table, age, count, seconds_since};
-use plexus_api::cni::{How, Network, NetworkConfigKind, Provider};
+use plexus_api::cni::{Network, NetworkBackend, NetworkConfigKind, Provider};
 use serde_json::Value;
 
 /// The text for a claim or a class that is not ours.
@@ -375,14 +375,16 @@ pub fn nad_done_by(object: &Value) -> (String, String, String) {
         }
         NetworkConfigKind::Network(kind, network) => match *network {
             Network {
-                how: How::Native(_),
+                backend: NetworkBackend::Native(_),
                 ..
             } => of(&kind, "plexus", String::new()),
             Network {
-                how: How::Delegate(chain),
+                backend: NetworkBackend::Delegate(chain),
                 ..
             } => {
-                let because = chain.because.map(|key| format!("because of key {key:?}"));
+                let because = chain
+                    .unsupported_key
+                    .map(|key| format!("because of key {key:?}"));
                 of(&kind, "plugins", because.unwrap_or_default())
             }
         },

@@ -199,7 +199,7 @@ fn block_use(
     let cidr = cidr(block)?;
     let donated: Vec<IpNet> = list(block, "/status/given")
         .iter()
-        .filter_map(|gift| text(gift, "/cidr").parse().ok())
+        .filter_map(|donated| text(donated, "/cidr").parse().ok())
         .collect();
     let subnet = subnets.iter().find(|subnet| subnet.cidr.contains(&cidr));
     let capacity = |part: IpNet| {

@@ -5,7 +5,7 @@ use crate::explain::{Answer, Reason, State, explain_pod};
 use crate::snapshot::{NodeView, Snapshot, list, name, namespace, pod_facts, text};
 use crate::text::{Paint, Screen};
 use ipnet::IpNet;
-use plexus_api::cni::{Args, Chain, Error, How, NetConf, Network, Version};
+use plexus_api::cni::{Args, Chain, Error, NetConf, Network, NetworkBackend, Version};
 use plexus_api::translate;
 use plexus_core::attach::preview::{Issued, Preview, Uplink, cluster_network, preview, sandbox};
 use plexus_core::attach::{AttachError, AttachRequest, Attachment, Backend, NativeWork};
@@ -254,10 +254,10 @@ fn first(described: &DescribedNode) -> Result<(Network, Reference), Error> {
     let chain = Chain {
         version: Version::V1_1_0,
         plugins: vec![plugin],
-        because: None,
+        unsupported_key: None,
     };
     let network = Network {
-        how: How::Delegate(chain),
+        backend: NetworkBackend::Delegate(chain),
         ..network
     };
     Ok((network, reference))
@@ -353,7 +353,7 @@ fn native(attachment: &Attachment, work: &NativeWork, origin: &str) -> String {
         true => "no address".to_owned(),
         false => addresses.join(", "),
     };
-    let provider = work.wanted.native.provider.name();
+    let provider = work.spec.native.provider.name();
     format!("{}: {origin}: {provider}, {addresses}", attachment.ifname)
 }
 

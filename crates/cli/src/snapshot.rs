@@ -5,8 +5,8 @@ use ipnet::IpNet;
 use plexus_api::later::{self, Classes, Served};
 use plexus_api::objects::{NetworkSpec, NetworkStatus};
 use plexus_core::ipam::blocks_to_try;
+use plexus_core::nad_meaning::{self, NadMeaning};
 use plexus_core::resolve::{NadObject, NetworkObject, Objects, PodFacts, Settings};
-use plexus_core::wish::{self, Wish};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -276,8 +276,8 @@ impl<'w> NodeView<'w> {
     fn made_of_nad(&self, in_namespace: &str, named: &str) -> Option<NetworkObject> {
         let nad = find(&self.snapshot.nads, in_namespace, named).filter(|_| self.offline)?;
         let config = nad.pointer("/spec/config").and_then(Value::as_str);
-        let reading = wish::read(&texts(nad, "/metadata/annotations"), Ok(config));
-        let Wish::Network(spec) = reading.wish else {
+        let reading = nad_meaning::read(&texts(nad, "/metadata/annotations"), Ok(config));
+        let NadMeaning::Network(spec) = reading.meaning else {
             return None;
         };
         Some(NetworkObject {
@@ -332,7 +332,7 @@ impl Objects for NodeView<'_> {
         first.collect()
     }
 
-    fn given(&self, network_uid: &str) -> Vec<IpNet> {
+    fn donated_parts(&self, network_uid: &str) -> Vec<IpNet> {
         let own = blocks_of(self.snapshot, network_uid)
             .filter(|block| text(block, "/spec/node") == self.node);
         own.flat_map(|block| list(block, "/status/given"))

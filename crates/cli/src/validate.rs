@@ -3,7 +3,7 @@
 use crate::input::Source;
 use crate::text::{Paint, Screen};
 use plexus_api::later::Classes;
-use plexus_api::manifest::{Finding, Level, Written, check, check_together, describe_kind};
+use plexus_api::manifest::{Finding, Level, Written, check, check_all, describe_kind};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ pub fn validate(sources: &[Source], namespace: &str) -> Report {
         }
     }
     let objects: Vec<&Written> = all.iter().map(|(_, written)| *written).collect();
-    for (number, finding) in check_together(&objects, namespace) {
+    for (number, finding) in check_all(&objects, namespace) {
         if let Some((file, written)) = all.get(number) {
             report.add(file, written, finding);
         }

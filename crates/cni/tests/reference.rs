@@ -85,7 +85,7 @@ fn attach_and_detach(plugins: std::path::PathBuf, namespaces: &Namespaces) {
     let chain = Chain {
         version: Version::V1_0_0,
         plugins: plugins.collect(),
-        because: None,
+        unsupported_key: None,
     };
     let network = NetworkName::new("ref").unwrap();
     let (container, ifname) = (

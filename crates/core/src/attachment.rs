@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 /// An attachment that Plexus makes itself, before it has addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct NativeSpec {
     /// Which of the container's references it is, from 0.
     pub index: usize,
     /// Its network.

@@ -4,9 +4,9 @@
 //!
 //! Takes what the cluster says of nodes and blocks; gives plain lists that the kernel room makes true.
 
-use crate::ipam::around;
+use crate::ipam::enclosing_block;
 use ipnet::IpNet;
-use plexus_api::objects::Gift;
+use plexus_api::objects::DonatedPart;
 use plexus_types::{Family, Mac};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -35,7 +35,7 @@ pub struct OwnedBlock {
     /// It is one that nodes claim, no part of one.
     pub whole: bool,
     /// Parts of it that the owner gave away.
-    pub given: Vec<Gift>,
+    pub given: Vec<DonatedPart>,
 }
 
 /// Another node, as a router reaches it.
@@ -241,12 +241,13 @@ impl<'a> Blocks<'a> {
         if block.whole {
             return None;
         }
-        let around = around(block.cidr, |prefix| {
+        let enclosing_block = enclosing_block(block.cidr, |prefix| {
             let holder = self.by_prefix.get(&(&*block.uid, *prefix))?;
             Some((&*holder.node, &*holder.given))
         });
-        let around = around.filter(|around| !around.gives(&block.cidr, &block.node))?;
-        Some((around.cidr, around.node))
+        let enclosing_block = enclosing_block
+            .filter(|enclosing_block| !enclosing_block.gives(&block.cidr, &block.node))?;
+        Some((enclosing_block.cidr, enclosing_block.node))
     }
 }
 

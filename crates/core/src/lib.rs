@@ -9,7 +9,7 @@ pub mod attach;
 pub mod attachment;
 pub mod fabric;
 pub mod ipam;
+pub mod nad_meaning;
 pub mod plan;
 pub mod resolve;
 mod stable;
-pub mod wish;

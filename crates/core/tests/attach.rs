@@ -10,7 +10,7 @@ use plexus_api::cni::{Args, NetConf, Outcome, RouteConf};
 use plexus_core::attach::preview::sandbox;
 use plexus_core::attach::{Attach, AttachError, AttachRequest, Step};
 use plexus_core::attachment::{Assigned, AssignedIp};
-use plexus_core::plan::Seen;
+use plexus_core::plan::ObservedMacs;
 
 fn request(config: &str) -> AttachRequest {
     let conf = NetConf::parse(config.as_bytes(), &Args::default()).unwrap();
@@ -74,7 +74,7 @@ fn links_that_stand_together_are_one_step_and_each_plugin_is_one() {
         2,
         "only those that are planned"
     );
-    attach.links_made(0..2, |_| Seen::default());
+    attach.links_made(0..2, |_| ObservedMacs::default());
     for plugin in 0..2 {
         let step = Step::Plugin {
             attachment: 2,
@@ -84,7 +84,7 @@ fn links_that_stand_together_are_one_step_and_each_plugin_is_one() {
         attach.plugin_done(2, Outcome::default());
     }
     assert_eq!(attach.begin_step().unwrap(), Some(Step::Links(3..4)));
-    attach.links_made(3..4, |_| Seen::default());
+    attach.links_made(3..4, |_| ObservedMacs::default());
     assert_eq!(attach.begin_step().unwrap(), None);
     assert_eq!(attach.begin_step().unwrap(), None, "asked again");
     assert!(has_default_route(&attach, 0) && !has_default_route(&attach, 3));
@@ -108,14 +108,14 @@ fn what_a_plugin_brings_is_known_to_the_links_behind_it() {
     let mut attach = attach(request);
     assert_eq!(attach.begin_step().unwrap(), Some(Step::Links(0..2)));
     assert!(!has_default_route(&attach, 0), "it is the plugin's");
-    attach.links_made(0..2, |_| Seen::default());
+    attach.links_made(0..2, |_| ObservedMacs::default());
     for _ in 0..2 {
         attach.begin_step().unwrap();
         attach.plugin_done(2, with_default_route());
     }
     assert_eq!(attach.begin_step().unwrap(), Some(Step::Links(3..4)));
     assert!(!has_default_route(&attach, 3));
-    attach.links_made(3..4, |_| Seen::default());
+    attach.links_made(3..4, |_| ObservedMacs::default());
     assert!(attach.answer().is_ok());
 }
 
@@ -125,7 +125,7 @@ fn a_default_gateway_that_a_plugin_does_not_bring_is_refused_once_that_is_known(
     request.default_gw.as_mut().unwrap().v4 = Some("c".to_owned());
     let mut attach = attach(request);
     attach.begin_step().unwrap();
-    attach.links_made(0..2, |_| Seen::default());
+    attach.links_made(0..2, |_| ObservedMacs::default());
     for _ in 0..2 {
         attach.begin_step().unwrap();
         attach.plugin_done(2, Outcome::default());
@@ -148,7 +148,7 @@ fn plugin_mode_answers_all_interfaces_of_the_reference() {
     request.previous = Some(with_default_route());
     let mut attach = attach(request);
     assert_eq!(attach.begin_step().unwrap(), Some(Step::Links(0..2)));
-    attach.links_made(0..2, |_| Seen::default());
+    attach.links_made(0..2, |_| ObservedMacs::default());
     let answer = attach.answer().unwrap();
     let inside = answer.interfaces.iter().filter(|i| i.sandbox.is_some());
     assert_eq!(

@@ -37,7 +37,7 @@ fn config(subnets: Vec<BlockSubnet>, blocks: &[&str]) -> BlockIpam {
         uid: "u-1".to_owned(),
         subnets,
         blocks: blocks.iter().map(|block| net(block)).collect(),
-        given: Vec::new(),
+        donated: Vec::new(),
         routes: Vec::new(),
     }
 }

@@ -11,7 +11,7 @@
 mod cluster;
 
 use cluster::Case;
-use plexus_api::cni::{Body, Code, Error, FqName, How, PortMapping, Protocol, Runtime};
+use plexus_api::cni::{Body, Code, Error, FqName, NetworkBackend, PortMapping, Protocol, Runtime};
 use plexus_core::resolve::{Objects, PodNetworks, container_network, runtime_name};
 use plexus_types::IfName;
 use serde_json::json;
@@ -62,9 +62,9 @@ fn call(
 
 fn meant(networks: &PodNetworks) -> String {
     let reference = &networks.references[0];
-    let provider = match &networks.body.networks()[0].how {
-        How::Native(native) => native.provider.name(),
-        How::Delegate(_) => "delegate",
+    let provider = match &networks.body.networks()[0].backend {
+        NetworkBackend::Native(native) => native.provider.name(),
+        NetworkBackend::Delegate(_) => "delegate",
     };
     format!("{}/{} {provider}", reference.namespace, reference.name)
 }
@@ -180,7 +180,7 @@ fn what_the_runtime_asks_is_passed_on() {
         ..Runtime::default()
     };
     let one = call("x", Some(("default", "fabric")), "eth1", &runtime).unwrap();
-    let How::Native(native) = &one.body.networks()[0].how else {
+    let NetworkBackend::Native(native) = &one.body.networks()[0].backend else {
         panic!("{one:?}")
     };
     assert_eq!((native.mac, native.ips.len()), (runtime.mac, 1));

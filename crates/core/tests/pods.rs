@@ -11,7 +11,7 @@ mod cluster;
 
 use cluster::Case;
 use plexus_api::cni::{
-    Args, Body, Code, Error, FqName, How, Ipam, Native, NetConf, Provider, Runtime,
+    Args, Body, Code, Error, FqName, Ipam, Native, NetConf, NetworkBackend, Provider, Runtime,
 };
 use plexus_core::attach::preview::sandbox;
 use plexus_core::attach::{Attach, AttachError, AttachRequest};
@@ -105,9 +105,9 @@ fn names(networks: &PodNetworks) -> Vec<String> {
 }
 
 fn native(networks: &PodNetworks, index: usize) -> &Native {
-    match &networks.body.networks()[index].how {
-        How::Native(native) => native,
-        How::Delegate(chain) => panic!("{chain:?}"),
+    match &networks.body.networks()[index].backend {
+        NetworkBackend::Native(native) => native,
+        NetworkBackend::Delegate(chain) => panic!("{chain:?}"),
     }
 }
 
@@ -201,7 +201,7 @@ fn a_network_object_becomes_what_its_provider_says() {
     assert_eq!(routed.not_masq.len(), 3);
     assert!(native(&all, 3).ipam.is_none());
     assert!(
-        matches!(&all.body.networks()[4].how, How::Delegate(chain) if chain.plugins.len() == 2)
+        matches!(&all.body.networks()[4].backend, NetworkBackend::Delegate(chain) if chain.plugins.len() == 2)
     );
     assert!(matches!(&native(&all, 5).provider, Provider::Overlay(overlay) if overlay.snat));
 }
@@ -262,7 +262,7 @@ fn nads_of_every_kind() {
     );
     assert_eq!(all.references[4].uuid, "uid-nad-inline");
     assert!(
-        matches!(&all.body.networks()[5].how, How::Delegate(chain) if chain.plugins.len() == 2)
+        matches!(&all.body.networks()[5].backend, NetworkBackend::Delegate(chain) if chain.plugins.len() == 2)
     );
     assert!(matches!(&native(&all, 6).provider, Provider::Overlay(overlay) if overlay.snat));
     let warnings = all.warnings.join("\n");

@@ -11,11 +11,11 @@ use ipnet::IpNet;
 use plexus_api::cni::{
     Bridge, Dns, Ipam, Macvlan, MacvlanMode, Native, Overlay, Provider, RouteConf, Routed, Static,
 };
-use plexus_core::attachment::{Alias, Assigned, AssignedIp, DefaultRoute, Wanted};
+use plexus_core::attachment::{Alias, Assigned, AssignedIp, DefaultRoute, NativeSpec};
 use plexus_core::plan::{
-    Facts, LinkFacts, LinkKind, Observed, ObservedAddress, ObservedLink, ObservedNeighbour,
-    ObservedRoute, ObservedRule, Place, PodPlan, Underlay, build, diff_host_ends, diff_node,
-    diff_pod, effective, node_plan, pod_plan, pod_text, provider_of,
+    Facts, LinkFacts, LinkKind, LinkOwner, Observed, ObservedAddress, ObservedLink,
+    ObservedNeighbour, ObservedRoute, ObservedRule, PodPlan, Underlay, build, diff_host_ends,
+    diff_node, diff_pod, effective, node_plan, pod_plan, pod_text, provider_of,
 };
 use plexus_types::{ContainerId, Family, IfName, NetnsCookie, NetworkName};
 use proptest::prelude::*;
@@ -117,7 +117,7 @@ fn default_route() -> impl Strategy<Value = DefaultRoute> {
     ]
 }
 
-fn case() -> impl Strategy<Value = (Wanted, Assigned, DefaultRoute)> {
+fn case() -> impl Strategy<Value = (NativeSpec, Assigned, DefaultRoute)> {
     (
         provider(),
         any::<[bool; 4]>(),
@@ -140,7 +140,7 @@ fn case() -> impl Strategy<Value = (Wanted, Assigned, DefaultRoute)> {
                 mtu,
                 dns,
             };
-            let wanted = Wanted {
+            let spec = NativeSpec {
                 index: 0,
                 network: NetworkName::new("blue").unwrap(),
                 ifname: IfName::new("net1").unwrap(),
@@ -148,14 +148,14 @@ fn case() -> impl Strategy<Value = (Wanted, Assigned, DefaultRoute)> {
                 source_routing,
                 several,
             };
-            (Just(wanted), assigned(v4, v6), default_route())
+            (Just(spec), assigned(v4, v6), default_route())
         })
 }
 
-fn plan(wanted: &Wanted, assigned: &Assigned, default_route: DefaultRoute) -> PodPlan {
+fn plan(spec: &NativeSpec, assigned: &Assigned, default_route: DefaultRoute) -> PodPlan {
     let container = ContainerId::new("c1").unwrap();
     let cni_ifname = IfName::new("eth0").unwrap();
-    let place = Place {
+    let owner = LinkOwner {
         node: NetnsCookie(7),
         netns: NetnsCookie(8),
         container: &container,
@@ -178,8 +178,8 @@ fn plan(wanted: &Wanted, assigned: &Assigned, default_route: DefaultRoute) -> Po
         }),
     };
     pod_plan(
-        &place,
-        vec![build(wanted, assigned, default_route, &place, &facts).unwrap()],
+        &owner,
+        vec![build(spec, assigned, default_route, &owner, &facts).unwrap()],
     )
 }
 
@@ -320,9 +320,9 @@ fn lessened(full: &Observed, keep: &[&str]) -> Vec<Observed> {
 
 proptest! {
     #[test]
-    fn the_same_inputs_give_the_same_bytes((wanted, assigned, default_route) in case()) {
-        let one = plan(&wanted, &assigned, default_route);
-        let two = plan(&wanted, &assigned, default_route);
+    fn the_same_inputs_give_the_same_bytes((spec, assigned, default_route) in case()) {
+        let one = plan(&spec, &assigned, default_route);
+        let two = plan(&spec, &assigned, default_route);
         prop_assert_eq!(serde_json::to_vec(&one).unwrap(), serde_json::to_vec(&two).unwrap());
         prop_assert_eq!(pod_text(&one), pod_text(&two));
         let back: PodPlan = serde_json::from_slice(&serde_json::to_vec(&one).unwrap()).unwrap();
@@ -330,15 +330,15 @@ proptest! {
     }
 
     #[test]
-    fn a_kernel_that_has_it_all_lacks_nothing((wanted, assigned, default_route) in case()) {
-        let plan = plan(&wanted, &assigned, default_route);
+    fn a_kernel_that_has_it_all_lacks_nothing((spec, assigned, default_route) in case()) {
+        let plan = plan(&spec, &assigned, default_route);
         let (pod, node) = (pod_of(&plan), node_of(&plan));
         prop_assert_eq!(diff_pod(&plan, &pod), vec![]);
         prop_assert_eq!(diff_host_ends(&plan, &node), vec![]);
         for less in lessened(&pod, &["lo"]) {
             prop_assert!(!diff_pod(&plan, &less).is_empty(), "{:?}", less);
         }
-        let keep: &[&str] = match &wanted.native.provider {
+        let keep: &[&str] = match &spec.native.provider {
             Provider::Bridge(_) => &[],
             _ => &["br0"],
         };
@@ -352,8 +352,8 @@ proptest! {
     }
 
     #[test]
-    fn the_default_route_is_where_it_was_put((wanted, assigned, default_route) in case()) {
-        let plan = plan(&wanted, &assigned, default_route);
+    fn the_default_route_is_where_it_was_put((spec, assigned, default_route) in case()) {
+        let plan = plan(&spec, &assigned, default_route);
         let link = &plan.links[0];
         for family in Family::ALL {
             let here = link.routes.iter().any(|route| {
@@ -364,7 +364,7 @@ proptest! {
             if default_route.of(family) == Some(false) {
                 prop_assert!(!here);
             }
-            let routed = matches!(wanted.native.provider, Provider::Routed(_));
+            let routed = matches!(spec.native.provider, Provider::Routed(_));
             let gateway = assigned.ips.iter().any(|ip| {
                 Family::of(ip.address.addr()) == family && (ip.gateway.is_some() || routed)
             });
@@ -372,20 +372,20 @@ proptest! {
                 prop_assert!(here);
             }
         }
-        let once = effective(&wanted.native, &assigned, default_route);
-        prop_assert_eq!(effective(&wanted.native, &once, default_route), once);
+        let once = effective(&spec.native, &assigned, default_route);
+        prop_assert_eq!(effective(&spec.native, &once, default_route), once);
     }
 
     #[test]
-    fn a_link_says_which_provider_made_it((wanted, assigned, default_route) in case()) {
-        let plan = plan(&wanted, &assigned, default_route);
-        let name = wanted.native.provider.name();
+    fn a_link_says_which_provider_made_it((spec, assigned, default_route) in case()) {
+        let plan = plan(&spec, &assigned, default_route);
+        let name = spec.native.provider.name();
         prop_assert_eq!(provider_of(&plan.links[0].kind), Some(name));
     }
 
     #[test]
-    fn the_mark_can_be_read_back((wanted, assigned, default_route) in case()) {
-        let plan = plan(&wanted, &assigned, default_route);
+    fn the_mark_can_be_read_back((spec, assigned, default_route) in case()) {
+        let plan = plan(&spec, &assigned, default_route);
         let alias = Alias::parse(&plan.links[0].alias).unwrap();
         prop_assert_eq!(alias.container, "c1");
         prop_assert_eq!(alias.cni_ifname, "eth0");
@@ -395,8 +395,8 @@ proptest! {
     }
 
     #[test]
-    fn a_bridge_without_its_address_is_noticed((wanted, assigned, _) in case()) {
-        let plan = node_plan(&wanted.network, &wanted.native, &assigned, &Facts::default());
+    fn a_bridge_without_its_address_is_noticed((spec, assigned, _) in case()) {
+        let plan = node_plan(&spec.network, &spec.native, &assigned, &Facts::default());
         let mut observed = Observed::default();
         let mut bridge = link(4, "br0", "bridge");
         bridge.promisc = true;
@@ -426,7 +426,7 @@ fn differences_in_words() {
         mtu: Some(1400),
         dns: Dns::default(),
     };
-    let wanted = Wanted {
+    let spec = NativeSpec {
         index: 0,
         network: NetworkName::new("blue").unwrap(),
         ifname: IfName::new("net1").unwrap(),
@@ -444,7 +444,7 @@ fn differences_in_words() {
         ..Assigned::default()
     };
     let plan = plan(
-        &wanted,
+        &spec,
         &assigned,
         DefaultRoute::Only {
             v4: true,

@@ -13,7 +13,7 @@ use plexus_core::attach::preview::sandbox;
 use plexus_core::attach::{
     Attach, AttachRequest, Attachment, Candidate, Provided, ReferenceRequest, choose_default,
 };
-use plexus_core::attachment::{Assigned, AssignedIp, DefaultRoute, Wanted};
+use plexus_core::attachment::{Assigned, AssignedIp, DefaultRoute, NativeSpec};
 use plexus_types::{IfName, NetworkName};
 
 fn names(config: &str) -> Result<Vec<String>, String> {
@@ -105,7 +105,7 @@ fn source_routing_of_a_delegate_is_not_ignored() {
 struct Case {
     network: NetworkName,
     ifname: IfName,
-    wanted: Wanted,
+    spec: NativeSpec,
     assigned: Assigned,
     outcome: Option<Outcome>,
 }
@@ -126,7 +126,7 @@ fn case(name: &str, ips: &[(&str, Option<&str>)], delegate: bool, defaults: &[&s
         mtu: None,
         dns: Dns::default(),
     };
-    let wanted = Wanted {
+    let spec = NativeSpec {
         index: 0,
         network: network.clone(),
         ifname: ifname.clone(),
@@ -168,7 +168,7 @@ fn case(name: &str, ips: &[(&str, Option<&str>)], delegate: bool, defaults: &[&s
     Case {
         network,
         ifname,
-        wanted,
+        spec,
         assigned,
         outcome,
     }
@@ -183,7 +183,7 @@ fn chosen(cases: &[Case], v4: Option<&str>, v6: Option<&str>) -> Result<Vec<Stri
             ifname: &case.ifname,
             provided: match &case.outcome {
                 Some(outcome) => Provided::Plugins(outcome),
-                None => Provided::Native(&case.wanted, &case.assigned),
+                None => Provided::Native(&case.spec, &case.assigned),
             },
         })
         .collect();
@@ -329,7 +329,7 @@ fn plugins_that_have_not_run_have_it_only_if_they_are_named() {
             provided,
         }
     };
-    let first = Provided::Native(&cases[0].wanted, &cases[0].assigned);
+    let first = Provided::Native(&cases[0].spec, &cases[0].assigned);
     let candidates = [
         candidate("a", 0, first),
         candidate("b", 1, Provided::Unknown),

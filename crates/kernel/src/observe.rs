@@ -64,17 +64,17 @@ pub fn observe(socket: &mut Socket, what: What) -> Result<Observed, NetlinkError
     if what.addresses {
         observed.addresses = list(socket, address::list(None), address::read)?;
     }
-    for family in wanted(what.routes) {
+    for family in families(what.routes) {
         observed
             .routes
             .extend(list(socket, route::list(family), route::read_hops)?);
     }
-    for family in wanted(what.rules) {
+    for family in families(what.rules) {
         observed
             .rules
             .extend(list(socket, rule::list(family), rule::read)?);
     }
-    for family in wanted(what.neighbours) {
+    for family in families(what.neighbours) {
         observed
             .neighbours
             .extend(list(socket, neighbour::list(family), neighbour::read)?);
@@ -139,7 +139,7 @@ pub(crate) fn list<T, I: IntoIterator<Item = T>>(
     })
 }
 
-fn wanted((v4, v6): (bool, bool)) -> impl Iterator<Item = Family> {
+fn families((v4, v6): (bool, bool)) -> impl Iterator<Item = Family> {
     [(v4, Family::V4), (v6, Family::V6)]
         .into_iter()
         .filter(|(yes, _)| *yes)

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// One namespace.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct FoundNamespace {
     /// A path to it; one of perhaps many.
     pub path: PathBuf,
     /// It, held open.
@@ -28,14 +28,14 @@ pub const AT_MOST: usize = 16_384;
 #[derive(Debug, Clone, Default)]
 pub struct Scan {
     /// The namespaces.
-    pub found: Vec<Found>,
+    pub found: Vec<FoundNamespace>,
     /// Whether nothing was left out: only then does absence mean anything.
     pub complete: bool,
 }
 
 impl Scan {
     /// The namespace with that number.
-    pub fn find(&self, cookie: NetnsCookie) -> Option<&Found> {
+    pub fn find(&self, cookie: NetnsCookie) -> Option<&FoundNamespace> {
         self.found.iter().find(|found| found.cookie == cookie)
     }
 }
@@ -76,14 +76,14 @@ pub fn namespaces() -> Scan {
     scan
 }
 
-fn look(path: &Path) -> Result<(u64, Found), NetnsError> {
+fn look(path: &Path) -> Result<(u64, FoundNamespace), NetnsError> {
     let netns = Netns::open(path)?;
     let (_, inode) = netns.inode()?;
     let cookie = netns.cookie()?;
     let path = path.to_owned();
     Ok((
         inode,
-        Found {
+        FoundNamespace {
             path,
             netns,
             cookie,

@@ -6,7 +6,7 @@ use crate::cluster::{ClaimError, ClaimRequest};
 use crate::failure;
 use crate::verb::pod_networks::CLUSTER_DEFAULT;
 use plexus_api::cni::{Error, Ipam};
-use plexus_core::attachment::Wanted;
+use plexus_core::attachment::NativeSpec;
 use plexus_core::resolve::Objects;
 use std::time::Instant;
 
@@ -16,11 +16,11 @@ impl Agent {
     /// Not later than `until`.
     pub(crate) fn claim_for(
         &self,
-        wanted: &mut [Wanted],
+        specs: &mut [NativeSpec],
         needs: NeedsBlock,
         until: Instant,
     ) -> Result<(), Error> {
-        let section = wanted
+        let section = specs
             .get(needs.number)
             .and_then(|one| one.native.ipam.as_ref());
         let (Some(Ipam::Blocks(section)), Some(cluster)) = (section, self.cluster.get()) else {
@@ -56,12 +56,12 @@ impl Agent {
             msg: format!("{}; {}", needs.error.msg, failed.msg),
             ..failed
         })?;
-        let given = cluster.given(&uid);
-        for one in wanted {
+        let donated = cluster.donated_parts(&uid);
+        for one in specs {
             if let Some(Ipam::Blocks(section)) = &mut one.native.ipam
                 && section.uid == uid
             {
-                section.given.clone_from(&given);
+                section.donated.clone_from(&donated);
                 if !section.blocks.contains(&block) {
                     section.blocks.push(block);
                 }
@@ -72,11 +72,11 @@ impl Agent {
 
     /// Refuses a pod whose network goes away. To be asked while the addresses are held: from then on the
     /// network waits for them, and before that the asking may have taken a while.
-    pub(crate) fn check_open(&self, wanted: &[Wanted]) -> Result<(), Error> {
+    pub(crate) fn check_open(&self, specs: &[NativeSpec]) -> Result<(), Error> {
         let Some(cluster) = self.cluster.get() else {
             return Ok(());
         };
-        for one in wanted {
+        for one in specs {
             let Some(Ipam::Blocks(section)) = &one.native.ipam else {
                 continue;
             };

@@ -1,5 +1,5 @@
-//! Parts of this node's blocks that other nodes get: chosen, kept and forgotten here, where pools and
-//! journal are. Whom to tell, and when, is the API side's.
+//! Donations: parts of this node's blocks that other nodes get. The agent chooses, journals and deletes
+//! them here, where it has the pools and the journal. The cluster module publishes them.
 //!
 //! ```text
 //!   pools: nothing is handed out from it ──► journal, flushed ──► the API side says it
@@ -7,72 +7,76 @@
 //! ```
 
 use crate::agent::Agent;
-use crate::cluster::{Asked, Keeping};
+use crate::cluster::{PartRequest, RecordOutcome};
 use crate::failure;
 use plexus_api::cni::BlockIpam;
-use plexus_core::ipam::Given;
+use plexus_core::ipam::Donation;
 use std::sync::atomic::Ordering::SeqCst;
 
 impl Agent {
     /// Gives up a part of this node's blocks. When this returns it is on disk that the part is
     /// another's, and nothing was or will be handed out from it. None: there is nothing to give, or
     /// what is in use is not known yet.
-    pub(crate) fn give_part(&self, config: &BlockIpam, asked: &Asked<'_>) -> Option<Given> {
+    pub(crate) fn donate_part(
+        &self,
+        config: &BlockIpam,
+        request: &PartRequest<'_>,
+    ) -> Option<Donation> {
         if !self.ready.load(SeqCst) {
             return None;
         }
         let journal = self.journal().ok()?;
-        let given = self
-            .addresses
-            .give(config, asked.family, asked.addresses, asked.node)?;
-        if let Err(error) = journal.give(&given) {
+        let donation =
+            self.addresses
+                .donate(config, request.family, request.addresses, request.node)?;
+        if let Err(error) = journal.put_donation(&donation) {
             // If it may have been written all the same, nobody has it until the next start.
-            if journal.forget_gift(&given).is_ok() {
-                self.addresses.unmark_given(&given);
+            if journal.delete_donation(&donation).is_ok() {
+                self.addresses.unmark_donated(&donation);
             }
             let error = failure::journal(&error);
-            tracing::error!(part = %given.part, node = given.node, %error, "a part of a block is not given away");
+            tracing::error!(part = %donation.part, node = donation.node, %error, "a part of a block is not given away");
             return None;
         }
-        Some(given)
+        Some(donation)
     }
 
-    /// All that were given; none if the journal cannot tell.
-    pub(crate) fn gifts(&self) -> Option<Vec<Given>> {
-        self.journal().ok()?.gifts().ok()
+    /// All donations of this node; none if the journal cannot be read.
+    pub(crate) fn journaled_donations(&self) -> Option<Vec<Donation>> {
+        self.journal().ok()?.donations().ok()
     }
 
-    /// Keeps a gift that the API knows of, or whose it is now; not if it is in use here.
-    pub(crate) fn keep_gift(&self, given: &Given) -> Keeping {
+    /// Journals a donation that the API knows of, or its new owner. Refuses one whose addresses are in use here.
+    pub(crate) fn journal_donation(&self, donation: &Donation) -> RecordOutcome {
         let Ok(journal) = self.journal() else {
-            return Keeping::Failed;
+            return RecordOutcome::Failed;
         };
         if !self.ready.load(SeqCst) {
-            return Keeping::Failed;
+            return RecordOutcome::Failed;
         }
-        if !self.addresses.keep_given(given) {
-            return Keeping::InUse;
+        if !self.addresses.mark_donated_if_free(donation) {
+            return RecordOutcome::InUse;
         }
-        match journal.give(given) {
-            Ok(()) => Keeping::OnDisk,
+        match journal.put_donation(donation) {
+            Ok(()) => RecordOutcome::OnDisk,
             Err(error) => {
                 let error = failure::journal(&error);
-                tracing::error!(part = %given.part, node = given.node, %error, "cannot journal whose a part of a block is");
-                Keeping::Failed
+                tracing::error!(part = %donation.part, node = donation.node, %error, "cannot journal whose a part of a block is");
+                RecordOutcome::Failed
             }
         }
     }
 
     /// Its block is no longer this node's.
-    pub(crate) fn drop_gift(&self, given: &Given) {
+    pub(crate) fn drop_donation(&self, donation: &Donation) {
         let Ok(journal) = self.journal() else {
             return;
         };
-        match journal.forget_gift(given) {
-            Ok(()) => self.addresses.unmark_given(given),
+        match journal.delete_donation(donation) {
+            Ok(()) => self.addresses.unmark_donated(donation),
             Err(error) => {
                 let error = failure::journal(&error);
-                tracing::error!(part = %given.part, %error, "cannot forget a gift of a block that is no longer this node's");
+                tracing::error!(part = %donation.part, %error, "cannot forget a gift of a block that is no longer this node's");
             }
         }
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a call waits for locks that others hold. A plugin has one for some milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +80,7 @@ pub(crate) fn lock_all(
         let lock = Arc::clone(locks.entry(identity).or_insert_with(|| Arc::new(file)));
         locked.insert(path.clone(), Locked { path, lock });
     }
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + LOCK_TIMEOUT;
     for lock in locks.values() {
         lock.wait(until)?;
     }
@@ -111,7 +111,7 @@ impl LockFile {
                 Err(Errno::WOULDBLOCK | Errno::INTR) => {
                     return Err(DirectoryError::Busy {
                         path: self.path.clone(),
-                        waited: PATIENCE,
+                        waited: LOCK_TIMEOUT,
                     });
                 }
                 Err(errno) => return Err(failed("lock", &self.path)(errno.into())),
@@ -129,7 +129,7 @@ impl Locked {
             Ok(false) => Ok(None),
             _ => {
                 let (_, lock) = LockFile::open(path)?;
-                lock.wait(Instant::now() + PATIENCE)?;
+                lock.wait(Instant::now() + LOCK_TIMEOUT)?;
                 Ok(Some(Self {
                     path: path.to_owned(),
                     lock: Arc::new(lock),

@@ -20,8 +20,8 @@ use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, Code, Error, HostLocal, Ipam, Static};
 use plexus_cni::delegate::seen_from_here;
 use plexus_core::attach::Lease;
-use plexus_core::attachment::{Assigned, AssignedIp, Wanted};
-use plexus_core::ipam::{AllocateError, Given, PoolKey, Pools, host_local as order};
+use plexus_core::attachment::{Assigned, AssignedIp, NativeSpec};
+use plexus_core::ipam::{AllocateError, Donation, PoolKey, Pools, host_local as order};
 use plexus_types::{ContainerId, Family, IfName, NetworkName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -98,7 +98,7 @@ impl Addresses {
     /// Chooses addresses for all attachments, or for none.
     pub(crate) fn choose<'a>(
         &'a self,
-        wanted: &[Wanted],
+        specs: &[NativeSpec],
         container: &'a ContainerId,
         cni_ifname: &'a IfName,
     ) -> Result<Reservation<'a>, NotChosen> {
@@ -106,13 +106,13 @@ impl Addresses {
             addresses: self,
             container,
             cni_ifname,
-            chosen: Vec::with_capacity(wanted.len()),
+            chosen: Vec::with_capacity(specs.len()),
             taken: Vec::new(),
-            locked: self.lock_directories(wanted)?,
+            locked: self.lock_directories(specs)?,
             to_write: Vec::new(),
             kept: false,
         };
-        for (number, one) in wanted.iter().enumerate() {
+        for (number, one) in specs.iter().enumerate() {
             let at = |error| {
                 let place = format!("network {}, interface {}", one.network, one.ifname);
                 failure::at(place, error)
@@ -129,8 +129,8 @@ impl Addresses {
         Ok(reservation)
     }
 
-    fn lock_directories(&self, wanted: &[Wanted]) -> Result<BTreeMap<PathBuf, Locked>, Error> {
-        let directories = wanted
+    fn lock_directories(&self, specs: &[NativeSpec]) -> Result<BTreeMap<PathBuf, Locked>, Error> {
+        let directories = specs
             .iter()
             .filter_map(|one| match &one.native.ipam {
                 Some(Ipam::HostLocal(section)) => {
@@ -190,29 +190,29 @@ impl Addresses {
     }
 
     /// Gives up a part of this node's blocks: from now on nothing is handed out from it.
-    pub(crate) fn give(
+    pub(crate) fn donate(
         &self,
         config: &BlockIpam,
         family: Family,
         addresses: u32,
         node: &str,
-    ) -> Option<Given> {
-        self.lock().give(config, family, addresses, node)
+    ) -> Option<Donation> {
+        self.lock().donate(config, family, addresses, node)
     }
 
     /// Keeps a part that the API says was given away, unless addresses of it are in use. Whether it is.
-    pub(crate) fn keep_given(&self, given: &Given) -> bool {
-        self.lock().keep_given(given)
+    pub(crate) fn mark_donated_if_free(&self, donation: &Donation) -> bool {
+        self.lock().mark_donated_if_free(donation)
     }
 
     /// A part was given away, as the journal says.
-    pub(crate) fn mark_given(&self, given: &Given) {
-        self.lock().mark_given(given);
+    pub(crate) fn mark_donated(&self, donation: &Donation) {
+        self.lock().mark_donated(donation);
     }
 
     /// It was not after all, or its block is no longer this node's.
-    pub(crate) fn unmark_given(&self, given: &Given) {
-        self.lock().unmark_given(given);
+    pub(crate) fn unmark_donated(&self, donation: &Donation) {
+        self.lock().unmark_donated(donation);
     }
 
     /// How many addresses each pool has given out, and how many it has.
@@ -268,9 +268,9 @@ impl Reservation<'_> {
         Ok(())
     }
 
-    fn choose_one(&mut self, wanted: &Wanted) -> Result<(), NotChosen> {
-        let (assigned, lease) = match &wanted.native.ipam {
-            None if wanted.native.ips.is_empty() => (Assigned::default(), None),
+    fn choose_one(&mut self, spec: &NativeSpec) -> Result<(), NotChosen> {
+        let (assigned, lease) = match &spec.native.ipam {
+            None if spec.native.ips.is_empty() => (Assigned::default(), None),
             None => {
                 return Err(NotChosen::Refused(Error::new(
                     Code::InvalidConfig,
@@ -280,21 +280,21 @@ impl Reservation<'_> {
             }
             Some(Ipam::Static(section)) => (fixed(section), None),
             Some(ipam @ Ipam::Plexus(section)) => {
-                let key = PoolKey::of(ipam, &wanted.network).ok_or_else(no_pool)?;
-                let owner = owner_of(self.container, self.cni_ifname, &wanted.ifname);
+                let key = PoolKey::of(ipam, &spec.network).ok_or_else(no_pool)?;
+                let owner = owner_of(self.container, self.cni_ifname, &spec.ifname);
                 let assigned = self
                     .addresses
                     .lock()
-                    .allocate(&key, section, &wanted.native.ips, &owner)
+                    .allocate(&key, section, &spec.native.ips, &owner)
                     .map_err(Error::from)?;
                 let text = key.to_string();
                 self.taken.push((key, owner));
                 (assigned, Some(Lease::Pool(text)))
             }
             Some(ipam @ Ipam::Blocks(section)) => {
-                let key = PoolKey::of(ipam, &wanted.network).ok_or_else(no_pool)?;
-                let owner = owner_of(self.container, self.cni_ifname, &wanted.ifname);
-                let ips = &wanted.native.ips;
+                let key = PoolKey::of(ipam, &spec.network).ok_or_else(no_pool)?;
+                let owner = owner_of(self.container, self.cni_ifname, &spec.ifname);
+                let ips = &spec.native.ips;
                 let mut pools = self.addresses.lock();
                 let assigned = pools
                     .allocate_blocks(&key, section, ips, &owner)
@@ -304,11 +304,11 @@ impl Reservation<'_> {
                 (assigned, Some(Lease::Pool(text)))
             }
             Some(Ipam::HostLocal(section)) => {
-                let directory = self.addresses.directory(&section.data_dir, &wanted.network);
-                let assigned = self.choose_host_local(wanted, section, &directory)?;
+                let directory = self.addresses.directory(&section.data_dir, &spec.network);
+                let assigned = self.choose_host_local(spec, section, &directory)?;
                 let lease = Lease::HostLocal {
                     directory,
-                    ifname: wanted.ifname.clone(),
+                    ifname: spec.ifname.clone(),
                 };
                 (assigned, Some(lease))
             }
@@ -319,14 +319,14 @@ impl Reservation<'_> {
 
     fn choose_host_local(
         &mut self,
-        wanted: &Wanted,
+        spec: &NativeSpec,
         section: &HostLocal,
         directory: &PathBuf,
     ) -> Result<Assigned, Error> {
         let Some(locked) = self.locked.get(directory) else {
             return Err(no_pool());
         };
-        let requested: Vec<IpAddr> = wanted
+        let requested: Vec<IpAddr> = spec
             .native
             .ips
             .iter()
@@ -350,7 +350,7 @@ impl Reservation<'_> {
             });
             let address = picked.address.addr();
             self.to_write
-                .push((directory.clone(), address, set, wanted.ifname.clone()));
+                .push((directory.clone(), address, set, spec.ifname.clone()));
         }
         let dns = match &section.resolv_conf {
             Some(path) => resolv::read(&host_path(self.addresses.root.as_deref(), path))?,

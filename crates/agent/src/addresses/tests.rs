@@ -3,8 +3,8 @@
 use super::*;
 use plexus_api::cni::{Dns, Macvlan, Native, PlexusIpam, Provider, Range};
 
-fn wanted(ifname: &str, ipam: Ipam) -> Wanted {
-    Wanted {
+fn wanted(ifname: &str, ipam: Ipam) -> NativeSpec {
+    NativeSpec {
         index: 0,
         network: "blue".parse().unwrap(),
         ifname: ifname.parse().unwrap(),
@@ -78,7 +78,7 @@ fn what_is_not_kept_is_free_again() {
 fn all_or_none() {
     let addresses = Addresses::default();
     let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
-    let wanted: Vec<Wanted> = (0..6)
+    let wanted: Vec<NativeSpec> = (0..6)
         .map(|i| wanted(&format!("net{i}"), plexus()))
         .collect();
     let error = addresses
@@ -201,7 +201,7 @@ fn block_of(uid: &str) -> BlockIpam {
             block_length: Some(30),
         }],
         blocks: vec!["10.0.0.4/30".parse().unwrap()],
-        given: Vec::new(),
+        donated: Vec::new(),
         routes: Vec::new(),
     }
 }
@@ -237,9 +237,9 @@ fn what_an_add_has_chosen_is_not_given_and_what_is_given_is_not_chosen() {
     let first = [want("eth0")];
     let reservation = addresses.choose(&first, &container, &cni_ifname).unwrap();
     assert_eq!(addresses_of(&reservation), ["10.0.0.4"]);
-    let give = |addresses: &Addresses| addresses.give(&blocks, Family::V4, 8, "n2");
-    let given: Vec<Given> = std::iter::from_fn(|| give(&addresses)).collect();
-    let parts: Vec<String> = given.iter().map(|one| one.part.to_string()).collect();
+    let donate = |addresses: &Addresses| addresses.donate(&blocks, Family::V4, 8, "n2");
+    let donations: Vec<Donation> = std::iter::from_fn(|| donate(&addresses)).collect();
+    let parts: Vec<String> = donations.iter().map(|one| one.part.to_string()).collect();
     assert_eq!(parts, ["10.0.0.5/32", "10.0.0.6/32", "10.0.0.7/32"]);
     let second = [want("net1")];
     let full = addresses.choose(&second, &container, &cni_ifname);
@@ -249,10 +249,10 @@ fn what_an_add_has_chosen_is_not_given_and_what_is_given_is_not_chosen() {
 
     // After a restart, by the journal alone.
     let addresses = Addresses::default();
-    addresses.mark_given(&given[0]);
-    addresses.mark_given(&given[2]);
+    addresses.mark_donated(&donations[0]);
+    addresses.mark_donated(&donations[2]);
     let two = [want("eth0"), want("net1")];
     let reservation = addresses.choose(&two, &container, &cni_ifname).unwrap();
     assert_eq!(addresses_of(&reservation), ["10.0.0.4", "10.0.0.6"]);
-    assert_eq!(give(&addresses), None);
+    assert_eq!(donate(&addresses), None);
 }

@@ -1,10 +1,10 @@
 //! Asks other nodes for a part of their blocks when none is free: one BlockRequest per network, there
 //! for as long as this node waits. What is given comes as a block of this node's, whoever made it so:
-//! see [`gifts`](super::gifts).
+//! see [`donations`](super::donations).
 
-use super::claim::Wanted;
+use super::claim::BlockClaim;
 use super::error::ClaimError;
-use super::shared::{MANAGER, Shared, said, within};
+use super::shared::{MANAGER, Shared, error_text, within};
 use super::wire::RequestWire;
 use ipnet::IpNet;
 use kube::api::{DeleteParams, PostParams, Preconditions};
@@ -18,52 +18,52 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// How long a gift is waited for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(8);
+/// How long this node waits for a donation.
+pub(super) const DONATION_TIMEOUT: Duration = Duration::from_secs(8);
 /// How many addresses are asked for: the next pods of this node need theirs too, and an object for
 /// each of them would be many.
 const ADDRESSES: u32 = 8;
 /// How long taking the request back may take.
-pub(super) const WITHDRAW: Duration = Duration::from_secs(1);
-/// How often it is looked without being told.
-const LOOK: Duration = Duration::from_millis(250);
+pub(super) const WITHDRAW_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often this node looks for a donation if nothing notifies it.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Waits for a part of another node's block. `none` is why there is no whole one.
 pub(super) async fn ask(
     shared: &Shared,
-    wanted: &Wanted,
+    block_claim: &BlockClaim,
     none: ClaimError,
 ) -> Result<IpNet, ClaimError> {
-    let owners = owners(shared, wanted);
+    let owners = owners(shared, block_claim);
     if owners.is_empty() {
         return Err(none);
     }
-    let uid = &wanted.network.uuid;
-    let turn = shared.gifts.turn(uid);
-    let end = Instant::now() + PATIENCE;
+    let uid = &block_claim.network.uuid;
+    let request_lock = shared.donations.request_lock(uid);
+    let end = Instant::now() + DONATION_TIMEOUT;
     let late = |none: ClaimError, owners: BTreeSet<String>| ClaimError::NotGiven {
         none: Box::new(none),
         owners: owners.into_iter().collect(),
-        seconds: PATIENCE.as_secs(),
+        seconds: DONATION_TIMEOUT.as_secs(),
     };
     // The other family's request has the same name.
-    let Ok(_alone) = tokio::time::timeout_at(end, turn.lock()).await else {
+    let Ok(_alone) = tokio::time::timeout_at(end, request_lock.lock()).await else {
         return Err(late(none, owners));
     };
     let name = BlockRequestSpec::name(uid, &shared.options.node);
-    let _asking = shared.gifts.asking(&name);
+    let _asking = shared.donations.asking(&name);
     let spec = BlockRequestSpec {
-        network: wanted.network.clone(),
+        network: block_claim.network.clone(),
         node: shared.options.node.clone(),
-        family: BlockRequestSpec::family_name(wanted.family()).to_owned(),
+        family: BlockRequestSpec::family_name(block_claim.family()).to_owned(),
         addresses: ADDRESSES,
     };
     effect("api.request<");
     let posted = tokio::time::timeout_at(end, post(shared, &name, &spec)).await;
     effect("api.request>");
     let posted = match posted {
-        Ok(posted) => posted.map_err(|error| said(&error)),
-        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+        Ok(posted) => posted.map_err(|error| error_text(&error)),
+        Err(_) => Err(format!("no answer within {} s", DONATION_TIMEOUT.as_secs())),
     };
     let request = match posted {
         Ok(request) => request.metadata.uid.unwrap_or_default(),
@@ -73,32 +73,32 @@ pub(super) async fn ask(
         }
     };
     tracing::info!(
-        network = wanted.network(),
+        network = block_claim.network(),
         owners = owners.len(),
         "no block is free: asking other nodes for a part of theirs"
     );
     let given = loop {
-        let told = shared.gifts.arrived.notified();
-        let given = arrived(shared, wanted);
+        let arrival = shared.donations.arrived.notified();
+        let given = arrived(shared, block_claim);
         let left = end.saturating_duration_since(Instant::now());
         let over = shared.state().is_closing(uid);
         if given.is_some() || over || left.is_zero() {
             break given;
         }
-        // Told or not: it is looked again.
-        let _ = timeout(left.min(LOOK), told).await;
+        // Notified or not, look again.
+        let _ = timeout(left.min(POLL_INTERVAL), arrival).await;
     };
     // It answers, or somebody else withdraws it later.
     effect("api.withdraw<");
-    let _ = timeout(WITHDRAW, withdraw(shared, &name, &request)).await;
+    let _ = timeout(WITHDRAW_TIMEOUT, withdraw(shared, &name, &request)).await;
     effect("api.withdraw>");
     if shared.state().is_closing(uid) {
-        return Err(ClaimError::Closing(wanted.network()));
+        return Err(ClaimError::Closing(block_claim.network()));
     }
     given.ok_or_else(|| late(none, owners))
 }
 
-/// Takes a request of this node's back; what fails is tried again by whoever tends gifts.
+/// Takes a request of this node's back; if that fails, [`donations`](super::donations) tries again.
 /// Not one that was made since.
 pub(super) async fn withdraw(shared: &Shared, name: &str, uid: &str) {
     let api: Api<RequestWire> = Api::all(shared.client.clone());
@@ -114,7 +114,7 @@ pub(super) async fn withdraw(shared: &Shared, name: &str, uid: &str) {
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
         Err(error) => tracing::debug!(
             request = name,
-            error = said(&error),
+            error = error_text(&error),
             "cannot take a request back"
         ),
     }
@@ -155,12 +155,12 @@ async fn post(shared: &Shared, name: &str, spec: &BlockRequestSpec) -> kube::Res
 }
 
 /// The other nodes that own blocks of the network, of that family.
-fn owners(shared: &Shared, wanted: &Wanted) -> BTreeSet<String> {
+fn owners(shared: &Shared, block_claim: &BlockClaim) -> BTreeSet<String> {
     let state = shared.state();
     let blocks = state.blocks.objects.values().map(|block| &block.spec);
     let of_it = blocks.filter(|spec| {
-        spec.network.uuid == wanted.network.uuid
-            && Family::of(spec.cidr.network()) == wanted.family()
+        spec.network.uuid == block_claim.network.uuid
+            && Family::of(spec.cidr.network()) == block_claim.family()
             && spec.node != shared.options.node
             && state.nodes.objects.contains_key(&spec.node)
     });
@@ -168,9 +168,11 @@ fn owners(shared: &Shared, wanted: &Wanted) -> BTreeSet<String> {
 }
 
 /// A block of this node's that whoever asked does not have.
-fn arrived(shared: &Shared, wanted: &Wanted) -> Option<IpNet> {
+fn arrived(shared: &Shared, block_claim: &BlockClaim) -> Option<IpNet> {
     let (state, node) = (shared.state(), &shared.options.node);
-    let own = shared.blocks.of(&state, node, &wanted.network.uuid);
+    let own = shared.blocks.of(&state, node, &block_claim.network.uuid);
     let mut own = own.into_iter();
-    own.find(|block| Family::of(block.network()) == wanted.family() && !wanted.have.contains(block))
+    own.find(|block| {
+        Family::of(block.network()) == block_claim.family() && !block_claim.have.contains(block)
+    })
 }

@@ -5,8 +5,8 @@
 //! settled: that very object was looked at, and what is around and inside it, since it was made. Keeping
 //! them true in the API is [`restore`](super::restore)'s.
 
+use super::cached::CachedBlock;
 use super::disk::Disk;
-use super::kept::BlockSeen;
 use super::report::{Change, LostBlock, Subject};
 use super::shared::Shared;
 use super::state::State;
@@ -89,7 +89,7 @@ impl OwnBlocks {
                     && block.spec.node_uid == here.uid
                     && !block.unreadable
                     && self.is_settled(name, &block.uid)
-                    && state.is_granted(&block.spec)
+                    && state.is_legal(&block.spec)
             })
         };
         let own: Vec<(String, BlockSpec)> = {
@@ -114,9 +114,9 @@ impl OwnBlocks {
         let mut apart = BTreeSet::new();
         for (name, spec) in own {
             let there = state.blocks.objects.get(name).into_iter();
-            apart.extend(there.flat_map(|block| block.given.iter().map(|gift| gift.cidr)));
+            apart.extend(there.flat_map(|block| block.given.iter().map(|donated| donated.cidr)));
             let inside = state.inside(network_uid, &spec.cidr);
-            let inside = inside.filter(|block| state.is_granted(&block.spec));
+            let inside = inside.filter(|block| state.is_legal(&block.spec));
             apart.extend(inside.map(|block| block.spec.cidr));
         }
         apart.into_iter().collect()
@@ -201,8 +201,8 @@ impl OwnBlocks {
         &self,
         shared: &Shared,
         name: &str,
-        before: Option<&Arc<BlockSeen>>,
-        after: Option<&Arc<BlockSeen>>,
+        before: Option<&Arc<CachedBlock>>,
+        after: Option<&Arc<CachedBlock>>,
     ) {
         let is_own = self.known().own.contains_key(name);
         match after {

@@ -1,24 +1,24 @@
 //! Which blocks are issued from, and which are forgotten. The API server is one that never answers.
 
 use super::*;
+use crate::cluster::cached::{self, CachedBlock, CachedNode};
 use crate::cluster::fake_hooks::FakeHooks;
-use crate::cluster::kept::{self, BlockSeen, NodeSeen};
 use crate::cluster::report::{ClusterOptions, Hooks};
 use crate::cluster::restore::{YOUNG, restore};
-use plexus_api::objects::{Gift, NetworkRef};
+use plexus_api::objects::{DonatedPart, NetworkRef};
 use plexus_core::resolve::NetworkObject;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// Node `n1` whose Node object has the UID `now`.
-struct Place {
+struct Fixture {
     runtime: tokio::runtime::Runtime,
     shared: Shared,
     hooks: Arc<FakeHooks>,
     directory: PathBuf,
 }
 
-impl Place {
+impl Fixture {
     fn new(name: &str) -> Self {
         let name = format!("plexus-own-blocks-{}-{name}", std::process::id());
         let directory = std::env::temp_dir().join(name);
@@ -31,7 +31,7 @@ impl Place {
         // It does not know.
         *hooks.in_use.lock().unwrap() = Some(None);
         let shared = shared(&runtime, &directory, &hooks);
-        let node = NodeSeen {
+        let node = CachedNode {
             uid: "now".to_owned(),
             pod_cidrs: Vec::new(),
             addresses: Vec::new(),
@@ -77,7 +77,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Fixture {
     fn drop(&mut self) {
         // What is left is in the directory for what is temporary.
         let _ = std::fs::remove_dir_all(&self.directory);
@@ -106,7 +106,7 @@ fn blue_object() -> Value {
 }
 
 fn blue() -> NetworkObject {
-    kept::network(&serde_json::from_value(blue_object()).unwrap()).unwrap()
+    cached::network(&serde_json::from_value(blue_object()).unwrap()).unwrap()
 }
 
 fn spec(cidr: &str, node: &str, node_uid: &str) -> BlockSpec {
@@ -126,8 +126,8 @@ fn name(spec: &BlockSpec) -> String {
     BlockSpec::name(&spec.network.uuid, &spec.cidr)
 }
 
-fn seen(spec: &BlockSpec, unreadable: bool) -> BlockSeen {
-    BlockSeen {
+fn seen(spec: &BlockSpec, unreadable: bool) -> CachedBlock {
+    CachedBlock {
         spec: spec.clone(),
         uid: "o".to_owned(),
         allocated: 0,
@@ -140,35 +140,35 @@ fn seen(spec: &BlockSpec, unreadable: bool) -> BlockSeen {
 
 #[test]
 fn a_part_is_issued_from_only_if_the_block_around_it_says_so() {
-    let place = Place::new("part");
+    let fixture = Fixture::new("part");
     let part = spec("10.0.0.8/29", "n1", "now");
-    place.own(&part);
+    fixture.own(&part);
     let put = |spec: &BlockSpec, given: &[(&str, &str)], is_part: bool| {
-        let gift = |(cidr, node): &(&str, &str)| Gift {
+        let donated = |(cidr, node): &(&str, &str)| DonatedPart {
             cidr: cidr.parse().unwrap(),
             node: (*node).to_owned(),
         };
-        let block = BlockSeen {
-            given: given.iter().map(gift).collect(),
+        let block = CachedBlock {
+            given: given.iter().map(donated).collect(),
             is_part,
             ..seen(spec, false)
         };
-        let mut state = place.shared.state_mut();
+        let mut state = fixture.shared.state_mut();
         state.blocks.put(&name(spec), Arc::new(block));
     };
     put(&part, &[], true);
-    assert_eq!(place.issued(), ["10.0.0.8/29"], "nobody else has it");
+    assert_eq!(fixture.issued(), ["10.0.0.8/29"], "nobody else has it");
     let whole = spec("10.0.0.0/26", "n2", "other");
     put(&whole, &[], false);
-    assert!(place.issued().is_empty());
+    assert!(fixture.issued().is_empty());
     put(&whole, &[("10.0.0.8/29", "n3")], false);
-    assert!(place.issued().is_empty());
+    assert!(fixture.issued().is_empty());
     put(
         &whole,
         &[("10.0.0.16/32", "n3"), ("10.0.0.8/29", "n1")],
         false,
     );
-    assert_eq!(place.issued(), ["10.0.0.8/29"]);
+    assert_eq!(fixture.issued(), ["10.0.0.8/29"]);
     // Of which it gave something away in turn, and of which something is a block already.
     let gave = [("10.0.0.9/32", "n3"), ("10.0.0.10/31", "n3")];
     put(&part, &gave, true);
@@ -179,29 +179,35 @@ fn a_part_is_issued_from_only_if_the_block_around_it_says_so() {
     for cidr in others {
         put(&spec(cidr, "n3", "other"), &[], true);
     }
-    let apart = place.shared.blocks.apart(&place.shared.state(), "u");
+    let apart = fixture.shared.blocks.apart(&fixture.shared.state(), "u");
     let apart: Vec<String> = apart.iter().map(ToString::to_string).collect();
     assert_eq!(apart, ["10.0.0.9/32", "10.0.0.10/31"]);
     assert!(
-        place
+        fixture
             .shared
             .blocks
-            .apart(&place.shared.state(), "other")
+            .apart(&fixture.shared.state(), "other")
             .is_empty()
     );
-    let state = place.shared.state();
-    let around = |cidr: &str| {
-        let around = state.around("u", &cidr.parse().unwrap());
-        around.map(|around| around.cidr.to_string())
+    let state = fixture.shared.state();
+    let enclosing_block = |cidr: &str| {
+        let enclosing_block = state.enclosing_block("u", &cidr.parse().unwrap());
+        enclosing_block.map(|enclosing_block| enclosing_block.cidr.to_string())
     };
-    assert_eq!(around("10.0.0.10/32").as_deref(), Some("10.0.0.10/31"));
-    assert_eq!(around("10.0.0.12/32").as_deref(), Some("10.0.0.8/29"));
-    assert_eq!(around("10.0.0.0/26"), None);
+    assert_eq!(
+        enclosing_block("10.0.0.10/32").as_deref(),
+        Some("10.0.0.10/31")
+    );
+    assert_eq!(
+        enclosing_block("10.0.0.12/32").as_deref(),
+        Some("10.0.0.8/29")
+    );
+    assert_eq!(enclosing_block("10.0.0.0/26"), None);
 }
 
 #[test]
 fn blocks_inside_are_found_by_their_names_in_both_families() {
-    let place = Place::new("inside");
+    let fixture = Fixture::new("inside");
     for cidr in [
         "fd00::/122",
         "fd00::3f/128",
@@ -209,10 +215,10 @@ fn blocks_inside_are_found_by_their_names_in_both_families() {
         "10.0.0.63/32",
         "10.0.0.64/32",
     ] {
-        place.there(&spec(cidr, "n2", "other"));
+        fixture.there(&spec(cidr, "n2", "other"));
     }
     let inside = |cidr: &str| {
-        let (state, cidr) = (place.shared.state(), cidr.parse().unwrap());
+        let (state, cidr) = (fixture.shared.state(), cidr.parse().unwrap());
         let inside = state
             .inside("u", &cidr)
             .map(|block| block.spec.cidr.to_string());
@@ -228,55 +234,59 @@ fn blocks_inside_are_found_by_their_names_in_both_families() {
 
 #[test]
 fn only_what_the_api_says_is_this_very_nodes_is_issued_from() {
-    let place = Place::new("of");
+    let fixture = Fixture::new("of");
     let mine = spec("10.0.0.0/26", "n1", "now");
     let older = spec("10.0.0.64/26", "n1", "before");
     let taken = spec("10.0.0.128/26", "n1", "now");
     let missing = spec("10.0.0.192/26", "n1", "now");
     let odd = spec("10.0.1.0/26", "n1", "now");
     for one in [&mine, &older, &taken, &missing, &odd] {
-        place.own(one);
+        fixture.own(one);
     }
-    place.there(&mine);
-    place.there(&older);
-    place.there(&spec("10.0.0.128/26", "n2", "other"));
+    fixture.there(&mine);
+    fixture.there(&older);
+    fixture.there(&spec("10.0.0.128/26", "n2", "other"));
     let unreadable = Arc::new(seen(&odd, true));
-    place.shared.state_mut().blocks.put(&name(&odd), unreadable);
-    assert_eq!(place.issued(), ["10.0.0.0/26"]);
+    fixture
+        .shared
+        .state_mut()
+        .blocks
+        .put(&name(&odd), unreadable);
+    assert_eq!(fixture.issued(), ["10.0.0.0/26"]);
     // All of them may have addresses in use.
-    let all = place.shared.blocks.all(&place.shared.state(), "n1");
+    let all = fixture.shared.blocks.all(&fixture.shared.state(), "n1");
     assert_eq!(all.len(), 5);
     // Its Node is registered anew: none is this one's.
-    let node = NodeSeen {
+    let node = CachedNode {
         uid: "later".to_owned(),
         pod_cidrs: Vec::new(),
         addresses: Vec::new(),
     };
-    place.shared.state_mut().nodes.put("n1", Arc::new(node));
-    assert!(place.issued().is_empty());
+    fixture.shared.state_mut().nodes.put("n1", Arc::new(node));
+    assert!(fixture.issued().is_empty());
 }
 
 #[test]
 fn a_lost_block_is_lost_after_a_restart_too_before_the_api_answers() {
-    let place = Place::new("lost");
+    let fixture = Fixture::new("lost");
     let mine = spec("10.0.0.0/26", "n1", "now");
-    place.own(&mine);
+    fixture.own(&mine);
     let object = |spec: &BlockSpec| {
         let meta = json!({"name": name(spec), "uid": spec.node});
         Some(json!({"metadata": meta, "spec": spec}).to_string())
     };
     let node = json!({"metadata": {"name": "n1", "uid": "now"}});
-    place
+    fixture
         .shared
         .blocks
-        .settled(&place.shared, &name(&mine), "n1");
+        .settled(&fixture.shared, &name(&mine), "n1");
     let again = |block: &BlockSpec| {
-        let disk = &place.shared.disk;
+        let disk = &fixture.shared.disk;
         disk.put("node", "n1", Some(node.to_string()));
         disk.put("network", "a/blue", Some(blue_object().to_string()));
         disk.put("block", &name(block), object(block));
         disk.flush();
-        let shared = shared(&place.runtime, &place.directory, &place.hooks);
+        let shared = shared(&fixture.runtime, &fixture.directory, &fixture.hooks);
         shared.blocks.of(&shared.state(), "n1", "u")
     };
     assert_eq!(again(&mine), [mine.cidr]);
@@ -286,13 +296,13 @@ fn a_lost_block_is_lost_after_a_restart_too_before_the_api_answers() {
 
 #[test]
 fn a_block_that_vanished_is_forgotten_only_when_it_surely_is_not_used() {
-    let place = Place::new("vanished");
+    let fixture = Fixture::new("vanished");
     let mine = spec("10.0.0.0/26", "n1", "before");
-    place.own(&mine);
+    fixture.own(&mine);
     let network = json!({"metadata": {"namespace": "a", "name": "blue", "uid": "u"}, "spec": {}});
-    let network = kept::network(&serde_json::from_value(network).unwrap()).unwrap();
+    let network = cached::network(&serde_json::from_value(network).unwrap()).unwrap();
     let networks = |put: bool| {
-        let mut state = place.shared.state_mut();
+        let mut state = fixture.shared.state_mut();
         match put {
             true => state.networks.put("a/blue", Arc::new(network.clone())),
             false => state.networks.remove("a/blue"),
@@ -301,37 +311,37 @@ fn a_block_that_vanished_is_forgotten_only_when_it_surely_is_not_used() {
     // Nobody knows yet, or it is used: it must be made again, and that fails here.
     networks(true);
     for known in [None, Some(true)] {
-        *place.hooks.in_use.lock().unwrap() = Some(known);
-        assert!(!place.restore());
-        assert!(place.is_own(&mine));
+        *fixture.hooks.in_use.lock().unwrap() = Some(known);
+        assert!(!fixture.restore());
+        assert!(fixture.is_own(&mine));
     }
     // Nor is it forgotten without its network.
     networks(false);
-    assert!(place.restore() && place.is_own(&mine));
+    assert!(fixture.restore() && fixture.is_own(&mine));
     // Not used: but an ADD may be about to take an address.
-    *place.hooks.in_use.lock().unwrap() = Some(Some(false));
-    assert!(!place.restore() && place.is_own(&mine));
+    *fixture.hooks.in_use.lock().unwrap() = Some(Some(false));
+    assert!(!fixture.restore() && fixture.is_own(&mine));
     let long_ago = Instant::now().checked_sub(YOUNG).unwrap();
-    let since = |at: Instant| place.shared.blocks.known().unused.insert(name(&mine), at);
+    let since = |at: Instant| fixture.shared.blocks.known().unused.insert(name(&mine), at);
     since(long_ago);
-    *place.hooks.in_use.lock().unwrap() = Some(Some(true));
-    assert!(place.restore() && place.is_own(&mine));
-    *place.hooks.in_use.lock().unwrap() = Some(Some(false));
-    assert!(!place.restore() && place.is_own(&mine));
+    *fixture.hooks.in_use.lock().unwrap() = Some(Some(true));
+    assert!(fixture.restore() && fixture.is_own(&mine));
+    *fixture.hooks.in_use.lock().unwrap() = Some(Some(false));
+    assert!(!fixture.restore() && fixture.is_own(&mine));
     since(long_ago);
-    assert!(place.restore() && !place.is_own(&mine));
+    assert!(fixture.restore() && !fixture.is_own(&mine));
 }
 
 #[test]
 fn a_block_of_another_node_is_lost_while_it_is_used_here() {
-    let place = Place::new("theirs");
+    let fixture = Fixture::new("theirs");
     let mine = spec("10.0.0.0/26", "n1", "now");
-    place.own(&mine);
-    place.there(&spec("10.0.0.0/26", "n2", "other"));
+    fixture.own(&mine);
+    fixture.there(&spec("10.0.0.0/26", "n2", "other"));
     // Not knowing is use.
-    assert!(place.restore() && place.is_own(&mine));
-    assert_eq!(place.shared.blocks.lost()[0].owner, "n2");
-    *place.hooks.in_use.lock().unwrap() = Some(Some(false));
-    assert!(place.restore() && !place.is_own(&mine));
-    assert!(place.shared.blocks.lost().is_empty());
+    assert!(fixture.restore() && fixture.is_own(&mine));
+    assert_eq!(fixture.shared.blocks.lost()[0].owner, "n2");
+    *fixture.hooks.in_use.lock().unwrap() = Some(Some(false));
+    assert!(fixture.restore() && !fixture.is_own(&mine));
+    assert!(fixture.shared.blocks.lost().is_empty());
 }

@@ -6,7 +6,7 @@
 use super::ask;
 use super::create::{self, Created};
 use super::error::ClaimError;
-use super::shared::{Shared, said};
+use super::shared::{Shared, error_text};
 use ipnet::IpNet;
 use plexus_api::cni::BlockSubnet;
 use plexus_api::objects::{BlockSpec, NetworkRef};
@@ -19,11 +19,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Claiming, waiting for another claim included.
-const CLAIMING: Duration = Duration::from_secs(10);
+const WHOLE_BLOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// All of it, asking included.
-pub(super) const PATIENCE: Duration = CLAIMING
-    .saturating_add(ask::PATIENCE)
-    .saturating_add(ask::WITHDRAW)
+pub(super) const CLAIM_TIMEOUT: Duration = WHOLE_BLOCK_TIMEOUT
+    .saturating_add(ask::DONATION_TIMEOUT)
+    .saturating_add(ask::WITHDRAW_TIMEOUT)
     .saturating_add(Duration::from_secs(1));
 /// Blocks that are tried in one claim.
 const MOST: usize = 256;
@@ -48,7 +48,7 @@ pub(crate) struct ClaimRequest<'a> {
 
 /// A request that outlives its caller's patience.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(super) struct BlockClaim {
     pub(super) network: NetworkRef,
     pub(super) subnet: BlockSubnet,
     containing: Option<IpAddr>,
@@ -57,7 +57,7 @@ pub(super) struct Wanted {
     until: Instant,
 }
 
-impl Wanted {
+impl BlockClaim {
     pub(super) fn of(request: &ClaimRequest<'_>) -> Self {
         Self {
             network: NetworkRef {
@@ -93,7 +93,9 @@ impl Wanted {
         let fits = |block: &&IpNet| {
             self.subnet.cidr.contains(*block)
                 && !have.contains(block)
-                && self.containing.is_none_or(|wanted| block.contains(&wanted))
+                && self
+                    .containing
+                    .is_none_or(|block_claim| block.contains(&block_claim))
         };
         own.iter().find(fits).copied()
     }
@@ -104,10 +106,10 @@ type Answer = Result<IpNet, ClaimError>;
 /// The claims that are under way, by network and family.
 #[derive(Default)]
 pub(super) struct Claims {
-    going: Mutex<BTreeMap<(String, Family), Arc<Going>>>,
+    open_claim: Mutex<BTreeMap<(String, Family), Arc<OpenClaim>>>,
 }
 
-struct Going {
+struct OpenClaim {
     subnet: IpNet,
     containing: Option<IpAddr>,
     ask: bool,
@@ -124,18 +126,18 @@ enum Outcome {
 }
 
 /// Ends a claim when whoever runs it goes, also without an answer: nobody may wait for it then.
-struct Turn<'a> {
+struct RunningClaim<'a> {
     claims: &'a Claims,
     key: &'a (String, Family),
-    going: Arc<Going>,
+    open_claim: Arc<OpenClaim>,
     outcome: Outcome,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for RunningClaim<'_> {
     fn drop(&mut self) {
         self.claims.lock().remove(self.key);
-        *self.going.outcome() = std::mem::replace(&mut self.outcome, Outcome::Abandoned);
-        self.going.ended.notify_all();
+        *self.open_claim.outcome() = std::mem::replace(&mut self.outcome, Outcome::Abandoned);
+        self.open_claim.ended.notify_all();
     }
 }
 
@@ -143,73 +145,73 @@ impl Claims {
     /// `ours` finds a block that needs no claim; `run` claims one, within a bound.
     pub(super) fn share(
         &self,
-        wanted: &Wanted,
+        block_claim: &BlockClaim,
         ours: impl Fn() -> Option<IpNet>,
         run: impl FnOnce() -> Answer,
     ) -> Answer {
-        let end = wanted.until.min(Instant::now() + PATIENCE);
-        let key = (wanted.network.uuid.clone(), wanted.family());
+        let end = block_claim.until.min(Instant::now() + CLAIM_TIMEOUT);
+        let key = (block_claim.network.uuid.clone(), block_claim.family());
         loop {
             if let Some(block) = ours() {
                 return Ok(block);
             }
-            if Instant::now() >= wanted.until {
-                return Err(late(wanted));
+            if Instant::now() >= block_claim.until {
+                return Err(late(block_claim));
             }
-            let (going, first) = self.join(&key, wanted);
+            let (open_claim, first) = self.join(&key, block_claim);
             if first {
-                let mut turn = Turn {
+                let mut running = RunningClaim {
                     claims: self,
                     key: &key,
-                    going,
+                    open_claim,
                     outcome: Outcome::Abandoned,
                 };
                 let answer = run();
-                turn.outcome = Outcome::Answered(answer.clone());
+                running.outcome = Outcome::Answered(answer.clone());
                 return answer;
             }
             let left = end.saturating_duration_since(Instant::now());
-            match going.wait(left) {
-                Outcome::Open => return Err(late(wanted)),
-                Outcome::Answered(answer) if going.is_for(wanted) => return answer,
+            match open_claim.wait(left) {
+                Outcome::Open => return Err(late(block_claim)),
+                Outcome::Answered(answer) if open_claim.is_for(block_claim) => return answer,
                 Outcome::Answered(_) | Outcome::Abandoned => {}
             }
         }
     }
 
-    fn join(&self, key: &(String, Family), wanted: &Wanted) -> (Arc<Going>, bool) {
+    fn join(&self, key: &(String, Family), block_claim: &BlockClaim) -> (Arc<OpenClaim>, bool) {
         let mut all = self.lock();
-        if let Some(going) = all.get(key) {
-            return (Arc::clone(going), false);
+        if let Some(open_claim) = all.get(key) {
+            return (Arc::clone(open_claim), false);
         }
-        let going = Arc::new(Going {
-            subnet: wanted.subnet.cidr,
-            containing: wanted.containing,
-            ask: wanted.ask,
+        let open_claim = Arc::new(OpenClaim {
+            subnet: block_claim.subnet.cidr,
+            containing: block_claim.containing,
+            ask: block_claim.ask,
             outcome: Mutex::new(Outcome::Open),
             ended: Condvar::new(),
         });
-        all.insert(key.clone(), Arc::clone(&going));
-        (going, true)
+        all.insert(key.clone(), Arc::clone(&open_claim));
+        (open_claim, true)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(String, Family), Arc<Going>>> {
-        self.going.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(String, Family), Arc<OpenClaim>>> {
+        self.open_claim
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Going {
-    fn is_for(&self, wanted: &Wanted) -> bool {
-        self.subnet == wanted.subnet.cidr
-            && self.containing == wanted.containing
-            && self.ask == wanted.ask
+impl OpenClaim {
+    fn is_for(&self, block_claim: &BlockClaim) -> bool {
+        self.subnet == block_claim.subnet.cidr
+            && self.containing == block_claim.containing
+            && self.ask == block_claim.ask
     }
 
-    fn wait(&self, patience: Duration) -> Outcome {
+    fn wait(&self, timeout: Duration) -> Outcome {
         let open = |outcome: &mut Outcome| matches!(outcome, Outcome::Open);
-        let waited = self
-            .ended
-            .wait_timeout_while(self.outcome(), patience, open);
+        let waited = self.ended.wait_timeout_while(self.outcome(), timeout, open);
         waited.unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
@@ -219,59 +221,60 @@ impl Going {
 }
 
 /// Claims a block; asks for a part of one if that is wished for and none is free.
-pub(super) async fn claim(shared: Arc<Shared>, wanted: Wanted) -> Answer {
-    let claimed = tokio::time::timeout(CLAIMING, claim_whole(&shared, &wanted)).await;
-    match claimed.unwrap_or_else(|_| Err(late(&wanted))) {
-        Err(none @ ClaimError::Exhausted { .. }) if wanted.ask => {
-            ask::ask(&shared, &wanted, none).await
+pub(super) async fn claim(shared: Arc<Shared>, block_claim: BlockClaim) -> Answer {
+    let claimed =
+        tokio::time::timeout(WHOLE_BLOCK_TIMEOUT, claim_whole(&shared, &block_claim)).await;
+    match claimed.unwrap_or_else(|_| Err(late(&block_claim))) {
+        Err(none @ ClaimError::Exhausted { .. }) if block_claim.ask => {
+            ask::ask(&shared, &block_claim, none).await
         }
         answer => answer,
     }
 }
 
 /// Tries one block after the other. A call that failed is an error, and says nothing of the block.
-async fn claim_whole(shared: &Shared, wanted: &Wanted) -> Answer {
-    if wanted.subnet.block_length.is_none() {
-        return Err(ClaimError::NotDivided(wanted.subnet.cidr));
+async fn claim_whole(shared: &Shared, block_claim: &BlockClaim) -> Answer {
+    if block_claim.subnet.block_length.is_none() {
+        return Err(ClaimError::NotDivided(block_claim.subnet.cidr));
     }
     let node = &shared.options.node;
     let facts = shared.state().node(node);
     let node_uid = facts.ok_or_else(|| ClaimError::NoNode(node.clone()))?.uid;
-    if let Some(elsewhere) = elsewhere(shared, wanted) {
+    if let Some(elsewhere) = elsewhere(shared, block_claim) {
         return Err(elsewhere);
     }
-    let mut taken = known(shared, wanted);
+    let mut taken = known(shared, block_claim);
     let mut tried = 0;
     loop {
         let list: Vec<IpNet> = taken.keys().copied().collect();
-        let candidates = blocks_to_try(&wanted.subnet, &list, node, wanted.containing);
+        let candidates = blocks_to_try(&block_claim.subnet, &list, node, block_claim.containing);
         if candidates.is_empty() || tried >= MOST {
-            return Err(none_free(wanted, &taken, tried));
+            return Err(none_free(block_claim, &taken, tried));
         }
         for cidr in candidates {
             tried += 1;
-            if shared.state().is_closing(&wanted.network.uuid) {
-                return Err(ClaimError::Closing(wanted.network()));
+            if shared.state().is_closing(&block_claim.network.uuid) {
+                return Err(ClaimError::Closing(block_claim.network()));
             }
             let spec = BlockSpec {
-                network: wanted.network.clone(),
+                network: block_claim.network.clone(),
                 cidr,
                 node: node.clone(),
                 node_uid: node_uid.clone(),
             };
             let created = create::create(shared, &spec).await;
-            match created.map_err(|error| refused(wanted, cidr, &error))? {
+            match created.map_err(|error| refused(block_claim, cidr, &error))? {
                 Created::Ours => {
                     let name = BlockSpec::name(&spec.network.uuid, &cidr);
                     shared.blocks.claimed(shared, &name, &spec);
-                    tracing::info!(%cidr, network = wanted.network(), "a block is this node's");
+                    tracing::info!(%cidr, network = block_claim.network(), "a block is this node's");
                     return Ok(cidr);
                 }
                 Created::Theirs(owner) => {
                     taken.insert(cidr, owner);
                 }
                 // It is settled later: another one would be one too many.
-                Created::Unclear => return Err(late(wanted)),
+                Created::Unclear => return Err(late(block_claim)),
             }
             if tried >= MOST {
                 break;
@@ -280,29 +283,29 @@ async fn claim_whole(shared: &Shared, wanted: &Wanted) -> Answer {
     }
 }
 
-pub(super) fn late(wanted: &Wanted) -> ClaimError {
+pub(super) fn late(block_claim: &BlockClaim) -> ClaimError {
     ClaimError::Late {
-        network: wanted.network(),
-        seconds: CLAIMING.as_secs(),
+        network: block_claim.network(),
+        seconds: WHOLE_BLOCK_TIMEOUT.as_secs(),
     }
 }
 
 /// Whether the wanted address is in a part that is another node's, though its block may be free.
-fn elsewhere(shared: &Shared, wanted: &Wanted) -> Option<ClaimError> {
-    let (address, state) = (wanted.containing?, shared.state());
-    let uid = &wanted.network.uuid;
+fn elsewhere(shared: &Shared, block_claim: &BlockClaim) -> Option<ClaimError> {
+    let (address, state) = (block_claim.containing?, shared.state());
+    let uid = &block_claim.network.uuid;
     let single = IpNet::from(address);
     let itself = state.block(uid, &single).map(|block| &block.spec);
-    let itself = itself.filter(|spec| state.is_granted(spec));
+    let itself = itself.filter(|spec| state.is_legal(spec));
     let (cidr, owner) = match itself {
         Some(spec) => (spec.cidr, spec.node.as_str()),
         None => {
-            let around = state.around(uid, &single)?;
-            (around.cidr, around.node)
+            let enclosing_block = state.enclosing_block(uid, &single)?;
+            (enclosing_block.cidr, enclosing_block.node)
         }
     };
     (owner != shared.options.node).then(|| ClaimError::Elsewhere {
-        network: wanted.network(),
+        network: block_claim.network(),
         cidr,
         owner: owner.to_owned(),
         wanted: address,
@@ -311,40 +314,44 @@ fn elsewhere(shared: &Shared, wanted: &Wanted) -> Option<ClaimError> {
 
 /// All whole blocks of the network, with their owners; our own count too. One of ours that is missing in
 /// the API does not: to claim it is to make it again.
-fn known(shared: &Shared, wanted: &Wanted) -> BTreeMap<IpNet, String> {
+fn known(shared: &Shared, block_claim: &BlockClaim) -> BTreeMap<IpNet, String> {
     let state = shared.state();
     let blocks = state.blocks.objects.values();
-    let of_it = blocks.filter(|block| block.spec.network.uuid == wanted.network.uuid);
+    let of_it = blocks.filter(|block| block.spec.network.uuid == block_claim.network.uuid);
     of_it
-        .filter(|block| wanted.may_be(&block.spec.cidr))
+        .filter(|block| block_claim.may_be(&block.spec.cidr))
         .map(|block| (block.spec.cidr, block.spec.node.clone()))
         .collect()
 }
 
-fn none_free(wanted: &Wanted, taken: &BTreeMap<IpNet, String>, tried: usize) -> ClaimError {
-    let holder = wanted.containing.and_then(|address| {
-        let around = taken.iter().filter(|(cidr, _)| cidr.contains(&address));
-        let (cidr, owner) = around.max_by_key(|(cidr, _)| cidr.prefix_len())?;
+fn none_free(
+    block_claim: &BlockClaim,
+    taken: &BTreeMap<IpNet, String>,
+    tried: usize,
+) -> ClaimError {
+    let holder = block_claim.containing.and_then(|address| {
+        let enclosing_block = taken.iter().filter(|(cidr, _)| cidr.contains(&address));
+        let (cidr, owner) = enclosing_block.max_by_key(|(cidr, _)| cidr.prefix_len())?;
         Some(ClaimError::Elsewhere {
-            network: wanted.network(),
+            network: block_claim.network(),
             cidr: *cidr,
             owner: owner.clone(),
             wanted: address,
         })
     });
     holder.unwrap_or_else(|| ClaimError::Exhausted {
-        network: wanted.network(),
-        subnet: wanted.subnet.cidr,
+        network: block_claim.network(),
+        subnet: block_claim.subnet.cidr,
         taken: taken.len(),
         tried,
     })
 }
 
-fn refused(wanted: &Wanted, cidr: IpNet, error: &kube::Error) -> ClaimError {
+fn refused(block_claim: &BlockClaim, cidr: IpNet, error: &kube::Error) -> ClaimError {
     ClaimError::Api {
-        network: wanted.network(),
+        network: block_claim.network(),
         cidr,
-        cause: said(error),
+        cause: error_text(error),
     }
 }
 
@@ -353,9 +360,9 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-    fn wanted(subnet: &str, containing: Option<&str>) -> Wanted {
+    fn block_claim(subnet: &str, containing: Option<&str>) -> BlockClaim {
         let cidr: IpNet = subnet.parse().unwrap();
-        Wanted {
+        BlockClaim {
             network: NetworkRef {
                 namespace: "a".into(),
                 name: "b".into(),
@@ -370,7 +377,7 @@ mod tests {
             containing: containing.map(|address| address.parse().unwrap()),
             have: Vec::new(),
             ask: false,
-            until: Instant::now() + PATIENCE * 2,
+            until: Instant::now() + CLAIM_TIMEOUT * 2,
         }
     }
 
@@ -382,7 +389,7 @@ mod tests {
         std::thread::scope(|scope| {
             let ask = || {
                 claims.share(
-                    &wanted("10.0.0.0/16", None),
+                    &block_claim("10.0.0.0/16", None),
                     || (runs.load(SeqCst) > 0).then_some(block),
                     || {
                         std::thread::sleep(Duration::from_millis(100));
@@ -405,7 +412,7 @@ mod tests {
         std::thread::scope(|scope| {
             let slow = scope.spawn(|| {
                 claims.share(
-                    &wanted("10.0.0.0/16", None),
+                    &block_claim("10.0.0.0/16", None),
                     || None,
                     || {
                         std::thread::sleep(Duration::from_millis(150));
@@ -415,7 +422,7 @@ mod tests {
             });
             std::thread::sleep(Duration::from_millis(50));
             let other = claims.share(
-                &wanted("10.0.0.0/16", Some("10.0.9.1")),
+                &block_claim("10.0.0.0/16", Some("10.0.9.1")),
                 || None,
                 || Ok("10.0.9.0/26".parse().unwrap()),
             );
@@ -432,7 +439,7 @@ mod tests {
     fn a_failure_is_everybodys_failure_and_says_nothing_of_the_block() {
         let claims = Claims::default();
         let failed = claims.share(
-            &wanted("10.0.0.0/16", None),
+            &block_claim("10.0.0.0/16", None),
             || None,
             || Err(ClaimError::NoNode("n1".into())),
         );
@@ -444,7 +451,7 @@ mod tests {
     fn a_claim_that_dies_is_over_and_those_who_waited_claim_for_themselves() {
         let claims = Claims::default();
         let block: IpNet = "10.0.0.0/26".parse().unwrap();
-        let want = || wanted("10.0.0.0/16", None);
+        let want = || block_claim("10.0.0.0/16", None);
         std::thread::scope(|scope| {
             let dies = scope.spawn(|| {
                 claims.share(
@@ -460,7 +467,7 @@ mod tests {
             let start = Instant::now();
             let other = claims.share(&want(), || None, || Ok(block));
             assert_eq!(other.unwrap(), block);
-            assert!(start.elapsed() < PATIENCE / 2);
+            assert!(start.elapsed() < CLAIM_TIMEOUT / 2);
             assert!(dies.join().is_err());
         });
         assert!(claims.lock().is_empty());
@@ -471,10 +478,10 @@ mod tests {
         let own: Vec<IpNet> = ["10.0.0.0/26", "10.0.0.64/26", "10.9.0.0/26"]
             .map(|cidr| cidr.parse().unwrap())
             .to_vec();
-        let any = wanted("10.0.0.0/16", None);
+        let any = block_claim("10.0.0.0/16", None);
         assert_eq!(any.among(&own, &own[..1]), Some(own[1]));
         assert_eq!(any.among(&own, &own[..2]), None);
-        let one = wanted("10.0.0.0/16", Some("10.0.0.3"));
+        let one = block_claim("10.0.0.0/16", Some("10.0.0.3"));
         assert_eq!(one.among(&own, &[]), Some(own[0]));
         assert_eq!(one.among(&own, &own[..1]), None);
     }
@@ -482,7 +489,7 @@ mod tests {
     #[test]
     fn nobody_waits_longer_than_the_caller_has_time() {
         let claims = Claims::default();
-        let mut want = wanted("10.0.0.0/16", None);
+        let mut want = block_claim("10.0.0.0/16", None);
         want.until = Instant::now();
         let over = claims.share(&want, || None, || panic!("there is no time for it"));
         assert!(matches!(over, Err(ClaimError::Late { .. })));
@@ -495,7 +502,7 @@ mod tests {
                     let _ = wait.recv();
                     Err(ClaimError::NoNode("n1".into()))
                 };
-                claims.share(&wanted("10.0.0.0/16", None), || None, run)
+                claims.share(&block_claim("10.0.0.0/16", None), || None, run)
             });
             while claims.lock().is_empty() {
                 std::thread::sleep(Duration::from_millis(1));

@@ -9,9 +9,9 @@
 //! A hole in which this node has addresses in use was never given: it stays nobody's. Where this is cut
 //! short, [`restore`](super::restore) does the rest before anything is issued.
 
-use super::kept;
+use super::cached;
 use super::kinds::Blocks;
-use super::report::Keeping;
+use super::report::RecordOutcome;
 use super::shared::{MANAGER, Shared, within};
 use super::watch;
 use super::wire::BlockWire;
@@ -20,7 +20,7 @@ use kube::api::{ListParams, PostParams};
 use kube::core::Request;
 use kube::{Api, Resource};
 use plexus_api::objects::{BlockSpec, FROM_LABEL, NETWORK_LABEL, NODE_LABEL};
-use plexus_core::ipam::Given;
+use plexus_core::ipam::Donation;
 use plexus_faults::effect;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -50,9 +50,10 @@ pub(super) async fn create(shared: &Shared, spec: &BlockSpec) -> kube::Result<Cr
             return Ok(Created::Unclear);
         };
         if whole != spec.cidr {
-            let around = state.around(uid, &spec.cidr);
+            let enclosing_block = state.enclosing_block(uid, &spec.cidr);
             // For people, and to be found among all blocks.
-            labels[FROM_LABEL] = json!(around.map_or(&*spec.node, |around| around.node));
+            labels[FROM_LABEL] =
+                json!(enclosing_block.map_or(&*spec.node, |enclosing_block| enclosing_block.node));
         }
     }
     let body = json!({
@@ -79,7 +80,7 @@ pub(super) async fn create(shared: &Shared, spec: &BlockSpec) -> kube::Result<Cr
         }
         other => other?,
     };
-    let Some(seen) = kept::block(&made) else {
+    let Some(seen) = cached::block(&made) else {
         return Ok(Created::Theirs("(unknown)".to_owned()));
     };
     watch::take::<Blocks>(shared, made);
@@ -120,10 +121,10 @@ pub(super) async fn settle(
             there.insert(name);
         }
         let state = shared.state();
-        let around = state.around(uid, &cidr);
-        let gives = around.is_some_and(|around| {
-            let is_there = there.contains(&BlockSpec::name(uid, &around.cidr));
-            is_there && around.gives(&cidr, &spec.node)
+        let enclosing_block = state.enclosing_block(uid, &cidr);
+        let gives = enclosing_block.is_some_and(|enclosing_block| {
+            let is_there = there.contains(&BlockSpec::name(uid, &enclosing_block.cidr));
+            is_there && enclosing_block.gives(&cidr, &spec.node)
         });
         if !gives {
             return Ok(Created::Unclear);
@@ -134,7 +135,7 @@ pub(super) async fn settle(
     }
     let name = BlockSpec::name(uid, &cidr);
     shared.blocks.settled(shared, &name, object);
-    shared.gifts.look();
+    shared.donations.changed();
     Ok(Created::Ours)
 }
 
@@ -147,8 +148,8 @@ fn keep_holes(shared: &Shared, spec: &BlockSpec) -> bool {
         let state = shared.state();
         let inside: Vec<_> = state.inside(uid, &spec.cidr).collect();
         let outermost = |part: &IpNet| {
-            let mut around = inside.iter().map(|other| other.spec.cidr);
-            !around.any(|other| other != *part && other.contains(part))
+            let mut enclosing_block = inside.iter().map(|other| other.spec.cidr);
+            !enclosing_block.any(|other| other != *part && other.contains(part))
         };
         let theirs = inside.iter().filter(|part| part.spec.node != spec.node);
         let theirs = theirs.filter(|part| outermost(&part.spec.cidr));
@@ -156,7 +157,7 @@ fn keep_holes(shared: &Shared, spec: &BlockSpec) -> bool {
             .map(|part| (part.spec.cidr, part.spec.node.clone()))
             .collect()
     };
-    let Some(journaled) = shared.hooks.given() else {
+    let Some(journaled) = shared.hooks.donations() else {
         return false;
     };
     let is_new = |part: &IpNet| {
@@ -165,20 +166,20 @@ fn keep_holes(shared: &Shared, spec: &BlockSpec) -> bool {
     };
     let mut known = true;
     for (part, node) in theirs.into_iter().filter(|(part, _)| is_new(part)) {
-        let given = Given {
+        let given = Donation {
             network: uid.clone(),
             block: spec.cidr,
             part,
             node: node.clone(),
         };
-        match shared.hooks.keep_given(&given) {
-            Keeping::OnDisk => {
+        match shared.hooks.record_donation(&given) {
+            RecordOutcome::OnDisk => {
                 tracing::info!(block = %spec.cidr, %part, node, "a part of a block of this node is another node's");
             }
-            Keeping::InUse => {
+            RecordOutcome::InUse => {
                 tracing::warn!(block = %spec.cidr, %part, node, "another node has a Block for a part of this node's block, but its addresses are in use here: it is not given");
             }
-            Keeping::Failed => known = false,
+            RecordOutcome::Failed => known = false,
         }
     }
     known

@@ -1,6 +1,6 @@
 //! Changes that do nothing to pods that run, and must say so.
 
-use super::kept::PodSeen;
+use super::cached::CachedPod;
 use super::report::{PodName, Subject};
 use super::shared::Shared;
 use plexus_core::resolve::NadObject;
@@ -9,7 +9,7 @@ use plexus_core::resolve::NadObject;
 const MOST_PODS: usize = 20;
 
 /// A pod's annotations were edited while it has its interfaces.
-pub(super) fn pod(shared: &Shared, before: &PodSeen, after: &PodSeen) {
+pub(super) fn pod(shared: &Shared, before: &CachedPod, after: &CachedPod) {
     let same_pod = before.meta.api_uid == after.meta.api_uid;
     let (old, new) = (
         &before.meta.facts.annotations,

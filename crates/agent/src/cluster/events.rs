@@ -2,7 +2,7 @@
 //! few a second are written whatever happens, and no namespace keeps another one's waiting.
 
 use super::report::Subject;
-use super::shared::{MANAGER, Shared, code, said};
+use super::shared::{MANAGER, Shared, code, error_text};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ pub(super) async fn write(shared: Arc<Shared>) {
                 tracing::debug!(
                     reason = key.1,
                     text = key.2,
-                    error = said(&error),
+                    error = error_text(&error),
                     "an Event could not be written"
                 );
             }

@@ -28,10 +28,10 @@ impl FakeApi {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let store = Arc::new(Store::default());
-        let kept = Arc::clone(&store);
+        let cached = Arc::clone(&store);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let store = Arc::clone(&kept);
+                let store = Arc::clone(&cached);
                 // A client that goes away in the middle is no failure of the test.
                 std::thread::spawn(move || store.serve(stream).ok());
             }

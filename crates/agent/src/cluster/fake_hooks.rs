@@ -1,10 +1,10 @@
 //! What an agent would answer about its pods, its pools and its journal, for the tests of the API side: the one
 //! stand-in for all of them.
 
-use super::report::{Asked, Attached, BlockUse, Change, Hooks, Journaled, Keeping};
+use super::report::{Attached, BlockUse, Change, Hooks, Journaled, PartRequest, RecordOutcome};
 use ipnet::IpNet;
 use plexus_api::cni::BlockIpam;
-use plexus_core::ipam::{Given, Pools};
+use plexus_core::ipam::{Donation, Pools};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -20,7 +20,7 @@ pub(super) struct FakeHooks {
     /// Its pools.
     pub(super) pools: Mutex<Pools>,
     /// What the journal would have.
-    pub(super) given: Mutex<Vec<Given>>,
+    pub(super) donations: Mutex<Vec<Donation>>,
     /// What is answered whether addresses are in use, if not what the pools and `usage` say.
     pub(super) in_use: Mutex<Option<Option<bool>>>,
 }
@@ -59,29 +59,29 @@ impl Hooks for FakeHooks {
         }
         let usage = self.usage.lock().unwrap();
         let of = |one: &&BlockUse| one.network_uid == network_uid && one.cidr == cidr;
-        let said = usage.iter().filter(of).any(|one| one.allocated > 0);
-        Some(said || self.held(cidr) > 0)
+        let used = usage.iter().filter(of).any(|one| one.allocated > 0);
+        Some(used || self.held(cidr) > 0)
     }
-    fn give(&self, config: &BlockIpam, asked: &Asked<'_>) -> Option<Given> {
+    fn donate(&self, config: &BlockIpam, request: &PartRequest<'_>) -> Option<Donation> {
         let mut pools = self.pools.lock().unwrap();
-        let given = pools.give(config, asked.family, asked.addresses, asked.node)?;
-        self.given.lock().unwrap().push(given.clone());
-        Some(given)
+        let donation = pools.donate(config, request.family, request.addresses, request.node)?;
+        self.donations.lock().unwrap().push(donation.clone());
+        Some(donation)
     }
-    fn given(&self) -> Option<Vec<Given>> {
-        Some(self.given.lock().unwrap().clone())
+    fn donations(&self) -> Option<Vec<Donation>> {
+        Some(self.donations.lock().unwrap().clone())
     }
-    fn keep_given(&self, given: &Given) -> Keeping {
-        if !self.pools.lock().unwrap().keep_given(given) {
-            return Keeping::InUse;
+    fn record_donation(&self, donation: &Donation) -> RecordOutcome {
+        if !self.pools.lock().unwrap().mark_donated_if_free(donation) {
+            return RecordOutcome::InUse;
         }
-        let mut all = self.given.lock().unwrap();
-        all.retain(|one| one.part != given.part);
-        all.push(given.clone());
-        Keeping::OnDisk
+        let mut all = self.donations.lock().unwrap();
+        all.retain(|one| one.part != donation.part);
+        all.push(donation.clone());
+        RecordOutcome::OnDisk
     }
-    fn drop_given(&self, given: &Given) {
-        self.pools.lock().unwrap().unmark_given(given);
-        self.given.lock().unwrap().retain(|one| one != given);
+    fn delete_donation(&self, donation: &Donation) {
+        self.pools.lock().unwrap().unmark_donated(donation);
+        self.donations.lock().unwrap().retain(|one| one != donation);
     }
 }

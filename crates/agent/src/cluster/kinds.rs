@@ -1,7 +1,7 @@
 //! The kinds that are watched: which objects of each, what is kept, and what follows from a change.
 
+use super::cached::{self, CachedBlock, CachedNode, CachedPod, CachedRecord, CachedRequest};
 use super::edits;
-use super::kept::{self, BlockSeen, NodeSeen, PodSeen, RecordSeen, RequestSeen};
 use super::report::Change;
 use super::shared::Shared;
 use super::state::{State, Store, key};
@@ -37,7 +37,7 @@ pub(super) trait Kind: Send + Sync + 'static {
         + Sync
         + 'static;
     /// What is kept.
-    type Kept: PartialEq + Send + Sync + 'static;
+    type Cached: PartialEq + Send + Sync + 'static;
 
     /// Selects the objects that concern this node.
     fn select(node: &str) -> ListParams {
@@ -45,20 +45,20 @@ pub(super) trait Kind: Send + Sync + 'static {
         ListParams::default()
     }
     /// None if it cannot be read.
-    fn keep(wire: &Self::Wire) -> Option<Self::Kept>;
+    fn cache(wire: &Self::Wire) -> Option<Self::Cached>;
     /// What is kept of one that cannot be read, given what was; none: nothing.
-    fn keep_unreadable(wire: &Self::Wire, before: Option<&Self::Kept>) -> Option<Self::Kept> {
+    fn cache_unreadable(wire: &Self::Wire, before: Option<&Self::Cached>) -> Option<Self::Cached> {
         let _ = (wire, before);
         None
     }
-    fn store(state: &State) -> &Store<Self::Kept>;
-    fn store_mut(state: &mut State) -> &mut Store<Self::Kept>;
+    fn store(state: &State) -> &Store<Self::Cached>;
+    fn store_mut(state: &mut State) -> &mut Store<Self::Cached>;
     /// One object is another now. Called without the state's lock.
     fn changed(
         shared: &Shared,
         key: &str,
-        before: Option<&Arc<Self::Kept>>,
-        after: Option<&Arc<Self::Kept>>,
+        before: Option<&Arc<Self::Cached>>,
+        after: Option<&Arc<Self::Cached>>,
     ) {
         let _ = (shared, key, before, after);
     }
@@ -72,7 +72,7 @@ pub(super) trait Kind: Send + Sync + 'static {
     }
     /// Drops what is not needed.
     fn trim(wire: &mut Self::Wire) {
-        kept::trim(wire.meta_mut(), false);
+        cached::trim(wire.meta_mut(), false);
     }
 }
 
@@ -98,31 +98,34 @@ pub(super) struct Records;
 impl Kind for Pods {
     const NAME: &'static str = "pod";
     type Wire = PodWire;
-    type Kept = PodSeen;
+    type Cached = CachedPod;
 
     fn select(node: &str) -> ListParams {
         ListParams::default().fields(&format!("spec.nodeName={node}"))
     }
-    fn keep(wire: &PodWire) -> Option<PodSeen> {
-        Some(kept::pod(wire))
+    fn cache(wire: &PodWire) -> Option<CachedPod> {
+        Some(cached::pod(wire))
     }
-    fn store(state: &State) -> &Store<PodSeen> {
+    fn store(state: &State) -> &Store<CachedPod> {
         &state.pods
     }
-    fn store_mut(state: &mut State) -> &mut Store<PodSeen> {
+    fn store_mut(state: &mut State) -> &mut Store<CachedPod> {
         &mut state.pods
     }
     fn changed(
         shared: &Shared,
         _: &str,
-        before: Option<&Arc<PodSeen>>,
-        after: Option<&Arc<PodSeen>>,
+        before: Option<&Arc<CachedPod>>,
+        after: Option<&Arc<CachedPod>>,
     ) {
         if let (Some(before), Some(after)) = (before, after) {
             edits::pod(shared, before, after);
         }
         if before.is_none() && after.is_some_and(|pod| pod.config_hash.is_some()) {
             shared.records.hurry();
+        }
+        if after.is_none_or(|pod| pod.ended) {
+            shared.orphans.notify_one();
         }
     }
     fn listed(shared: &Shared) {
@@ -133,16 +136,16 @@ impl Kind for Pods {
 impl Kind for Networks {
     const NAME: &'static str = "network";
     type Wire = NetworkWire;
-    type Kept = NetworkObject;
+    type Cached = NetworkObject;
 
-    fn keep(wire: &NetworkWire) -> Option<NetworkObject> {
-        kept::network(wire)
+    fn cache(wire: &NetworkWire) -> Option<NetworkObject> {
+        cached::network(wire)
     }
-    fn keep_unreadable(
+    fn cache_unreadable(
         wire: &NetworkWire,
         before: Option<&NetworkObject>,
     ) -> Option<NetworkObject> {
-        Some(kept::unreadable_network(wire, before))
+        Some(cached::unreadable_network(wire, before))
     }
     fn store(state: &State) -> &Store<NetworkObject> {
         &state.networks
@@ -175,10 +178,10 @@ impl Kind for Nads {
     const NAME: &'static str = "nad";
     const OPTIONAL: bool = true;
     type Wire = NadWire;
-    type Kept = NadObject;
+    type Cached = NadObject;
 
-    fn keep(wire: &NadWire) -> Option<NadObject> {
-        Some(kept::nad(wire))
+    fn cache(wire: &NadWire) -> Option<NadObject> {
+        Some(cached::nad(wire))
     }
     fn store(state: &State) -> &Store<NadObject> {
         &state.nads
@@ -205,25 +208,25 @@ impl Kind for Blocks {
     const NAME: &'static str = "block";
     const NAMESPACED: bool = false;
     type Wire = BlockWire;
-    type Kept = BlockSeen;
+    type Cached = CachedBlock;
 
-    fn keep(wire: &BlockWire) -> Option<BlockSeen> {
-        kept::block(wire)
+    fn cache(wire: &BlockWire) -> Option<CachedBlock> {
+        cached::block(wire)
     }
-    fn keep_unreadable(_: &BlockWire, before: Option<&BlockSeen>) -> Option<BlockSeen> {
-        kept::unreadable_block(before)
+    fn cache_unreadable(_: &BlockWire, before: Option<&CachedBlock>) -> Option<CachedBlock> {
+        cached::unreadable_block(before)
     }
-    fn store(state: &State) -> &Store<BlockSeen> {
+    fn store(state: &State) -> &Store<CachedBlock> {
         &state.blocks
     }
-    fn store_mut(state: &mut State) -> &mut Store<BlockSeen> {
+    fn store_mut(state: &mut State) -> &mut Store<CachedBlock> {
         &mut state.blocks
     }
     fn changed(
         shared: &Shared,
         name: &str,
-        before: Option<&Arc<BlockSeen>>,
-        after: Option<&Arc<BlockSeen>>,
+        before: Option<&Arc<CachedBlock>>,
+        after: Option<&Arc<CachedBlock>>,
     ) {
         shared.blocks.seen(shared, name, before, after);
         let gives = match (before, after) {
@@ -233,20 +236,20 @@ impl Kind for Blocks {
                 .is_some_and(|b| b.is_part || !b.given.is_empty()),
         };
         if gives {
-            shared.gifts.look();
+            shared.donations.changed();
         }
     }
     fn listed(shared: &Shared) {
         shared.blocks.look();
         // A server that was restored says what was true then.
         shared.blocks.touched();
-        shared.gifts.look();
+        shared.donations.changed();
     }
     fn notices() -> &'static [Change] {
         &[Change::Fabric]
     }
     fn trim(wire: &mut BlockWire) {
-        kept::trim(wire.meta_mut(), true);
+        cached::trim(wire.meta_mut(), true);
     }
 }
 
@@ -256,24 +259,24 @@ impl Kind for Requests {
     const OPTIONAL: bool = true;
     const NAMESPACED: bool = false;
     type Wire = RequestWire;
-    type Kept = RequestSeen;
+    type Cached = CachedRequest;
 
-    fn keep(wire: &RequestWire) -> Option<RequestSeen> {
-        kept::request(wire)
+    fn cache(wire: &RequestWire) -> Option<CachedRequest> {
+        cached::request(wire)
     }
-    fn store(state: &State) -> &Store<RequestSeen> {
+    fn store(state: &State) -> &Store<CachedRequest> {
         &state.requests
     }
-    fn store_mut(state: &mut State) -> &mut Store<RequestSeen> {
+    fn store_mut(state: &mut State) -> &mut Store<CachedRequest> {
         &mut state.requests
     }
     fn changed(
         shared: &Shared,
         _: &str,
-        _: Option<&Arc<RequestSeen>>,
-        _: Option<&Arc<RequestSeen>>,
+        _: Option<&Arc<CachedRequest>>,
+        _: Option<&Arc<CachedRequest>>,
     ) {
-        shared.gifts.look();
+        shared.donations.changed();
     }
 }
 
@@ -281,29 +284,29 @@ impl Kind for Nodes {
     const NAME: &'static str = "node";
     const NAMESPACED: bool = false;
     type Wire = NodeWire;
-    type Kept = NodeSeen;
+    type Cached = CachedNode;
 
-    fn keep(wire: &NodeWire) -> Option<NodeSeen> {
-        Some(kept::node(wire))
+    fn cache(wire: &NodeWire) -> Option<CachedNode> {
+        Some(cached::node(wire))
     }
-    fn store(state: &State) -> &Store<NodeSeen> {
+    fn store(state: &State) -> &Store<CachedNode> {
         &state.nodes
     }
-    fn store_mut(state: &mut State) -> &mut Store<NodeSeen> {
+    fn store_mut(state: &mut State) -> &mut Store<CachedNode> {
         &mut state.nodes
     }
     fn changed(
         shared: &Shared,
         name: &str,
-        before: Option<&Arc<NodeSeen>>,
-        after: Option<&Arc<NodeSeen>>,
+        before: Option<&Arc<CachedNode>>,
+        after: Option<&Arc<CachedNode>>,
     ) {
-        let uid = |node: Option<&Arc<NodeSeen>>| node.map(|node| node.uid.clone());
+        let uid = |node: Option<&Arc<CachedNode>>| node.map(|node| node.uid.clone());
         if name == shared.options.node && uid(before) != uid(after) {
             shared.blocks.look();
         }
         if before.is_none() || after.is_none() {
-            shared.gifts.look();
+            shared.donations.changed();
         }
     }
     fn notices() -> &'static [Change] {
@@ -315,19 +318,19 @@ impl Kind for Namespaces {
     const NAME: &'static str = "namespace";
     const NAMESPACED: bool = false;
     type Wire = PartialObjectMeta<Namespace>;
-    type Kept = BTreeMap<String, String>;
+    type Cached = BTreeMap<String, String>;
 
-    fn keep(wire: &Self::Wire) -> Option<Self::Kept> {
+    fn cache(wire: &Self::Wire) -> Option<Self::Cached> {
         Some(wire.metadata.labels.clone().unwrap_or_default())
     }
-    fn store(state: &State) -> &Store<Self::Kept> {
+    fn store(state: &State) -> &Store<Self::Cached> {
         &state.namespaces
     }
-    fn store_mut(state: &mut State) -> &mut Store<Self::Kept> {
+    fn store_mut(state: &mut State) -> &mut Store<Self::Cached> {
         &mut state.namespaces
     }
     fn trim(wire: &mut Self::Wire) {
-        kept::trim(wire.meta_mut(), true);
+        cached::trim(wire.meta_mut(), true);
     }
 }
 
@@ -335,19 +338,29 @@ impl Kind for Records {
     const NAME: &'static str = "record";
     const ON_DISK: bool = false;
     type Wire = RecordWire;
-    type Kept = RecordSeen;
+    type Cached = CachedRecord;
 
     fn select(node: &str) -> ListParams {
         ListParams::default().labels(&format!("{NODE_LABEL}={node}"))
     }
-    fn keep(wire: &RecordWire) -> Option<RecordSeen> {
-        Some(kept::record(wire))
+    fn cache(wire: &RecordWire) -> Option<CachedRecord> {
+        Some(cached::record(wire))
     }
-    fn store(state: &State) -> &Store<RecordSeen> {
+    fn store(state: &State) -> &Store<CachedRecord> {
         &state.records
     }
-    fn store_mut(state: &mut State) -> &mut Store<RecordSeen> {
+    fn store_mut(state: &mut State) -> &mut Store<CachedRecord> {
         &mut state.records
+    }
+    fn changed(
+        shared: &Shared,
+        _: &str,
+        _: Option<&Arc<CachedRecord>>,
+        after: Option<&Arc<CachedRecord>>,
+    ) {
+        if after.is_some() {
+            shared.orphans.notify_one();
+        }
     }
     fn listed(shared: &Shared) {
         shared.records.hurry();

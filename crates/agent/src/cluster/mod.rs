@@ -8,14 +8,14 @@
 
 mod ask;
 mod blocks;
+mod cached;
 mod claim;
 mod create;
 mod disk;
+mod donations;
 mod edits;
 mod error;
 mod events;
-mod gifts;
-mod kept;
 mod kinds;
 mod lenient;
 mod records;
@@ -31,11 +31,11 @@ mod wire;
 mod write;
 
 #[cfg(test)]
+mod donation_tests;
+#[cfg(test)]
 mod fake_api;
 #[cfg(test)]
 mod fake_hooks;
-#[cfg(test)]
-mod gift_tests;
 #[cfg(test)]
 #[cfg(feature = "e2e")]
 mod tests;
@@ -44,11 +44,11 @@ pub(crate) use claim::ClaimRequest;
 pub use error::ClusterError;
 pub(crate) use error::{AskError, ClaimError};
 pub(crate) use report::{
-    Asked, Attached, BlockUse, Change, ClusterOptions, Fabric, Hooks, Journaled, Keeping,
-    LostBlock, NodeFacts, PodMeta, PodName, Subject,
+    Attached, BlockUse, Change, ClusterOptions, Fabric, Hooks, Journaled, LostBlock, NodeFacts,
+    PartRequest, PodMeta, PodName, RecordOutcome, Subject,
 };
 
-use claim::{Claims, Wanted};
+use claim::{BlockClaim, Claims};
 use ipnet::IpNet;
 use kube::Api;
 use plexus_core::resolve::{NadObject, NetworkObject, Objects};
@@ -61,7 +61,7 @@ use std::time::{Duration, Instant};
 use wire::PodWire;
 
 /// How long a question for one pod may take.
-const ASK: Duration = Duration::from_secs(3);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The API side.
 pub(crate) struct Cluster {
@@ -91,8 +91,8 @@ impl Cluster {
     }
 
     /// Waits for [`synced`](Self::synced), at most so long.
-    pub(crate) fn wait_synced(&self, patience: Duration) -> bool {
-        self.shared.wait_synced(patience)
+    pub(crate) fn wait_synced(&self, timeout: Duration) -> bool {
+        self.shared.wait_synced(timeout)
     }
 
     /// Whether the networks are as the API has them, not as the disk remembers them: only then may
@@ -128,13 +128,13 @@ impl Cluster {
         let asked = name.to_owned();
         let answer = self
             .side
-            .run(ASK, async move { api.get_opt(&asked).await })
+            .run(QUERY_TIMEOUT, async move { api.get_opt(&asked).await })
             .ok_or_else(|| AskError::Late {
                 what: what.clone(),
-                seconds: ASK.as_secs(),
+                seconds: QUERY_TIMEOUT.as_secs(),
             })?;
         let found = answer.map_err(|source| AskError::Api { what, source })?;
-        let found = found.map(|wire| kept::pod(&wire));
+        let found = found.map(|wire| cached::pod(&wire));
         Ok(found.filter(|pod| pod.is(uid)).map(|pod| pod.meta))
     }
 
@@ -142,16 +142,16 @@ impl Cluster {
     /// meanwhile gets the same answer. When it is its turn at most 10 s, and 10 s more if other nodes are
     /// asked; never beyond the request's `until`.
     pub(crate) fn claim(&self, request: ClaimRequest<'_>) -> Result<IpNet, ClaimError> {
-        let wanted = Wanted::of(&request);
+        let block_claim = BlockClaim::of(&request);
         let ours = || {
             let own = self.blocks(&request.network.uid);
-            wanted.among(&own, request.have)
+            block_claim.among(&own, request.have)
         };
-        self.claims.share(&wanted, ours, || {
-            let claim = claim::claim(Arc::clone(&self.shared), wanted.clone());
+        self.claims.share(&block_claim, ours, || {
+            let claim = claim::claim(Arc::clone(&self.shared), block_claim.clone());
             let left = request.until.saturating_duration_since(Instant::now());
-            let answer = self.side.run(claim::PATIENCE.min(left), claim);
-            answer.unwrap_or_else(|| Err(claim::late(&wanted)))
+            let answer = self.side.run(claim::CLAIM_TIMEOUT.min(left), claim);
+            answer.unwrap_or_else(|| Err(claim::late(&block_claim)))
         })
     }
 
@@ -159,12 +159,12 @@ impl Cluster {
     /// most 3 s.
     pub(crate) fn register(&self, addresses: &[IpAddr]) -> Result<bool, AskError> {
         let what = format!("Node {}", self.shared.options.node);
-        let keep = register::keep(Arc::clone(&self.shared), addresses.to_vec());
-        match self.side.run(ASK, keep) {
+        let keep = register::run(Arc::clone(&self.shared), addresses.to_vec());
+        match self.side.run(QUERY_TIMEOUT, keep) {
             Some(answer) => answer.map_err(|source| AskError::Api { what, source }),
             None => Err(AskError::Late {
                 what,
-                seconds: ASK.as_secs(),
+                seconds: QUERY_TIMEOUT.as_secs(),
             }),
         }
     }
@@ -250,7 +250,7 @@ impl Objects for Cluster {
             .of(&shared.state(), &shared.options.node, network_uid)
     }
 
-    fn given(&self, network_uid: &str) -> Vec<IpNet> {
+    fn donated_parts(&self, network_uid: &str) -> Vec<IpNet> {
         let shared = &self.shared;
         shared.blocks.apart(&shared.state(), network_uid)
     }

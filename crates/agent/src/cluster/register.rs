@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Makes the Node, or corrects its addresses; says whether anything was written.
-pub(super) async fn keep(shared: Arc<Shared>, addresses: Vec<IpAddr>) -> kube::Result<bool> {
+pub(super) async fn run(shared: Arc<Shared>, addresses: Vec<IpAddr>) -> kube::Result<bool> {
     let name = shared.options.node.clone();
     let known = {
         let state = shared.state();
@@ -91,7 +91,7 @@ fn status(name: &str, addresses: &[IpAddr], now: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::kept;
+    use crate::cluster::cached;
 
     #[test]
     fn a_node_is_what_we_read_of_one() {
@@ -101,7 +101,7 @@ mod tests {
         let node = node("n1", &status("n1", &addresses, "2026-01-01T00:00:00Z"));
         let typed: Node = serde_json::from_value(node.clone()).unwrap();
         assert_eq!(typed.status.unwrap().addresses.unwrap().len(), 3);
-        let seen = kept::node(&serde_json::from_value(node).unwrap());
+        let seen = cached::node(&serde_json::from_value(node).unwrap());
         assert_eq!(seen.addresses, addresses);
     }
 }

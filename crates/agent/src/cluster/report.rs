@@ -6,7 +6,7 @@ use plexus_api::cni::BlockIpam;
 use plexus_api::objects::AttachmentStatus;
 use plexus_client::Server;
 use plexus_core::fabric::{FabricNode, OwnedBlock};
-use plexus_core::ipam::Given;
+use plexus_core::ipam::Donation;
 use plexus_core::resolve::{NadObject, NetworkObject, PodFacts};
 use plexus_types::Family;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,7 +130,7 @@ pub(crate) struct BlockUse {
 
 /// What another node asks for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct PartRequest<'a> {
     /// Who asks.
     pub(crate) node: &'a str,
     /// Of which family.
@@ -139,9 +139,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) addresses: u32,
 }
 
-/// What became of a gift that was to be kept.
+/// What became of a donation that was to be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeping {
+pub(crate) enum RecordOutcome {
     /// It is on disk, and nothing is issued from it.
     OnDisk,
     /// Addresses of it are in use here: it was never given.
@@ -221,7 +221,7 @@ impl Subject {
 }
 
 /// What the API side asks of the agent. Called on the API side's own thread: answers come from
-/// memory or the journal, and nothing waits for the kernel or for a container's turn.
+/// memory or the journal, and nothing waits for the kernel or for a container's lock.
 pub(crate) trait Hooks: Send + Sync {
     /// Something changed; only a notice, whoever acts on it does so elsewhere.
     fn changed(&self, what: Change);
@@ -237,11 +237,11 @@ pub(crate) trait Hooks: Send + Sync {
     /// Gives up a part of this node's blocks, which are in `config`. When it returns, that is on
     /// disk, and nothing is issued from the part any more. None: there is nothing to give, or what is
     /// in use is not known.
-    fn give(&self, config: &BlockIpam, asked: &Asked<'_>) -> Option<Given>;
+    fn donate(&self, config: &BlockIpam, request: &PartRequest<'_>) -> Option<Donation>;
     /// All parts of this node's blocks that were given away. None if unknown.
-    fn given(&self) -> Option<Vec<Given>>;
-    /// Keeps a gift that is not known yet, or whose it is now.
-    fn keep_given(&self, given: &Given) -> Keeping;
+    fn donations(&self) -> Option<Vec<Donation>>;
+    /// Records a donation that is not known yet, or its new owner.
+    fn record_donation(&self, donation: &Donation) -> RecordOutcome;
     /// The block that it is a part of is no longer this node's.
-    fn drop_given(&self, given: &Given);
+    fn delete_donation(&self, donation: &Donation);
 }

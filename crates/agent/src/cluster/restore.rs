@@ -3,10 +3,10 @@
 //! full they are.
 
 use super::blocks::Closing;
+use super::cached::CachedBlock;
 use super::create::{self, Created};
-use super::kept::BlockSeen;
 use super::kinds::Blocks;
-use super::shared::{MANAGER, Shared, code, said, within};
+use super::shared::{MANAGER, Shared, code, error_text, within};
 use super::watch;
 use super::wire::BlockWire;
 use kube::Api;
@@ -20,18 +20,18 @@ use std::time::{Duration, Instant};
 /// What was claimed so recently is in use, though no address may be journaled yet.
 pub(super) const YOUNG: Duration = Duration::from_secs(60);
 /// How often something that failed is tried again, and how often usage is written.
-const AGAIN: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Keeps our blocks in the API, and says how full they are. Never ends.
-pub(super) async fn keep(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<Shared>) {
     let mut again = true;
     let mut written: Option<Instant> = None;
     loop {
-        let looked = tokio::time::timeout(AGAIN, shared.blocks.look.notified()).await;
+        let looked = tokio::time::timeout(RETRY_INTERVAL, shared.blocks.look.notified()).await;
         if looked.is_ok() || again {
             again = !restore(&shared).await;
         }
-        let rested = written.is_none_or(|at| at.elapsed() >= AGAIN);
+        let rested = written.is_none_or(|at| at.elapsed() >= RETRY_INTERVAL);
         if rested && shared.blocks.used.swap(false, SeqCst) {
             written = Some(Instant::now());
             if !write_usage(&shared).await {
@@ -55,8 +55,9 @@ pub(super) async fn restore(shared: &Shared) -> bool {
     shared.blocks.adopt(shared);
     let own: Vec<_> = {
         let known = shared.blocks.known();
-        let kept = known.own.iter();
-        kept.map(|(name, spec)| (name.clone(), spec.clone()))
+        let cached = known.own.iter();
+        cached
+            .map(|(name, spec)| (name.clone(), spec.clone()))
             .collect()
     };
     let mut done = true;
@@ -81,7 +82,11 @@ pub(super) async fn restore(shared: &Shared) -> bool {
         match result {
             Ok(settled) => done &= settled,
             Err(error) => {
-                tracing::warn!(block = name, error = said(&error), "cannot restore a block");
+                tracing::warn!(
+                    block = name,
+                    error = error_text(&error),
+                    "cannot restore a block"
+                );
                 done = false;
             }
         }
@@ -121,7 +126,7 @@ async fn take_over(
 
 /// Looks at what is around and inside a block of ours, if whoever made it did not get to it. A part that
 /// is not given is left alone: whether it is settled.
-async fn settle(shared: &Shared, name: &str, block: &BlockSeen) -> kube::Result<bool> {
+async fn settle(shared: &Shared, name: &str, block: &CachedBlock) -> kube::Result<bool> {
     if shared.blocks.is_settled(name, &block.uid) {
         return Ok(true);
     }
@@ -129,8 +134,8 @@ async fn settle(shared: &Shared, name: &str, block: &BlockSeen) -> kube::Result<
     let offered = {
         let (state, uid) = (shared.state(), &spec.network.uuid);
         let whole = state.whole_block(uid, &spec.cidr);
-        let around = state.around(uid, &spec.cidr);
-        whole == Some(spec.cidr) || around.is_some_and(|a| a.gives(&spec.cidr, &spec.node))
+        let enclosing_block = state.enclosing_block(uid, &spec.cidr);
+        whole == Some(spec.cidr) || enclosing_block.is_some_and(|a| a.gives(&spec.cidr, &spec.node))
     };
     if !offered || shared.blocks.is_making(name) {
         return Ok(false);
@@ -236,7 +241,7 @@ pub(super) async fn write_usage(shared: &Shared) -> bool {
             Err(error) => {
                 tracing::debug!(
                     block = name,
-                    error = said(&error),
+                    error = error_text(&error),
                     "cannot say how full a block is"
                 );
                 done = false;

@@ -1,8 +1,8 @@
-//! Compares this node's records with its journal: at the start, whenever the API was away, and now
-//! and then. Records that are missing or old are written again; records of pods that are neither in
+//! Compares this node's records with its journal: at the start, whenever the API was away, when a record outlives its
+//! pod, and now and then. Records that are missing or old are written again; records of pods that are neither in
 //! the journal nor alive are released.
 
-use super::kept::{self, RecordSeen};
+use super::cached::{self, CachedRecord};
 use super::report::{Attached, Journaled};
 use super::shared::Shared;
 use super::state::{State, key};
@@ -14,16 +14,35 @@ use std::time::Duration;
 
 /// Several reasons that come together are one.
 const SETTLE: Duration = Duration::from_millis(200);
-const ANYWAY: Duration = Duration::from_secs(600);
+const CHECK_INTERVAL: Duration = Duration::from_secs(600);
+/// How long a record may be there without its pod: whoever removes the pod's attachments releases it meanwhile.
+const ORPHAN_DELAY: Duration = Duration::from_secs(3);
 
 /// Never ends.
-pub(super) async fn keep(shared: Arc<Shared>) {
+pub(super) async fn run(shared: Arc<Shared>) {
     loop {
-        // Either way the two are compared.
-        let _ = tokio::time::timeout(ANYWAY, shared.resync.notified()).await;
-        tokio::time::sleep(SETTLE).await;
+        tokio::select! {
+            () = shared.resync.notified() => tokio::time::sleep(SETTLE).await,
+            () = shared.orphans.notified() => {
+                tokio::time::sleep(ORPHAN_DELAY).await;
+                // Containers that are no pods are known to the journal alone.
+                if shared.options.containers || !has_orphans(&shared.state()) {
+                    continue;
+                }
+            }
+            () = tokio::time::sleep(CHECK_INTERVAL) => {}
+        }
         compare(&shared);
     }
+}
+
+/// Whether there is a record whose pod is gone. An agent that died after it had removed the pod's attachments cannot
+/// have released it, and the next one sees the pod alive when it starts.
+fn has_orphans(state: &State) -> bool {
+    let pods = state.pods.objects.values().filter(|pod| !pod.ended);
+    let alive: BTreeSet<&str> = pods.map(|pod| pod.meta.api_uid.as_str()).collect();
+    let mut records = state.records.objects.values();
+    records.any(|record| !alive.contains(record.uid.as_str()))
 }
 
 fn compare(shared: &Shared) {
@@ -67,7 +86,9 @@ fn differs(state: &State, report: &Attached) -> bool {
     let record = state.records.get(&key(&pod.namespace, uid));
     let record_fits = record.is_some_and(|record| is_as_it_should(&record, &status));
     let annotation_fits = match (&report.network_status, &seen) {
-        (Some(value), Some(seen)) => seen.network_status == Some(kept::digest(&value.to_string())),
+        (Some(value), Some(seen)) => {
+            seen.network_status == Some(cached::digest(&value.to_string()))
+        }
         _ => true,
     };
     !record_fits || !annotation_fits
@@ -77,21 +98,21 @@ fn differs(state: &State, report: &Attached) -> bool {
 /// that do not live here.
 fn strays(state: &State, journaled: &Journaled) -> Vec<(String, String)> {
     let done: Vec<String> = journaled.done.iter().map(|one| one.pod.key()).collect();
-    let mut kept: BTreeSet<&str> = journaled.uids.iter().map(String::as_str).collect();
-    kept.extend(done.iter().map(String::as_str));
+    let mut cached: BTreeSet<&str> = journaled.uids.iter().map(String::as_str).collect();
+    cached.extend(done.iter().map(String::as_str));
     for pod in state.pods.objects.values() {
         let is_journaled = pod
             .config_hash
             .as_deref()
-            .is_some_and(|uid| kept.contains(uid));
+            .is_some_and(|uid| cached.contains(uid));
         if !pod.ended || is_journaled {
-            kept.insert(pod.meta.api_uid.as_str());
+            cached.insert(pod.meta.api_uid.as_str());
         }
     }
     let records = state.records.objects.iter();
     // By the pod's UID, or by namespace and name where it is a container's.
-    let strays = records.filter(|(place, record): &(&String, &Arc<RecordSeen>)| {
-        !kept.contains(record.uid.as_str()) && !kept.contains(place.as_str())
+    let strays = records.filter(|(place, record): &(&String, &Arc<CachedRecord>)| {
+        !cached.contains(record.uid.as_str()) && !cached.contains(place.as_str())
     });
     strays
         .map(|(_, record)| record)
@@ -104,7 +125,7 @@ mod tests {
     use super::*;
 
     fn record(state: &mut State, uid: &str) {
-        let seen = RecordSeen {
+        let seen = CachedRecord {
             namespace: "a".to_owned(),
             uid: uid.to_owned(),
             finalizer: Some(0),
@@ -116,10 +137,10 @@ mod tests {
     fn pod(state: &mut State, name: &str, uid: &str, hash: Option<&str>) {
         let wire = serde_json::json!({
             "metadata": {"namespace": "a", "name": name, "uid": uid,
-                "annotations": hash.map(|hash| serde_json::json!({kept::CONFIG_HASH: hash}))},
+                "annotations": hash.map(|hash| serde_json::json!({cached::CONFIG_HASH: hash}))},
             "status": {"phase": "Failed"},
         });
-        let seen = kept::pod(&serde_json::from_value(wire).unwrap());
+        let seen = cached::pod(&serde_json::from_value(wire).unwrap());
         state.pods.put(&key("a", name), Arc::new(seen));
     }
 
@@ -138,6 +159,20 @@ mod tests {
         };
         let gone = ("a".to_owned(), "gone".to_owned());
         assert_eq!(strays(&state, &journaled), [gone]);
+    }
+
+    #[test]
+    fn a_record_whose_pod_is_gone_is_an_orphan() {
+        let mut state = State::default();
+        assert!(!has_orphans(&state));
+        record(&mut state, "u1");
+        assert!(has_orphans(&state));
+        let alive = serde_json::json!({"metadata": {"namespace": "a", "name": "p", "uid": "u1"}});
+        let alive = cached::pod(&serde_json::from_value(alive).unwrap());
+        state.pods.put(&key("a", "p"), Arc::new(alive));
+        assert!(!has_orphans(&state));
+        pod(&mut state, "p", "u1", None);
+        assert!(has_orphans(&state), "it has ended");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::blocks::OwnBlocks;
 use super::disk::Disk;
+use super::donations::Donations;
 use super::events::Events;
-use super::gifts::Gifts;
 use super::kinds;
 use super::records::Writer;
 use super::report::{Change, ClusterOptions, Hooks};
@@ -33,10 +33,12 @@ pub(super) struct Shared {
     pub(super) disk: Disk,
     pub(super) records: Writer,
     pub(super) blocks: OwnBlocks,
-    pub(super) gifts: Gifts,
+    pub(super) donations: Donations,
     pub(super) events: Events,
     /// Records and journal are to be compared.
     pub(super) resync: Notify,
+    /// A record may be of a pod that is gone.
+    pub(super) orphans: Notify,
     state: RwLock<State>,
     synced: Mutex<bool>,
     now_synced: Condvar,
@@ -50,9 +52,10 @@ impl Shared {
             hooks,
             records: Writer::default(),
             blocks: OwnBlocks::load(&disk),
-            gifts: Gifts::default(),
+            donations: Donations::default(),
             events: Events::default(),
             resync: Notify::new(),
+            orphans: Notify::new(),
             state: RwLock::default(),
             synced: Mutex::new(false),
             now_synced: Condvar::new(),
@@ -87,10 +90,10 @@ impl Shared {
         *self.synced()
     }
 
-    pub(super) fn wait_synced(&self, patience: Duration) -> bool {
+    pub(super) fn wait_synced(&self, timeout: Duration) -> bool {
         let waited = self
             .now_synced
-            .wait_timeout_while(self.synced(), patience, |synced| !*synced);
+            .wait_timeout_while(self.synced(), timeout, |synced| !*synced);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
@@ -105,7 +108,7 @@ impl Shared {
     }
 
     /// Believes the disk if the API stays away at the start, and writes what changed to it.
-    pub(super) async fn mind_the_disk(self: Arc<Self>) {
+    pub(super) async fn run_disk_cache(self: Arc<Self>) {
         let start = Instant::now();
         let complete = self.disk.is_complete();
         loop {
@@ -115,13 +118,13 @@ impl Shared {
             // What changes together is written together.
             tokio::time::sleep(TICK).await;
             self.disk.flush();
-            let patience = match self.state().is_reached() {
+            let timeout = match self.state().is_reached() {
                 true => SLOW,
                 false => AWAY,
             };
             // A Node that registers late completes what was listed without a further list.
             self.check_synced();
-            if complete && !self.is_synced() && start.elapsed() >= patience {
+            if complete && !self.is_synced() && start.elapsed() >= timeout {
                 self.set_synced(
                     "the API server is away: serving from what it said before the restart",
                 );
@@ -143,21 +146,21 @@ impl Shared {
 }
 
 /// How long the API may take to answer for one object.
-const ANSWER: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Waits for an answer, but not for ever: a server that took the request may be gone.
 pub(super) async fn within<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
     let late = |_| {
-        let text = format!("no answer within {} s", ANSWER.as_secs());
+        let text = format!("no answer within {} s", ANSWER_TIMEOUT.as_secs());
         let late = std::io::Error::new(std::io::ErrorKind::TimedOut, text);
         kube::Error::Service(late.into())
     };
-    let answer = tokio::time::timeout(ANSWER, request).await;
+    let answer = tokio::time::timeout(ANSWER_TIMEOUT, request).await;
     answer.map_err(late)?
 }
 
 /// What the API said, without the client's own words around it.
-pub(super) fn said(error: &kube::Error) -> String {
+pub(super) fn error_text(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         error => crate::failure::chain(error),

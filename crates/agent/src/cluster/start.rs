@@ -6,7 +6,7 @@ use super::kinds::{Blocks, Nads, Namespaces, Networks, Nodes, Pods, Records, Req
 use super::report::{ClusterOptions, Hooks};
 use super::shared::Shared;
 use super::watch::follow;
-use super::{events, gifts, restore, resync, write};
+use super::{donations, events, restore, resync, write};
 use crate::background::task::EndsProcess;
 use plexus_client::{Timeouts, Watches};
 use std::future::Future;
@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
 /// How long the API may take.
-const PATIENCE: Timeouts = Timeouts {
+const API_TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(3),
     send: Some(Duration::from_secs(10)),
     answer: Duration::from_secs(60),
@@ -64,7 +64,7 @@ pub(super) fn start(
         .enable_all()
         .build()
         .map_err(ClusterError::Thread)?;
-    let client = runtime.block_on(options.server.client(PATIENCE))?;
+    let client = runtime.block_on(options.server.client(API_TIMEOUTS))?;
     let shared = Arc::new(Shared::new(options, client, hooks));
     let handle = runtime.handle().clone();
     let (stop, stopped) = oneshot::channel();
@@ -115,10 +115,10 @@ fn serve(runtime: &Runtime, shared: &Arc<Shared>, stopped: oneshot::Receiver<()>
         runtime,
         follow::<Records>(Arc::clone(shared), watches.clone()),
     );
-    spawn(runtime, Arc::clone(shared).mind_the_disk());
-    spawn(runtime, restore::keep(Arc::clone(shared)));
-    spawn(runtime, gifts::keep(Arc::clone(shared)));
-    spawn(runtime, resync::keep(Arc::clone(shared)));
+    spawn(runtime, Arc::clone(shared).run_disk_cache());
+    spawn(runtime, restore::run(Arc::clone(shared)));
+    spawn(runtime, donations::run(Arc::clone(shared)));
+    spawn(runtime, resync::run(Arc::clone(shared)));
     spawn(runtime, write::write(Arc::clone(shared)));
     spawn(runtime, events::write(Arc::clone(shared)));
     // Ends when the other side is dropped, with or without a word.

@@ -1,14 +1,14 @@
 //! What is known of the cluster, in memory. Owns the objects and whether they are as the API has
 //! them; never waits, never asks.
 
-use super::kept::{self, BlockSeen, NodeSeen, PodSeen, RecordSeen, RequestSeen};
+use super::cached::{self, CachedBlock, CachedNode, CachedPod, CachedRecord, CachedRequest};
 use super::report::{CLUSTER_NETWORK, Fabric, NodeFacts};
 use ipnet::IpNet;
 use kube::api::ObjectMeta;
 use plexus_api::cni::Routing;
 use plexus_api::objects::BlockSpec;
 use plexus_core::fabric::{FabricNode, OwnedBlock};
-use plexus_core::ipam::{Around, around};
+use plexus_core::ipam::{EnclosingBlock, enclosing_block};
 use plexus_core::resolve::{NadObject, NetworkObject};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -30,7 +30,7 @@ impl Origin {
     pub(super) fn of(meta: &ObjectMeta) -> Self {
         let version = meta.resource_version.as_deref();
         Self {
-            uid: kept::digest(meta.uid.as_deref().unwrap_or_default()),
+            uid: cached::digest(meta.uid.as_deref().unwrap_or_default()),
             version: version.and_then(|version| version.parse().ok()),
         }
     }
@@ -111,14 +111,14 @@ impl<T> Store<T> {
 /// Everything.
 #[derive(Default)]
 pub(super) struct State {
-    pub(super) pods: Store<PodSeen>,
+    pub(super) pods: Store<CachedPod>,
     pub(super) networks: Store<NetworkObject>,
     pub(super) nads: Store<NadObject>,
-    pub(super) blocks: Store<BlockSeen>,
-    pub(super) requests: Store<RequestSeen>,
-    pub(super) nodes: Store<NodeSeen>,
+    pub(super) blocks: Store<CachedBlock>,
+    pub(super) requests: Store<CachedRequest>,
+    pub(super) nodes: Store<CachedNode>,
     pub(super) namespaces: Store<BTreeMap<String, String>>,
-    pub(super) records: Store<RecordSeen>,
+    pub(super) records: Store<CachedRecord>,
 }
 
 impl State {
@@ -156,11 +156,12 @@ impl State {
     }
 
     /// Whether a block is its owner's to use: a whole one is, a part if the block around it says so.
-    pub(super) fn is_granted(&self, spec: &BlockSpec) -> bool {
+    pub(super) fn is_legal(&self, spec: &BlockSpec) -> bool {
         let uid = &spec.network.uuid;
         let gives = || {
-            let around = self.around(uid, &spec.cidr);
-            around.is_none_or(|around| around.gives(&spec.cidr, &spec.node))
+            let enclosing_block = self.enclosing_block(uid, &spec.cidr);
+            enclosing_block
+                .is_none_or(|enclosing_block| enclosing_block.gives(&spec.cidr, &spec.node))
         };
         let whole = self.whole_block(uid, &spec.cidr);
         // Most are whole; what is around a part takes a while to find.
@@ -168,28 +169,34 @@ impl State {
     }
 
     /// The smallest legal block around a part.
-    pub(super) fn around(&self, network_uid: &str, part: &IpNet) -> Option<Around<'_>> {
+    pub(super) fn enclosing_block(
+        &self,
+        network_uid: &str,
+        part: &IpNet,
+    ) -> Option<EnclosingBlock<'_>> {
         let network = self.network_by_uid(network_uid)?;
-        around(*part, |prefix| {
+        enclosing_block(*part, |prefix| {
             let spec = &network.spec;
             spec.whole_block(&network.earlier_subnets, prefix)?;
-            let around = self.block(network_uid, prefix)?;
-            Some((&*around.spec.node, &*around.given))
+            let enclosing_block = self.block(network_uid, prefix)?;
+            Some((&*enclosing_block.spec.node, &*enclosing_block.given))
         })
     }
 
     /// Parts that their blocks say are a node's, and that nobody has made yet; with their blocks.
-    pub(super) fn offers(&self, node: &str) -> Vec<(&Arc<BlockSeen>, IpNet)> {
+    pub(super) fn offers(&self, node: &str) -> Vec<(&Arc<CachedBlock>, IpNet)> {
         let mut offers = Vec::new();
         for block in self.blocks.objects.values() {
             let (spec, uid) = (&block.spec, &block.spec.network.uuid);
-            for gift in block.given.iter().filter(|gift| gift.node == node) {
-                let cidr = gift.cidr.trunc();
+            for donated in block.given.iter().filter(|donated| donated.node == node) {
+                let cidr = donated.cidr.trunc();
                 let inside = spec.node != node && spec.cidr.contains(&cidr);
                 if inside && self.block(uid, &cidr).is_none() {
                     // Just that block has it to give.
-                    let around = self.around(uid, &cidr);
-                    if around.is_some_and(|around| around.cidr == spec.cidr) {
+                    let enclosing_block = self.enclosing_block(uid, &cidr);
+                    if enclosing_block
+                        .is_some_and(|enclosing_block| enclosing_block.cidr == spec.cidr)
+                    {
                         offers.push((block, cidr));
                     }
                 }
@@ -203,7 +210,7 @@ impl State {
         &'a self,
         network_uid: &str,
         cidr: &'a IpNet,
-    ) -> impl Iterator<Item = &'a Arc<BlockSeen>> {
+    ) -> impl Iterator<Item = &'a Arc<CachedBlock>> {
         let single = cidr.max_prefix_len();
         let name = |address: IpAddr| {
             let address = IpNet::new(address, single).unwrap_or_else(|_| address.into());
@@ -220,7 +227,7 @@ impl State {
     }
 
     /// A block by its network and its addresses.
-    pub(super) fn block(&self, network_uid: &str, cidr: &IpNet) -> Option<&Arc<BlockSeen>> {
+    pub(super) fn block(&self, network_uid: &str, cidr: &IpNet) -> Option<&Arc<CachedBlock>> {
         let name = BlockSpec::name(network_uid, cidr);
         self.blocks.objects.get(&name)
     }
@@ -231,7 +238,7 @@ impl State {
         namespace: &str,
         name: &str,
         uid: Option<&str>,
-    ) -> Option<Arc<PodSeen>> {
+    ) -> Option<Arc<CachedPod>> {
         let pod = self.pods.get(&key(namespace, name));
         pod.filter(|pod| pod.is(uid))
     }

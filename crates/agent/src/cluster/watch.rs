@@ -2,7 +2,7 @@
 //! business.
 
 use super::kinds::{Kind, key_of};
-use super::shared::{Shared, said};
+use super::shared::{Shared, error_text};
 use super::state::Origin;
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -84,9 +84,9 @@ pub(super) fn load<K: Kind>(shared: &Shared) {
         let Ok(wire) = serde_json::from_str::<K::Wire>(&body) else {
             continue;
         };
-        if let Some(kept) = K::keep(&wire).or_else(|| K::keep_unreadable(&wire, None)) {
+        if let Some(cached) = K::cache(&wire).or_else(|| K::cache_unreadable(&wire, None)) {
             store.comes(&key, Origin::of(wire.meta()));
-            store.put(&key, Arc::new(kept));
+            store.put(&key, Arc::new(cached));
         }
     }
 }
@@ -101,7 +101,7 @@ fn deleted<K: Kind>(shared: &Shared, wire: &K::Wire) {
 }
 
 /// What is kept of an object, and its row on disk; none: the row stays.
-type Read<K> = (<K as Kind>::Kept, Option<String>);
+type Read<K> = (<K as Kind>::Cached, Option<String>);
 
 /// What was listed; none: as it was.
 type Fresh<K> = BTreeMap<String, (Origin, Option<Read<K>>)>;
@@ -123,9 +123,9 @@ async fn until_error<K: Kind>(
                 let (key, origin) = (key_of::<K>(&wire), Origin::of(wire.meta()));
                 let known = K::store(&shared.state()).get(&key);
                 let read = read::<K>(wire, known.as_deref());
-                if let (Some(fresh), Some(kept)) = (&mut fresh, read) {
-                    let same = known.is_some_and(|known| *known == kept.0);
-                    fresh.insert(key, (origin, (!same).then_some(kept)));
+                if let (Some(fresh), Some(cached)) = (&mut fresh, read) {
+                    let same = known.is_some_and(|known| *known == cached.0);
+                    fresh.insert(key, (origin, (!same).then_some(cached)));
                 }
             }
             Ok(Event::InitDone) => {
@@ -143,9 +143,9 @@ async fn until_error<K: Kind>(
 }
 
 /// One that cannot be read leaves what is known of it, on disk too.
-fn read<K: Kind>(mut wire: K::Wire, before: Option<&K::Kept>) -> Option<Read<K>> {
+fn read<K: Kind>(mut wire: K::Wire, before: Option<&K::Cached>) -> Option<Read<K>> {
     K::trim(&mut wire);
-    let readable = K::keep(&wire);
+    let readable = K::cache(&wire);
     let keeps_row = readable.is_none() && before.is_some();
     if readable.is_none() {
         let object = key_of::<K>(&wire);
@@ -155,12 +155,12 @@ fn read<K: Kind>(mut wire: K::Wire, before: Option<&K::Kept>) -> Option<Read<K>>
             "cannot be read: of no use to new pods"
         );
     }
-    let kept = readable.or_else(|| K::keep_unreadable(&wire, before))?;
+    let cached = readable.or_else(|| K::cache_unreadable(&wire, before))?;
     let body = match K::ON_DISK && !keeps_row {
         true => Some(serde_json::to_string(&wire).ok()?),
         false => None,
     };
-    Some((kept, body))
+    Some((cached, body))
 }
 
 /// Whether anything changed.
@@ -205,10 +205,10 @@ fn replace<K: Kind>(shared: &Shared, fresh: Fresh<K>) {
     for key in gone {
         changed |= change::<K>(shared, &key, None);
     }
-    for (key, (origin, kept)) in fresh {
+    for (key, (origin, cached)) in fresh {
         K::store_mut(&mut shared.state_mut()).comes(&key, origin);
-        if let Some(kept) = kept {
-            changed |= change::<K>(shared, &key, Some(kept));
+        if let Some(cached) = cached {
+            changed |= change::<K>(shared, &key, Some(cached));
         }
     }
     let first = {
@@ -226,7 +226,7 @@ fn replace<K: Kind>(shared: &Shared, fresh: Fresh<K>) {
 
 fn text_of(error: &WatchError) -> String {
     match error {
-        WatchError::List(error) | WatchError::Watch(error) => said(error),
+        WatchError::List(error) | WatchError::Watch(error) => error_text(error),
         error => error.to_string(),
     }
 }

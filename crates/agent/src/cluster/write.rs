@@ -3,11 +3,11 @@
 //! A record is applied whole, by its UID, so writing it twice changes nothing; what is known to be
 //! as it should is not written.
 
-use super::kept::{self, NETWORK_STATUS, RecordSeen};
+use super::cached::{self, CachedRecord, NETWORK_STATUS};
 use super::kinds::Records;
 use super::records::{Job, What};
 use super::report::{Attached, PodName};
-use super::shared::{MANAGER, Shared, code, said};
+use super::shared::{MANAGER, Shared, code, error_text};
 use super::state::key;
 use super::watch;
 use super::wire::{PodWire, RecordWire};
@@ -24,7 +24,7 @@ use tokio::time::timeout;
 /// Pods that are written about at a time.
 const AT_ONCE: usize = 8;
 /// How long the writing about one may take.
-const PATIENCE: Duration = Duration::from_secs(15);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
 /// What the API refuses so often it will refuse again.
 const REFUSED: u32 = 8;
 /// How often a finalizer is looked for, if others add and remove theirs meanwhile.
@@ -33,7 +33,7 @@ const FINALIZER_TRIES: usize = 4;
 const LONGEST_LABEL: usize = 63;
 
 /// Why something was not written.
-enum Trouble {
+enum WriteError {
     /// The API said so, or nothing.
     Api(kube::Error),
     /// It took too long.
@@ -42,7 +42,7 @@ enum Trouble {
     NoMirror,
 }
 
-impl From<kube::Error> for Trouble {
+impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
         Self::Api(error)
     }
@@ -58,13 +58,13 @@ pub(super) async fn write(shared: Arc<Shared>) {
 }
 
 async fn one(shared: &Shared, job: Job) {
-    let result = timeout(PATIENCE, async {
+    let result = timeout(WRITE_TIMEOUT, async {
         match &job.what {
             What::Write(report) => written(shared, report).await,
             What::Release { pod, api_uid } => released(shared, pod, api_uid.as_deref()).await,
         }
     });
-    let Err(trouble) = result.await.unwrap_or(Err(Trouble::Late)) else {
+    let Err(write_error) = result.await.unwrap_or(Err(WriteError::Late)) else {
         return;
     };
     let pod = match &job.what {
@@ -72,9 +72,9 @@ async fn one(shared: &Shared, job: Job) {
         What::Release { pod, .. } => pod,
     };
     let pod = key(&pod.namespace, &pod.name);
-    let (again, error) = judge(&trouble, job.tries);
-    match (again, &trouble) {
-        (true, Trouble::NoMirror) => {}
+    let (again, error) = judge(&write_error, job.tries);
+    match (again, &write_error) {
+        (true, WriteError::NoMirror) => {}
         (true, _) if job.tries > 0 => tracing::debug!(pod, error, "a pod's record, again"),
         (true, _) => tracing::warn!(
             pod,
@@ -89,31 +89,34 @@ async fn one(shared: &Shared, job: Job) {
 }
 
 /// Whether to try again, and what to say.
-fn judge(trouble: &Trouble, tries: u32) -> (bool, String) {
-    match trouble {
-        Trouble::Late => (true, format!("no answer within {} s", PATIENCE.as_secs())),
-        Trouble::NoMirror => (true, "its mirror is not in the API yet".to_owned()),
-        Trouble::Api(error) => {
+fn judge(error: &WriteError, tries: u32) -> (bool, String) {
+    match error {
+        WriteError::Late => (
+            true,
+            format!("no answer within {} s", WRITE_TIMEOUT.as_secs()),
+        ),
+        WriteError::NoMirror => (true, "its mirror is not in the API yet".to_owned()),
+        WriteError::Api(error) => {
             let again = match code(error) {
                 // The namespace is gone or going, and the pod with it.
                 Some(404) => false,
-                Some(403) if said(error).contains("being terminated") => false,
+                Some(403) if error_text(error).contains("being terminated") => false,
                 Some(400 | 401 | 403 | 405..409 | 422) => tries < REFUSED,
                 _ => true,
             };
-            (again, said(error))
+            (again, error_text(error))
         }
     }
 }
 
-async fn written(shared: &Shared, report: &Attached) -> Result<(), Trouble> {
-    let api_uid = api_uid(shared, &report.pod).ok_or(Trouble::NoMirror)?;
+async fn written(shared: &Shared, report: &Attached) -> Result<(), WriteError> {
+    let api_uid = api_uid(shared, &report.pod).ok_or(WriteError::NoMirror)?;
     shared.records.found(&report.pod, &api_uid);
     let (record, annotation) = tokio::join!(
         write_record(shared, report, &api_uid),
         write_network_status(shared, report, &api_uid)
     );
-    record.and(annotation).map_err(Trouble::Api)
+    record.and(annotation).map_err(WriteError::Api)
 }
 
 async fn write_record(shared: &Shared, report: &Attached, uid: &str) -> kube::Result<()> {
@@ -121,8 +124,8 @@ async fn write_record(shared: &Shared, report: &Attached, uid: &str) -> kube::Re
         sandbox: report.sandbox.clone(),
         attachments: report.attachments.clone(),
     };
-    let place = key(&report.pod.namespace, uid);
-    let known = shared.state().records.get(&place);
+    let store_key = key(&report.pod.namespace, uid);
+    let known = shared.state().records.get(&store_key);
     if known.is_some_and(|known| is_as_it_should(&known, &status)) {
         return Ok(());
     }
@@ -143,8 +146,8 @@ async fn write_record(shared: &Shared, report: &Attached, uid: &str) -> kube::Re
 }
 
 /// Whether a record says what it should.
-pub(super) fn is_as_it_should(record: &RecordSeen, status: &PodAttachmentsStatus) -> bool {
-    record.finalizer.is_some() && record.status == kept::status_digest(status)
+pub(super) fn is_as_it_should(record: &CachedRecord, status: &PodAttachmentsStatus) -> bool {
+    record.finalizer.is_some() && record.status == cached::status_digest(status)
 }
 
 /// Merges the annotation into whatever others have written there; the UID in it makes the API
@@ -153,11 +156,11 @@ async fn write_network_status(shared: &Shared, report: &Attached, uid: &str) -> 
     let Some(text) = report.network_status.as_ref().map(Value::to_string) else {
         return Ok(());
     };
-    let place = key(&report.pod.namespace, &report.pod.name);
-    let pod = shared.state().pods.get(&place);
+    let store_key = key(&report.pod.namespace, &report.pod.name);
+    let pod = shared.state().pods.get(&store_key);
     if let Some(pod) = pod {
         let another = pod.meta.api_uid != uid;
-        if another || pod.network_status == Some(kept::digest(&text)) {
+        if another || pod.network_status == Some(cached::digest(&text)) {
             return Ok(());
         }
     }
@@ -185,7 +188,7 @@ async fn is_another(api: &Api<PodWire>, report: &Attached, uid: &str) -> kube::R
 }
 
 /// Removes our finalizer and the record.
-async fn released(shared: &Shared, pod: &PodName, known: Option<&str>) -> Result<(), Trouble> {
+async fn released(shared: &Shared, pod: &PodName, known: Option<&str>) -> Result<(), WriteError> {
     let uid = known.map(str::to_owned).or_else(|| api_uid(shared, pod));
     let Some(uid) = uid else {
         // A static pod whose mirror went first: the record is found by having no pod.
@@ -193,8 +196,8 @@ async fn released(shared: &Shared, pod: &PodName, known: Option<&str>) -> Result
         return Ok(());
     };
     let api: Api<RecordWire> = Api::namespaced(shared.client.clone(), &pod.namespace);
-    let place = key(&pod.namespace, &uid);
-    let seen = shared.state().records.get(&place);
+    let store_key = key(&pod.namespace, &uid);
+    let seen = shared.state().records.get(&store_key);
     let mut at = seen.map_or(Some(0), |seen| seen.finalizer);
     for _ in 0..FINALIZER_TRIES {
         let Some(index) = at else { break };
@@ -207,7 +210,7 @@ async fn released(shared: &Shared, pod: &PodName, known: Option<&str>) -> Result
             // Somebody else's finalizer is where ours was.
             Err(error) if code(&error) == Some(422) => {
                 let found = api.get_opt(&uid).await?;
-                at = found.and_then(|found| kept::record(&found).finalizer);
+                at = found.and_then(|found| cached::record(&found).finalizer);
             }
             Err(error) => return Err(error.into()),
         }
@@ -217,7 +220,7 @@ async fn released(shared: &Shared, pod: &PodName, known: Option<&str>) -> Result
         Err(error) if code(&error) == Some(404) => {}
         Err(error) => return Err(error.into()),
     }
-    watch::forget::<Records>(shared, &place);
+    watch::forget::<Records>(shared, &store_key);
     Ok(())
 }
 
@@ -290,11 +293,11 @@ mod tests {
         let api = |code: u16, message: &str| {
             let mut status = kube::core::Status::failure(message, "");
             status.code = code;
-            Trouble::Api(kube::Error::Api(Box::new(status)))
+            WriteError::Api(kube::Error::Api(Box::new(status)))
         };
         assert!(judge(&api(500, ""), 1000).0);
         assert!(judge(&api(409, ""), 1000).0);
-        assert!(judge(&Trouble::Late, 1000).0);
+        assert!(judge(&WriteError::Late, 1000).0);
         assert!(judge(&api(403, "no"), 0).0);
         assert!(!judge(&api(403, "no"), REFUSED).0);
         assert!(!judge(&api(403, "because it is being terminated"), 0).0);

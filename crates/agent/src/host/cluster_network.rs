@@ -31,12 +31,12 @@ pub(crate) struct OtherCni {
     root: Option<PathBuf>,
     /// The name of our own configuration's file.
     ours: String,
-    read: Mutex<Option<Seen>>,
+    read: Mutex<Option<CachedConfiguration>>,
 }
 
 /// What was read, and what of the disk it was read from.
 #[derive(Debug, Clone)]
-struct Seen {
+struct CachedConfiguration {
     directory: Stamp,
     file: PathBuf,
     content: Stamp,
@@ -111,7 +111,7 @@ impl OtherCni {
 
     /// The first that is not ours, in the order in which runtimes read. One that cannot be used
     /// is an error, not a reason to take the next.
-    fn first(&self, seen: &Path, directory: Stamp) -> Result<Seen, Error> {
+    fn first(&self, seen: &Path, directory: Stamp) -> Result<CachedConfiguration, Error> {
         let names = configurations(seen).map_err(|e| self.unreadable(&self.directory, &e))?;
         for name in names.iter().filter(|name| **name != self.ours) {
             let shown = self.directory.join(name);
@@ -121,7 +121,7 @@ impl OtherCni {
                 continue;
             }
             return match network(&map) {
-                Ok(network) => Ok(Seen {
+                Ok(network) => Ok(CachedConfiguration {
                     directory,
                     file,
                     content,
@@ -248,7 +248,7 @@ fn network(map: &Map<String, Value>) -> Result<(NetworkName, Chain), String> {
     let mut chain = Chain {
         version: version(map),
         plugins: Vec::new(),
-        because: None,
+        unsupported_key: None,
     };
     let all = plugins(map);
     let written = map

@@ -251,7 +251,7 @@ mod tests {
         Chain {
             version: Version::V1_0_0,
             plugins: vec![plugin.as_object().unwrap().clone()],
-            because: None,
+            unsupported_key: None,
         }
     }
 

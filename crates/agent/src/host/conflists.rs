@@ -53,9 +53,9 @@ impl Conflists {
 
     /// Makes the files what the Networks are. Those of Networks that are not there go only if the
     /// list is `complete`.
-    fn keep(&self, networks: &[Arc<NetworkObject>], complete: bool) -> io::Result<()> {
+    fn write_files(&self, networks: &[Arc<NetworkObject>], complete: bool) -> io::Result<()> {
         let directory = seen_or_made(&self.directory, self.root.as_deref())?;
-        let wanted = self.wanted(networks);
+        let wanted = self.desired_files(networks);
         let mut foreign = Vec::new();
         let theirs = names_of_others(&directory)?;
         for (name, network) in &wanted {
@@ -98,7 +98,7 @@ impl Conflists {
     }
 
     /// The Networks that runtimes may use, by the name that they have for them.
-    fn wanted(&self, networks: &[Arc<NetworkObject>]) -> BTreeMap<String, String> {
+    fn desired_files(&self, networks: &[Arc<NetworkObject>]) -> BTreeMap<String, String> {
         let first = |network: &NetworkObject| {
             network.namespace == self.own_namespace && network.name == CLUSTER_DEFAULT
         };
@@ -126,7 +126,7 @@ impl Agent {
             return Ok(false);
         }
         let complete = cluster.is_live();
-        let kept = conflists.keep(&cluster.networks(), complete);
+        let kept = conflists.write_files(&cluster.networks(), complete);
         kept.map_err(|error| {
             let directory = conflists.directory.display();
             format!(

@@ -59,21 +59,23 @@ fn files_come_and_go_with_networks() {
         "team-a/blue",
         "plexus-system/cluster-default",
     ];
-    ours.keep(&networks(&all), true).unwrap();
+    ours.write_files(&networks(&all), true).unwrap();
     let both = ["plexus-blue.conflist", "plexus-team-a.blue.conflist"];
     assert_eq!(scratch.names(), both);
     // Nothing is written again while nothing changes.
     let stamp = Stamp::of(&scratch.join(both[0])).unwrap();
-    ours.keep(&networks(&all), true).unwrap();
+    ours.write_files(&networks(&all), true).unwrap();
     assert_eq!(Stamp::of(&scratch.join(both[0])).unwrap(), stamp);
     // What vanishes comes back.
     fs::remove_file(scratch.join(both[0])).unwrap();
-    ours.keep(&networks(&all), true).unwrap();
+    ours.write_files(&networks(&all), true).unwrap();
     assert_eq!(scratch.names(), both);
     // What is only not known yet stays.
-    ours.keep(&networks(&["default/blue"]), false).unwrap();
+    ours.write_files(&networks(&["default/blue"]), false)
+        .unwrap();
     assert_eq!(scratch.names(), both);
-    ours.keep(&networks(&["default/blue"]), true).unwrap();
+    ours.write_files(&networks(&["default/blue"]), true)
+        .unwrap();
     assert_eq!(scratch.names(), both[..1]);
     assert_eq!(written(&scratch.0).unwrap(), [scratch.join(both[0])]);
     assert!(written(&scratch.join("absent")).unwrap().is_empty());
@@ -94,8 +96,9 @@ fn what_is_not_ours_is_left_alone() {
     for (name, text) in theirs {
         fs::write(scratch.join(name), text).unwrap();
     }
-    ours.keep(&networks(&["default/blue"]), true).unwrap();
-    ours.keep(&[], true).unwrap();
+    ours.write_files(&networks(&["default/blue"]), true)
+        .unwrap();
+    ours.write_files(&[], true).unwrap();
     assert!(written(&scratch.0).unwrap().is_empty());
     for (name, text) in theirs {
         assert_eq!(fs::read_to_string(scratch.join(name)).unwrap(), text);
@@ -106,10 +109,10 @@ fn what_is_not_ours_is_left_alone() {
 fn a_network_that_was_made_anew_elsewhere_has_the_file() {
     let scratch = Scratch::new("conflists");
     let ours = conflists(&scratch);
-    ours.keep(&networks(&["default/a.b"]), true).unwrap();
+    ours.write_files(&networks(&["default/a.b"]), true).unwrap();
     // Another agent's directory, another start: the files are all that is known.
     let next = conflists(&scratch);
-    next.keep(&networks(&["a/b"]), true).unwrap();
+    next.write_files(&networks(&["a/b"]), true).unwrap();
     assert_eq!(scratch.names(), ["plexus-a.b.conflist"]);
 }
 
@@ -118,12 +121,12 @@ fn a_name_that_somebody_elses_file_has_is_left_to_it() {
     let scratch = Scratch::new("conflists");
     let ours = conflists(&scratch);
     let both = ["default/blue", "default/lan"];
-    ours.keep(&networks(&both), true).unwrap();
+    ours.write_files(&networks(&both), true).unwrap();
     assert_eq!(scratch.names().len(), 2);
     // Somebody else's comes later: two of one name would be one too many.
     let theirs = "{\"cniVersion\": \"0.4.0\", \"name\": \"lan\", \"plugins\": []}";
     fs::write(scratch.join("87-lan.conflist"), theirs).unwrap();
-    ours.keep(&networks(&both), true).unwrap();
+    ours.write_files(&networks(&both), true).unwrap();
     let left = ["87-lan.conflist", "plexus-blue.conflist"];
     assert_eq!(scratch.names(), left);
     let text = fs::read_to_string(scratch.join(left[0])).unwrap();
@@ -170,12 +173,12 @@ fn a_name_that_is_taken_is_said_once_and_again_when_more_are() {
         take("blue");
         // Every look is at everything.
         for _ in 0..5 {
-            ours.keep(&all, false).unwrap();
+            ours.write_files(&all, false).unwrap();
         }
         assert_eq!(said(), 1);
         take("green");
         for _ in 0..5 {
-            ours.keep(&all, false).unwrap();
+            ours.write_files(&all, false).unwrap();
         }
         assert_eq!(said(), 2);
     });

@@ -153,8 +153,11 @@ impl Agent {
     }
 
     fn remove_node_side(&self, log: &mut Log) {
-        let kept = self.journal().ok().and_then(|j| j.kept(&self.boot).ok());
-        let plans = kept.unwrap_or_default();
+        let known_plans = self
+            .journal()
+            .ok()
+            .and_then(|j| j.node_plans(&self.boot).ok());
+        let plans = known_plans.unwrap_or_default();
         let bridges = plans.iter().flat_map(|(_, plan)| &plan.bridges);
         let bridges: BTreeSet<IfName> = bridges.map(|bridge| bridge.name.clone()).collect();
         let bridges: Vec<IfName> = bridges.into_iter().collect();

@@ -11,13 +11,13 @@
 //! A row is written before the side effect that it describes. It survives the death of the
 //! process without a disk flush; a machine crash wipes the kernel state that it describes, so
 //! rows of an earlier boot are void, except where they stand for something that outlives a
-//! reboot: those are flushed ([`Record::outlives_reboot`], and every gift). Decides nothing.
+//! reboot: those are flushed ([`Record::outlives_reboot`], and every donation). Decides nothing.
 
-mod gift;
+mod donation;
 mod quarantine;
 mod record;
 mod schema;
-mod trouble;
+mod write_problem;
 
 pub(crate) use record::{
     AttachmentRecord, BackendRecord, Details, NativeRecord, PluginsRecord, Record, State, Stored,
@@ -368,8 +368,8 @@ impl Journal {
         Ok(parsed.collect())
     }
 
-    /// What a network keeps on the node, written before it is made.
-    pub(crate) fn keep(
+    /// Writes what a network needs on the node, before the agent makes it.
+    pub(crate) fn put_node_plan(
         &self,
         network: &NetworkName,
         boot: &str,
@@ -385,8 +385,8 @@ impl Journal {
         self.written("what a network keeps on the node", written)
     }
 
-    /// The network keeps nothing on the node.
-    pub(crate) fn unkeep(&self, network: &NetworkName) -> Result<(), JournalError> {
+    /// Deletes it: the network needs nothing on the node any more.
+    pub(crate) fn delete_node_plan(&self, network: &NetworkName) -> Result<(), JournalError> {
         effect("journal.unkeep<");
         let written = self
             .lock()
@@ -398,8 +398,8 @@ impl Journal {
             .map_err(|source| self.write_error("what a network keeps on the node", source))
     }
 
-    /// What all networks keep on the node, of this boot; rows of an earlier boot are dropped.
-    pub(crate) fn kept(&self, boot: &str) -> Result<Vec<(String, NodePlan)>, JournalError> {
+    /// What all networks need on the node, of this boot; deletes the rows of an earlier boot.
+    pub(crate) fn node_plans(&self, boot: &str) -> Result<Vec<(String, NodePlan)>, JournalError> {
         let connection = self.lock();
         let read = || {
             connection.execute("DELETE FROM network WHERE boot <> ?1", [boot])?;

@@ -178,7 +178,7 @@ impl AttachmentRecord {
     pub(crate) fn of(attachment: &Attachment) -> Self {
         let backend = match &attachment.backend {
             Backend::Native(native) => {
-                let configured = &native.wanted.native;
+                let configured = &native.spec.native;
                 let mut addresses = native.addresses.clone();
                 // What the record tells others is what the answer says.
                 addresses.dns = plexus_core::plan::dns(configured, &addresses.dns).clone();

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    fn place(name: &str) -> PathBuf {
+    fn fixture(name: &str) -> PathBuf {
         let name = format!("plexus-schema-{name}-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&directory);
@@ -201,16 +201,16 @@ mod tests {
 
     #[test]
     fn it_is_ours_alone_and_a_checkpoint_empties_the_log() {
-        let place = place("alone");
-        let path = place.join("journal.db");
+        let fixture = fixture("alone");
+        let path = fixture.join("journal.db");
         let journal = open(&path).unwrap();
         keep(&journal, "a").unwrap();
         let other = Connection::open(&path).unwrap();
         other.busy_timeout(Duration::ZERO).unwrap();
         assert!(is_busy(&count(&other).unwrap_err()));
-        assert!(!place.join("journal.db-shm").exists());
+        assert!(!fixture.join("journal.db-shm").exists());
         let log = || {
-            let log = std::fs::metadata(place.join("journal.db-wal"));
+            let log = std::fs::metadata(fixture.join("journal.db-wal"));
             log.unwrap().len()
         };
         assert!(log() > 0);
@@ -218,13 +218,13 @@ mod tests {
         assert_eq!(log(), 0);
         keep(&journal, "b").unwrap();
         assert_eq!(count(&journal).unwrap(), 2);
-        std::fs::remove_dir_all(place).unwrap();
+        std::fs::remove_dir_all(fixture).unwrap();
     }
 
     #[test]
     fn it_is_shared_if_somebody_looks_at_it() {
-        let place = place("shared");
-        let path = place.join("journal.db");
+        let fixture = fixture("shared");
+        let path = fixture.join("journal.db");
         keep(&open(&path).unwrap(), "a").unwrap();
         let other = Connection::open(&path).unwrap();
         assert_eq!(count(&other).unwrap(), 1);
@@ -232,6 +232,6 @@ mod tests {
         keep(&journal, "b").unwrap();
         checkpoint(&journal, &path).unwrap();
         assert_eq!(count(&other).unwrap(), 2);
-        std::fs::remove_dir_all(place).unwrap();
+        std::fs::remove_dir_all(fixture).unwrap();
     }
 }

@@ -5,9 +5,9 @@ use plexus_core::attach::Lease;
 use plexus_core::attachment::{Assigned, AssignedIp};
 use plexus_types::NetnsCookie;
 
-struct Place(PathBuf);
+struct Directory(PathBuf);
 
-impl Place {
+impl Directory {
     fn new(name: &str) -> Self {
         let path =
             std::env::temp_dir().join(format!("plexus-journal-{}-{name}", std::process::id()));
@@ -25,7 +25,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -76,9 +76,9 @@ fn native(ifname: &str, ips: Vec<AssignedIp>, lease: Lease) -> AttachmentRecord 
 
 #[test]
 fn a_record_lives_and_ends() {
-    let place = Place::new("life");
+    let fixture = Directory::new("life");
     let one = record("c1", "10.0.0.2/24");
-    let journal = place.open();
+    let journal = fixture.open();
     journal.begin(&one).unwrap();
     let stored = journal.find(&one.container, &one.ifname).unwrap().unwrap();
     assert_eq!((&stored.record, stored.state), (&one, State::Intent));
@@ -86,7 +86,7 @@ fn a_record_lives_and_ends() {
     journal.done(&one, "result").unwrap();
     drop(journal);
 
-    let journal = place.open();
+    let journal = fixture.open();
     let stored = journal.of_pod("uid-1").unwrap().remove(0);
     assert_eq!(
         (stored.state, stored.result.as_deref()),
@@ -100,27 +100,27 @@ fn a_record_lives_and_ends() {
 
 #[test]
 fn directories_of_host_local_are_known_when_no_record_names_them_any_more() {
-    let place = Place::new("directories");
+    let fixture = Directory::new("directories");
     let mut one = record("c1", "10.0.0.2/24");
     let lease = Lease::HostLocal {
         directory: "/var/lib/cni/networks/blue".into(),
         ifname: "eth0".parse().unwrap(),
     };
     one.attachments = vec![native("eth0", Vec::new(), lease)];
-    let journal = place.open();
+    let journal = fixture.open();
     assert!(journal.directories().unwrap().is_empty());
     journal.begin(&one).unwrap();
     journal.update(&one, 0..1).unwrap();
     journal.forget(&one.container, &one.ifname).unwrap();
     drop(journal);
-    let known = place.open().directories().unwrap();
+    let known = fixture.open().directories().unwrap();
     assert_eq!(known, [PathBuf::from("/var/lib/cni/networks/blue")]);
 }
 
 #[test]
 fn an_address_is_never_journaled_twice() {
-    let place = Place::new("twice");
-    let journal = place.open();
+    let fixture = Directory::new("twice");
+    let journal = fixture.open();
     journal.begin(&record("c1", "10.0.0.2/24")).unwrap();
     assert!(journal.begin(&record("c2", "10.0.0.2/24")).is_err());
     assert_eq!(
@@ -134,22 +134,24 @@ fn an_address_is_never_journaled_twice() {
 
 #[test]
 fn what_networks_keep_is_of_this_boot() {
-    let place = Place::new("kept");
-    let journal = place.open();
+    let fixture = Directory::new("kept");
+    let journal = fixture.open();
     let network = "blue".parse().unwrap();
-    journal.keep(&network, "one", &NodePlan::default()).unwrap();
-    assert_eq!(journal.kept("one").unwrap().len(), 1);
-    assert!(journal.kept("two").unwrap().is_empty());
+    journal
+        .put_node_plan(&network, "one", &NodePlan::default())
+        .unwrap();
+    assert_eq!(journal.node_plans("one").unwrap().len(), 1);
+    assert!(journal.node_plans("two").unwrap().is_empty());
     assert!(
-        journal.kept("one").unwrap().is_empty(),
+        journal.node_plans("one").unwrap().is_empty(),
         "the older boot's rows were dropped"
     );
 }
 
 #[test]
 fn a_row_that_cannot_be_read_is_quarantined_and_stops_nobody_else() {
-    let place = Place::new("quarantine");
-    let journal = place.open();
+    let fixture = Directory::new("quarantine");
+    let journal = fixture.open();
     let (one, mut two) = (record("c1", "10.0.0.2/24"), record("c2", "10.0.0.3/24"));
     let mut second = native("net1", Vec::new(), Lease::Pool("plexus: blue".to_owned()));
     (second.reference, second.ordinal) = (1, 2);
@@ -185,22 +187,22 @@ fn a_row_that_cannot_be_read_is_quarantined_and_stops_nobody_else() {
 
 #[test]
 fn a_newer_older_or_damaged_journal_is_refused_and_left_alone() {
-    let place = Place::new("newer");
-    drop(place.open());
+    let fixture = Directory::new("newer");
+    drop(fixture.open());
     let set = |format: i64| {
-        let connection = Connection::open(place.file()).unwrap();
+        let connection = Connection::open(fixture.file()).unwrap();
         connection
             .pragma_update(None, "user_version", format)
             .unwrap();
     };
     set(99);
-    let error = Journal::open(&place.file()).unwrap_err();
+    let error = Journal::open(&fixture.file()).unwrap_err();
     assert!(
         matches!(error, JournalError::Newer { found: 99, .. }),
         "{error}"
     );
     set(2);
-    let error = Journal::open(&place.file()).unwrap_err();
+    let error = Journal::open(&fixture.file()).unwrap_err();
     assert!(
         matches!(error, JournalError::Older { found: 2, .. }),
         "{error}"
@@ -208,16 +210,16 @@ fn a_newer_older_or_damaged_journal_is_refused_and_left_alone() {
     let remedy = crate::failure::journal(&error).details;
     assert!(remedy.contains("adopts the interfaces"), "{remedy}");
 
-    let place = Place::new("damaged");
+    let fixture = Directory::new("damaged");
     std::fs::write(
-        place.file(),
+        fixture.file(),
         b"this is not a database, but it is long enough to be one .........",
     )
     .unwrap();
-    let error = Journal::open(&place.file()).unwrap_err();
+    let error = Journal::open(&fixture.file()).unwrap_err();
     assert!(matches!(error, JournalError::Damaged { .. }), "{error}");
     assert!(
-        std::fs::read(place.file())
+        std::fs::read(fixture.file())
             .unwrap()
             .starts_with(b"this is not")
     );
@@ -225,8 +227,8 @@ fn a_newer_older_or_damaged_journal_is_refused_and_left_alone() {
 
 #[test]
 fn a_checkpoint_keeps_everything() {
-    let place = Place::new("checkpoint");
-    let journal = place.open();
+    let fixture = Directory::new("checkpoint");
+    let journal = fixture.open();
     for i in 0..50 {
         journal
             .begin(&record(&format!("c{i}"), &format!("10.0.0.{i}/24")))
@@ -239,7 +241,7 @@ fn a_checkpoint_keeps_everything() {
 
 #[test]
 fn what_is_left_of_a_record_is_being_removed_and_has_no_ports() {
-    let place = Place::new("some");
+    let place = Directory::new("some");
     let journal = place.open();
     let mut one = record("c1", "10.0.0.2/24");
     let mut second = native("net1", Vec::new(), Lease::Pool("plexus: blue".to_owned()));
@@ -267,7 +269,7 @@ fn what_is_left_of_a_record_is_being_removed_and_has_no_ports() {
 
 #[test]
 fn of_a_record_with_a_row_that_cannot_be_read_the_others_can() {
-    let place = Place::new("part");
+    let place = Directory::new("part");
     let journal = place.open();
     let mut one = record("c1", "10.0.0.2/24");
     let mut second = native("net1", Vec::new(), Lease::Pool("plexus: blue".to_owned()));

@@ -63,7 +63,10 @@ impl Agent {
         let Some(cluster) = self.cluster.get() else {
             return Ok(());
         };
-        let _alone = self.weaving.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self
+            .fabric_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let seen = cluster.fabric();
         let blocks = seen.overlay.get(&router.uid).cloned().unwrap_or_default();
         let here = &self.options.node;
@@ -79,8 +82,9 @@ impl Agent {
     }
 
     fn routers(&self) -> Vec<Router> {
-        let kept = self.kept.lock();
-        kept.values()
+        let known_plans = self.node_state.lock();
+        known_plans
+            .values()
             .flat_map(|plan| plan.routers.clone())
             .collect()
     }
@@ -120,10 +124,10 @@ impl Agent {
         let networks = cluster.networks();
         let names = networks.iter().filter_map(|n| resolve::name_of(n).ok());
         let there: BTreeSet<NetworkName> = names.collect();
-        let _alone = self.kept.changing();
+        let _alone = self.node_state.changing();
         let mut over: BTreeSet<NetworkName> = {
-            let kept = self.kept.lock();
-            let ours = kept.iter().filter(|(name, plan)| {
+            let known_plans = self.node_state.lock();
+            let ours = known_plans.iter().filter(|(name, plan)| {
                 plan.whole && plan.routers.is_empty() && name.as_str() != CLUSTER_DEFAULT
             });
             let gone = ours.filter(|(name, _)| !there.contains(*name));
@@ -144,12 +148,14 @@ impl Agent {
             let removed = nft::remove(&self.node, &network).map_err(|e| failure::chain(&e));
             let removed = removed.and_then(|rules| {
                 let journal = self.journal().map_err(|error| error.to_string())?;
-                journal.unkeep(&network).map_err(|e| failure::chain(&e))?;
+                journal
+                    .delete_node_plan(&network)
+                    .map_err(|e| failure::chain(&e))?;
                 Ok(rules)
             });
             match removed {
                 Ok(rules) => {
-                    self.kept.lock().remove(&network);
+                    self.node_state.lock().remove(&network);
                     tracing::info!(%network, rules, "the network is gone: its rules are removed");
                 }
                 Err(error) => tracing::error!(%network, error, "cannot remove a network's rules"),
@@ -169,10 +175,10 @@ impl Agent {
     fn remove_router(&self, name: &RouterName) {
         let Ok(journal) = self.journal() else { return };
         let has = |plan: &NodePlan| plan.routers.iter().any(|router| router.name == *name);
-        let _alone = self.kept.changing();
+        let _alone = self.node_state.changing();
         let keepers: Vec<(NetworkName, NodePlan)> = {
-            let kept = self.kept.lock();
-            let keepers = kept.iter().filter(|(_, plan)| has(plan));
+            let known_plans = self.node_state.lock();
+            let keepers = known_plans.iter().filter(|(_, plan)| has(plan));
             let without = |plan: &NodePlan| plan.without_router(name);
             keepers
                 .map(|(network, plan)| (network.clone(), without(plan)))
@@ -185,20 +191,20 @@ impl Agent {
         tracing::info!(router = %name, "the network is gone: its router is removed");
         for (network, plan) in keepers {
             let written = if plan.is_empty() {
-                journal.unkeep(&network)
+                journal.delete_node_plan(&network)
             } else {
-                journal.keep(&network, &self.boot, &plan)
+                journal.put_node_plan(&network, &self.boot, &plan)
             };
             if let Err(error) = written {
                 let error = failure::chain(&error);
                 tracing::error!(error, "cannot journal that a router is removed");
                 continue;
             }
-            let mut kept = self.kept.lock();
+            let mut known_plans = self.node_state.lock();
             if plan.is_empty() {
-                kept.remove(&network);
+                known_plans.remove(&network);
             } else {
-                kept.insert(network, plan);
+                known_plans.insert(network, plan);
             }
         }
     }

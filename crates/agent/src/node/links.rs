@@ -4,7 +4,7 @@
 use crate::agent::Agent;
 use crate::failure;
 use plexus_api::cni::Error;
-use plexus_core::attachment::Wanted;
+use plexus_core::attachment::NativeSpec;
 use plexus_core::plan::{self, Facts, LinkFacts, ObservedLink, ParentQuery};
 use plexus_kernel::{NetlinkError, Socket, observe};
 use plexus_types::IfName;
@@ -26,7 +26,7 @@ impl<'a> Links<'a> {
     }
 
     /// The facts of one attachment. Refuses what this kernel cannot do.
-    pub(crate) fn facts(&mut self, wanted: &Wanted) -> Result<Facts, Error> {
+    pub(crate) fn facts(&mut self, wanted: &NativeSpec) -> Result<Facts, Error> {
         self.agent
             .require_features(&wanted.native, &wanted.network)?;
         let agent = self.agent;

@@ -1,4 +1,4 @@
-//! What networks keep on the node, what the kernel can do, and whether what was made is there.
+//! What networks need on the node, what the kernel can do, and whether what was made is there.
 
 use crate::agent::Agent;
 use crate::failure;
@@ -9,14 +9,14 @@ use plexus_types::NetworkName;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What each network keeps on the node, as it was journaled last.
+/// What each network needs on the node, as it was journaled last.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct NodeState {
     plans: Mutex<BTreeMap<NetworkName, NodePlan>>,
     changing: Mutex<()>,
 }
 
-impl Kept {
+impl NodeState {
     pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<NetworkName, NodePlan>> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -30,7 +30,7 @@ impl Kept {
         let plans = self.lock();
         plans
             .get(network)
-            .is_some_and(|kept| kept.renewed_by(plan) == *kept)
+            .is_some_and(|known_plans| known_plans.renewed_by(plan) == *known_plans)
     }
 }
 
@@ -42,18 +42,18 @@ impl Agent {
             // The record's intent is journaled: whoever removes routers sees it, or is done by now.
             let _routers = (!plan.routers.is_empty())
                 .then(|| self.routers.read().unwrap_or_else(PoisonError::into_inner));
-            let known = self.kept.has(network, plan);
+            let known = self.node_state.has(network, plan);
             // Two pods that bring something new at once must not forget each other's.
-            let alone = (!known).then(|| self.kept.changing());
-            let before = self.kept.lock().get(network).cloned();
+            let alone = (!known).then(|| self.node_state.changing());
+            let before = self.node_state.lock().get(network).cloned();
             let after = match &before {
                 Some(before) => before.renewed_by(plan),
                 None => plan.clone(),
             };
             let journal = self.journal()?;
             if !known {
-                let kept = journal.keep(network, &self.boot, &after);
-                kept.map_err(|e| failure::journal(&e))?;
+                let known_plans = journal.put_node_plan(network, &self.boot, &after);
+                known_plans.map_err(|e| failure::journal(&e))?;
             }
             let over = before.as_ref().filter(|b| b.masquerades_more_than(&after));
             let made = match over {
@@ -68,8 +68,8 @@ impl Agent {
                 if !known {
                     // What the network really keeps is what the next agent must restore.
                     let put_back = match &before {
-                        Some(before) => journal.keep(network, &self.boot, before),
-                        None => journal.unkeep(network),
+                        Some(before) => journal.put_node_plan(network, &self.boot, before),
+                        None => journal.delete_node_plan(network),
                     };
                     put_back.map_err(|e| failure::journal(&e))?;
                 }
@@ -82,7 +82,7 @@ impl Agent {
                     self.connect(router)
                         .map_err(|error| failure::at(format!("network {network}"), error))?;
                 }
-                self.kept.lock().insert(network.clone(), after);
+                self.node_state.lock().insert(network.clone(), after);
             }
             drop(alone);
         }

@@ -14,7 +14,7 @@ const FRESH: Duration = Duration::from_secs(10);
 
 /// The underlay, as last seen.
 #[derive(Debug, Default)]
-pub(crate) struct Seen(Mutex<Option<(Instant, Underlay)>>);
+pub(crate) struct CachedUnderlay(Mutex<Option<(Instant, Underlay)>>);
 
 impl Agent {
     /// This node's addresses on the underlay.

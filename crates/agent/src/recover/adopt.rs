@@ -25,13 +25,13 @@ type Key = (ContainerId, IfName);
 impl Agent {
     /// Looks through every namespace that can be seen.
     pub(crate) fn adopt(&self) -> Result<(), Error> {
-        let mut found: BTreeMap<Key, Vec<Found>> = BTreeMap::new();
+        let mut found: BTreeMap<Key, Vec<MarkedLink>> = BTreeMap::new();
         let ends = self.marked_ends();
         for namespace in scan::namespaces().found {
             let path = namespace.path.to_string_lossy();
             let (links, rules) = marked_links(&namespace.netns);
             for link in links {
-                if let Some((key, one)) = Found::of(link, &rules, &path, namespace.cookie)
+                if let Some((key, one)) = MarkedLink::of(link, &rules, &path, namespace.cookie)
                     && one.alias.node == self.here
                     && one.is_made_here(&ends)
                 {
@@ -58,7 +58,7 @@ impl Agent {
         &self,
         container: ContainerId,
         ifname: IfName,
-        links: &[Found],
+        links: &[MarkedLink],
     ) -> Result<(), Error> {
         let Some(first) = links.first() else {
             return Ok(());
@@ -123,7 +123,7 @@ fn marks(netns: &Netns) -> Vec<String> {
 }
 
 /// A link of a pod with our mark.
-struct Found {
+struct MarkedLink {
     link: ObservedLink,
     netns: String,
     cookie: NetnsCookie,
@@ -133,7 +133,7 @@ struct Found {
     rules: Vec<Rule>,
 }
 
-impl Found {
+impl MarkedLink {
     /// None for the node's end of a veth, and for a mark that does not read as ours.
     fn of(
         link: ObservedLink,

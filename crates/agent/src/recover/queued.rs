@@ -72,7 +72,7 @@ impl Agent {
         Ok(backoff.next_due().into_iter().chain(busy).min())
     }
 
-    /// Those of one container, whose turn is the caller's. If one fails, the caller must not go on:
+    /// Those of one container, whose lock the caller holds. If one fails, the caller must not go on:
     /// it would be done later, to what the caller makes.
     pub(crate) fn drain_queue_of(&self, container: &ContainerId) -> Result<(), Error> {
         let directory = queue::dir(&self.options.socket);
@@ -96,7 +96,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Reads it to know whose it is, and again when that container's turn has come: an ADD may
+    /// Reads it to know whose it is, and again when it holds that container's lock: an ADD may
     /// have drained it meanwhile. False if somebody is at work on the container: the next look is soon.
     fn drain_one(&self, directory: &Path, name: &str) -> Result<bool, Error> {
         let Some(body) = body(directory, name)? else {
@@ -106,7 +106,7 @@ impl Agent {
             Ok(call) => call,
             Err(why) => return set_aside(directory, name, &why.to_string()).map(|()| true),
         };
-        let Some(_turn) = self.turn_if_free(call.container()?)? else {
+        let Some(_lock) = self.try_lock_container(call.container()?)? else {
             return Ok(false);
         };
         if !directory.join(name).exists() {

@@ -1,19 +1,19 @@
 //! Removals that nobody waits for: those that failed, those that were left for later at start, and
-//! those of namespaces that went without a DEL. Each when its container's turn has come.
+//! those of namespaces that went without a DEL. Each under its container's lock.
 
 use crate::agent::Agent;
 use crate::background::backoff::Backoff;
 use crate::failure;
 use crate::journal::{Record, State};
 use crate::recover::sandbox::{self, Sandbox};
-use crate::serve::admission::{Refused, Turn};
+use crate::serve::admission::{ContainerLock, Refused};
 use plexus_api::cni::Error;
 use plexus_kernel::observe;
 use plexus_types::{ContainerId, IfName};
 use std::time::{Duration, Instant};
 
-/// How long a container's turn is waited for by whoever has others to look after, or holds one.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a caller that holds one container's lock, or has other work, waits for another's.
+const CONTAINER_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What identifies a record.
 pub(crate) type Key = (ContainerId, IfName);
@@ -32,10 +32,13 @@ enum Removal {
 }
 
 impl Agent {
-    /// Waits a little for another container's turn, while holding one's own.
-    pub(crate) fn second_turn(&self, container: &ContainerId) -> Result<Turn<'_>, Error> {
+    /// Waits a little for another container's lock; the caller may hold its own.
+    pub(crate) fn lock_other_container(
+        &self,
+        container: &ContainerId,
+    ) -> Result<ContainerLock<'_>, Error> {
         self.admission
-            .turn(container, PATIENCE, || false)
+            .lock_container(container, CONTAINER_LOCK_TIMEOUT, || false)
             .map_err(failure::refused)
     }
 
@@ -84,12 +87,12 @@ impl Agent {
     }
 
     fn retry_removal(&self, key: &Key) -> Result<Removal, Error> {
-        let Some(_turn) = self.turn_if_free(&key.0)? else {
+        let Some(_lock) = self.try_lock_container(&key.0)? else {
             return Ok(Removal::Busy);
         };
         let found = self.journal()?.find(&key.0, &key.1);
         let found = found.map_err(|e| failure::journal(&e))?;
-        // Only what is still said of the key when its turn has come: an ADD may have been there.
+        // Only what is still said of the key under its lock: an ADD may have been there.
         let removed = self.removed().contains(key);
         match found {
             Some(stored)
@@ -125,9 +128,9 @@ impl Agent {
         }
     }
 
-    /// Looks once more: between the first look and the turn, a path may have come back.
+    /// Looks once more: between the first look and the lock, a path may have come back.
     fn remove_if_gone(&self, seen: &Record) -> Result<(), Error> {
-        let Some(_turn) = self.turn_if_free(&seen.container)? else {
+        let Some(_lock) = self.try_lock_container(&seen.container)? else {
             return Ok(());
         };
         let found = self.journal()?.find(&seen.container, &seen.ifname);
@@ -148,9 +151,15 @@ impl Agent {
     }
 
     /// None if somebody is at work on the container.
-    pub(crate) fn turn_if_free(&self, container: &ContainerId) -> Result<Option<Turn<'_>>, Error> {
-        match self.admission.turn(container, Duration::ZERO, || false) {
-            Ok(turn) => Ok(Some(turn)),
+    pub(crate) fn try_lock_container(
+        &self,
+        container: &ContainerId,
+    ) -> Result<Option<ContainerLock<'_>>, Error> {
+        match self
+            .admission
+            .lock_container(container, Duration::ZERO, || false)
+        {
+            Ok(lock) => Ok(Some(lock)),
             Err(Refused::Busy(_)) => Ok(None),
             Err(refused) => Err(failure::refused(refused)),
         }

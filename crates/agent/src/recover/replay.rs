@@ -33,8 +33,8 @@ impl Agent {
                 tracing::error!(%error, "an address of the journal cannot be reserved");
             }
         }
-        for given in journal.gifts().map_err(|e| failure::journal(&e))? {
-            self.addresses.mark_given(&given);
+        for donation in journal.donations().map_err(|e| failure::journal(&e))? {
+            self.addresses.mark_donated(&donation);
         }
         self.restore_node()?;
         let search = sandbox::search();
@@ -92,10 +92,10 @@ impl Agent {
             step(format!(
                 "settling interface {ifname} of container {container}"
             ));
-            let turn = self.second_turn(&container);
+            let lock = self.lock_other_container(&container);
             let stored = self.journal().map(|j| j.find(&container, &ifname));
-            match (turn, stored) {
-                (Ok(_turn), Ok(Ok(Some(stored)))) => self.settle_or_later(&stored, &search),
+            match (lock, stored) {
+                (Ok(_lock), Ok(Ok(Some(stored)))) => self.settle_or_later(&stored, &search),
                 // Nobody acts on what cannot be read.
                 (Ok(_), Ok(Ok(None) | Err(JournalError::Unreadable { .. }))) => {}
                 _ => {
@@ -120,11 +120,11 @@ impl Agent {
 
     /// Bridges, forwarding and masquerading, by diff.
     fn restore_node(&self) -> Result<(), Error> {
-        let kept = self
+        let known_plans = self
             .journal()?
-            .kept(&self.boot)
+            .node_plans(&self.boot)
             .map_err(|e| failure::journal(&e))?;
-        for (name, plan) in kept {
+        for (name, plan) in known_plans {
             if let Err(error) = node::ensure(&plan, &self.node) {
                 tracing::error!(
                     network = name,
@@ -133,7 +133,7 @@ impl Agent {
                 );
             }
             if let Ok(network) = name.parse() {
-                self.kept.lock().insert(network, plan);
+                self.node_state.lock().insert(network, plan);
             }
         }
         Ok(())
@@ -155,7 +155,7 @@ impl Agent {
                 self.undo_or_mark(record)
             }
             (State::Intent | State::Deleting, Sandbox::Gone) => self.undo_or_mark(record),
-            (state, Sandbox::OutOfSight(why)) => {
+            (state, Sandbox::Unknown(why)) => {
                 tracing::warn!(container = %record.container, netns = record.netns, why, ?state, "a namespace cannot be seen: its record is left alone");
                 return Ok(false);
             }

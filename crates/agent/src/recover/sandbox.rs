@@ -18,7 +18,7 @@ pub(crate) enum Sandbox {
     /// Nothing that can be seen has it, and everything can be seen.
     Gone,
     /// It may be there: why that is not known.
-    OutOfSight(String),
+    Unknown(String),
 }
 
 /// A search through all namespaces, made when it is needed and then kept.
@@ -60,18 +60,14 @@ impl Agent {
             return Sandbox::Here(found.netns.clone());
         }
         if let Some(why) = unclear {
-            return Sandbox::OutOfSight(why);
+            return Sandbox::Unknown(why);
         }
         // In a container not every process can be seen; but the runtime's pin can, and it goes last.
         if !search.complete && !mounts::pin_gone(Path::new(&record.netns)) {
-            return Sandbox::OutOfSight(
-                "not every namespace of this machine can be seen".to_owned(),
-            );
+            return Sandbox::Unknown("not every namespace of this machine can be seen".to_owned());
         }
         match self.living_end(record) {
-            Some(name) => {
-                Sandbox::OutOfSight(format!("its link {name} on the node is still there"))
-            }
+            Some(name) => Sandbox::Unknown(format!("its link {name} on the node is still there")),
             None => Sandbox::Gone,
         }
     }

@@ -37,11 +37,11 @@ pub(crate) struct Metrics {
     attach: Times,
     detach: Times,
     /// What is asked for; one that looks at a time.
-    asked: Mutex<Asked>,
+    snapshot: Mutex<Snapshot>,
 }
 
 #[derive(Debug, Default)]
-struct Asked {
+struct Snapshot {
     adds: Number,
     running: Number,
     waiting: Number,
@@ -61,7 +61,7 @@ struct Asked {
 pub(crate) struct Moment {
     /// ADDs, waiting or running.
     pub(crate) adds: usize,
-    /// Operations that have their container's turn.
+    /// Operations that hold their container's lock.
     pub(crate) running: usize,
     /// Operations that wait for it.
     pub(crate) waiting: usize,
@@ -136,7 +136,7 @@ impl Default for Metrics {
             seconds: Family::default(),
             attach: Family::new_with_constructor(histogram),
             detach: Family::new_with_constructor(histogram),
-            asked: Mutex::default(),
+            snapshot: Mutex::default(),
         };
         for command in Command::ALL {
             let verb = command.path();
@@ -174,8 +174,8 @@ impl Metrics {
 
     /// All of it as text.
     pub(crate) fn render(&self, moment: &Moment) -> String {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.set(moment);
+        let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        snapshot.set(moment);
         let mut text = String::new();
         // Writing into a String does not fail.
         let _ = text::encode(&mut text, &self.registry);
@@ -183,7 +183,10 @@ impl Metrics {
     }
 
     fn register(&mut self) {
-        let asked = self.asked.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = self
+            .snapshot
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         let registry = &mut self.registry;
         macro_rules! register {
             ($($metric:expr => $name:literal, $help:literal;)*) => {
@@ -196,23 +199,23 @@ impl Metrics {
             self.seconds => "plexus_cni_seconds", "Seconds that CNI requests took, by verb";
             self.attach => "plexus_attach_seconds", "Seconds that ADDs took, by provider (mixed: several) and outcome";
             self.detach => "plexus_detach_seconds", "Seconds that removals took, by provider (mixed: several) and outcome";
-            asked.adds => "plexus_adds_in_flight", "ADDs that wait or run; more than --queue are refused";
-            asked.running => "plexus_operations_running", "Operations that run, one a container";
-            asked.waiting => "plexus_operations_waiting", "Operations that wait for an earlier one on the same container";
-            asked.pools => "plexus_pool_addresses", "Addresses by network and subnet: used, and how many there are";
-            asked.journal => "plexus_journal_bytes", "Size of the journal and of its write-ahead log";
-            asked.delegates_running => "plexus_delegates_running", "CNI plugins of others that run";
-            asked.delegate_runs => "plexus_delegate_runs", "Executions of CNI plugins of others, by plugin, verb and outcome";
-            asked.delegate_seconds => "plexus_delegate_seconds", "Seconds that executed plugins took, by plugin, verb and outcome";
-            asked.ready => "plexus_ready", "Whether ADDs are served";
-            asked.task_runs => "plexus_task_runs", "Runs of background work, by task, reason and outcome";
-            asked.task_seconds => "plexus_task_last_seconds", "Seconds that the last run of background work took, by task";
-            asked.task_stuck => "plexus_task_stuck", "Whether background work takes longer than it may, by task; /healthz says more";
+            snapshot.adds => "plexus_adds_in_flight", "ADDs that wait or run; more than --queue are refused";
+            snapshot.running => "plexus_operations_running", "Operations that run, one a container";
+            snapshot.waiting => "plexus_operations_waiting", "Operations that wait for an earlier one on the same container";
+            snapshot.pools => "plexus_pool_addresses", "Addresses by network and subnet: used, and how many there are";
+            snapshot.journal => "plexus_journal_bytes", "Size of the journal and of its write-ahead log";
+            snapshot.delegates_running => "plexus_delegates_running", "CNI plugins of others that run";
+            snapshot.delegate_runs => "plexus_delegate_runs", "Executions of CNI plugins of others, by plugin, verb and outcome";
+            snapshot.delegate_seconds => "plexus_delegate_seconds", "Seconds that executed plugins took, by plugin, verb and outcome";
+            snapshot.ready => "plexus_ready", "Whether ADDs are served";
+            snapshot.task_runs => "plexus_task_runs", "Runs of background work, by task, reason and outcome";
+            snapshot.task_seconds => "plexus_task_last_seconds", "Seconds that the last run of background work took, by task";
+            snapshot.task_stuck => "plexus_task_stuck", "Whether background work takes longer than it may, by task; /healthz says more";
         }
     }
 }
 
-impl Asked {
+impl Snapshot {
     fn set(&self, moment: &Moment) {
         let number = |count: usize| count as f64;
         self.adds.set(number(moment.adds));

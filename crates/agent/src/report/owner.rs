@@ -15,21 +15,21 @@ const LONGEST: usize = 253;
 
 /// Whose records are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum RecordOwners {
     /// Pods': somebody made them in the API.
     Pods,
     /// Containers': the API knows nothing of them but the record.
     Containers,
 }
 
-impl Whose {
+impl RecordOwners {
     /// Whose attachments a record has; none if its networks are not the cluster's, or its pod is not
     /// known.
     pub(crate) fn of(self, record: &Record) -> Option<PodName> {
         record.origins().next()?;
         let pod = record.details.pod.as_deref();
         match self {
-            Whose::Pods => {
+            RecordOwners::Pods => {
                 let (namespace, name) = pod?.split_once('/')?;
                 Some(PodName {
                     namespace: namespace.to_owned(),
@@ -38,7 +38,7 @@ impl Whose {
                     container: false,
                 })
             }
-            Whose::Containers => {
+            RecordOwners::Containers => {
                 let mut namespaces = record.origins().map(|one| one.namespace.as_str());
                 let namespace = namespaces.find(|namespace| !namespace.is_empty());
                 Some(PodName {
@@ -58,7 +58,7 @@ impl Whose {
         stored: impl Iterator<Item = &'s Stored>,
     ) -> Vec<(&'s Stored, Vec<View>)> {
         let mut all: Vec<_> = stored.map(|one| (one, views(one))).collect();
-        if self == Whose::Pods {
+        if self == RecordOwners::Pods {
             return all;
         }
         all.sort_by_key(|(one, _)| {
@@ -178,20 +178,23 @@ mod tests {
 
     #[test]
     fn a_container_is_where_its_networks_are() {
-        let whose = |one: &Stored| Whose::Containers.of(&one.record);
-        let named = whose(&stored("0f3a", "eth0", &["team-a"])).unwrap();
+        let owners = |one: &Stored| RecordOwners::Containers.of(&one.record);
+        let named = owners(&stored("0f3a", "eth0", &["team-a"])).unwrap();
         assert_eq!(
             (named.namespace.as_str(), named.name.as_str()),
             ("team-a", "web")
         );
         assert_eq!(named.key(), "team-a/0f3a");
         // The cluster-wide default network is in no namespace.
-        let default = whose(&stored("0f3a", "eth0", &[""])).unwrap();
+        let default = owners(&stored("0f3a", "eth0", &[""])).unwrap();
         assert_eq!(default.namespace, "default");
-        let pod = whose(&stored("0f3a", "eth0", &["", "team-a", "b"])).unwrap();
+        let pod = owners(&stored("0f3a", "eth0", &["", "team-a", "b"])).unwrap();
         assert_eq!(pod.namespace, "team-a");
-        assert_eq!(whose(&stored("0f3a", "eth0", &[])), None);
-        assert_eq!(Whose::Pods.of(&stored("0f3a", "eth0", &["a"]).record), None);
+        assert_eq!(owners(&stored("0f3a", "eth0", &[])), None);
+        assert_eq!(
+            RecordOwners::Pods.of(&stored("0f3a", "eth0", &["a"]).record),
+            None
+        );
     }
 
     #[test]
@@ -215,8 +218,8 @@ mod tests {
             stored("c1", "eth0", &["b"]),
             stored("c1", "eth2", &["a"]),
         ];
-        let numbers = |whose: Whose| -> Vec<String> {
-            let views = whose.views(all.iter()).into_iter();
+        let numbers = |owners: RecordOwners| -> Vec<String> {
+            let views = owners.views(all.iter()).into_iter();
             let each = views.flat_map(|(one, views)| {
                 let container = one.record.container.to_string();
                 views.into_iter().map(move |view| {
@@ -235,7 +238,7 @@ mod tests {
             "c1 eth10x0 2/3",
             "c2 eth0x0 0/1",
         ];
-        assert_eq!(numbers(Whose::Containers), expected);
-        assert_eq!(numbers(Whose::Pods)[0], "c1 eth10x0 0/1");
+        assert_eq!(numbers(RecordOwners::Containers), expected);
+        assert_eq!(numbers(RecordOwners::Pods)[0], "c1 eth10x0 0/1");
     }
 }

@@ -2,15 +2,17 @@
 //! and what its side of the agent asks back.
 
 use crate::agent::Agent;
-use crate::cluster::{Asked, Attached, BlockUse, Change, Hooks, Journaled, Keeping, PodName};
+use crate::cluster::{
+    Attached, BlockUse, Change, Hooks, Journaled, PartRequest, PodName, RecordOutcome,
+};
 use crate::journal::{Journal, JournalError, Record, State, Stored};
-use crate::report::owner::Whose;
+use crate::report::owner::RecordOwners;
 use crate::report::view::View;
 use crate::serve::call::Call;
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, Error};
 use plexus_api::objects::{AttachmentState, AttachmentStatus, NetworkRef};
-use plexus_core::ipam::Given;
+use plexus_core::ipam::Donation;
 use plexus_types::{ContainerId, Family, IfName};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,30 +25,30 @@ impl Agent {
         let Some(cluster) = self.cluster.get() else {
             return;
         };
-        let whose = self.whose();
+        let owners = self.owners();
         let stored = self.journal().ok().and_then(|journal| {
             let found = journal.find(&key.0, &key.1).ok()??;
-            with_it(journal, whose, &found.record)?.ok()
+            with_it(journal, owners, &found.record)?.ok()
         });
-        for report in attached(whose, &stored.unwrap_or_default()) {
+        for report in attached(owners, &stored.unwrap_or_default()) {
             cluster.attached(report);
         }
     }
 
     /// What a record describes is gone; other attachments of the pod may be left.
     pub(crate) fn report_detached(&self, record: &Record) {
-        let whose = self.whose();
-        let (Some(cluster), Some(pod)) = (self.cluster.get(), whose.of(record)) else {
+        let owners = self.owners();
+        let (Some(cluster), Some(pod)) = (self.cluster.get(), owners.of(record)) else {
             return;
         };
         let stored = self.journal().ok();
-        let stored = stored.and_then(|journal| with_it(journal, whose, record)?.ok());
+        let stored = stored.and_then(|journal| with_it(journal, owners, record)?.ok());
         let Some(stored) = stored else {
             return;
         };
         let container = record.container.as_str();
         let mut gone = true;
-        for rest in attached(whose, &stored) {
+        for rest in attached(owners, &stored) {
             if rest.sandbox == container {
                 gone &= rest.pod != pod;
                 cluster.attached(rest);
@@ -65,17 +67,17 @@ impl Agent {
     }
 
     /// Whose records are written.
-    fn whose(&self) -> Whose {
+    fn owners(&self) -> RecordOwners {
         let kubernetes = self.options.kubernetes.as_ref();
         match kubernetes.is_some_and(|kubernetes| kubernetes.containers) {
-            true => Whose::Containers,
-            false => Whose::Pods,
+            true => RecordOwners::Containers,
+            false => RecordOwners::Pods,
         }
     }
 
     /// The pod that the API knows; none for containers that are none.
     fn pod_of_call(&self, call: &Call<'_>) -> Option<PodName> {
-        let is_pod = self.whose() == Whose::Pods;
+        let is_pod = self.owners() == RecordOwners::Pods;
         Some(PodName {
             namespace: call.args.pod_namespace.clone().filter(|_| is_pod)?,
             name: call.args.pod_name.clone()?,
@@ -95,14 +97,14 @@ impl Hooks for Agent {
 
     fn pods(&self) -> Option<Journaled> {
         let stored = self.journal().ok()?.all().ok()?;
-        let whose = self.whose();
-        let uids = stored.iter().filter_map(|one| match whose {
-            Whose::Pods => one.record.pod_uid.clone(),
-            Whose::Containers => whose.of(&one.record).map(|container| container.key()),
+        let owners = self.owners();
+        let uids = stored.iter().filter_map(|one| match owners {
+            RecordOwners::Pods => one.record.pod_uid.clone(),
+            RecordOwners::Containers => owners.of(&one.record).map(|container| container.key()),
         });
         Some(Journaled {
             uids: uids.collect(),
-            done: attached(whose, &stored),
+            done: attached(owners, &stored),
             is_partial: !self.is_journal_readable(),
         })
     }
@@ -128,20 +130,20 @@ impl Hooks for Agent {
         Some(held_in(&held, &own.own_blocks(), network_uid, cidr) > 0)
     }
 
-    fn give(&self, config: &BlockIpam, asked: &Asked<'_>) -> Option<Given> {
-        self.give_part(config, asked)
+    fn donate(&self, config: &BlockIpam, request: &PartRequest<'_>) -> Option<Donation> {
+        self.donate_part(config, request)
     }
 
-    fn given(&self) -> Option<Vec<Given>> {
-        self.gifts()
+    fn donations(&self) -> Option<Vec<Donation>> {
+        self.journaled_donations()
     }
 
-    fn keep_given(&self, given: &Given) -> Keeping {
-        self.keep_gift(given)
+    fn record_donation(&self, donation: &Donation) -> RecordOutcome {
+        self.journal_donation(donation)
     }
 
-    fn drop_given(&self, given: &Given) {
-        self.drop_gift(given);
+    fn delete_donation(&self, donation: &Donation) {
+        self.drop_donation(donation);
     }
 }
 
@@ -167,27 +169,27 @@ fn held_in(
 /// All that the journal has of whoever a record is about.
 fn with_it(
     journal: &Journal,
-    whose: Whose,
+    owners: RecordOwners,
     record: &Record,
 ) -> Option<Result<Vec<Stored>, JournalError>> {
-    Some(match whose {
-        Whose::Pods => journal.of_pod(record.pod_uid.as_deref()?),
-        Whose::Containers => journal.of_container(&record.container),
+    Some(match owners {
+        RecordOwners::Pods => journal.of_pod(record.pod_uid.as_deref()?),
+        RecordOwners::Containers => journal.of_container(&record.container),
     })
 }
 
 /// One report a pod and sandbox, of what is done.
-fn attached(whose: Whose, stored: &[Stored]) -> Vec<Attached> {
+fn attached(owners: RecordOwners, stored: &[Stored]) -> Vec<Attached> {
     let mut reports: BTreeMap<(PodName, String), (Vec<View>, bool)> = BTreeMap::new();
     let done = stored.iter().filter(|one| one.state == State::Done);
-    for (one, views) in whose.views(done) {
-        let Some(pod) = whose.of(&one.record) else {
+    for (one, views) in owners.views(done) {
+        let Some(pod) = owners.of(&one.record) else {
             continue;
         };
         let key = (pod, one.record.container.to_string());
         let (all, standalone) = reports.entry(key).or_default();
         all.extend(views);
-        *standalone |= one.record.details.standalone && whose == Whose::Pods;
+        *standalone |= one.record.details.standalone && owners == RecordOwners::Pods;
     }
     let finish = |((pod, sandbox), (mut all, standalone)): (_, (Vec<View>, bool))| {
         all.sort_by_key(|view| view.reference.index);

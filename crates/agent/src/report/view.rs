@@ -6,7 +6,7 @@ use crate::journal::{
 };
 use ipnet::IpNet;
 use plexus_api::cni::{Dns, Outcome};
-use plexus_core::plan::{Link, told_route};
+use plexus_core::plan::{Link, reported_route};
 use plexus_core::resolve::Reference;
 use plexus_types::{Family, Mac};
 use std::net::IpAddr;
@@ -125,7 +125,7 @@ fn plugins(record: &Record, attachment: &AttachmentRecord, plugins: &PluginsReco
         mac: inside.and_then(|interface| interface.mac.clone()),
         ips: result.ips.iter().map(|ip| ip.address).collect(),
         default_route: default_route.collect(),
-        routes: told(result),
+        routes: reported_routes(result),
         rules: Vec::new(),
         dns: result.dns.clone(),
         mtu: None,
@@ -176,9 +176,9 @@ fn defaults(link: &Link) -> Vec<Family> {
 }
 
 /// The routes that plugins told.
-fn told(result: &Outcome) -> Vec<String> {
+fn reported_routes(result: &Outcome) -> Vec<String> {
     let routes = result.routes.iter();
-    let routes = routes.map(|route| told_route(route, &result.ips).to_string());
+    let routes = routes.map(|route| reported_route(route, &result.ips).to_string());
     routes.collect()
 }
 
@@ -188,7 +188,7 @@ fn rules(link: &Link) -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, attachment_id, told};
+    use super::{Outcome, attachment_id, reported_routes};
     use serde_json::json;
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
             "default via 10.1.0.2 metric 7 mtu 1400",
             "10.7.0.0/16 via 10.1.0.1 table 100",
         ];
-        assert_eq!(told(&result), expected);
+        assert_eq!(reported_routes(&result), expected);
     }
 
     #[test]

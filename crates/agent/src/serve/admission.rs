@@ -1,5 +1,5 @@
-//! Who may come in, and in which order. Owns the bound on ADDs in the house and the order of
-//! operations on one sandbox. Does no work itself.
+//! Admits requests. Owns the bound on ADDs that wait or run, and the order of operations on one
+//! container. Does no work itself.
 //!
 //! DEL is never refused. Operations on one container run one at a time, in the order in which
 //! they came; different containers do not wait for each other.
@@ -9,22 +9,22 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The doorkeeper.
+/// Bounds the ADDs, and locks containers.
 #[derive(Debug)]
 pub(crate) struct Admission {
     bound: usize,
-    house: Mutex<House>,
+    state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct House {
+struct State {
     adds: usize,
     next_ticket: u64,
-    lines: BTreeMap<ContainerId, VecDeque<u64>>,
+    queues: BTreeMap<ContainerId, VecDeque<u64>>,
 }
 
-/// Why someone was not let in.
+/// Why a request was not admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     /// The bound is reached.
@@ -33,7 +33,7 @@ pub(crate) enum Refused {
         /// The bound.
         bound: usize,
     },
-    /// The caller left while it waited in line.
+    /// The caller left while it waited in the queue.
     #[error("the caller went away before its turn came")]
     CallerGone,
     /// Another operation on the container takes too long.
@@ -41,13 +41,13 @@ pub(crate) enum Refused {
     Busy(Duration),
 }
 
-/// A place among the ADDs in the house; given back when dropped.
+/// One of the slots for ADDs; freed when dropped.
 #[derive(Debug)]
-pub(crate) struct Place<'a>(&'a Admission);
+pub(crate) struct Slot<'a>(&'a Admission);
 
-/// The turn of one operation on one container; passed on when dropped.
+/// The lock that one operation holds on one container; the next in the queue gets it when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn<'a> {
+pub(crate) struct ContainerLock<'a> {
     admission: &'a Admission,
     container: ContainerId,
     ticket: u64,
@@ -58,97 +58,101 @@ impl Admission {
     pub(crate) fn new(bound: usize) -> Self {
         Self {
             bound,
-            house: Mutex::default(),
+            state: Mutex::default(),
             changed: Condvar::new(),
         }
     }
 
-    /// A place for an ADD, at once or not at all.
-    pub(crate) fn place(&self) -> Result<Place<'_>, Refused> {
-        let mut house = self.lock();
-        if house.adds >= self.bound {
+    /// Takes a slot for an ADD, at once or not at all.
+    pub(crate) fn take_slot(&self) -> Result<Slot<'_>, Refused> {
+        let mut state = self.lock();
+        if state.adds >= self.bound {
             return Err(Refused::Full { bound: self.bound });
         }
-        house.adds += 1;
-        Ok(Place(self))
+        state.adds += 1;
+        Ok(Slot(self))
     }
 
-    /// How many ADDs are in the house.
+    /// How many ADDs wait or run.
     pub(crate) fn adds(&self) -> usize {
         self.lock().adds
     }
 
-    /// How many operations run, one a container, and how many wait for their container's turn.
+    /// How many operations run, one a container, and how many wait for their container's lock.
     pub(crate) fn operations(&self) -> (usize, usize) {
-        let house = self.lock();
-        let all: usize = house.lines.values().map(VecDeque::len).sum();
-        let running = house.lines.values().filter(|line| !line.is_empty()).count();
+        let state = self.lock();
+        let all: usize = state.queues.values().map(VecDeque::len).sum();
+        let running = state
+            .queues
+            .values()
+            .filter(|line| !line.is_empty())
+            .count();
         (running, all - running)
     }
 
-    /// Waits for the container's turn. `gone` is asked now and then whether the caller has left.
-    pub(crate) fn turn(
+    /// Waits for the container's lock. Calls `gone` now and then to see whether the caller has left.
+    pub(crate) fn lock_container(
         &self,
         container: &ContainerId,
-        patience: Duration,
+        timeout: Duration,
         mut gone: impl FnMut() -> bool,
-    ) -> Result<Turn<'_>, Refused> {
-        let deadline = Instant::now() + patience;
-        let mut house = self.lock();
-        let ticket = house.next_ticket;
-        house.next_ticket += 1;
-        house
-            .lines
+    ) -> Result<ContainerLock<'_>, Refused> {
+        let deadline = Instant::now() + timeout;
+        let mut state = self.lock();
+        let ticket = state.next_ticket;
+        state.next_ticket += 1;
+        state
+            .queues
             .entry(container.clone())
             .or_default()
             .push_back(ticket);
-        let turn = Turn {
+        let lock = ContainerLock {
             admission: self,
             container: container.clone(),
             ticket,
         };
-        while house.lines.get(container).and_then(VecDeque::front) != Some(&ticket) {
-            let waited = self.changed.wait_timeout(house, Duration::from_millis(100));
-            house = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if house.lines.get(container).and_then(VecDeque::front) == Some(&ticket) {
+        while state.queues.get(container).and_then(VecDeque::front) != Some(&ticket) {
+            let waited = self.changed.wait_timeout(state, Duration::from_millis(100));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if state.queues.get(container).and_then(VecDeque::front) == Some(&ticket) {
                 break;
             }
             let refused = if gone() {
                 Some(Refused::CallerGone)
             } else {
-                (Instant::now() >= deadline).then_some(Refused::Busy(patience))
+                (Instant::now() >= deadline).then_some(Refused::Busy(timeout))
             };
             if let Some(refused) = refused {
-                drop(house);
-                drop(turn);
+                drop(state);
+                drop(lock);
                 return Err(refused);
             }
         }
-        drop(house);
-        Ok(turn)
+        drop(state);
+        Ok(lock)
     }
 
-    fn lock(&self) -> MutexGuard<'_, House> {
-        self.house.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.0.lock().adds -= 1;
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for ContainerLock<'_> {
     fn drop(&mut self) {
-        let mut house = self.admission.lock();
-        if let Some(line) = house.lines.get_mut(&self.container) {
+        let mut state = self.admission.lock();
+        if let Some(line) = state.queues.get_mut(&self.container) {
             line.retain(|ticket| *ticket != self.ticket);
             if line.is_empty() {
-                house.lines.remove(&self.container);
+                state.queues.remove(&self.container);
             }
         }
-        drop(house);
+        drop(state);
         self.admission.changed.notify_all();
     }
 }
@@ -166,11 +170,14 @@ mod tests {
     #[test]
     fn the_bound_holds_and_places_come_back() {
         let admission = Admission::new(2);
-        let one = admission.place().unwrap();
-        let _two = admission.place().unwrap();
-        assert_eq!(admission.place().unwrap_err(), Refused::Full { bound: 2 });
+        let one = admission.take_slot().unwrap();
+        let _two = admission.take_slot().unwrap();
+        assert_eq!(
+            admission.take_slot().unwrap_err(),
+            Refused::Full { bound: 2 }
+        );
         drop(one);
-        assert!(admission.place().is_ok());
+        assert!(admission.take_slot().is_ok());
         assert_eq!(admission.adds(), 1);
     }
 
@@ -178,42 +185,48 @@ mod tests {
     fn one_container_is_served_in_order() {
         let admission = Admission::new(9);
         let order = Mutex::new(Vec::new());
-        let first = admission.turn(&id("c"), LONG, || false).unwrap();
+        let first = admission.lock_container(&id("c"), LONG, || false).unwrap();
         std::thread::scope(|scope| {
             for i in 0..5 {
                 let (admission, order) = (&admission, &order);
                 scope.spawn(move || {
-                    let _turn = admission.turn(&id("c"), LONG, || false).unwrap();
+                    let _lock = admission.lock_container(&id("c"), LONG, || false).unwrap();
                     order.lock().unwrap().push(i);
                 });
-                while admission.lock().lines[&id("c")].len() < i + 2 {
+                while admission.lock().queues[&id("c")].len() < i + 2 {
                     std::thread::yield_now();
                 }
             }
             drop(first);
         });
         assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4]);
-        assert!(admission.lock().lines.is_empty());
+        assert!(admission.lock().queues.is_empty());
     }
 
     #[test]
     fn other_containers_do_not_wait() {
         let admission = Admission::new(9);
-        let _held = admission.turn(&id("a"), LONG, || false).unwrap();
-        assert!(admission.turn(&id("b"), Duration::ZERO, || false).is_ok());
+        let _held = admission.lock_container(&id("a"), LONG, || false).unwrap();
+        assert!(
+            admission
+                .lock_container(&id("b"), Duration::ZERO, || false)
+                .is_ok()
+        );
     }
 
     #[test]
     fn who_leaves_the_line_is_dropped_from_it() {
         let admission = Admission::new(9);
-        let held = admission.turn(&id("a"), LONG, || false).unwrap();
-        let refused = admission.turn(&id("a"), LONG, || true).unwrap_err();
+        let held = admission.lock_container(&id("a"), LONG, || false).unwrap();
+        let refused = admission
+            .lock_container(&id("a"), LONG, || true)
+            .unwrap_err();
         assert_eq!(refused, Refused::CallerGone);
         let refused = admission
-            .turn(&id("a"), Duration::from_millis(1), || false)
+            .lock_container(&id("a"), Duration::from_millis(1), || false)
             .unwrap_err();
         assert!(matches!(refused, Refused::Busy(_)));
         drop(held);
-        assert!(admission.turn(&id("a"), LONG, || false).is_ok());
+        assert!(admission.lock_container(&id("a"), LONG, || false).is_ok());
     }
 }

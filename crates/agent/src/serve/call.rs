@@ -161,7 +161,7 @@ impl<'a> Call<'a> {
 
     /// Whom an error is about: the pod if it is known, else the container. Not both: a failure that lasts is
     /// met by one sandbox after the other, and must read the same to be counted as one.
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn context(&self) -> String {
         match (self.pod(), &self.target) {
             (Some(pod), _) => format!("pod {pod}"),
             (None, Some(target)) => format!("container {}", target.container.short()),

@@ -54,7 +54,7 @@ pub(crate) fn identify(stream: &UnixStream) -> Result<Peer, Refusal> {
 }
 
 /// A namespace as `lsns` and `/proc` show it, or its cookie if the process cannot be seen.
-fn shown(process: Option<String>, cookie: NetnsCookie) -> String {
+fn description(process: Option<String>, cookie: NetnsCookie) -> String {
     let link = process.and_then(|p| std::fs::read_link(format!("/proc/{p}/ns/net")).ok());
     link.map_or_else(|| cookie.to_string(), |link| link.display().to_string())
 }
@@ -66,8 +66,8 @@ impl Peer {
             return Ok(());
         }
         Err(Refusal::OtherNamespace {
-            theirs: shown(self.pid.map(|pid| pid.to_string()), self.netns),
-            ours: shown(Some("self".to_owned()), ours),
+            theirs: description(self.pid.map(|pid| pid.to_string()), self.netns),
+            ours: description(Some("self".to_owned()), ours),
         })
     }
 }

@@ -73,15 +73,15 @@ impl Server {
     /// Starts the first workers.
     pub(crate) fn start(self: &Arc<Self>) {
         for _ in 0..SPARE {
-            self.hire();
+            self.start_worker();
         }
     }
 
-    /// No new requests; waits for those in the house.
-    pub(crate) fn drain(&self, patience: Duration) {
+    /// Takes no new requests; waits for those that it has.
+    pub(crate) fn drain(&self, timeout: Duration) {
         self.stopping.store(true, SeqCst);
         let step = Duration::from_millis(10);
-        for _ in 0..patience.as_millis() / step.as_millis() {
+        for _ in 0..timeout.as_millis() / step.as_millis() {
             if self.busy.load(SeqCst) == 0 {
                 return;
             }
@@ -89,17 +89,17 @@ impl Server {
         }
     }
 
-    fn hire(self: &Arc<Self>) {
+    fn start_worker(self: &Arc<Self>) {
         if self.workers.fetch_add(1, SeqCst) >= self.most {
             self.workers.fetch_sub(1, SeqCst);
             return;
         }
         let server = Arc::clone(self);
-        let hired = std::thread::Builder::new()
+        let started = std::thread::Builder::new()
             .name("worker".to_owned())
             .stack_size(STACK)
             .spawn(move || server.work());
-        if let Err(error) = hired {
+        if let Err(error) = started {
             self.workers.fetch_sub(1, SeqCst);
             tracing::error!(%error, "cannot start another worker");
         }
@@ -115,7 +115,7 @@ impl Server {
                 return;
             }
             if idle_left == 0 {
-                self.hire();
+                self.start_worker();
             }
             match accepted {
                 Ok((stream, _)) => {

@@ -14,11 +14,11 @@ use crate::journal::{AttachmentRecord, Details, Record, State, Stored};
 use crate::node::links::Links;
 use crate::report::provider;
 use crate::serve::call::Call;
-use crate::verb::pod_networks::Front;
+use crate::verb::pod_networks::ListedNetworks;
 use plexus_api::cni::{Body, Code, Error, NetConf, Outcome};
 use plexus_cni::delegate as runner;
 use plexus_core::attach::{Attach, AttachError, AttachRequest, Backend, Sandbox, Step};
-use plexus_core::attachment::Wanted;
+use plexus_core::attachment::NativeSpec;
 use plexus_core::plan::{self, Link, LinkKind};
 use plexus_kernel::{NetlinkError, Netns, NetnsError, observe, pod};
 use plexus_types::{ContainerId, IfName, NetnsCookie};
@@ -45,22 +45,22 @@ impl Agent {
     pub(crate) fn attach(&self, call: &Call<'_>) -> Result<(Outcome, bool, String), Error> {
         let conf = call.conf()?;
         let journal = self.journal()?;
-        let at = |error| failure::at(call.place(), error);
+        let at = |error| failure::at(call.context(), error);
         let (netns, cookie) = self.open_netns(call).map_err(at)?;
         let (container, ifname) = call.key()?;
         if let Some(stored) = journal
             .find(&container, &ifname)
             .map_err(|e| failure::journal(&e))?
         {
-            match self.earlier(call, &stored, &netns, cookie).map_err(at)? {
+            match self.repeated(call, &stored, &netns, cookie).map_err(at)? {
                 Some(outcome) => return Ok((outcome, false, networks(&stored.record))),
                 None => self.undo(&stored.record).map_err(at)?,
             }
         }
         self.replace_older_sandboxes(call).map_err(at)?;
-        let front = self.front(call, conf).map_err(at)?;
+        let listed = self.list_networks(call, conf).map_err(at)?;
         let mut adding = self
-            .prepare(call, conf, front.as_ref(), netns, cookie)
+            .prepare(call, conf, listed.as_ref(), netns, cookie)
             .map_err(at)?;
         let started = Instant::now();
         let ran = adding.run();
@@ -75,7 +75,7 @@ impl Agent {
 
     /// What an earlier ADD for the same container and interface means: its answer if it was the
     /// same call, nothing if it must be undone first, an error if it contradicts.
-    fn earlier(
+    fn repeated(
         &self,
         call: &Call<'_>,
         stored: &Stored,
@@ -128,7 +128,7 @@ impl Agent {
             .iter()
             .filter(|old| old.record.container != *container)
         {
-            let _turn = self.second_turn(&old.record.container)?;
+            let _lock = self.lock_other_container(&old.record.container)?;
             tracing::info!(pod = uid, old = %old.record.container, new = %container, "replacing an older sandbox of the pod");
             self.detach_record(&old.record.container, &old.record.ifname)?;
         }
@@ -139,13 +139,13 @@ impl Agent {
         &self,
         call: &Call<'_>,
         conf: &NetConf,
-        front: Option<&Front>,
+        listed: Option<&ListedNetworks>,
         netns: Netns,
         cookie: NetnsCookie,
     ) -> Result<Adding<'_>, Error> {
         let (container, ifname) = call.key()?;
         let written = conf;
-        let conf = front.map_or(conf, |front| &front.conf);
+        let conf = listed.map_or(conf, |listed| &listed.conf);
         conf.body.check_names(&ifname)?;
         let sandbox = Sandbox {
             container: container.clone(),
@@ -154,9 +154,9 @@ impl Agent {
             cookie,
             node: self.here,
         };
-        let origins = front.map_or(&[][..], |front| &front.references);
+        let origins = listed.map_or(&[][..], |listed| &listed.references);
         let mut request = AttachRequest::of(conf, origins, sandbox);
-        if front.is_none() {
+        if listed.is_none() {
             // For the plugins of the chain, not for us.
             request.port_mappings.clear();
         }
@@ -171,7 +171,7 @@ impl Agent {
             host_ports: Vec::new(),
             all_interfaces: attach.request().is_standalone(),
             standalone: matches!(written.body, Body::Pod),
-            api_uid: front.and_then(|front| front.api_uid.clone()),
+            api_uid: listed.and_then(|listed| listed.api_uid.clone()),
         };
         let record = Record {
             container,
@@ -202,7 +202,7 @@ impl Agent {
         let mut found = Vec::new();
         for (index, attachment) in attach.attachments().iter().enumerate() {
             match &attachment.backend {
-                Backend::Native(native) => found.push((index, links.facts(&native.wanted)?)),
+                Backend::Native(native) => found.push((index, links.facts(&native.spec)?)),
                 Backend::Plugins(run) => {
                     let can_run = self.runner.can_run(&attachment.network, &run.chain);
                     can_run.map_err(|error| error.to_cni())?;
@@ -348,7 +348,7 @@ impl Adding<'_> {
         let Backend::Plugins(run) = &one.backend else {
             return Err(missing());
         };
-        if let (0, Some(because)) = (plugin, &run.chain.because) {
+        if let (0, Some(because)) = (plugin, &run.chain.unsupported_key) {
             tracing::warn!(network = %one.network, key = because, "a key is not understood: the plugin is executed, and handed its keys as they are");
         }
         let call = runner::Call {
@@ -390,8 +390,8 @@ impl Adding<'_> {
         Self: 'a,
     {
         let natives = self.attach.natives();
-        let (indices, mut wanted): (Vec<usize>, Vec<Wanted>) = natives
-            .map(|(index, native)| (index, native.wanted.clone()))
+        let (indices, mut wanted): (Vec<usize>, Vec<NativeSpec>) = natives
+            .map(|(index, native)| (index, native.spec.clone()))
             .unzip();
         let agent = self.agent;
         let until = Instant::now() + CLAIMING;
@@ -431,13 +431,13 @@ impl Adding<'_> {
 }
 
 /// What only the kernel knows of a link.
-pub(crate) fn observed_macs(link: &Link, applied: &pod::Applied) -> plan::Seen {
+pub(crate) fn observed_macs(link: &Link, applied: &pod::Applied) -> plan::ObservedMacs {
     let bridge = match &link.kind {
         LinkKind::Veth(end) => end.bridge.as_ref(),
         _ => None,
     };
     let bridge = bridge.and_then(|bridge| applied.node.link(bridge));
-    plan::Seen {
+    plan::ObservedMacs {
         bridge_mac: bridge.and_then(|bridge| bridge.mac),
         pod_mac: applied.pod.link(&link.name).and_then(|link| link.mac),
     }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 impl Agent {
     /// Names every interface, address, route, rule and neighbour that is missing or altered.
     pub(crate) fn check(&self, call: &Call<'_>) -> Result<(), Error> {
-        let at = |error| failure::at(call.place(), error);
+        let at = |error| failure::at(call.context(), error);
         let (container, ifname) = call.key()?;
         let stored = self
             .journal()?

@@ -26,7 +26,7 @@ impl Agent {
             return Ok(());
         }
         let (container, ifname) = call.key()?;
-        let at = |error| failure::at(call.place(), error);
+        let at = |error| failure::at(call.context(), error);
         let stored = match &self.journal {
             Ok(journal) => journal.find(&container, &ifname),
             Err(_) => return self.detach_without_journal(call).map_err(at),
@@ -102,7 +102,7 @@ impl Agent {
         let netns = match self.sandbox_of(record, hint, &sandbox::search()) {
             Sandbox::Here(netns) => Some(netns),
             Sandbox::Gone => None,
-            Sandbox::OutOfSight(why) => {
+            Sandbox::Unknown(why) => {
                 // Whoever asked for this ends the namespace next; waiting would help nobody.
                 tracing::warn!(container = %record.container, why, "removing without the container's namespace");
                 None
@@ -250,7 +250,7 @@ impl Agent {
                 &sandbox::search(),
             ) {
                 Sandbox::Here(netns) => Some(netns),
-                Sandbox::Gone | Sandbox::OutOfSight(_) => None,
+                Sandbox::Gone | Sandbox::Unknown(_) => None,
             };
             self.undo_attachments(record, netns.as_ref(), &mut problems);
         }

@@ -4,7 +4,7 @@ use crate::agent::Agent;
 use crate::failure;
 use crate::journal::{Record, State, Stored};
 use crate::serve::call::Call;
-use plexus_api::cni::{Body, Code, Error, How, NetConf, ValidAttachment};
+use plexus_api::cni::{Body, Code, Error, NetConf, NetworkBackend, ValidAttachment};
 use plexus_types::{ContainerId, NetworkName};
 use std::collections::BTreeSet;
 
@@ -31,8 +31,8 @@ impl Agent {
                 continue;
             }
             let removed = self
-                .second_turn(&record.container)
-                .and_then(|_turn| self.collect_one(record));
+                .lock_other_container(&record.container)
+                .and_then(|_lock| self.collect_one(record));
             problems.extend(removed.err().map(|error| error.to_string()));
         }
         let collected = self.collect_delegates(&conf.body, valid, &mut problems);
@@ -74,7 +74,7 @@ impl Agent {
         if !body
             .networks()
             .iter()
-            .any(|network| matches!(network.how, How::Delegate(_)))
+            .any(|network| matches!(network.backend, NetworkBackend::Delegate(_)))
         {
             return Ok(());
         }
@@ -90,7 +90,7 @@ impl Agent {
             return Ok(());
         }
         for network in body.networks() {
-            if let How::Delegate(chain) = &network.how {
+            if let NetworkBackend::Delegate(chain) = &network.backend {
                 let valid = still_there(&network.name, valid, &stored);
                 let errors = self.runner.gc(&network.name, chain, &valid);
                 problems.extend(errors.iter().map(|error| error.to_cni().to_string()));

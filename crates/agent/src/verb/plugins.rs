@@ -4,7 +4,7 @@
 use crate::failure;
 use crate::journal::{AttachmentRecord, PluginsRecord, Record};
 use crate::serve::call::Call;
-use plexus_api::cni::{Chain, Code, Error, How, Outcome, RemainsNetwork, Version};
+use plexus_api::cni::{Chain, Code, Error, NetworkBackend, Outcome, RemainsNetwork, Version};
 use plexus_cni::delegate::{self as runner, Cause, Runner};
 
 /// Runs DEL of every plugin that may have begun, in reverse order.
@@ -22,7 +22,7 @@ pub(crate) fn del(
         args: &record.details.args,
     };
     let steps = runner.steps(&attachment.network, &chain, call, &plugins.runtime);
-    together(steps.del_chain(plugins.begun, plugins.results.last()))
+    combined(steps.del_chain(plugins.begun, plugins.results.last()))
 }
 
 /// Runs CHECK of a delegate's plugins with the result of its ADD.
@@ -58,15 +58,17 @@ pub(crate) fn del_from_request(
     result: Option<&Outcome>,
 ) -> Result<(), Error> {
     let conf = call.conf().ok();
-    let how = conf.and_then(|conf| conf.body.networks().get(network.index));
-    let (Some(name), None | Some(How::Delegate(_))) = (&network.name, how.map(|n| &n.how)) else {
+    let configured = conf.and_then(|conf| conf.body.networks().get(network.index));
+    let (Some(name), None | Some(NetworkBackend::Delegate(_))) =
+        (&network.name, configured.map(|n| &n.backend))
+    else {
         return Ok(());
     };
     let version = call.remains().version.unwrap_or(Version::V1_1_0);
     let chain = Chain {
         version,
         plugins: network.plugins.clone(),
-        because: None,
+        unsupported_key: None,
     };
     let environment = runner::Call {
         container: call.container()?,
@@ -79,10 +81,10 @@ pub(crate) fn del_from_request(
         .unwrap_or_default();
     let steps = runner.steps(name, &chain, environment, &runtime);
     let mut errors = steps.del_chain(steps.len(), result);
-    if how.is_none() {
+    if configured.is_none() {
         errors.retain(|error| !is_left_out(error));
     }
-    together(errors)
+    combined(errors)
 }
 
 fn is_left_out(error: &runner::Error) -> bool {
@@ -103,11 +105,11 @@ fn chain_of(record: &PluginsRecord) -> Chain {
     Chain {
         version: Version::parse(&record.version).unwrap_or(Version::V1_1_0),
         plugins: record.plugins.clone(),
-        because: None,
+        unsupported_key: None,
     }
 }
 
-fn together(errors: Vec<runner::Error>) -> Result<(), Error> {
+fn combined(errors: Vec<runner::Error>) -> Result<(), Error> {
     let Some(first) = errors.first() else {
         return Ok(());
     };

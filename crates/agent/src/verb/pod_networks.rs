@@ -8,7 +8,8 @@ use crate::cluster::Cluster;
 use crate::options::{ClusterNetwork, Kubernetes};
 use crate::serve::call::Call;
 use plexus_api::cni::{
-    BlockIpam, BlockSubnet, Body, Code, Error, How, Ipam, Native, NetConf, Network, Routed,
+    BlockIpam, BlockSubnet, Body, Code, Error, Ipam, Native, NetConf, Network, NetworkBackend,
+    Routed,
 };
 use plexus_core::resolve::{
     ANNOTATIONS, HOME, Objects, PodFacts, PodNetworks, Reference, Settings, container_network,
@@ -19,19 +20,19 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// How long an ADD waits for the caches after a restart; the shim waits a little longer.
-const SYNC: Duration = Duration::from_secs(8);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// How long an ADD waits for a network that the controller is about to make: the kubelet would try
 /// again, but only after many seconds.
-const PENDING: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(25);
+const PENDING_TIMEOUT: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_millis(25);
 
 /// The name of the cluster-wide default network, in records, and of the Network that describes it
 /// where it has blocks.
 pub(crate) const CLUSTER_DEFAULT: &str = "cluster-default";
 
 /// A call whose networks the cluster knows.
-pub(crate) struct Front {
+pub(crate) struct ListedNetworks {
     /// The configuration, with its networks listed.
     pub(crate) conf: NetConf,
     /// Where each came from.
@@ -42,12 +43,16 @@ pub(crate) struct Front {
 
 impl Agent {
     /// None if the configuration lists its networks itself.
-    pub(crate) fn front(&self, call: &Call<'_>, conf: &NetConf) -> Result<Option<Front>, Error> {
+    pub(crate) fn list_networks(
+        &self,
+        call: &Call<'_>,
+        conf: &NetConf,
+    ) -> Result<Option<ListedNetworks>, Error> {
         if !matches!(conf.body, Body::Pod | Body::Named(_)) {
             return Ok(None);
         }
         let (kubernetes, cluster) = self.cluster_of(conf)?;
-        if !cluster.wait_synced(SYNC) {
+        if !cluster.wait_synced(SYNC_TIMEOUT) {
             return Err(not_synced());
         }
         let container = is_container(kubernetes, call);
@@ -55,15 +60,15 @@ impl Agent {
             true => (no_pod(call)?, None),
             false => self.pod_of(call, conf, cluster)?,
         };
-        let until = Instant::now() + PENDING;
+        let until = Instant::now() + PENDING_TIMEOUT;
         let PodNetworks {
             body,
             references,
             warnings,
         } = loop {
-            match self.resolve_front(call, conf, &pod, kubernetes, cluster) {
+            match self.resolve_networks(call, conf, &pod, kubernetes, cluster) {
                 Err(error) if error.code == Code::TryAgainLater && Instant::now() < until => {
-                    std::thread::sleep(LOOK_AGAIN);
+                    std::thread::sleep(RETRY_INTERVAL);
                 }
                 resolved => break resolved?,
             }
@@ -79,7 +84,7 @@ impl Agent {
             // A runtime asks for them on each of a container's networks.
             conf.runtime.port_mappings.clear();
         }
-        Ok(Some(Front {
+        Ok(Some(ListedNetworks {
             conf,
             references,
             api_uid,
@@ -87,7 +92,7 @@ impl Agent {
     }
 
     /// What the call means, as far as the cluster is known now.
-    fn resolve_front(
+    fn resolve_networks(
         &self,
         call: &Call<'_>,
         conf: &NetConf,
@@ -188,7 +193,7 @@ impl Agent {
                     name: chain.0,
                     interface: None,
                     source_routing: false,
-                    how: How::Delegate(chain.1),
+                    backend: NetworkBackend::Delegate(chain.1),
                     runtime: Some(conf.runtime.raw.clone()),
                 };
                 Ok((network, default_reference(String::new(), Vec::new())))
@@ -246,7 +251,7 @@ fn own_network(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<(Network, R
         uid: CLUSTER_DEFAULT.to_owned(),
         subnets,
         blocks,
-        given: Vec::new(),
+        donated: Vec::new(),
         routes: Vec::new(),
     };
     let name = CLUSTER_DEFAULT.parse().map_err(|_| not_synced())?;
@@ -301,7 +306,7 @@ fn own(
         name,
         interface: None,
         source_routing: false,
-        how: How::Native(native),
+        backend: NetworkBackend::Native(native),
         runtime: None,
     };
     Ok((network, default_reference(uuid, described)))

@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 use crate::options::ClusterNetwork;
 use crate::serve::call::Call;
 use crate::verb::pod_networks::{CLUSTER_DEFAULT, not_synced};
-use plexus_api::cni::{Body, Code, Error, How};
+use plexus_api::cni::{Body, Code, Error, NetworkBackend};
 use plexus_core::resolve::Objects;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ impl Agent {
         };
         let until = Instant::now() + LIMIT;
         let journal = self.journal().map_err(unavailable)?;
-        if let Some(error) = journal.trouble() {
+        if let Some(error) = journal.write_problem() {
             return Err(unavailable(error));
         }
         if !self.ready.load(SeqCst) {
@@ -41,12 +41,12 @@ impl Agent {
             self.ask_first_network(until)?;
         }
         for network in body.networks() {
-            match &network.how {
-                How::Native(native) => {
+            match &network.backend {
+                NetworkBackend::Native(native) => {
                     self.require_features(native, &network.name)
                         .map_err(unavailable)?;
                 }
-                How::Delegate(chain) => {
+                NetworkBackend::Delegate(chain) => {
                     let asked = self.runner.status(&network.name, chain, until);
                     for silent in asked.map_err(|error| unavailable(error.to_cni()))? {
                         tracing::warn!(silent, "a plugin did not answer STATUS in time");

@@ -2,7 +2,7 @@
 //! matched as the reference plugins do, with regard to case.
 
 use super::{Code, Error};
-use crate::text::{FromText, shown};
+use crate::text::{FromText, quoted};
 use plexus_types::Mac;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -40,19 +40,22 @@ impl Args {
                 .split_once('=')
                 .filter(|(_, value)| !value.contains('='))
             else {
-                problems.push(format!("{} is not of the form KEY=value", shown(pair)));
+                problems.push(format!("{} is not of the form KEY=value", quoted(pair)));
                 continue;
             };
             match seen.insert(key, value) {
                 // Multus says `IgnoreUnknown=true` before what a runtime said.
                 Some(earlier) if key == "IgnoreUnknown" && boolean(earlier) == boolean(value) => {}
                 Some(earlier) if earlier != value => {
-                    problems.push(format!("{} occurs twice with different values", shown(key)));
+                    problems.push(format!(
+                        "{} occurs twice with different values",
+                        quoted(key)
+                    ));
                 }
                 Some(_) => {}
                 None => {
                     if let Err(problem) = args.take(key, value) {
-                        problems.push(format!("{}: {problem}", shown(key)));
+                        problems.push(format!("{}: {problem}", quoted(key)));
                     }
                 }
             }
@@ -89,7 +92,7 @@ impl Args {
 
     fn unknown(&self) -> Option<String> {
         let unknown = self.others.keys().filter(|key| !key.starts_with("K8S_"));
-        let unknown: Vec<String> = unknown.map(|key| shown(key)).take(20).collect();
+        let unknown: Vec<String> = unknown.map(|key| quoted(key)).take(20).collect();
         (!unknown.is_empty() && !self.ignore_unknown)
             .then(|| format!("unknown keys: {}", unknown.join(", ")))
     }
@@ -102,7 +105,7 @@ fn boolean(text: &str) -> Result<bool, String> {
         "0" | "false" => Ok(false),
         _ => Err(format!(
             "{} is neither true nor false: write 1 or 0",
-            shown(text)
+            quoted(text)
         )),
     }
 }

@@ -99,19 +99,19 @@ pub struct Network {
     pub interface: Option<IfName>,
     /// Replies leave by the interface that the request came in by.
     pub source_routing: bool,
-    /// Who does it.
-    pub how: How,
+    /// Who makes its interface.
+    pub backend: NetworkBackend,
     /// `runtimeConfig` for the plugins that it executes; none: what the runtime sent.
     pub runtime: Option<Map<String, Value>>,
 }
 
-/// Natively, or by executing plugins.
+/// Who makes the interface: Plexus itself, or plugins that it executes.
 #[expect(
     clippy::large_enum_variant,
     reason = "one per call, or a handful; none is kept"
 )]
 #[derive(Debug, Clone, PartialEq)]
-pub enum How {
+pub enum NetworkBackend {
     /// By netlink.
     Native(Native),
     /// By executing a plugin or a chain.
@@ -126,8 +126,8 @@ pub struct Chain {
     pub version: Version,
     /// At least one.
     pub plugins: Vec<Map<String, Value>>,
-    /// Which key made a reference plugin's configuration one to execute, for the log: `vlan`.
-    pub because: Option<String>,
+    /// The key of a reference plugin's configuration for which Plexus executes the plugin: `vlan`.
+    pub unsupported_key: Option<String>,
 }
 
 /// An element of `cni.dev/valid-attachments`.

@@ -71,7 +71,7 @@ mod tests {
             path: String::new(),
             config: &config,
         };
-        let shown = |t: Option<Target>| {
+        let quoted = |t: Option<Target>| {
             t.map_or("none".into(), |t| {
                 let netns = t
                     .netns
@@ -79,7 +79,7 @@ mod tests {
                 format!("{} {} {netns}", t.container, t.ifname)
             })
         };
-        request.target(command).map(shown).map_err(|error| {
+        request.target(command).map(quoted).map_err(|error| {
             assert_eq!(error.code, Code::InvalidEnvironment);
             error.msg
         })

@@ -101,7 +101,7 @@ pub struct BlockIpam {
     pub blocks: Vec<IpNet>,
     /// Parts of those that are blocks of their own, whoever's: from the block around them nothing
     /// is handed out there.
-    pub given: Vec<IpNet>,
+    pub donated: Vec<IpNet>,
     /// Routes for the interface.
     pub routes: Vec<RouteConf>,
 }

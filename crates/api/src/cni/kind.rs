@@ -86,7 +86,7 @@ fn sections(config: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Va
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cni::How;
+    use crate::cni::NetworkBackend;
 
     #[test]
     fn who_does_it() {
@@ -104,7 +104,7 @@ mod tests {
         ));
         let native = of(r#"{"type":"macvlan","master":"eth1"}"#);
         assert!(
-            matches!(native, NetworkConfigKind::Network(_, n) if matches!(n.how, How::Native(_)))
+            matches!(native, NetworkConfigKind::Network(_, n) if matches!(n.backend, NetworkBackend::Native(_)))
         );
         let list =
             r#"{"plugins":[{"type":"calico","ipam":{"type":"calico-ipam"}},{"type":"tuning"}]}"#;
@@ -112,7 +112,7 @@ mod tests {
             panic!("{list}");
         };
         assert_eq!(kind, "calico+tuning");
-        let How::Delegate(chain) = network.how else {
+        let NetworkBackend::Delegate(chain) = network.backend else {
             panic!("{list}");
         };
         assert_eq!(uncommon_plugins(&chain), ["calico", "calico-ipam"]);

@@ -17,7 +17,9 @@ mod version;
 mod wire;
 
 pub use args::Args;
-pub use config::{Body, Chain, DefaultGw, FqName, How, NetConf, Network, ValidAttachment};
+pub use config::{
+    Body, Chain, DefaultGw, FqName, NetConf, Network, NetworkBackend, ValidAttachment,
+};
 pub use environment::Target;
 pub use error::{Code, Error};
 pub use from::ObjectFacts;

@@ -1,11 +1,11 @@
 //! A file as objects: documents between `---`, JSON one after the other, lists taken apart. Each
 //! object keeps its place, so that a field can be found in the text again.
 
-use super::place::{self, Part, Step};
+use super::locate::{self, Part, Step};
 use super::scalars;
 use super::value;
 use crate::document;
-use crate::text::shown;
+use crate::text::quoted;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -74,11 +74,11 @@ pub fn read(text: &str) -> Manifest {
 impl Written {
     /// The line of a field; of what is nearest to it where the object does not have it.
     pub fn line(&self, path: &str) -> usize {
-        let (steps, inner) = place::steps(&self.object, path);
+        let (steps, inner) = locate::steps(&self.object, path);
         let mut all = self.within.clone();
         all.extend(steps);
         loop {
-            if let Some(spot) = place::in_yaml(&self.text, &all, Part::Key) {
+            if let Some(spot) = locate::in_yaml(&self.text, &all, Part::Key) {
                 let inside = self.inside(&all, inner).unwrap_or(spot.line);
                 return self.first + inside.saturating_sub(1);
             }
@@ -98,8 +98,8 @@ impl Written {
                 Step::Item(number) => here.get(number),
             });
         let json = document::read(value?.as_str()?.as_bytes()).ok()?;
-        let (wanted, _) = place::steps(&json, inner);
-        let spot = place::in_yaml(&self.text, steps, Part::Value)?;
+        let (wanted, _) = locate::steps(&json, inner);
+        let spot = locate::in_yaml(&self.text, steps, Part::Value)?;
         let line = self.text.lines().nth(spot.line.checked_sub(1)?)?;
         let begins = line.chars().nth(spot.column.checked_sub(1)?)?;
         let from = match begins {
@@ -128,7 +128,7 @@ impl Written {
         loop {
             let found = match wanted.is_empty() {
                 true => return None,
-                false => place::in_json(&rest, wanted),
+                false => locate::in_json(&rest, wanted),
             };
             if let Some(line) = found {
                 return Some(from + line);
@@ -198,7 +198,7 @@ fn documents<'t>(text: &'t str, faults: &mut Vec<Fault>) -> Vec<(usize, &'t str)
         if is_text(after) {
             let text = format!(
                 "--- divides documents, and {} stands behind it: write that into the next line",
-                shown(after)
+                quoted(after)
             );
             faults.push(Fault { line, text });
         }
@@ -234,7 +234,7 @@ fn yaml(text: &str) -> (Option<Value>, Faults) {
     };
     let mut faults: Faults = Vec::new();
     for (line, key) in read.twice {
-        let key = shown(&key);
+        let key = quoted(&key);
         let text = format!("the key {key} occurs twice in one map: only the last counts");
         faults.push((line, text));
     }

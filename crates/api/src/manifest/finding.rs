@@ -52,21 +52,21 @@ impl<'w> Findings<'w> {
     /// Problems whose paths begin at `within`, which is left out of what is shown.
     pub(super) fn problems(&mut self, within: &str, problems: Problems) {
         for problem in problems.0 {
-            let place = match (within, problem.path.as_str()) {
+            let location = match (within, problem.path.as_str()) {
                 ("", path) => path.to_owned(),
                 (within, "") => within.to_owned(),
                 (within, path) => format!("{within}.{path}"),
             };
-            self.add_at(Level::Problem, &place, &problem.path, problem.text);
+            self.add_at(Level::Problem, &location, &problem.path, problem.text);
         }
     }
 
     /// Shown by one path, found by another.
-    fn add_at(&mut self, level: Level, place: &str, path: &str, text: impl Into<String>) {
+    fn add_at(&mut self, level: Level, location: &str, path: &str, text: impl Into<String>) {
         self.list.push(Finding {
             level,
             path: path.to_owned(),
-            line: self.written.line(place),
+            line: self.written.line(location),
             text: text.into(),
         });
     }

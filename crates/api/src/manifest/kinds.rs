@@ -4,7 +4,7 @@
 use crate::cni::parse::choice;
 use crate::later;
 use crate::objects::{Block, BlockRequest, GROUP, PodAttachments, VERSION};
-use crate::text::shown;
+use crate::text::quoted;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -299,7 +299,7 @@ pub(super) fn misspelt(api_version: &str, name: &str) -> Option<String> {
     let meant = choice::meant(name, &ours).map(|meant| format!("did you mean {meant:?}? "));
     Some(format!(
         "{} is no kind of {group}: {}there are {}",
-        shown(name),
+        quoted(name),
         meant.unwrap_or_default(),
         ours.join(", ")
     ))

@@ -446,8 +446,8 @@ fn yaml(name: &str) -> String {
 /// `v` of the only object; none if there is a fault other than a key that occurs twice.
 fn value(text: &str) -> Option<Value> {
     let manifest = read(&format!("{}{text}", yaml("a")));
-    let told = |fault: &&Fault| !fault.text.contains("occurs twice");
-    if manifest.faults.iter().any(|fault| told(&fault)) {
+    let is_reported = |fault: &&Fault| !fault.text.contains("occurs twice");
+    if manifest.faults.iter().any(|fault| is_reported(&fault)) {
         return None;
     }
     let object = &manifest.objects.first()?.object;

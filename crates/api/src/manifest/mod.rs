@@ -10,13 +10,13 @@ mod finding;
 mod kinds;
 #[cfg(test)]
 mod kubectl_tests;
-mod place;
+mod locate;
 mod scalars;
 #[cfg(test)]
 mod tests;
 mod value;
 
-pub use check::{check, check_together};
+pub use check::{check, check_all};
 pub use documents::{Fault, Manifest, Written, read};
 pub use finding::{Finding, Level};
 pub use kinds::{Scope, describe_kind, scope_of};

@@ -453,12 +453,12 @@ fn objects_that_are_written_twice() {
                 metadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n";
     let manifest = read(text);
     let all: Vec<&Written> = manifest.objects.iter().collect();
-    let found = check_together(&all, "default");
+    let found = check_all(&all, "default");
     let twice: Vec<(usize, usize)> = found.iter().map(|(n, f)| (*n, f.line)).collect();
     assert_eq!(twice, [(1, 7), (3, 15)]);
     assert!(found[0].1.text.contains("Namespace a is written twice"));
     // Elsewhere the ConfigMap without a namespace is another one.
-    let found = check_together(&all, "team-a");
+    let found = check_all(&all, "team-a");
     let twice: Vec<(usize, usize)> = found.iter().map(|(n, f)| (*n, f.line)).collect();
     assert_eq!(twice, [(1, 7)]);
 }

@@ -5,7 +5,7 @@ use crate::cni::{FqName, Overlay, Routed};
 use crate::fault::fault;
 use crate::objects::{NetworkSpec, Subnet};
 use crate::pod::{CONTRAIL_NETWORK, contrail_networks};
-use crate::text::{FromText, shown};
+use crate::text::{FromText, quoted};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ fn warnings(annotations: &BTreeMap<String, String>) -> Vec<String> {
         .filter(|key| key.starts_with("opencontrail.org/") && !known.contains(&key.as_str()));
     foreign
         .take(8)
-        .map(|key| format!("annotation {} has no meaning here on a NAD", shown(key)))
+        .map(|key| format!("annotation {} has no meaning here on a NAD", quoted(key)))
         .collect()
 }
 
@@ -147,7 +147,7 @@ fn flag(key: &str, text: &str) -> Result<bool, Problems> {
         "false" => Ok(false),
         _ => Err(fault(
             key,
-            format!("is {}: write \"true\" or \"false\"", shown(text)),
+            format!("is {}: write \"true\" or \"false\"", quoted(text)),
         )),
     }
 }

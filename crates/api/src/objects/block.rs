@@ -58,14 +58,14 @@ pub struct BlockStatus {
     pub closed: bool,
     /// Parts that are blocks of their own now, or will be once those to whom they were given make them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub given: Vec<Gift>,
+    pub given: Vec<DonatedPart>,
 }
 
 /// A part of a block that was given to another node. Nothing is handed out from it any more as a part
 /// of that block: whoever has it has a block of its own for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
-pub struct Gift {
+pub struct DonatedPart {
     /// The part.
     #[serde(deserialize_with = "super::text::net")]
     #[cfg_attr(feature = "objects", schemars(with = "String", length(max = 43)))]

@@ -5,7 +5,7 @@ use crate::cni::parse::choice;
 use crate::cni::parse::ipam::span::{Span, address, overlaps};
 use crate::cni::{BlockSubnet, Provider, ProviderKind, provider_problems};
 use crate::fault::fault;
-use crate::text::shown;
+use crate::text::quoted;
 use crate::{Problem, Problems, pod};
 use ipnet::IpNet;
 use plexus_types::Family;
@@ -40,15 +40,15 @@ impl NetworkSpec {
 
     /// All that is wrong with it, with field paths under `spec`. Empty: it can be made.
     pub fn problems(&self) -> Problems {
-        let mut found = Found(Vec::new());
-        self.check_provider(&mut found);
-        self.check_identity(&mut found);
-        self.check_subnets(&mut found);
-        self.check_block_size(&mut found);
-        self.check_mtu(&mut found);
-        self.check_routes(&mut found);
-        self.check_namespaces(&mut found);
-        Problems(found.0).without_repetition()
+        let mut findings = Findings(Vec::new());
+        self.check_provider(&mut findings);
+        self.check_identity(&mut findings);
+        self.check_subnets(&mut findings);
+        self.check_block_size(&mut findings);
+        self.check_mtu(&mut findings);
+        self.check_routes(&mut findings);
+        self.check_namespaces(&mut findings);
+        Problems(findings.0).without_repetition()
     }
 
     /// The gateway of a subnet: the one written, else the last address but one, where the original
@@ -102,15 +102,15 @@ impl NetworkSpec {
         subnets.collect()
     }
 
-    fn check_provider(&self, found: &mut Found) {
+    fn check_provider(&self, findings: &mut Findings) {
         let name = self.provider_name();
         if let Some((owner, rest)) = name.split_once('/') {
             if pod::check_object(owner).is_err() || pod::check_object(rest).is_err() {
                 let text = format!(
                     "{} is not a provider's name: write it as example.com/name",
-                    shown(name)
+                    quoted(name)
                 );
-                found.add("provider", text);
+                findings.add("provider", text);
             }
             return;
         }
@@ -123,23 +123,23 @@ impl NetworkSpec {
             let text = format!(
                 "{} is not a provider: {meant}there are {all}, and external ones with \"/\" in \
                  their name",
-                shown(name)
+                quoted(name)
             );
-            return found.add("provider", text);
+            return findings.add("provider", text);
         }
         if self.snat && self.provider_kind().is_none_or(|kind| !kind.snat) {
             let text =
                 format!("is true, but the traffic of a {name} network does not pass the node");
-            found.add("snat", text);
+            findings.add("snat", text);
         }
         if name == DELEGATE {
-            self.check_delegate(found);
+            self.check_delegate(findings);
         }
-        found.0.extend(provider_problems(self).0);
+        findings.0.extend(provider_problems(self).0);
     }
 
     /// Nothing but `config` reaches the plugins.
-    fn check_delegate(&self, found: &mut Found) {
+    fn check_delegate(&self, findings: &mut Findings) {
         for (key, is_set) in [
             ("subnets", !self.subnets.is_empty()),
             ("blockSize", self.block_size.is_some()),
@@ -148,12 +148,12 @@ impl NetworkSpec {
         ] {
             if is_set {
                 let text = "does not reach the plugins of a delegate network: write it in config";
-                found.add(key, text);
+                findings.add(key, text);
             }
         }
     }
 
-    fn check_identity(&self, found: &mut Found) {
+    fn check_identity(&self, findings: &mut Findings) {
         let legal = |uuid: &str| {
             let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':');
             (1..=128).contains(&uuid.len()) && uuid.bytes().all(plain)
@@ -161,16 +161,16 @@ impl NetworkSpec {
         if let Some(uuid) = self.uuid.as_deref().filter(|uuid| !legal(uuid)) {
             let text = format!(
                 "{} is not an identity: use 1 to 128 of A-Z a-z 0-9 - _ . :",
-                shown(uuid)
+                quoted(uuid)
             );
-            found.add("uuid", text);
+            findings.add("uuid", text);
         }
     }
 
-    fn check_subnets(&self, found: &mut Found) {
+    fn check_subnets(&self, findings: &mut Findings) {
         if self.subnets.len() > MAX_SUBNETS {
             let count = self.subnets.len();
-            return found.add(
+            return findings.add(
                 "subnets",
                 format!("has {count}: write at most {MAX_SUBNETS}"),
             );
@@ -178,12 +178,12 @@ impl NetworkSpec {
         for (key, subnet) in &self.subnets {
             let path = format!("subnets.{}", key.chars().take(64).collect::<String>());
             if key.is_empty() || key.len() > 63 {
-                found.add(
+                findings.add(
                     "subnets",
-                    format!("has the key {}: use 1 to 63 characters", shown(key)),
+                    format!("has the key {}: use 1 to 63 characters", quoted(key)),
                 );
             }
-            self.check_subnet(&path, subnet, found);
+            self.check_subnet(&path, subnet, findings);
         }
         let list: Vec<(&String, &Subnet)> = self.subnets.iter().collect();
         let spans: Vec<Span> = list
@@ -194,16 +194,16 @@ impl NetworkSpec {
             if let (Some((a, _)), Some((b, subnet))) = (list.get(i), list.get(j)) {
                 let cidr = subnet.cidr;
                 let text = format!("{cidr} overlaps subnet {a}: keep one of them");
-                found.add(&format!("subnets.{b}.cidr"), text);
+                findings.add(&format!("subnets.{b}.cidr"), text);
             }
         }
     }
 
-    fn check_subnet(&self, path: &str, subnet: &Subnet, found: &mut Found) {
+    fn check_subnet(&self, path: &str, subnet: &Subnet, findings: &mut Findings) {
         let cidr = subnet.cidr;
         if cidr.addr() != cidr.network() {
             let text = format!("{cidr} has host bits set: write {}", cidr.trunc());
-            found.add(&format!("{path}.cidr"), text);
+            findings.add(&format!("{path}.cidr"), text);
         }
         if cidr.prefix_len() == 0 {
             let text = format!(
@@ -213,38 +213,38 @@ impl NetworkSpec {
                     Family::V6 => "fd00:1::/48",
                 }
             );
-            return found.add(&format!("{path}.cidr"), text);
+            return findings.add(&format!("{path}.cidr"), text);
         }
         if let Some(kind) = unusable(&cidr) {
             let text = format!("{cidr} is {kind}: pods cannot have such addresses");
-            found.add(&format!("{path}.cidr"), text);
+            findings.add(&format!("{path}.cidr"), text);
         }
         if subnet.exclude.len() > MAX_EXCLUDE {
             let count = subnet.exclude.len();
             let text = format!("has {count} elements: write at most {MAX_EXCLUDE}");
-            return found.add(&format!("{path}.exclude"), text);
+            return findings.add(&format!("{path}.exclude"), text);
         }
         for net in &subnet.exclude {
             if net.addr() != net.network() {
                 let text = format!("{net} has host bits set: write {}", net.trunc());
-                found.add(&format!("{path}.exclude"), text);
+                findings.add(&format!("{path}.exclude"), text);
             }
             if !cidr.contains(net) {
                 let text = format!("{net} is not inside {cidr}: leave it out");
-                found.add(&format!("{path}.exclude"), text);
+                findings.add(&format!("{path}.exclude"), text);
             }
         }
-        self.check_room(path, subnet, found);
+        self.check_room(path, subnet, findings);
     }
 
     /// The gateway is in the subnet, and somebody can have an address beside it.
-    fn check_room(&self, path: &str, subnet: &Subnet, found: &mut Found) {
+    fn check_room(&self, path: &str, subnet: &Subnet, findings: &mut Findings) {
         let usable = Span::usable(&subnet.cidr);
         let gateway = self.gateway_of(subnet);
         if !usable.holds(gateway) {
             let cidr = subnet.cidr;
             let text = format!("{gateway} is not a usable address of {cidr}: write one that is");
-            return found.add(&format!("{path}.gateway"), text);
+            return findings.add(&format!("{path}.gateway"), text);
         }
         let mut gone: Vec<Span> = subnet.exclude.iter().map(Span::of).collect();
         gone.push(Span::of(&IpNet::from(gateway)));
@@ -264,21 +264,21 @@ impl NetworkSpec {
                  larger one, or exclude less",
                 subnet.cidr
             );
-            found.add(&format!("{path}.cidr"), text);
+            findings.add(&format!("{path}.cidr"), text);
         }
     }
 
-    fn check_block_size(&self, found: &mut Found) {
+    fn check_block_size(&self, findings: &mut Findings) {
         let Some(size) = &self.block_size else { return };
         for (key, length, bits) in [("ipv4", size.ipv4, 32), ("ipv6", size.ipv6, 128)] {
             if let Some(length) = length.filter(|length| !(1..=bits).contains(length)) {
                 let text = format!("is {length}: write a prefix length from 1 to {bits}");
-                found.add(&format!("blockSize.{key}"), text);
+                findings.add(&format!("blockSize.{key}"), text);
             }
         }
     }
 
-    fn check_mtu(&self, found: &mut Found) {
+    fn check_mtu(&self, findings: &mut Findings) {
         let Some(mtu) = self.mtu else { return };
         let has_v6 = self
             .subnets
@@ -286,44 +286,44 @@ impl NetworkSpec {
             .any(|subnet| Family::of(subnet.cidr.addr()) == Family::V6);
         let least = if has_v6 { 1280 } else { 576 };
         if !(least..=65535).contains(&mtu) {
-            found.add(
+            findings.add(
                 "mtu",
                 format!("is {mtu}: write a number from {least} to 65535"),
             );
         }
     }
 
-    fn check_routes(&self, found: &mut Found) {
+    fn check_routes(&self, findings: &mut Findings) {
         if self.routes.len() > MAX_ROUTES {
             let count = self.routes.len();
-            return found.add("routes", format!("has {count}: write at most {MAX_ROUTES}"));
+            return findings.add("routes", format!("has {count}: write at most {MAX_ROUTES}"));
         }
         if !self.routes.is_empty() && self.subnets.is_empty() && self.provider_name() != DELEGATE {
             let text = "need subnets: with an ipam section in config, write them there";
-            found.add("routes", text);
+            findings.add("routes", text);
         }
         for (i, RouteSpec { dst, gw }) in self.routes.iter().enumerate() {
             if dst.addr() != dst.network() {
                 let text = format!("{dst} has host bits set: write {}", dst.trunc());
-                found.add(&format!("routes[{i}].dst"), text);
+                findings.add(&format!("routes[{i}].dst"), text);
             }
             if let Some(gw) = gw.filter(|gw| Family::of(*gw) != Family::of(dst.addr())) {
                 let text = format!("{gw} is not of the family of {dst}: write one that is");
-                found.add(&format!("routes[{i}].gw"), text);
+                findings.add(&format!("routes[{i}].gw"), text);
             }
         }
     }
 
-    fn check_namespaces(&self, found: &mut Found) {
+    fn check_namespaces(&self, findings: &mut Findings) {
         let Some(allowed) = &self.allowed_namespaces else {
             return;
         };
         match (allowed.from, &allowed.selector) {
-            (From::Selector, None) => found.add(
+            (From::Selector, None) => findings.add(
                 "allowedNamespaces.selector",
                 "is missing: write the labels that a namespace must have",
             ),
-            (From::All | From::Same, Some(_)) => found.add(
+            (From::All | From::Same, Some(_)) => findings.add(
                 "allowedNamespaces.selector",
                 "is for from: Selector: remove it, or write that",
             ),
@@ -346,9 +346,9 @@ fn unusable(cidr: &IpNet) -> Option<&'static str> {
 }
 
 /// Problems of a spec.
-struct Found(Vec<Problem>);
+struct Findings(Vec<Problem>);
 
-impl Found {
+impl Findings {
     fn add(&mut self, path: &str, text: impl Into<String>) {
         self.0.extend(fault(format!("spec.{path}"), text).0);
     }

@@ -21,7 +21,7 @@ pub use attachments::{
     AttachmentState, AttachmentStatus, NetworkRef, PodAttachmentsSpec, PodAttachmentsStatus,
     PodIdentity,
 };
-pub use block::{BlockRequestSpec, BlockSpec, BlockStatus, Gift};
+pub use block::{BlockRequestSpec, BlockSpec, BlockStatus, DonatedPart};
 pub(crate) use check::DELEGATE;
 pub use check::providers;
 pub use nad::NadSpec;

@@ -3,7 +3,7 @@
 use super::{CONTRAIL_NETWORK, MAX_NETWORKS, name};
 use crate::cni::FqName;
 use crate::fault::fault;
-use crate::text::shown;
+use crate::text::quoted;
 use crate::{Fields, Problems, literal};
 use serde_json::{Map, Value};
 
@@ -54,7 +54,7 @@ pub(crate) fn fq_name(fields: &mut Fields<'_>) -> Option<FqName> {
         }
     }
     if let Some(domain) = domain.filter(|domain| !["", DOMAIN].contains(domain)) {
-        let text = format!("is {}: there is one domain, write {DOMAIN}", shown(domain));
+        let text = format!("is {}: there is one domain, write {DOMAIN}", quoted(domain));
         fields.problem("domain", text);
     }
     for (key, value) in [("project", project), ("name", network)] {

@@ -2,7 +2,7 @@
 
 use super::{MAX_NETWORKS, NetworkSelection, name, selection};
 use crate::fault::fault;
-use crate::text::{FromText, shown};
+use crate::text::{FromText, quoted};
 use crate::{Fields, Problem, Problems, document};
 use plexus_types::IfName;
 use serde_json::{Map, Value};
@@ -24,7 +24,7 @@ pub(super) fn read(
         false => short(annotation, text, pod_namespace),
     };
     if problems.0.is_empty() {
-        together(annotation, &found, &mut problems);
+        check_repeated(annotation, &found, &mut problems);
     }
     match problems.0.is_empty() {
         true => Ok(found),
@@ -32,9 +32,9 @@ pub(super) fn read(
     }
 }
 
-type Found = (Vec<NetworkSelection>, Problems);
+type ParsedList = (Vec<NetworkSelection>, Problems);
 
-fn json(annotation: &'static str, text: &str, pod_namespace: &str, names: bool) -> Found {
+fn json(annotation: &'static str, text: &str, pod_namespace: &str, names: bool) -> ParsedList {
     let list = match document::read(text.as_bytes()) {
         Ok(Value::Array(list)) => list,
         Ok(_) => {
@@ -93,7 +93,7 @@ fn element(
     (one, fields.finish())
 }
 
-fn short(annotation: &'static str, text: &str, pod_namespace: &str) -> Found {
+fn short(annotation: &'static str, text: &str, pod_namespace: &str) -> ParsedList {
     let count = text.split(',').count();
     if count > MAX_NETWORKS {
         return (Vec::new(), too_many(annotation, count));
@@ -120,13 +120,13 @@ fn one(text: &str, pod_namespace: &str) -> Result<NetworkSelection, String> {
     if interface.is_some_and(|interface| interface.contains('@')) {
         return Err(format!(
             "{} has more than one @: write [namespace/]name[@interface]",
-            shown(text)
+            quoted(text)
         ));
     }
     if network.is_empty() {
         return Err(format!(
             "{} names no network: write [namespace/]name[@interface]",
-            shown(text)
+            quoted(text)
         ));
     }
     let (namespace, name) = name::qualified(network)?;
@@ -137,7 +137,7 @@ fn one(text: &str, pod_namespace: &str) -> Result<NetworkSelection, String> {
 }
 
 /// What can only be seen of all elements together.
-fn together(annotation: &str, found: &[NetworkSelection], problems: &mut Problems) {
+fn check_repeated(annotation: &str, found: &[NetworkSelection], problems: &mut Problems) {
     let mut interfaces = BTreeSet::new();
     let mut problem = |i: usize, key: &str, text: String| {
         problems.0.push(Problem {

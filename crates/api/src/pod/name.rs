@@ -1,6 +1,6 @@
 //! Names of Kubernetes objects.
 
-use crate::text::shown;
+use crate::text::quoted;
 
 /// The name of an object: a DNS subdomain.
 pub(crate) fn object(text: &str) -> Result<(), String> {
@@ -9,7 +9,7 @@ pub(crate) fn object(text: &str) -> Result<(), String> {
     }
     Err(format!(
         "{} is not the name of an object: use at most 253 of a-z 0-9 - and . between",
-        shown(text)
+        quoted(text)
     ))
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn namespace(text: &str) -> Result<(), String> {
     }
     Err(format!(
         "{} is not the name of a namespace: use at most 63 of a-z 0-9 and - between",
-        shown(text)
+        quoted(text)
     ))
 }
 

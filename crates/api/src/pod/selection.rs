@@ -3,7 +3,7 @@
 use super::name;
 use crate::Fields;
 use crate::cni::{PortMapping, port_mappings};
-use crate::text::shown;
+use crate::text::quoted;
 use plexus_types::{IfName, Mac};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -165,8 +165,8 @@ fn network(fields: &mut Fields<'_>, pod_namespace: &str) -> Option<(String, Stri
     {
         let text = format!(
             "is {}, but \"name\" says {}: keep one of them",
-            shown(beside),
-            shown(within)
+            quoted(beside),
+            quoted(within)
         );
         fields.problem("namespace", text);
     }
@@ -209,7 +209,7 @@ fn guid(fields: &mut Fields<'_>) -> Option<String> {
     if parts.len() != 8 || !parts.iter().all(byte) {
         let text = format!(
             "{} is not a GUID: write eight bytes such as c2:11:22:33:44:55:66:77",
-            shown(text)
+            quoted(text)
         );
         fields.problem("infiniband-guid", text);
         return None;

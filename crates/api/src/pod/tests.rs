@@ -6,7 +6,7 @@ use serde_json::json;
 
 fn names(text: &str) -> Vec<String> {
     let found = networks(text, "here").expect(text);
-    let shown = |one: &NetworkSelection| {
+    let quoted = |one: &NetworkSelection| {
         let interface = one.interface.as_ref().map(|name| format!("@{name}"));
         format!(
             "{}/{}{}",
@@ -15,7 +15,7 @@ fn names(text: &str) -> Vec<String> {
             interface.unwrap_or_default()
         )
     };
-    found.iter().map(shown).collect()
+    found.iter().map(quoted).collect()
 }
 
 fn refused(text: &str, cause: &str) {

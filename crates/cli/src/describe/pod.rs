@@ -8,7 +8,7 @@ use crate::snapshot::{
     number, pod_facts, text, uid,
 };
 use ipnet::IpNet;
-use plexus_api::cni::{How, Ipam, Network, Provider, Runtime};
+use plexus_api::cni::{Ipam, Network, NetworkBackend, Provider, Runtime};
 use plexus_core::attach::preview::cluster_network;
 use plexus_core::resolve::{PodNetworks, Reference, pod_networks};
 use serde_json::Value;
@@ -201,15 +201,15 @@ fn provider(snapshot: &Snapshot, attachment: &Value, network: Option<&Network>) 
             None => name.to_owned(),
         };
     }
-    match network.map(|network| &network.how) {
-        Some(How::Native(native)) => {
+    match network.map(|network| &network.backend) {
+        Some(NetworkBackend::Native(native)) => {
             // Without a Network these are the node's podCIDRs, which are said beside the addresses.
             let named = |ipam: &&Ipam| !matches!(ipam, Ipam::Blocks(_));
             let ipam = native.ipam.as_ref().filter(named).map(Ipam::name);
             let ipam = ipam.map(|ipam| format!(", addresses by {ipam}"));
             format!("{}{}", native.provider.name(), ipam.unwrap_or_default())
         }
-        Some(How::Delegate(chain)) => {
+        Some(NetworkBackend::Delegate(chain)) => {
             let types = chain.plugins.iter().filter_map(|p| p.get("type")?.as_str());
             format!("executed: {}", types.collect::<Vec<_>>().join(", "))
         }

@@ -3,8 +3,8 @@
 use super::{Answer, Explanation, Reason, cluster, reference};
 use crate::get;
 use crate::snapshot::{ServedBy, Snapshot, find, name, namespace, text, texts};
-use plexus_api::cni::{How, NetworkConfigKind, uncommon_plugins};
-use plexus_core::wish::{self, Wish};
+use plexus_api::cni::{NetworkBackend, NetworkConfigKind, uncommon_plugins};
+use plexus_core::nad_meaning::{self, NadMeaning};
 use serde_json::Value;
 
 /// Explains a NAD by what the snapshot has; one that stands for a Network, together with that.
@@ -67,13 +67,13 @@ fn done_by(kind: NetworkConfigKind) -> Answer {
         NetworkConfigKind::Invalid(_, why) => Answer::wrong(Reason::NadInvalid, "", why, correct),
         NetworkConfigKind::Waits(_, text) => Answer::waits(Reason::Later, "", text, ""),
         NetworkConfigKind::Named(_) => Answer::good(Reason::NadUsable, "", "names a Network"),
-        NetworkConfigKind::Network(plugins, network) => match network.how {
-            How::Native(native) => {
+        NetworkConfigKind::Network(plugins, network) => match network.backend {
+            NetworkBackend::Native(native) => {
                 let why = format!("done natively, as provider {}", native.provider.name());
                 Answer::good(Reason::NadUsable, format!("type {plugins}"), why)
             }
-            How::Delegate(chain) => {
-                let because = match &chain.because {
+            NetworkBackend::Delegate(chain) => {
+                let because = match &chain.unsupported_key {
                     Some(key) => format!(" (because of its key {key:?})"),
                     None => String::new(),
                 };
@@ -109,15 +109,15 @@ fn stands_for(snapshot: &Snapshot, nad: &Value, config: Option<&str>) -> Answer 
     if let Some(why) = snapshot.hidden("networks", None) {
         return super::not_seen("the Network that it stands for", why);
     }
-    let reading = wish::read(&texts(nad, "/metadata/annotations"), Ok(config));
-    match reading.wish {
-        Wish::Unclear(why) => Answer::wrong(
+    let reading = nad_meaning::read(&texts(nad, "/metadata/annotations"), Ok(config));
+    match reading.meaning {
+        NadMeaning::Unclear(why) => Answer::wrong(
             Reason::NadInvalid,
             "",
             why,
             "correct it; plexus validate shows the line",
         ),
-        Wish::Network(_) if find(&snapshot.networks, namespace(nad), name(nad)).is_none() => {
+        NadMeaning::Network(_) if find(&snapshot.networks, namespace(nad), name(nad)).is_none() => {
             Answer::waits(
                 Reason::NadWithoutNetwork,
                 "",
@@ -125,7 +125,7 @@ fn stands_for(snapshot: &Snapshot, nad: &Value, config: Option<&str>) -> Answer 
                 cluster::controller(snapshot),
             )
         }
-        Wish::Network(_) | Wish::Nothing => {
+        NadMeaning::Network(_) | NadMeaning::Nothing => {
             let (why, next) = match &stands_for {
                 Err(error) => (error.msg.as_str(), error.details.as_str()),
                 Ok(_) => (

@@ -6,7 +6,9 @@ use crate::snapshot::{
     NodeView, ServedBy, Snapshot, condition, find, nad_object, name, namespace, network_spec,
     network_status, text,
 };
-use plexus_api::cni::{Error, FqName, How, Network, NetworkConfigKind, uncommon_plugins};
+use plexus_api::cni::{
+    Error, FqName, Network, NetworkBackend, NetworkConfigKind, uncommon_plugins,
+};
 use plexus_api::objects::Phase;
 use plexus_core::resolve::{Examined, Named, NetworkObject, by_fq_name, nad_network};
 use plexus_types::Family;
@@ -58,7 +60,7 @@ pub(super) fn found(
     node: &str,
 ) -> Option<Answer> {
     let about = about(examined);
-    if let How::Delegate(chain) = &network.how {
+    if let NetworkBackend::Delegate(chain) = &network.backend {
         let plugins = uncommon_plugins(chain);
         if plugins.is_empty() {
             return None;

@@ -78,7 +78,7 @@ pub enum Cause {
     #[error("cannot follow the running plugin")]
     Watch(#[source] io::Error),
     /// It was killed.
-    #[error("it was still running after {} s and was killed{}", limit.as_secs(), said(stderr))]
+    #[error("it was still running after {} s and was killed{}", limit.as_secs(), output_text(stderr))]
     TimedOut {
         /// How long it could.
         limit: Duration,
@@ -92,7 +92,7 @@ pub enum Cause {
     #[error("{}", .0.msg)]
     Told(Box<cni::Error>),
     /// It failed in its own way.
-    #[error("it ended with {status} and no CNI error{}", said(stderr))]
+    #[error("it ended with {status} and no CNI error{}", output_text(stderr))]
     Broke {
         /// Exit code or signal.
         status: String,
@@ -100,7 +100,7 @@ pub enum Cause {
         stderr: String,
     },
     /// It succeeded, and its answer cannot be read.
-    #[error("its answer is not a CNI result: {why}{}", said(stdout))]
+    #[error("its answer is not a CNI result: {why}{}", output_text(stdout))]
     Garbled {
         /// What is wrong with it.
         why: String,
@@ -191,7 +191,7 @@ pub(super) fn excerpt(bytes: &[u8]) -> String {
     line
 }
 
-fn said(text: &str) -> String {
+fn output_text(text: &str) -> String {
     if text.is_empty() {
         String::new()
     } else {

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// Standard error is for a message, not for reading.
 const MAX_STDERR: usize = 4096;
 /// A killed process that is not gone by then hangs in the kernel; somebody else waits for it.
-const DYING: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What to run.
 pub(super) struct Job<'a> {
@@ -128,7 +128,7 @@ impl Process {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let stderr = super::error::excerpt(&self.stderr.kept);
+                let stderr = super::error::excerpt(&self.stderr.bytes);
                 return Err(Cause::TimedOut { limit, stderr });
             }
             let ended = self.wait(left).map_err(Cause::Watch)?;
@@ -136,13 +136,13 @@ impl Process {
                 .read(max_output + 1, ended)
                 .map_err(Cause::Watch)?;
             self.stderr.read(MAX_STDERR, ended).map_err(Cause::Watch)?;
-            if self.stdout.kept.len() > max_output {
+            if self.stdout.bytes.len() > max_output {
                 return Err(Cause::TooMuch(max_output));
             }
             if ended && let Some(mut child) = self.child.take() {
                 let status = child.wait().map_err(Cause::Watch)?;
-                let stdout = std::mem::take(&mut self.stdout.kept);
-                let stderr = std::mem::take(&mut self.stderr.kept);
+                let stdout = std::mem::take(&mut self.stdout.bytes);
+                let stderr = std::mem::take(&mut self.stderr.bytes);
                 return Ok(Output {
                     status,
                     stdout,
@@ -183,7 +183,7 @@ impl Process {
         let _ = child.kill();
         if let Some(pidfd) = &self.pidfd {
             let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-            if matches!(poll(&mut fds, Some(&timespec(DYING))), Ok(0)) {
+            if matches!(poll(&mut fds, Some(&timespec(KILL_TIMEOUT))), Ok(0)) {
                 std::thread::spawn(move || child.wait());
                 return;
             }
@@ -201,14 +201,14 @@ impl Drop for Process {
 /// Our end of a pipe, and what we keep of what came out.
 struct Pipe {
     file: Option<File>,
-    kept: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl Pipe {
     fn new(fd: Option<OwnedFd>) -> Self {
         Self {
             file: fd.map(File::from),
-            kept: Vec::new(),
+            bytes: Vec::new(),
         }
     }
 
@@ -231,8 +231,8 @@ impl Pipe {
             match file.read(&mut chunk) {
                 Ok(0) => self.file = None,
                 Ok(read) => {
-                    let room = most.saturating_sub(self.kept.len()).min(read);
-                    self.kept
+                    let room = most.saturating_sub(self.bytes.len()).min(read);
+                    self.bytes
                         .extend_from_slice(chunk.get(..room).unwrap_or_default());
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),

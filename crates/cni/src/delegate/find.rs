@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// A plugin's file, and what identifies it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct PluginFile {
     /// As the plugin's own root has it.
     pub(super) path: PathBuf,
     pub(super) identity: Identity,
@@ -37,7 +37,7 @@ impl Identity {
 }
 
 /// Checks the text of a `type`, the administrator's list, and looks through the directories.
-pub(super) fn find(options: &Options, text: &str) -> Result<Found, Cause> {
+pub(super) fn find(options: &Options, text: &str) -> Result<PluginFile, Cause> {
     let plugin = PluginType::new(text).map_err(|error| Cause::Type(Box::new(error)))?;
     if let Some(allowed) = &options.allowed
         && !allowed.contains(&plugin)
@@ -67,7 +67,7 @@ pub(super) fn find(options: &Options, text: &str) -> Result<Found, Cause> {
         if OWN_TYPES.contains(&plugin.as_str()) || is_own(options, &seen, &metadata) {
             return Err(Cause::Ourselves(path));
         }
-        return Ok(Found {
+        return Ok(PluginFile {
             path,
             identity: Identity::of(&metadata),
         });

@@ -3,7 +3,7 @@
 use super::derive::{Extras, derive};
 use super::error::excerpt;
 use super::exec::{Job, Output};
-use super::find::{Found, find};
+use super::find::{PluginFile, find};
 use super::spool::Spooled;
 use super::version::Spoken;
 use super::{Call, Cause, Runner};
@@ -72,7 +72,7 @@ impl Errand {
 
 /// A plugin that was found, and the version to speak with it.
 pub(super) struct Ready {
-    found: Found,
+    plugin_file: PluginFile,
     pub(super) version: Version,
 }
 
@@ -85,12 +85,12 @@ impl Runner {
         errand: Errand,
         wanted: Version,
     ) -> Result<Ready, Cause> {
-        let found = self.locate(plugin)?;
-        let spoken = match self.known.get(&found) {
+        let plugin_file = self.locate(plugin)?;
+        let spoken = match self.known.get(&plugin_file) {
             Some(spoken) => spoken,
             None => {
-                let spoken = self.ask_versions(&found, errand)?;
-                self.known.put(&found, spoken.clone());
+                let spoken = self.ask_versions(&plugin_file, errand)?;
+                self.known.put(&plugin_file, spoken.clone());
                 spoken
             }
         };
@@ -99,23 +99,26 @@ impl Runner {
             let ours = Version::ALL.map(Version::as_str).join(", ");
             return Err(Cause::NoCommonVersion { theirs, ours });
         };
-        Ok(Ready { found, version })
+        Ok(Ready {
+            plugin_file,
+            version,
+        })
     }
 
     /// Finds the plugin of a configuration, and its IPAM plugin; runs nothing.
-    pub(super) fn locate(&self, plugin: &Map<String, Value>) -> Result<Found, Cause> {
+    pub(super) fn locate(&self, plugin: &Map<String, Value>) -> Result<PluginFile, Cause> {
         let name = plugin
             .get("type")
             .and_then(Value::as_str)
             .ok_or(Cause::NoType)?;
-        let found = find(&self.options, name)?;
+        let plugin_file = find(&self.options, name)?;
         // The plugin executes its IPAM plugin itself, so this is the only chance to refuse it.
         if let Some(ipam) = plugin.get("ipam").and_then(|ipam| ipam.get("type"))
             && let Some(ipam) = ipam.as_str().filter(|ipam| !ipam.is_empty())
         {
             find(&self.options, ipam)?;
         }
-        Ok(found)
+        Ok(plugin_file)
     }
 
     /// Runs it; the answer's text.
@@ -128,7 +131,7 @@ impl Runner {
         call: Option<&Call<'_>>,
     ) -> Result<String, Cause> {
         let config = derive(plugin, extras);
-        let output = self.execute(&ready.found, errand.verb, errand, &config, call)?;
+        let output = self.execute(&ready.plugin_file, errand.verb, errand, &config, call)?;
         let text = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
             return Err(failure(&output, &text));
@@ -136,9 +139,9 @@ impl Runner {
         Ok(text.into_owned())
     }
 
-    fn ask_versions(&self, found: &Found, errand: Errand) -> Result<Spoken, Cause> {
+    fn ask_versions(&self, plugin_file: &PluginFile, errand: Errand) -> Result<Spoken, Cause> {
         let config = format!(r#"{{"cniVersion":"{}"}}"#, Version::V1_1_0);
-        let output = self.execute(found, Verb::Version, errand, &config, None)?;
+        let output = self.execute(plugin_file, Verb::Version, errand, &config, None)?;
         let text = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
             return Err(Cause::NoVersions(failure(&output, &text).to_string()));
@@ -148,7 +151,7 @@ impl Runner {
 
     fn execute(
         &self,
-        found: &Found,
+        plugin_file: &PluginFile,
         verb: Verb,
         errand: Errand,
         config: &str,
@@ -169,7 +172,7 @@ impl Runner {
         let (_spooled, stdin) = Spooled::new(&options.spool, number, config)
             .map_err(|error| Cause::Spool(options.spool.clone(), error))?;
         let job = Job {
-            path: &found.path,
+            path: &plugin_file.path,
             root: options.root.as_ref(),
             env: self.env(verb, call),
             stdin,
@@ -181,7 +184,7 @@ impl Runner {
         let output = job.run();
         let success = output.as_ref().is_ok_and(|output| output.status.success());
         self.tally
-            .count(&found.path, verb.name(), success, begun.elapsed());
+            .count(&plugin_file.path, verb.name(), success, begun.elapsed());
         output
     }
 
@@ -244,14 +247,14 @@ fn failure(output: &Output, text: &str) -> Cause {
             Cause::Told(Box::new(error))
         }
         None => {
-            let said = if output.stderr.is_empty() {
+            let error_output = if output.stderr.is_empty() {
                 &output.stdout
             } else {
                 &output.stderr
             };
             Cause::Broke {
                 status: output.status.to_string(),
-                stderr: excerpt(said),
+                stderr: excerpt(error_output),
             }
         }
     }

@@ -22,8 +22,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const SUFFIX: &str = ".stdin";
-const PAUSE: Duration = Duration::from_millis(10);
-const DYING: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A configuration that a plugin reads; its file goes when this does.
 pub(super) struct Spooled {
@@ -85,7 +85,7 @@ pub fn end_strays(spool: &Path, grace: Duration) -> io::Result<usize> {
             strays += 1;
             if !lock(&file, until)? {
                 kill_readers(&file)?;
-                if !lock(&file, Instant::now() + DYING)? {
+                if !lock(&file, Instant::now() + KILL_TIMEOUT)? {
                     let text = format!(
                         "a plugin started by an earlier agent holds {name:?} in {spool:?} and cannot be killed"
                     );
@@ -150,7 +150,7 @@ fn lock(file: &File, until: Instant) -> io::Result<bool> {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),
             Err(Errno::WOULDBLOCK) if Instant::now() >= until => return Ok(false),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(PAUSE),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(POLL_INTERVAL),
             Err(error) => return Err(error.into()),
         }
     }

@@ -1,6 +1,6 @@
 //! Which version to speak with a plugin: asked once per binary, by VERSION.
 
-use super::find::{Found, Identity};
+use super::find::{Identity, PluginFile};
 use plexus_api::cni::Version;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,16 +13,16 @@ pub(super) struct Known(Mutex<BTreeMap<PathBuf, (Identity, Spoken)>>);
 
 impl Known {
     /// The answer that we have, if the file is still the one that gave it.
-    pub(super) fn get(&self, found: &Found) -> Option<Spoken> {
+    pub(super) fn get(&self, plugin_file: &PluginFile) -> Option<Spoken> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (identity, spoken) = known.get(&found.path)?;
-        (*identity == found.identity).then(|| spoken.clone())
+        let (identity, spoken) = known.get(&plugin_file.path)?;
+        (*identity == plugin_file.identity).then(|| spoken.clone())
     }
 
     /// Remembers an answer. Paths are plugin types in a few directories: the map stays small.
-    pub(super) fn put(&self, found: &Found, spoken: Spoken) {
+    pub(super) fn put(&self, plugin_file: &PluginFile, spoken: Spoken) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(found.path.clone(), (found.identity, spoken));
+        known.insert(plugin_file.path.clone(), (plugin_file.identity, spoken));
     }
 }
 

@@ -1,7 +1,7 @@
 //! One call, repeated while the agent restarts. Every verb may be repeated: ADD is idempotent per
 //! container id and interface name, the others by their nature.
 
-use super::http::{self, Response, Trouble};
+use super::http::{self, RequestError, Response};
 use super::input::{self, Variables};
 use super::{Failure, Surroundings};
 use crate::queue;
@@ -56,9 +56,9 @@ impl<'a> Call<'a> {
             let answer = http::exchange(self.socket, &request, limit);
             let why = match answer.and_then(|response| self.judge(response)) {
                 Ok(text) => return text.map_err(Failure::Told),
-                Err(Trouble::Slow) => return Err(self.slow(limit).into()),
-                Err(Trouble::Barred(why)) => return Err(self.barred(&why).into()),
-                Err(Trouble::Away(why)) => why,
+                Err(RequestError::Slow) => return Err(self.slow(limit).into()),
+                Err(RequestError::Barred(why)) => return Err(self.barred(&why).into()),
+                Err(RequestError::Away(why)) => why,
             };
             let waited = missed.get_or_insert_with(Instant::now).elapsed();
             if waited >= patience && tries >= self.least_tries() {
@@ -70,7 +70,7 @@ impl<'a> Call<'a> {
     }
 
     /// The text to print, or the agent's error; trouble if it is neither.
-    fn judge(&self, response: Response) -> Result<Result<String, String>, Trouble> {
+    fn judge(&self, response: Response) -> Result<Result<String, String>, RequestError> {
         let Response { status, body } = response;
         if status == 200 {
             if self.command != Command::Add {
@@ -79,12 +79,14 @@ impl<'a> Call<'a> {
             if body.starts_with('{') && serde_json::from_str::<IgnoredAny>(&body).is_ok() {
                 return Ok(Ok(body));
             }
-            return Err(Trouble::Away("its answer is not a JSON object".to_owned()));
+            return Err(RequestError::Away(
+                "its answer is not a JSON object".to_owned(),
+            ));
         }
         if Error::from_json(&body).is_some() {
             return Ok(Err(body));
         }
-        Err(Trouble::Away(format!(
+        Err(RequestError::Away(format!(
             "it answered HTTP status {status} without a CNI error"
         )))
     }

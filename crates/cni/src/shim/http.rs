@@ -22,7 +22,7 @@ pub(super) struct Response {
 }
 
 /// Why there is no answer.
-pub(super) enum Trouble {
+pub(super) enum RequestError {
     /// No agent is there, or it went away before it had answered.
     Away(String),
     /// It is there and does not answer in time.
@@ -49,7 +49,7 @@ pub(super) fn exchange(
     socket: &Path,
     request: &[u8],
     limit: Duration,
-) -> Result<Response, Trouble> {
+) -> Result<Response, RequestError> {
     let until = Instant::now() + limit;
     effect("shim.connect<");
     let stream = connect(socket, limit);
@@ -61,23 +61,24 @@ pub(super) fn exchange(
     if let Err(error) = &sent
         && timed_out(error)
     {
-        return Err(Trouble::Slow);
+        return Err(RequestError::Slow);
     }
     effect("shim.read<");
     let answer = receive(&mut stream, until);
     effect("shim.read>");
     // An agent may refuse, answer and close before it has read everything.
     match (answer, sent) {
-        (Err(Trouble::Away(_)), Err(error)) => Err(Trouble::Away(format!(
+        (Err(RequestError::Away(_)), Err(error)) => Err(RequestError::Away(format!(
             "the connection broke while the request was sent: {error}"
         ))),
         (answer, _) => answer,
     }
 }
 
-fn connect(socket: &Path, limit: Duration) -> Result<UnixStream, Trouble> {
-    let barred =
-        |error: Errno| Trouble::Barred(format!("cannot connect to {}: {error}", socket.display()));
+fn connect(socket: &Path, limit: Duration) -> Result<UnixStream, RequestError> {
+    let barred = |error: Errno| {
+        RequestError::Barred(format!("cannot connect to {}: {error}", socket.display()))
+    };
     let address = SocketAddrUnix::new(socket).map_err(barred)?;
     let flags = SocketFlags::CLOEXEC;
     let fd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
@@ -89,26 +90,26 @@ fn connect(socket: &Path, limit: Duration) -> Result<UnixStream, Trouble> {
     match rustix::net::connect(&fd, &address) {
         Ok(()) => Ok(UnixStream::from(fd)),
         Err(error @ (Errno::NOENT | Errno::CONNREFUSED | Errno::INTR)) => {
-            Err(Trouble::Away(format!("nobody listens there: {error}")))
+            Err(RequestError::Away(format!("nobody listens there: {error}")))
         }
-        Err(Errno::AGAIN) => Err(Trouble::Slow),
+        Err(Errno::AGAIN) => Err(RequestError::Slow),
         Err(error) => Err(barred(error)),
     }
 }
 
-fn receive(stream: &mut UnixStream, until: Instant) -> Result<Response, Trouble> {
-    let away = |text: &str| Trouble::Away(text.to_owned());
+fn receive(stream: &mut UnixStream, until: Instant) -> Result<Response, RequestError> {
+    let away = |text: &str| RequestError::Away(text.to_owned());
     let mut bytes = Vec::new();
     let mut chunk = [0; 16 << 10];
     let mut head: Option<Head> = None;
     loop {
         if Instant::now() > until {
-            return Err(Trouble::Slow);
+            return Err(RequestError::Slow);
         }
         let read = match stream.read(&mut chunk) {
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) if timed_out(&error) => return Err(Trouble::Slow),
+            Err(error) if timed_out(&error) => return Err(RequestError::Slow),
             Err(error) => return Err(away(&format!("the connection broke: {error}"))),
         };
         bytes.extend_from_slice(chunk.get(..read).unwrap_or_default());
@@ -152,7 +153,7 @@ struct Head {
 
 impl Head {
     /// None while the head is incomplete.
-    fn find(bytes: &[u8]) -> Result<Option<Self>, Trouble> {
+    fn find(bytes: &[u8]) -> Result<Option<Self>, RequestError> {
         let Some(at) = bytes
             .windows(4)
             .take(MAX_HEAD)
@@ -166,7 +167,7 @@ impl Head {
         text.and_then(|text| Self::parse(text, at + 4))
             .map(Some)
             .ok_or_else(|| {
-                Trouble::Away("its answer is not HTTP/1.1 as the agent speaks it".into())
+                RequestError::Away("its answer is not HTTP/1.1 as the agent speaks it".into())
             })
     }
 

@@ -137,7 +137,7 @@ pub fn chain(version: Version, plugins: Value) -> Chain {
     Chain {
         version,
         plugins: plugins.collect(),
-        because: None,
+        unsupported_key: None,
     }
 }
 

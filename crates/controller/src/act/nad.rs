@@ -3,7 +3,7 @@
 
 use crate::api::Failure;
 use crate::cache::{AnyNad, NadView, Name, NetworkView};
-use crate::decide::nad::{self, Reading, Wish};
+use crate::decide::nad::{self, NadMeaning, Reading};
 use crate::engine::Engine;
 use crate::events::EventSubject;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -30,13 +30,13 @@ impl Engine {
         if nad.id.deleting {
             return Ok(());
         }
-        let Reading { wish, warnings } = read(&nad);
-        match (wish, net) {
-            (Wish::Unclear(why), _) => self.warn(name, &nad, "InvalidConfig", &why).await?,
-            (Wish::Nothing, None) => {}
-            (Wish::Nothing, Some(net)) => self.nad_asks_no_more(name, &nad, &net).await?,
-            (Wish::Network(spec), None) => self.create_for(name, &nad, &spec).await?,
-            (Wish::Network(spec), Some(net)) => self.follow(name, &nad, &net, &spec).await?,
+        let Reading { meaning, warnings } = read(&nad);
+        match (meaning, net) {
+            (NadMeaning::Unclear(why), _) => self.warn(name, &nad, "InvalidConfig", &why).await?,
+            (NadMeaning::Nothing, None) => {}
+            (NadMeaning::Nothing, Some(net)) => self.nad_asks_no_more(name, &nad, &net).await?,
+            (NadMeaning::Network(spec), None) => self.create_for(name, &nad, &spec).await?,
+            (NadMeaning::Network(spec), Some(net)) => self.follow(name, &nad, &net, &spec).await?,
         }
         for warning in warnings {
             self.warn(name, &nad, "ConfigWarning", &warning).await?;
@@ -59,8 +59,8 @@ impl Engine {
             .nads
             .get(name)
             .filter(|nad| is_made_from(net, &nad.id.uid))?;
-        match (read(nad).wish, &net.spec) {
-            (Wish::Network(wish), Ok(now)) => Some((now.clone(), *wish)),
+        match (read(nad).meaning, &net.spec) {
+            (NadMeaning::Network(wanted), Ok(now)) => Some((now.clone(), *wanted)),
             _ => None,
         }
     }
@@ -145,7 +145,7 @@ impl Engine {
         name: &Name,
         nad: &NadView,
         net: &NetworkView,
-        wish: &NetworkSpec,
+        wanted: &NetworkSpec,
     ) -> Result<(), Failure> {
         if !is_made_from(net, &nad.id.uid) {
             return self.name_taken(name, nad, net).await;
@@ -161,7 +161,7 @@ impl Engine {
         let Ok(now) = &net.spec else {
             return Ok(());
         };
-        let following = nad::follow(now, wish, self.is_in_use(net));
+        let following = nad::follow(now, wanted, self.is_in_use(net));
         if following.recreate {
             tracing::info!(network = %name, "its NetworkAttachmentDefinition asks for another provider: made anew");
             return self.cluster.delete_network(name, &net.id.uid).await;

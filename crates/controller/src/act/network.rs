@@ -283,10 +283,10 @@ impl Engine {
 
     /// Whether a network is as the NAD that it was made from says.
     fn nad_of(&self, name: &Name, net: &NetworkView) -> network::NadAgreement {
-        let Some((now, wish)) = self.nad_spec(name, net) else {
+        let Some((now, wanted)) = self.nad_spec(name, net) else {
             return network::NadAgreement::None;
         };
-        let stays = nad::follow(&now, &wish, self.is_in_use(net)).stays;
+        let stays = nad::follow(&now, &wanted, self.is_in_use(net)).stays;
         if stays.is_empty() {
             network::NadAgreement::Same
         } else {

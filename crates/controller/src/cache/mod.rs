@@ -24,8 +24,8 @@ use ipnet::IpNet;
 use kube::runtime::watcher::Event;
 use plexus_api::cni::Routing;
 use plexus_api::later::LaterKind;
-use plexus_api::objects::{BlockSpec, Gift, NetworkSpec, Phase};
-use plexus_core::ipam::is_granted;
+use plexus_api::objects::{BlockSpec, DonatedPart, NetworkSpec, Phase};
+use plexus_core::ipam::is_legal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -196,7 +196,7 @@ impl Cache {
                 && other.node != block.node
                 && self.is_legal_part(net, other)
         };
-        let open = |donation: &Gift| {
+        let open = |donation: &DonatedPart| {
             let name = BlockSpec::name(&block.network, &donation.cidr);
             let there = self.nodes.get(&Name::new("", &donation.node)).is_some();
             there && donation.node != block.node && self.blocks.get(&Name::new("", name)).is_none()
@@ -220,7 +220,7 @@ impl Cache {
         if net.whole_block(&cidr).is_none_or(|whole| whole == cidr) {
             return true;
         }
-        is_granted(cidr, &block.node, |prefix| {
+        is_legal(cidr, &block.node, |prefix| {
             net.whole_block(prefix)?;
             let name = Name::new("", BlockSpec::name(&net.id.uid, prefix));
             let block = self.blocks.get(&name)?;

@@ -314,14 +314,14 @@ fn numbers_and_identities_that_two_have_are_noticed() {
 #[test]
 fn a_part_of_which_others_have_parts_is_known_and_so_is_what_nobody_gave() {
     let mut cache = Cache::default();
-    let donation = |cidr: &str, node: &str| Gift {
+    let donation = |cidr: &str, node: &str| DonatedPart {
         cidr: cidr.parse().unwrap(),
         node: node.to_owned(),
     };
     let (name, mut x) = net("x", "t", "overlay", "10.0.0.0/24");
     x.id.uid = "u".to_owned();
     cache.feed(Update::Network(Event::Apply((name, x.clone()))));
-    let put = |cache: &mut Cache, cidr: &str, node: &str, given: Vec<Gift>| {
+    let put = |cache: &mut Cache, cidr: &str, node: &str, given: Vec<DonatedPart>| {
         let cidr: IpNet = cidr.parse().unwrap();
         let (_, mut owned) = block("b", node, "u");
         owned.cidr = Some(cidr);

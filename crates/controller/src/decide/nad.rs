@@ -2,7 +2,7 @@
 //! changed one can be followed.
 
 use plexus_api::objects::{NetworkSpec, Subnet};
-pub(crate) use plexus_core::wish::{Reading, Wish, read};
+pub(crate) use plexus_core::nad_meaning::{NadMeaning, Reading, read};
 
 /// How the controller changes an existing Network so that it matches its NAD.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,37 +16,43 @@ pub(crate) struct SpecUpdate {
 }
 
 /// `in_use`: pods are on it, or nodes have blocks of it. Then subnets may be added, not changed.
-pub(crate) fn follow(now: &NetworkSpec, wish: &NetworkSpec, in_use: bool) -> SpecUpdate {
+pub(crate) fn follow(now: &NetworkSpec, wanted: &NetworkSpec, in_use: bool) -> SpecUpdate {
     let mut next = now.clone();
     let mut stays = Vec::new();
-    let other_provider = now.provider_name() != wish.provider_name();
+    let other_provider = now.provider_name() != wanted.provider_name();
     let readdressed = now.subnets.iter().any(|(key, subnet)| {
-        let wish = wish.subnets.get(key);
-        wish.is_some_and(|wish| wish.cidr != subnet.cidr)
+        let wanted = wanted.subnets.get(key);
+        wanted.is_some_and(|wanted| wanted.cidr != subnet.cidr)
     });
     let recreate = !in_use && (other_provider || readdressed);
     if !other_provider {
-        next.snat = wish.snat;
+        next.snat = wanted.snat;
     } else if in_use {
         stays.push(format!("provider stays {}", now.provider_name()));
     }
     let subnets_match = now.subnets.iter().all(|(key, subnet)| {
-        wish.subnets
+        wanted
+            .subnets
             .get(key)
-            .is_some_and(|wish| wish.cidr == subnet.cidr)
+            .is_some_and(|wanted| wanted.cidr == subnet.cidr)
     });
     if subnets_match || !in_use {
         // What somebody added to a subnet of ours (a gateway, excludes) stays with it.
-        let same = |key: &String, wish: &Subnet| {
+        let same = |key: &String, wanted: &Subnet| {
             now.subnets
                 .get(key)
-                .filter(|now| now.cidr == wish.cidr)
+                .filter(|now| now.cidr == wanted.cidr)
                 .cloned()
         };
-        next.subnets = wish
+        next.subnets = wanted
             .subnets
             .iter()
-            .map(|(key, wish)| (key.clone(), same(key, wish).unwrap_or_else(|| wish.clone())))
+            .map(|(key, wanted)| {
+                (
+                    key.clone(),
+                    same(key, wanted).unwrap_or_else(|| wanted.clone()),
+                )
+            })
             .collect();
     } else {
         let cidrs = now.subnets.values().map(|subnet| subnet.cidr.to_string());

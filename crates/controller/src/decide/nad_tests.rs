@@ -54,9 +54,9 @@ fn another_provider_is_another_network() {
 
 #[test]
 fn what_others_wrote_into_the_network_stays() {
-    let wish = spec(contrail(&["10.1.1.0/24"], false, false));
-    let mut now = wish.clone();
+    let wanted = spec(contrail(&["10.1.1.0/24"], false, false));
+    let mut now = wanted.clone();
     now.mtu = Some(1400);
     now.subnets.values_mut().next().unwrap().exclude = vec!["10.1.1.0/28".parse().unwrap()];
-    assert_eq!(follow(&now, &wish, false).spec, None);
+    assert_eq!(follow(&now, &wanted, false).spec, None);
 }

@@ -58,9 +58,9 @@ fn an_edited_nad_that_nobody_uses_is_followed() {
         environment.until_ready().await;
         environment.nad("a", cidr("10.1.1.0/24"), CONTRAIL).await;
         environment.until_phase("a", Phase::Active).await;
-        let provider = async |wish: &str| {
+        let provider = async |wanted: &str| {
             let network = environment.api::<Network>().get_opt("a").await.unwrap();
-            network.is_some_and(|network| network.spec.provider_name() == wish)
+            network.is_some_and(|network| network.spec.provider_name() == wanted)
         };
         environment.annotate("a", nad::CIDR, "10.1.2.0/24").await;
         let new = async || environment.first_subnet("a").await == "10.1.2.0/24";

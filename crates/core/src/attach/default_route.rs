@@ -1,6 +1,6 @@
 //! Who has the default route, once it is known who brings a gateway.
 
-use crate::attachment::{Assigned, DefaultRoute, Wanted};
+use crate::attachment::{Assigned, DefaultRoute, NativeSpec};
 use crate::plan::{effective, gateway, is_main_default};
 use plexus_api::cni::{Code, DefaultGw, Error, Outcome, RouteConf};
 use plexus_types::{Family, IfName, NetworkName};
@@ -20,7 +20,7 @@ pub struct Candidate<'a> {
 #[derive(Debug, Clone, Copy)]
 pub enum Provided<'a> {
     /// From our IPAM.
-    Native(&'a Wanted, &'a Assigned),
+    Native(&'a NativeSpec, &'a Assigned),
     /// From executed plugins.
     Plugins(&'a Outcome),
     /// Plugins that have not been executed yet: nobody knows. Named, it has the default route;
@@ -116,8 +116,8 @@ impl Candidate<'_> {
     /// Whether a default route of that family could be, or is, on it.
     fn has_gateway(&self, family: Family) -> bool {
         match self.provided {
-            Provided::Native(wanted, assigned) => {
-                let now = effective(&wanted.native, assigned, DefaultRoute::AsConfigured);
+            Provided::Native(spec, assigned) => {
+                let now = effective(&spec.native, assigned, DefaultRoute::AsConfigured);
                 gateway(&now, family).is_some() || any_default(&now.routes, family)
             }
             // Nobody adds a route to an interface that plugins made: theirs is there or is not.

@@ -21,10 +21,10 @@ pub use default_route::{Candidate, Provided, choose_default};
 pub use error::AttachError;
 pub use request::{AttachRequest, ReferenceRequest, Sandbox};
 
-use crate::attachment::{Assigned, DefaultRoute, Wanted};
+use crate::attachment::{Assigned, DefaultRoute, NativeSpec};
 use crate::plan::{
-    self, Facts, HostPort, Link, LinkKind, NodePlan, PodPlan, Seen, build, group, host_ports,
-    node_plan, pod_plan,
+    self, Facts, HostPort, Link, LinkKind, NodePlan, ObservedMacs, PodPlan, build, group,
+    host_ports, node_plan, pod_plan,
 };
 use crate::resolve::Reference;
 use plexus_api::cni::{Chain, Error, Outcome};
@@ -66,7 +66,7 @@ pub enum Backend {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NativeWork {
     /// Provider, IPAM and their options.
-    pub wanted: Wanted,
+    pub spec: NativeSpec,
     /// What was looked up on the node.
     pub facts: Facts,
     /// Its addresses.
@@ -195,15 +195,15 @@ impl Attach {
         Ok(Some(Step::Links(range)))
     }
 
-    /// A step's links are there; `seen` tells what only the kernel knows of each.
-    pub fn links_made(&mut self, range: Range<usize>, seen: impl Fn(&Link) -> Seen) {
+    /// A step's links are there; `observed` tells what only the kernel knows of each.
+    pub fn links_made(&mut self, range: Range<usize>, observed: impl Fn(&Link) -> ObservedMacs) {
         for attachment in self.attachments.get_mut(range).into_iter().flatten() {
             let Backend::Native(native) = &mut attachment.backend else {
                 continue;
             };
             native.made = true;
             if let (Some(link), Some(outcome)) = (&native.link, &mut attachment.outcome) {
-                complete_macs(outcome, link, seen(link));
+                complete_macs(outcome, link, observed(link));
             }
         }
     }
@@ -235,13 +235,13 @@ impl Attach {
         let links = part.iter().filter_map(|one| one.native()?.link.clone());
         PodPlan {
             host_ports,
-            ..pod_plan(&self.request.sandbox.place(), links.collect())
+            ..pod_plan(&self.request.sandbox.owner(), links.collect())
         }
     }
 
     /// The link group of all links of this request.
     pub fn group(&self) -> u32 {
-        group(&self.request.sandbox.place())
+        group(&self.request.sandbox.owner())
     }
 
     /// The ports of the node that lead to the pod.
@@ -270,7 +270,7 @@ impl Attach {
             attachments,
             host_ports: ports,
         } = self;
-        let place = request.sandbox.place();
+        let owner = request.sandbox.owner();
         let (sandbox, whole) = (&request.sandbox.path, !request.is_standalone());
         for (index, default) in range.clone().zip(defaults.into_iter().skip(range.start)) {
             let Some(attachment) = attachments.get_mut(index) else {
@@ -280,20 +280,20 @@ impl Attach {
                 continue;
             };
             let NativeWork {
-                wanted,
+                spec,
                 facts,
                 addresses,
                 ..
             } = &**native;
-            let link = build(wanted, addresses, default, &place, facts).map_err(|source| {
+            let link = build(spec, addresses, default, &owner, facts).map_err(|source| {
                 AttachError::Plan {
                     ifname: attachment.ifname.clone(),
                     source,
                 }
             })?;
-            let node = node_plan(&wanted.network, &wanted.native, addresses, facts);
-            let seen = Seen::default();
-            let outcome = plan::outcome(wanted, addresses, default, &link, sandbox, seen, whole);
+            let node = node_plan(&spec.network, &spec.native, addresses, facts);
+            let observed = ObservedMacs::default();
+            let outcome = plan::outcome(spec, addresses, default, &link, sandbox, observed, whole);
             attachment.outcome = Some(outcome);
             if index == 0 {
                 *ports = host_ports(&request.port_mappings, &addresses.ips);
@@ -357,7 +357,7 @@ pub fn answer<'a>(
 }
 
 /// Adds what only the kernel knows to an outcome that was made from a plan.
-pub fn complete_macs(outcome: &mut Outcome, link: &Link, seen: Seen) {
+pub fn complete_macs(outcome: &mut Outcome, link: &Link, observed: ObservedMacs) {
     let bridge = match &link.kind {
         LinkKind::Veth(end) => end.bridge.as_ref(),
         _ => None,
@@ -365,8 +365,8 @@ pub fn complete_macs(outcome: &mut Outcome, link: &Link, seen: Seen) {
     for interface in outcome.interfaces.iter_mut().filter(|i| i.mac.is_none()) {
         let inside = interface.sandbox.is_some();
         let mac = match bridge {
-            Some(bridge) if !inside && interface.name == bridge.as_str() => seen.bridge_mac,
-            _ if inside => seen.pod_mac,
+            Some(bridge) if !inside && interface.name == bridge.as_str() => observed.bridge_mac,
+            _ if inside => observed.pod_mac,
             _ => None,
         };
         interface.mac = mac.map(|mac| mac.to_string());
@@ -375,7 +375,7 @@ pub fn complete_macs(outcome: &mut Outcome, link: &Link, seen: Seen) {
 
 fn candidate(attachment: &Attachment) -> Candidate<'_> {
     let provided = match (&attachment.backend, &attachment.outcome) {
-        (Backend::Native(native), _) => Provided::Native(&native.wanted, &native.addresses),
+        (Backend::Native(native), _) => Provided::Native(&native.spec, &native.addresses),
         (Backend::Plugins(run), Some(outcome)) if run.results.len() >= run.chain.plugins.len() => {
             Provided::Plugins(outcome)
         }

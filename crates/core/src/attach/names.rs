@@ -4,9 +4,9 @@
 //! `net<reference>`. Further interfaces of a reference have its name with `-<ordinal>` behind it.
 
 use super::{AttachRequest, Attachment, Backend, NativeWork, PluginRun};
-use crate::attachment::{Assigned, Wanted};
+use crate::attachment::{Assigned, NativeSpec};
 use crate::plan::{Facts, NodePlan};
-use plexus_api::cni::{Code, Error, How, Network};
+use plexus_api::cni::{Code, Error, Network, NetworkBackend};
 use plexus_types::{IfName, NetworkName};
 use serde_json::{Map, Value};
 
@@ -44,9 +44,9 @@ fn backend(
     several: bool,
     runtime: &Map<String, Value>,
 ) -> Result<Backend, Error> {
-    match &network.how {
-        How::Native(native) => Ok(Backend::Native(Box::new(NativeWork {
-            wanted: Wanted {
+    match &network.backend {
+        NetworkBackend::Native(native) => Ok(Backend::Native(Box::new(NativeWork {
+            spec: NativeSpec {
                 index,
                 network: network.name.clone(),
                 ifname: ifname.clone(),
@@ -61,7 +61,7 @@ fn backend(
             node: NodePlan::default(),
             made: false,
         }))),
-        How::Delegate(_) if network.source_routing => Err(Error::new(
+        NetworkBackend::Delegate(_) if network.source_routing => Err(Error::new(
             Code::UnsupportedField,
             format!(
                 "network {} (number {index}): sourceRouting is not available for executed plugins",
@@ -69,7 +69,7 @@ fn backend(
             ),
             "add the plugin `sbr` to its chain instead",
         )),
-        How::Delegate(chain) => Ok(Backend::Plugins(PluginRun {
+        NetworkBackend::Delegate(chain) => Ok(Backend::Plugins(PluginRun {
             chain: chain.clone(),
             runtime: network.runtime.as_ref().unwrap_or(runtime).clone(),
             begun: 0,

@@ -2,13 +2,15 @@
 //! Every address counts as free. Goes the way of the agent, with a description in the place of the node.
 
 use super::{Attach, AttachError, AttachRequest, Sandbox, Step};
-use crate::attachment::{Assigned, AssignedIp, Wanted};
+use crate::attachment::{Assigned, AssignedIp, NativeSpec};
 use crate::ipam::{PoolKey, Pools, address_at, assigned_static, host_local};
-use crate::plan::{Facts, LinkFacts, NodePlan, ParentQuery, PodPlan, Seen, Underlay, facts_query};
+use crate::plan::{
+    Facts, LinkFacts, NodePlan, ObservedMacs, ParentQuery, PodPlan, Underlay, facts_query,
+};
 use crate::resolve::Reference;
 use ipnet::IpNet;
 use plexus_api::cni::{
-    BlockIpam, BlockSubnet, Code, Dns, Error, How, Ipam, Native, Network, Range, Routed,
+    BlockIpam, BlockSubnet, Code, Dns, Error, Ipam, Native, Network, NetworkBackend, Range, Routed,
 };
 use plexus_types::{ContainerId, NetnsCookie};
 use std::collections::BTreeSet;
@@ -21,7 +23,7 @@ const CLUSTER_DEFAULT: &str = "cluster-default";
 /// A node that is described.
 pub trait DescribedNode {
     /// What a plan is told of the node.
-    fn facts(&self, wanted: &Wanted) -> Facts;
+    fn facts(&self, spec: &NativeSpec) -> Facts;
 }
 
 /// A node of which only its uplink is known. A link that a network names is taken to be there.
@@ -71,17 +73,17 @@ pub fn preview(
 ) -> Result<Preview, AttachError> {
     let mut attach = Attach::new(request)?;
     let container = attach.request().sandbox.container.clone();
-    let natives: Vec<(usize, Wanted)> = attach
+    let natives: Vec<(usize, NativeSpec)> = attach
         .natives()
-        .map(|(index, native)| (index, native.wanted.clone()))
+        .map(|(index, native)| (index, native.spec.clone()))
         .collect();
-    for (index, wanted) in natives {
-        attach.set_facts(index, node.facts(&wanted));
-        attach.set_addresses(index, assign(&wanted, &container, issued)?, None);
+    for (index, spec) in natives {
+        attach.set_facts(index, node.facts(&spec));
+        attach.set_addresses(index, assign(&spec, &container, issued)?, None);
     }
     while let Some(step) = attach.begin_step()? {
         match step {
-            Step::Links(range) => attach.links_made(range, |_| Seen::default()),
+            Step::Links(range) => attach.links_made(range, |_| ObservedMacs::default()),
             Step::Plugin { attachment, .. } => attach.skip_plugins(attachment),
         }
     }
@@ -126,7 +128,7 @@ pub fn cluster_network(
             uid: CLUSTER_DEFAULT.to_owned(),
             subnets,
             blocks,
-            given: Vec::new(),
+            donated: Vec::new(),
             routes: Vec::new(),
         })),
         mac: None,
@@ -138,7 +140,7 @@ pub fn cluster_network(
         name: CLUSTER_DEFAULT.parse().map_err(impossible)?,
         interface: None,
         source_routing: false,
-        how: How::Native(native),
+        backend: NetworkBackend::Native(native),
         runtime: None,
     };
     let reference = Reference {
@@ -154,26 +156,26 @@ pub fn cluster_network(
 }
 
 fn assign(
-    wanted: &Wanted,
+    spec: &NativeSpec,
     container: &ContainerId,
     issued: &mut Issued,
 ) -> Result<Assigned, Error> {
-    let native = &wanted.native;
-    let owner = &format!("{container}/{}", wanted.ifname);
+    let native = &spec.native;
+    let owner = &format!("{container}/{}", spec.ifname);
     let Issued { pools, host_local } = issued;
     match &native.ipam {
         None => Ok(Assigned::default()),
         Some(Ipam::Static(config)) => Ok(assigned_static(config)),
-        Some(ipam @ Ipam::Plexus(config)) => match PoolKey::of(ipam, &wanted.network) {
+        Some(ipam @ Ipam::Plexus(config)) => match PoolKey::of(ipam, &spec.network) {
             Some(key) => Ok(pools.allocate(&key, config, &native.ips, owner)?),
             None => Ok(Assigned::default()),
         },
-        Some(ipam @ Ipam::Blocks(config)) => match PoolKey::of(ipam, &wanted.network) {
+        Some(ipam @ Ipam::Blocks(config)) => match PoolKey::of(ipam, &spec.network) {
             Some(key) => Ok(pools.allocate_blocks(&key, config, &native.ips, owner)?),
             None => Ok(Assigned::default()),
         },
         Some(Ipam::HostLocal(config)) => {
-            let network = wanted.network.to_string();
+            let network = spec.network.to_string();
             let mut ips = Vec::new();
             for set in &config.ranges {
                 let taken = |ip| host_local.contains(&(network.clone(), ip));
@@ -198,14 +200,14 @@ fn from_ranges(
     asked: &[(IpAddr, Option<u8>)],
     taken: impl Fn(IpAddr) -> bool,
 ) -> Option<AssignedIp> {
-    let wanted = asked.iter().find_map(|(ip, _)| {
+    let spec = asked.iter().find_map(|(ip, _)| {
         let range = host_local::range_of(set, *ip)?;
         Some(AssignedIp {
             address: IpNet::new(*ip, range.subnet.prefix_len()).ok()?,
             gateway: Some(range.gateway),
         })
     });
-    wanted.or_else(|| {
+    spec.or_else(|| {
         let mut free = |ip| Ok::<bool, Infallible>(!taken(ip));
         let picked = host_local::next(set, None, None, &mut free).ok()?;
         Some(AssignedIp {
@@ -216,9 +218,9 @@ fn from_ranges(
 }
 
 impl DescribedNode for Uplink {
-    fn facts(&self, wanted: &Wanted) -> Facts {
+    fn facts(&self, spec: &NativeSpec) -> Facts {
         let Self { underlay, uplink } = self;
-        let query = facts_query(&wanted.native);
+        let query = facts_query(&spec.native);
         Facts {
             parent: query.parent.map(|parent| match parent {
                 ParentQuery::Named(name) => LinkFacts {

@@ -1,7 +1,7 @@
 //! What is asked for: a sandbox, and the networks that it shall have interfaces on, in order. Made by whoever takes
 //! requests: a CNI call is one source of them. Nothing behind it knows where a request came from.
 
-use crate::plan::Place;
+use crate::plan::LinkOwner;
 use crate::resolve::Reference;
 use plexus_api::cni::{Body, DefaultGw, NetConf, Network, Outcome, PortMapping};
 use plexus_types::{ContainerId, IfName, NetnsCookie};
@@ -80,8 +80,8 @@ impl AttachRequest {
 
 impl Sandbox {
     /// As plans name it.
-    pub(super) fn place(&self) -> Place<'_> {
-        Place {
+    pub(super) fn owner(&self) -> LinkOwner<'_> {
+        LinkOwner {
             node: self.node,
             netns: self.cookie,
             container: &self.container,

@@ -14,10 +14,10 @@ fn block(uid: &str, cidr: &str, node: &str) -> OwnedBlock {
     }
 }
 
-fn giving(mut block: OwnedBlock, gifts: &[(&str, &str)]) -> OwnedBlock {
-    block.given = gifts
+fn giving(mut block: OwnedBlock, donations: &[(&str, &str)]) -> OwnedBlock {
+    block.given = donations
         .iter()
-        .map(|(cidr, node)| Gift {
+        .map(|(cidr, node)| DonatedPart {
             cidr: cidr.parse().unwrap(),
             node: (*node).to_owned(),
         })

@@ -4,8 +4,8 @@
 //! the others have had their turn. Claims nothing: says which block would help, and the agent asks.
 
 use super::PoolKey;
+use super::donation::Apart;
 use super::error::AllocateError;
-use super::given::Apart;
 use super::index::with_prefix;
 use super::pool::{PoolError, check_usable};
 use super::pools::{Network, check_prefix, check_requests, families};

@@ -1,20 +1,20 @@
 //! Addresses. Owns the decision which address an attachment gets: [`Pool`] over one subnet,
 //! [`Pools`] for IPAM `plexus` and for blocks of networks that nodes share, [`blocks_to_try`] for
-//! the order in which a node claims those, [`Given`] for parts of them that other nodes get,
-//! [`is_granted`] for whose a block inside another one is, [`host_local`] for the order in which
+//! the order in which a node claims those, [`Donation`] for parts of them that other nodes get,
+//! [`is_legal`] for whose a block inside another one is, [`host_local`] for the order in which
 //! host-local tries its ranges, [`Share`] for how full something is.
 //!
 //! Keeps nothing on disk and asks nobody: the agent journals what is decided here, and replays it.
 
 mod blocks;
 mod claim;
+mod donation;
 mod error;
 mod fixed;
-mod given;
-mod granted;
 pub mod host_local;
 mod index;
 mod key;
+mod legal;
 mod pool;
 mod pools;
 mod runs;
@@ -22,12 +22,12 @@ mod share;
 
 pub(crate) use blocks::every_block_subnet;
 pub use claim::{MOST_CANDIDATES, blocks_to_try};
+pub use donation::{Donation, rounds_to_wait};
 pub use error::AllocateError;
 pub use fixed::assigned_static;
-pub use given::{Given, rounds_to_wait};
-pub use granted::{Around, around, is_granted};
 pub use index::{address_at, exclude_range, index_of};
 pub use key::PoolKey;
+pub use legal::{EnclosingBlock, enclosing_block, is_legal};
 pub use pool::{Pool, PoolError};
 pub use pools::Pools;
 pub(crate) use pools::every_subnet;

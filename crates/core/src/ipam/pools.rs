@@ -21,7 +21,7 @@ use std::net::IpAddr;
 pub struct Pools {
     pub(super) networks: BTreeMap<PoolKey, Network>,
     /// Parts of blocks that were given away, by the network's identity.
-    pub(super) given: BTreeMap<String, BTreeSet<IpNet>>,
+    pub(super) donated: BTreeMap<String, BTreeSet<IpNet>>,
 }
 
 /// How many pools of subnets that a configuration no longer names are kept, for the place where

@@ -2,16 +2,16 @@
 
 use super::provider::{self, LinkRequest};
 use super::{Address, Facts, Link, PlanError, PodPlan, route, settings};
-use crate::attachment::{Alias, Assigned, DefaultRoute, Wanted, derived_mac};
+use crate::attachment::{Alias, Assigned, DefaultRoute, NativeSpec, derived_mac};
 use crate::ipam::PoolKey;
 use crate::stable::hash32;
 use ipnet::IpNet;
 use plexus_types::{ContainerId, Family, IfName, NetnsCookie};
 use std::collections::BTreeSet;
 
-/// Whose attachment it is.
+/// The container and the call that own a link.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct LinkOwner<'a> {
     /// The node's namespace.
     pub node: NetnsCookie,
     /// The container's namespace.
@@ -25,35 +25,35 @@ pub struct Place<'a> {
 /// The plan of one interface. What IPAM answered goes in as it came; see
 /// [`effective`](super::effective) for what is made of it.
 pub fn build(
-    wanted: &Wanted,
+    spec: &NativeSpec,
     assigned: &Assigned,
     default_route: DefaultRoute,
-    place: &Place<'_>,
+    owner: &LinkOwner<'_>,
     facts: &Facts,
 ) -> Result<Link, PlanError> {
-    check(wanted, assigned)?;
-    let provider = provider::of(&wanted.native.provider);
-    let alias = alias(wanted, assigned, place);
-    let mac = wanted.native.mac.or_else(|| {
+    check(spec, assigned)?;
+    let provider = provider::of(&spec.native.provider);
+    let alias = alias(spec, assigned, owner);
+    let mac = spec.native.mac.or_else(|| {
         (!provider.keeps_parent_mac())
-            .then(|| derived_mac(place.container.as_str(), place.netns, &wanted.ifname, "pod"))
+            .then(|| derived_mac(owner.container.as_str(), owner.netns, &spec.ifname, "pod"))
     });
     let parts = provider.link(&LinkRequest {
-        wanted,
+        spec,
         assigned,
-        place,
+        owner,
         facts,
         alias: &alias,
         mac,
     })?;
-    let (routes, rules) = route::routes(wanted, assigned, default_route)?;
+    let (routes, rules) = route::routes(spec, assigned, default_route)?;
     Ok(Link {
-        name: wanted.ifname.clone(),
+        name: spec.ifname.clone(),
         mac,
         mtu: parts.mtu,
         alias,
-        settings: settings::of_pod(wanted, assigned),
-        addresses: addresses(wanted, assigned),
+        settings: settings::of_pod(spec, assigned),
+        addresses: addresses(spec, assigned),
         neighbours: parts.neighbours,
         routes,
         rules,
@@ -62,14 +62,14 @@ pub fn build(
 }
 
 /// The plan of all links that one call makes.
-pub fn pod_plan(place: &Place<'_>, mut links: Vec<Link>) -> PodPlan {
+pub fn pod_plan(owner: &LinkOwner<'_>, mut links: Vec<Link>) -> PodPlan {
     let mut written = BTreeSet::new();
     for link in &mut links {
         link.settings
             .retain(|setting| written.insert(setting.clone()));
     }
     PodPlan {
-        group: group(place),
+        group: group(owner),
         links,
         host_ports: Vec::new(),
     }
@@ -80,14 +80,14 @@ const GROUPS: u32 = 0x4000_0000;
 
 /// The link group of a call: a hash with the top bit set, so that it is never 0 and never one of
 /// the small numbers that people use.
-pub fn group(place: &Place<'_>) -> u32 {
+pub fn group(owner: &LinkOwner<'_>) -> u32 {
     GROUPS
-        | (hash32(&["group", place.container.as_str(), place.cni_ifname.as_str()]) & (GROUPS - 1))
+        | (hash32(&["group", owner.container.as_str(), owner.cni_ifname.as_str()]) & (GROUPS - 1))
 }
 
-fn check(wanted: &Wanted, assigned: &Assigned) -> Result<(), PlanError> {
-    let network = || wanted.network.clone();
-    if wanted.native.ipam.is_some() && assigned.ips.is_empty() {
+fn check(spec: &NativeSpec, assigned: &Assigned) -> Result<(), PlanError> {
+    let network = || spec.network.clone();
+    if spec.native.ipam.is_some() && assigned.ips.is_empty() {
         return Err(PlanError::NoAddress { network: network() });
     }
     for ip in &assigned.ips {
@@ -100,7 +100,7 @@ fn check(wanted: &Wanted, assigned: &Assigned) -> Result<(), PlanError> {
                 of,
             });
         }
-        if let Some(mtu) = wanted
+        if let Some(mtu) = spec
             .native
             .mtu
             .filter(|mtu| *mtu < 1280 && family == Family::V6)
@@ -114,8 +114,8 @@ fn check(wanted: &Wanted, assigned: &Assigned) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn addresses(wanted: &Wanted, assigned: &Assigned) -> Vec<Address> {
-    let routed = wanted.native.provider.is_routed();
+fn addresses(spec: &NativeSpec, assigned: &Assigned) -> Vec<Address> {
+    let routed = spec.native.provider.is_routed();
     let each = assigned.ips.iter().map(|ip| Address {
         net: if routed {
             IpNet::from(ip.address.addr())
@@ -132,15 +132,15 @@ fn addresses(wanted: &Wanted, assigned: &Assigned) -> Vec<Address> {
     addresses
 }
 
-fn alias(wanted: &Wanted, assigned: &Assigned, place: &Place<'_>) -> String {
-    let ipam = wanted.native.ipam.as_ref();
-    let pool = ipam.and_then(|ipam| PoolKey::of(ipam, &wanted.network));
+fn alias(spec: &NativeSpec, assigned: &Assigned, owner: &LinkOwner<'_>) -> String {
+    let ipam = spec.native.ipam.as_ref();
+    let pool = ipam.and_then(|ipam| PoolKey::of(ipam, &spec.network));
     let alias = Alias {
-        node: place.node,
-        container: place.container.to_string(),
-        cni_ifname: place.cni_ifname.to_string(),
-        network: wanted.network.to_string(),
-        ifname: wanted.ifname.to_string(),
+        node: owner.node,
+        container: owner.container.to_string(),
+        cni_ifname: owner.cni_ifname.to_string(),
+        network: spec.network.to_string(),
+        ifname: spec.ifname.to_string(),
         pool: pool.map_or_else(|| "-".to_owned(), |key| key.word()),
         addresses: assigned.ips.iter().map(|ip| ip.address).collect(),
     };

@@ -141,8 +141,8 @@ fn diff_link(link: &Link, observed: &Observed) -> Vec<Difference> {
 
 fn diff_host_end(end: &HostEnd, observed: &Observed) -> Vec<Difference> {
     let mut differences = Vec::new();
-    let place = end.router.clone().map_or(Side::Node, Side::Router);
-    let mut side = Comparison::new(place, &end.name, observed, &mut differences);
+    let owner = end.router.clone().map_or(Side::Node, Side::Router);
+    let mut side = Comparison::new(owner, &end.name, observed, &mut differences);
     let Some(seen) = side.link() else {
         return differences;
     };

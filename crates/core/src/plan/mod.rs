@@ -18,7 +18,7 @@ mod route;
 mod settings;
 mod text;
 
-pub use build::{Place, build, group, pod_plan};
+pub use build::{LinkOwner, build, group, pod_plan};
 pub use diff::{Difference, Object, Side, State, diff_host_ends, diff_node, diff_pod};
 pub use effective::effective;
 pub(crate) use effective::{gateway, is_main_default};
@@ -29,9 +29,9 @@ pub use node::node_plan;
 pub use observed::{
     Observed, ObservedAddress, ObservedLink, ObservedNeighbour, ObservedRoute, ObservedRule,
 };
-pub use outcome::{Seen, dns, outcome};
+pub use outcome::{ObservedMacs, dns, outcome};
 pub use provider::{facts_query, features, provider_of};
-pub use route::{source_table, told_route};
+pub use route::{reported_route, source_table};
 pub use text::{node_text, pod_text, ports_text};
 
 use ipnet::IpNet;

@@ -100,15 +100,15 @@ impl NodePlan {
     }
 }
 
-/// One per subnet of the addresses, if they are `wanted`.
+/// One per subnet of the addresses, if they are `spec`.
 pub(super) fn masquerades(
-    wanted: bool,
+    spec: bool,
     except: &[IpNet],
     network: &NetworkName,
     assigned: &Assigned,
 ) -> Vec<Masquerade> {
     let mut masquerades = Vec::new();
-    for ip in assigned.ips.iter().filter(|_| wanted) {
+    for ip in assigned.ips.iter().filter(|_| spec) {
         let source = ip.address.trunc();
         add_new(
             &mut masquerades,

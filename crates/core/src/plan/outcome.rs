@@ -1,14 +1,14 @@
 //! What an ADD answers for one attachment.
 
 use super::{Link, effective, provider};
-use crate::attachment::{Assigned, DefaultRoute, Wanted};
+use crate::attachment::{Assigned, DefaultRoute, NativeSpec};
 use ipnet::IpNet;
 use plexus_api::cni::{Dns, Interface, Ip, Native, Outcome};
 use plexus_types::Mac;
 
-/// What only the kernel knows.
+/// MACs that only the kernel knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Seen {
+pub struct ObservedMacs {
     /// MAC of the bridge.
     pub bridge_mac: Option<Mac>,
     /// MAC of the pod's interface, where the plan leaves it open (macvlan passthru).
@@ -19,27 +19,32 @@ pub struct Seen {
 /// plugin does, the bridge too (plugin mode); without it, the interface and its host end alone
 /// (standalone mode).
 pub fn outcome(
-    wanted: &Wanted,
+    spec: &NativeSpec,
     assigned: &Assigned,
     default_route: DefaultRoute,
     link: &Link,
     sandbox: &str,
-    seen: Seen,
+    observed: ObservedMacs,
     whole: bool,
 ) -> Outcome {
     let mut interfaces = Vec::with_capacity(3);
     if let Some(end) = link.kind.host_end() {
         if let Some(bridge) = end.bridge.as_ref().filter(|_| whole) {
-            interfaces.push(Interface::new(bridge.as_str(), seen.bridge_mac, None, None));
+            interfaces.push(Interface::new(
+                bridge.as_str(),
+                observed.bridge_mac,
+                None,
+                None,
+            ));
         }
         interfaces.push(Interface::new(end.name.as_str(), Some(end.mac), None, None));
     }
     let position = interfaces.len();
-    let mac = link.mac.or(seen.pod_mac);
+    let mac = link.mac.or(observed.pod_mac);
     interfaces.push(Interface::new(link.name.as_str(), mac, None, Some(sandbox)));
 
-    let now = effective(&wanted.native, assigned, default_route);
-    let routed = wanted.native.provider.is_routed();
+    let now = effective(&spec.native, assigned, default_route);
+    let routed = spec.native.provider.is_routed();
     let ips = now.ips.iter().map(|ip| Ip {
         address: if routed {
             IpNet::from(ip.address.addr())
@@ -52,7 +57,7 @@ pub fn outcome(
     Outcome {
         interfaces,
         ips: ips.collect(),
-        dns: dns(&wanted.native, &now.dns).clone(),
+        dns: dns(&spec.native, &now.dns).clone(),
         routes: now.routes,
     }
 }

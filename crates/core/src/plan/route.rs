@@ -5,7 +5,7 @@
 
 use super::effective::{MAIN_TABLE, effective, gateway, next_hop};
 use super::{PlanError, RULE_PRIORITY, Route, Rule};
-use crate::attachment::{Assigned, DefaultRoute, Wanted};
+use crate::attachment::{Assigned, DefaultRoute, NativeSpec};
 use crate::stable::hash32;
 use ipnet::IpNet;
 use plexus_api::cni::{Ip, Ipam, RouteConf};
@@ -14,26 +14,26 @@ use std::net::IpAddr;
 
 /// The interface's routes and, if it has a table of its own, the rules that lead there.
 pub(super) fn routes(
-    wanted: &Wanted,
+    spec: &NativeSpec,
     assigned: &Assigned,
     default_route: DefaultRoute,
 ) -> Result<(Vec<Route>, Vec<Rule>), PlanError> {
-    let routed = wanted.native.provider.is_routed();
-    let now = effective(&wanted.native, assigned, default_route);
+    let routed = spec.native.provider.is_routed();
+    let now = effective(&spec.native, assigned, default_route);
     let mut routes = Vec::new();
     if routed {
-        check_routed(wanted, assigned)?;
-        to_next_hops(wanted, &now, None, &mut routes);
+        check_routed(spec, assigned)?;
+        to_next_hops(spec, &now, None, &mut routes);
     }
     for conf in &now.routes {
-        add(&mut routes, route(&wanted.network, conf, &now, routed)?);
+        add(&mut routes, route(&spec.network, conf, &now, routed)?);
     }
-    if !wanted.source_routing {
+    if !spec.source_routing {
         return Ok((routes, Vec::new()));
     }
-    let table = source_table(&wanted.ifname);
-    let configured = effective(&wanted.native, assigned, DefaultRoute::AsConfigured);
-    own_table(wanted, &configured, table, routed, &mut routes)?;
+    let table = source_table(&spec.ifname);
+    let configured = effective(&spec.native, assigned, DefaultRoute::AsConfigured);
+    own_table(spec, &configured, table, routed, &mut routes)?;
     let rules = assigned.ips.iter().map(|ip| Rule {
         from: IpNet::from(ip.address.addr()),
         table,
@@ -51,14 +51,14 @@ pub fn source_table(ifname: &IfName) -> u32 {
 
 /// Fills the interface's own table: what is on the link, what is configured, a default route.
 fn own_table(
-    wanted: &Wanted,
+    spec: &NativeSpec,
     assigned: &Assigned,
     table: u32,
     routed: bool,
     routes: &mut Vec<Route>,
 ) -> Result<(), PlanError> {
     if routed {
-        to_next_hops(wanted, assigned, Some(table), routes);
+        to_next_hops(spec, assigned, Some(table), routes);
     } else {
         for ip in assigned.ips.iter().filter(|ip| !is_host(&ip.address)) {
             let on_link = Route::new(ip.address.trunc(), None);
@@ -73,7 +73,7 @@ fn own_table(
     }
     let mut has_default = [false, false];
     for conf in &assigned.routes {
-        let route = route(&wanted.network, conf, assigned, routed)?;
+        let route = route(&spec.network, conf, assigned, routed)?;
         if route.table.is_none() {
             let v6 = usize::from(Family::of(route.dst.addr()) == Family::V6);
             has_default[v6] |= route.is_default();
@@ -106,7 +106,12 @@ fn own_table(
 
 /// `routed`: the next hop is on the link; the rest of the subnet, and the other subnets of a network
 /// that nodes share, are behind it.
-fn to_next_hops(wanted: &Wanted, assigned: &Assigned, table: Option<u32>, routes: &mut Vec<Route>) {
+fn to_next_hops(
+    spec: &NativeSpec,
+    assigned: &Assigned,
+    table: Option<u32>,
+    routes: &mut Vec<Route>,
+) {
     for ip in &assigned.ips {
         let family = Family::of(ip.address.addr());
         let hop = next_hop(family);
@@ -119,7 +124,7 @@ fn to_next_hops(wanted: &Wanted, assigned: &Assigned, table: Option<u32>, routes
                 },
             );
         }
-        let shared = shared_subnets(wanted, family);
+        let shared = shared_subnets(spec, family);
         let subnets = std::iter::once(ip.address.trunc()).chain(shared);
         for subnet in subnets.filter(|subnet| !is_host(subnet)) {
             add(
@@ -135,8 +140,8 @@ fn to_next_hops(wanted: &Wanted, assigned: &Assigned, table: Option<u32>, routes
 }
 
 /// The subnets of a network that nodes share.
-fn shared_subnets(wanted: &Wanted, family: Family) -> impl Iterator<Item = IpNet> {
-    let subnets = match &wanted.native.ipam {
+fn shared_subnets(spec: &NativeSpec, family: Family) -> impl Iterator<Item = IpNet> {
+    let subnets = match &spec.native.ipam {
         Some(Ipam::Blocks(ipam)) => ipam.subnets.as_slice(),
         _ => &[],
     };
@@ -179,7 +184,7 @@ fn route(
 }
 
 /// A route that a plugin told, beside the addresses that it told: without a gateway it takes theirs.
-pub fn told_route(conf: &RouteConf, ips: &[Ip]) -> Route {
+pub fn reported_route(conf: &RouteConf, ips: &[Ip]) -> Route {
     let family = Family::of(conf.dst.addr());
     let gateways = ips.iter().filter_map(|ip| ip.gateway);
     let mut gateways = gateways.filter(|gw| Family::of(*gw) == family);
@@ -205,8 +210,8 @@ fn meant(conf: &RouteConf, via: Option<IpAddr>) -> Route {
 }
 
 /// A gateway in a route of `routed` may be the next hop or the subnet's, which stands for it.
-fn check_routed(wanted: &Wanted, assigned: &Assigned) -> Result<(), PlanError> {
-    let shared = match &wanted.native.ipam {
+fn check_routed(spec: &NativeSpec, assigned: &Assigned) -> Result<(), PlanError> {
+    let shared = match &spec.native.ipam {
         Some(Ipam::Blocks(ipam)) => ipam.subnets.as_slice(),
         _ => &[],
     };
@@ -217,7 +222,7 @@ fn check_routed(wanted: &Wanted, assigned: &Assigned) -> Result<(), PlanError> {
             || assigned.ips.iter().any(|ip| ip.gateway == Some(gw))
             || shared.iter().any(|subnet| subnet.gateway == gw);
         if !known || Family::of(gw) != family {
-            let network = wanted.network.clone();
+            let network = spec.network.clone();
             return Err(PlanError::RoutedGateway {
                 network,
                 dst: route.dst,

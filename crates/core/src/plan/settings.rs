@@ -3,12 +3,12 @@
 //! interfaces.
 
 use super::{Setting, provider};
-use crate::attachment::{Assigned, Wanted};
+use crate::attachment::{Assigned, NativeSpec};
 use plexus_types::{Family, IfName};
 
 /// Of the pod's interface.
-pub(super) fn of_pod(wanted: &Wanted, assigned: &Assigned) -> Vec<Setting> {
-    let ifname = &wanted.ifname;
+pub(super) fn of_pod(spec: &NativeSpec, assigned: &Assigned) -> Vec<Setting> {
+    let ifname = &spec.ifname;
     let v4 = |name: &str, value: &str| setting("ipv4", ifname.as_str(), name, value);
     let v6 = |name: &str, value: &str| setting("ipv6", ifname.as_str(), name, value);
     let mut settings = Vec::with_capacity(7);
@@ -23,11 +23,11 @@ pub(super) fn of_pod(wanted: &Wanted, assigned: &Assigned) -> Vec<Setting> {
     }
     settings.push(v6("accept_ra", "0"));
     if !assigned.ips.is_empty() {
-        let own = provider::of(&wanted.native.provider).sysctls().iter();
+        let own = provider::of(&spec.native.provider).sysctls().iter();
         settings
             .extend(own.map(|(family, name, value)| setting(family, ifname.as_str(), name, value)));
     }
-    if wanted.several {
+    if spec.several {
         settings.push(v4("rp_filter", "2"));
     }
     settings

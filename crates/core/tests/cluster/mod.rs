@@ -2,7 +2,8 @@
 
 use ipnet::IpNet;
 use plexus_api::cni::{
-    Args, BlockIpam, BlockSubnet, Error, How, Ipam, Native, NetConf, Network, Provider, Routed,
+    Args, BlockIpam, BlockSubnet, Error, Ipam, Native, NetConf, Network, NetworkBackend, Provider,
+    Routed,
 };
 use plexus_core::resolve::{
     NadObject, NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, pod_networks,
@@ -96,7 +97,7 @@ impl Objects for Case {
         nets(&self.0["blocks"][network_uid])
     }
 
-    fn given(&self, _: &str) -> Vec<IpNet> {
+    fn donated_parts(&self, _: &str) -> Vec<IpNet> {
         Vec::new()
     }
 
@@ -127,7 +128,7 @@ fn first(cidrs: &Value) -> (Network, Reference) {
             uid: "cluster-default".to_owned(),
             subnets: subnets.collect(),
             blocks: cidrs.clone(),
-            given: Vec::new(),
+            donated: Vec::new(),
             routes: Vec::new(),
         })),
         mac: None,
@@ -139,7 +140,7 @@ fn first(cidrs: &Value) -> (Network, Reference) {
         name: "cluster-default".parse().unwrap(),
         interface: None,
         source_routing: false,
-        how: How::Native(native),
+        backend: NetworkBackend::Native(native),
         runtime: None,
     };
     let reference = Reference {

@@ -4,7 +4,7 @@
 use plexus_api::cni::{Args, Error, NetConf, Outcome};
 use plexus_core::attach::preview::{DescribedNode, Issued, Preview, preview};
 use plexus_core::attach::{AttachError, AttachRequest, Sandbox};
-use plexus_core::attachment::Wanted;
+use plexus_core::attachment::NativeSpec;
 use plexus_core::plan::{Facts, LinkFacts, NodePlan, ParentQuery, PodPlan, Underlay, facts_query};
 use plexus_types::{IfName, NetnsCookie};
 
@@ -53,13 +53,13 @@ fn without_place(error: AttachError) -> Error {
 }
 
 impl DescribedNode for Node {
-    fn facts(&self, wanted: &Wanted) -> Facts {
+    fn facts(&self, spec: &NativeSpec) -> Facts {
         let Node(links) = self;
         let find = |name: &IfName| links.iter().find(|link| link.name == *name).cloned();
         let first = links.first();
-        let query = facts_query(&wanted.native);
+        let query = facts_query(&spec.native);
         // A routed pod takes over the node's MTU; here it is left to the kernel.
-        let parent = query.parent.filter(|_| !wanted.native.provider.is_routed());
+        let parent = query.parent.filter(|_| !spec.native.provider.is_routed());
         Facts {
             parent: parent.and_then(|parent| match parent {
                 ParentQuery::Named(name) => find(name),

@@ -15,7 +15,7 @@ pub(crate) struct Chain {
     pub(crate) kind: &'static str,
     pub(crate) hook: Hook,
     pub(crate) priority: i32,
-    pub(crate) rules: Vec<Wanted>,
+    pub(crate) rules: Vec<DesiredRule>,
 }
 
 /// Where in a packet's way.
@@ -30,12 +30,12 @@ pub(crate) enum Hook {
 
 /// A rule. What is there is compared by the comment, so that it must tell rules apart.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct DesiredRule {
     pub(crate) comment: String,
     pub(crate) expressions: Vec<(&'static str, Attributes)>,
 }
 
-impl Wanted {
+impl DesiredRule {
     pub(crate) fn new(
         comment: impl Into<String>,
         expressions: impl IntoIterator<Item = (&'static str, Attributes)>,
@@ -56,7 +56,7 @@ pub(crate) fn differing(
 }
 
 /// The same, of rules that were listed.
-pub(crate) fn differ(found: &[Found], chains: &[Chain]) -> Vec<&'static str> {
+pub(crate) fn differ(found: &[ListedRule], chains: &[Chain]) -> Vec<&'static str> {
     let differs = |chain: &&Chain| {
         let here = found.iter().filter(|rule| rule.chain == chain.name);
         !here
@@ -67,7 +67,7 @@ pub(crate) fn differ(found: &[Found], chains: &[Chain]) -> Vec<&'static str> {
 }
 
 /// All rules of our table, in one question; none if it is not there.
-pub(crate) fn rules(socket: &mut Socket) -> Result<Vec<Found>, NetlinkError> {
+pub(crate) fn rules(socket: &mut Socket) -> Result<Vec<ListedRule>, NetlinkError> {
     let table = Attributes::default().text(RULE_TABLE, TABLE);
     let request: Request<Raw> = Request::new(
         message(GETRULE, INET, table),
@@ -75,7 +75,7 @@ pub(crate) fn rules(socket: &mut Socket) -> Result<Vec<Found>, NetlinkError> {
         "list the rules of inet plexus",
     );
     let found = socket.dump(request, Vec::new, |found, payload| {
-        found.extend(Found::read(payload));
+        found.extend(ListedRule::read(payload));
     });
     match found {
         Err(error) if error.is_missing() => Ok(Vec::new()),
@@ -173,12 +173,12 @@ pub(crate) const COMMENT: u8 = 0;
 pub(crate) const ACCEPT: u32 = 1;
 
 /// A rule of the kernel.
-pub(crate) struct Found {
+pub(crate) struct ListedRule {
     pub(crate) chain: String,
     pub(crate) userdata: Vec<u8>,
 }
 
-impl Found {
+impl ListedRule {
     fn read(payload: &[u8]) -> Option<Self> {
         let (mut chain, mut userdata) = (String::new(), Vec::new());
         for (kind, value) in attributes(payload.get(4..)?) {
@@ -192,6 +192,6 @@ impl Found {
     }
 }
 
-fn userdata(rule: &Wanted) -> Vec<u8> {
+fn userdata(rule: &DesiredRule) -> Vec<u8> {
     comment(&rule.comment)
 }

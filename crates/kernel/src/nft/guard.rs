@@ -19,7 +19,7 @@
 //! write into networks that are not theirs, from here or, under this node's address, on another.
 //! Until the first [`set_peers`] nobody is a peer. What the sets have outlives the agent.
 
-use super::chain::{Chain, Hook, Wanted, commit, differing, fill};
+use super::chain::{Chain, DesiredRule, Hook, commit, differing, fill};
 use super::encode::{
     Attributes, Meta, cmp, destination_port, fib_source_present, meta, missing_in, payload, verdict,
 };
@@ -62,7 +62,7 @@ pub(crate) fn ensure_for_routers(node: &NodeSide) -> Result<Vec<String>, NftErro
 fn ensure_chains(node: &NodeSide, routers: bool) -> Result<Vec<String>, NftError> {
     node.inside(|| {
         let mut socket = Socket::netfilter().map_err(NftError::List)?;
-        let due = differing(&mut socket, &wanted(routers)).map_err(NftError::List)?;
+        let due = differing(&mut socket, &desired_chains(routers)).map_err(NftError::List)?;
         if due.is_empty() && node.table().is_guarded(routers) {
             return Ok(Vec::new());
         }
@@ -79,7 +79,7 @@ pub(super) fn write(
     socket: &mut Socket,
     routers: bool,
 ) -> Result<Vec<String>, NftError> {
-    let due = differing(socket, &wanted(routers)).map_err(NftError::List)?;
+    let due = differing(socket, &desired_chains(routers)).map_err(NftError::List)?;
     if due.is_empty() {
         return Ok(Vec::new());
     }
@@ -87,7 +87,7 @@ pub(super) fn write(
         commit(socket, peers::create()).map_err(NftError::Change)?;
         write_peers(node, socket)?;
     }
-    let changes = wanted(routers)
+    let changes = desired_chains(routers)
         .into_iter()
         .filter(|c| due.contains(&c.name));
     commit(socket, changes.flat_map(fill)).map_err(NftError::Change)?;
@@ -108,7 +108,7 @@ pub(super) fn write_peers(
 }
 
 /// The chains of every node, and those of one with routers.
-pub(super) fn wanted(routers: bool) -> Vec<Chain> {
+pub(super) fn desired_chains(routers: bool) -> Vec<Chain> {
     let of_routers = tunnels().into_iter().filter(|_| routers);
     chains().into_iter().chain(of_routers).collect()
 }
@@ -159,7 +159,7 @@ fn tunnels() -> [Chain; 2] {
 }
 
 /// `udp dport 4789 ip saddr != @peers4 drop`
-fn from_strangers(family: Family) -> Wanted {
+fn from_strangers(family: Family) -> DesiredRule {
     let (protocol, source) = match family {
         Family::V4 => (libc::NFPROTO_IPV4, payload(12, 4)),
         Family::V6 => (libc::NFPROTO_IPV6, payload(8, 16)),
@@ -174,7 +174,7 @@ fn from_strangers(family: Family) -> Wanted {
         ("immediate", verdict(false)),
     ];
     let rule = of_family.into_iter().chain(to_tunnels()).chain(stranger);
-    Wanted::new(
+    DesiredRule::new(
         format!("plexus: only nodes speak to tunnels ({family})"),
         rule,
     )
@@ -189,10 +189,10 @@ fn chains() -> [Chain; 3] {
     };
     let tunnels = || {
         let rule = from_host_ends().into_iter().chain(drop_tunnels());
-        Wanted::new("plexus: pods do not speak to tunnels", rule)
+        DesiredRule::new("plexus: pods do not speak to tunnels", rule)
     };
     let checked = in_group(Meta::IifGroup, CHECKED).into_iter();
-    let sources = Wanted::new(
+    let sources = DesiredRule::new(
         "plexus: pods send from their own addresses",
         checked.chain(drop_foreign_source()),
     );
@@ -200,7 +200,7 @@ fn chains() -> [Chain; 3] {
         .into_iter()
         .chain(in_group(Meta::OifGroup, ROUTER))
         .chain([("immediate", verdict(false))]);
-    let between = Wanted::new("plexus: networks do not meet on the node", between);
+    let between = DesiredRule::new("plexus: networks do not meet on the node", between);
     let filter = |name, hook, priority, rules| Chain {
         name,
         kind: "filter",

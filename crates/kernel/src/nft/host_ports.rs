@@ -118,7 +118,7 @@ pub fn remove(node: &NodeSide, plan: &PodPlan) -> Result<(), HostPortError> {
 pub fn list(node: &NodeSide) -> Result<Vec<HostPort>, HostPortError> {
     let found = node.inside(|| {
         let mut socket = Socket::netfilter().map_err(NftError::List)?;
-        Seen::read(&mut socket, MAPS.iter().filter(|map| map.is_map()))
+        ListedMaps::read(&mut socket, MAPS.iter().filter(|map| map.is_map()))
     });
     let found = found.map_err(NftError::from)??;
     Ok(found.ports.into_iter().collect())
@@ -138,7 +138,7 @@ pub(super) fn put_back(socket: &mut Socket, known: &Table) -> Result<Vec<String>
         return Ok(Vec::new());
     };
     ports.keys().try_for_each(check)?;
-    let seen = Seen::read(socket, &MAPS)?;
+    let seen = ListedMaps::read(socket, &MAPS)?;
     Ok(write(socket, &seen, ports, known.port_chains)?.0)
 }
 
@@ -167,7 +167,7 @@ fn change(
 ) -> Result<(), HostPortError> {
     node.inside(|| {
         let mut socket = Socket::netfilter().map_err(NftError::List)?;
-        let seen = Seen::read(&mut socket, &MAPS)?;
+        let seen = ListedMaps::read(&mut socket, &MAPS)?;
         let (said, made) = {
             let known = node.table();
             (known.ports.clone(), known.port_chains)
@@ -188,7 +188,7 @@ fn change(
 /// chains are there now.
 fn write(
     socket: &mut Socket,
-    seen: &Seen,
+    seen: &ListedMaps,
     wanted: &Ports,
     chains: bool,
 ) -> Result<(Vec<String>, bool), NftError> {
@@ -215,13 +215,13 @@ fn write(
 
 /// What the maps and sets have, as far as they are there.
 #[derive(Default)]
-struct Seen {
+struct ListedMaps {
     ports: BTreeSet<HostPort>,
     /// Those that have a way back: those of the ports, unless somebody else has changed the set.
     pods: BTreeSet<IpAddr>,
 }
 
-impl Seen {
+impl ListedMaps {
     fn read<'m>(
         socket: &mut Socket,
         maps: impl IntoIterator<Item = &'m Map>,

@@ -2,7 +2,7 @@
 //! comment that people see, and the source with a format number that only we read).
 
 use super::chain::{
-    self, ACCEPT, COMMENT, DELRULE, Found, GETRULE, Hook, INET, NEWCHAIN, NEWRULE, RULE_CHAIN,
+    self, ACCEPT, COMMENT, DELRULE, GETRULE, Hook, INET, ListedRule, NEWCHAIN, NEWRULE, RULE_CHAIN,
     RULE_EXPRESSIONS, RULE_HANDLE, RULE_TABLE, RULE_USERDATA, TABLE,
 };
 use super::encode::{Attributes, bitwise, cmp, message, meta_nfproto, payload};
@@ -78,7 +78,7 @@ pub(super) fn write(socket: &mut Socket, wanted: &[Masquerade]) -> Result<Vec<St
 }
 
 /// Whether it has its rule among these.
-pub(super) fn is_there(found: &[Found], masquerade: &Masquerade) -> bool {
+pub(super) fn is_there(found: &[ListedRule], masquerade: &Masquerade) -> bool {
     let userdata = userdata(masquerade);
     let mut ours = found.iter().filter(|rule| rule.chain == CHAIN);
     ours.any(|rule| rule.userdata == userdata)

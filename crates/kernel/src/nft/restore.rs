@@ -2,7 +2,7 @@
 //! ruleset`, which a reload of Debian's nftables.service does). Without the guard of ports, pods reach what
 //! listens on the node's loopback: if it cannot be put back, the ways there are closed.
 
-use super::chain::{self, Found};
+use super::chain::{self, ListedRule};
 use super::host_ports::{self, HostPortError, Ports, loopback};
 use super::{NftError, guard, masquerade};
 use crate::{NodeSide, Socket};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 /// Looks at the table that fail in a row until it counts as gone: one may be torn by others' changes.
-const LOOKS: u8 = 5;
+const MAX_FAILED_READS: u8 = 5;
 
 /// The table is not what it should be.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +82,7 @@ pub fn restore_missing(node: &NodeSide) -> Result<Vec<String>, RestoreError> {
     match looked {
         Ok(None) => Ok(Vec::new()),
         Ok(Some(wanted)) => or_close(node, put_back(node, &wanted)),
-        Err(error) if unseen < LOOKS => Err(RestoreError::Unseen(error)),
+        Err(error) if unseen < MAX_FAILED_READS => Err(RestoreError::Unseen(error)),
         Err(error) => or_close(node, Err(error.into())),
     }
 }
@@ -169,10 +169,10 @@ impl Table {
         self.sources || self.port_chains || !self.masquerades.is_empty()
     }
 
-    fn is_whole(&self, found: &[Found]) -> bool {
+    fn is_whole(&self, found: &[ListedRule]) -> bool {
         let mut chains = Vec::new();
         if self.sources {
-            chains.extend(guard::wanted(self.tunnels));
+            chains.extend(guard::desired_chains(self.tunnels));
         }
         if self.port_chains {
             chains.extend(host_ports::chains());
@@ -197,6 +197,6 @@ mod tests {
         let mut table = Table::default();
         let looks = [false, false, true, false, false, false, false, false];
         let counted = looks.map(|well| table.saw(well));
-        assert_eq!(counted, [1, 2, 0, 1, 2, 3, 4, LOOKS]);
+        assert_eq!(counted, [1, 2, 0, 1, 2, 3, 4, MAX_FAILED_READS]);
     }
 }

@@ -32,7 +32,7 @@ pub struct Applied {
 /// [`remove`](super::remove()) with the same plan. The calling thread visits the pod's namespace.
 pub fn apply(plan: &PodPlan, pod: &Netns, node: &NodeSide) -> Result<Applied, ApplyError> {
     let job = Job { plan, pod, node };
-    let homes = Place::all(plan, node)?;
+    let homes = LinkNamespace::all(plan, node)?;
     job.guard()?;
     for home in &homes {
         let made = node.with_home(&home.home, |socket| Ok(job.create(socket, home)?));
@@ -101,18 +101,18 @@ struct Job<'a> {
 }
 
 /// A namespace that links of the plan are made from: the node's, or a router's.
-struct Place<'a> {
+struct LinkNamespace<'a> {
     router: Option<&'a RouterName>,
     home: Home,
 }
 
-impl<'a> Place<'a> {
+impl<'a> LinkNamespace<'a> {
     fn all(plan: &'a PodPlan, node: &NodeSide) -> Result<Vec<Self>, ApplyError> {
-        let place = |router| match node.home(router) {
-            Ok(home) => Ok(Place { router, home }),
+        let namespace = |router| match node.home(router) {
+            Ok(home) => Ok(LinkNamespace { router, home }),
             Err(error) => Err(Box::new(error).into()),
         };
-        routers(plan).into_iter().map(place).collect()
+        routers(plan).into_iter().map(namespace).collect()
     }
 
     fn netns<'b>(&'b self, node: &'b NodeSide) -> &'b Netns {
@@ -160,10 +160,10 @@ impl Job<'_> {
     }
 
     /// Makes all links of a place with one send.
-    fn create(&self, socket: &mut Socket, place: &Place<'_>) -> Result<(), ApplyError> {
+    fn create(&self, socket: &mut Socket, namespace: &LinkNamespace<'_>) -> Result<(), ApplyError> {
         let here = || {
             let links = self.plan.links.iter();
-            links.filter(|link| router_of(link) == place.router)
+            links.filter(|link| router_of(link) == namespace.router)
         };
         let bridges = self.bridges(socket, here())?;
         let pod = self.pod.as_fd().as_raw_fd();
@@ -268,13 +268,17 @@ impl Job<'_> {
     }
 
     /// Routes, neighbours and sysctls of the host ends of a place; reads them back.
-    fn finish_node(&self, socket: &mut Socket, place: &Place<'_>) -> Result<Observed, ApplyError> {
+    fn finish_node(
+        &self,
+        socket: &mut Socket,
+        namespace: &LinkNamespace<'_>,
+    ) -> Result<Observed, ApplyError> {
         let mut observed = Observed::default();
         let mut requests = Vec::new();
         let mut ends = Vec::new();
-        for end in self.ends_in(place.router) {
+        for end in self.ends_in(namespace.router) {
             let link = link_by_name(socket, end.name.as_str()).map_err(|e| self.netlink(e))?;
-            let link = link.ok_or_else(|| self.vanished(&end.name, place.netns(self.node)))?;
+            let link = link.ok_or_else(|| self.vanished(&end.name, namespace.netns(self.node)))?;
             let name = end.name.as_str();
             requests.extend(
                 end.neighbours
@@ -287,7 +291,7 @@ impl Job<'_> {
             ends.push((end, link));
         }
         if ends.iter().any(|(end, _)| !end.settings.is_empty()) {
-            self.node.at(&place.home, || {
+            self.node.at(&namespace.home, || {
                 let mut all = ends
                     .iter()
                     .flat_map(|(e, _)| e.settings.iter().map(|s| (&e.name, s)));

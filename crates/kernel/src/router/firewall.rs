@@ -4,7 +4,7 @@
 use super::UPLINK;
 use crate::Socket;
 use crate::nft::NftError;
-use crate::nft::chain::{Chain, Hook, Wanted, commit, differing, fill};
+use crate::nft::chain::{Chain, DesiredRule, Hook, commit, differing, fill};
 use crate::nft::encode::{
     Attributes, ESTABLISHED_OR_RELATED, Meta, bitwise, cmp, ct_state, meta, payload, verdict,
 };
@@ -39,7 +39,7 @@ fn chains(router: &Router) -> [Chain; 4] {
     let mut sources = Vec::new();
     if router.source_check {
         let rule = from_host_ends().into_iter().chain(drop_foreign_source());
-        sources.push(Wanted::new(
+        sources.push(DesiredRule::new(
             "plexus: pods send from their own addresses",
             rule,
         ));
@@ -48,7 +48,7 @@ fn chains(router: &Router) -> [Chain; 4] {
     if router.snat {
         forward.push(answers());
         forward.push(from_uplink("plexus: nothing else comes in", [drop()]));
-        forward.push(Wanted::new(
+        forward.push(DesiredRule::new(
             "plexus: pods do not speak to tunnels",
             from_host_ends().into_iter().chain(drop_tunnels()),
         ));
@@ -58,7 +58,7 @@ fn chains(router: &Router) -> [Chain; 4] {
         let rule = named(Meta::OifName)
             .into_iter()
             .chain([("masq", Attributes::default())]);
-        leave.push(Wanted::new(
+        leave.push(DesiredRule::new(
             "plexus: pods leave under the node's address",
             rule,
         ));
@@ -74,7 +74,7 @@ fn chains(router: &Router) -> [Chain; 4] {
     ]
 }
 
-fn answers() -> Wanted {
+fn answers() -> DesiredRule {
     let state = [
         ("ct", ct_state()),
         ("bitwise", bitwise(&ESTABLISHED_OR_RELATED)),
@@ -86,7 +86,7 @@ fn answers() -> Wanted {
 
 /// The node may ask for the link's own address: `icmpv6 type { 135, 136 }`, both of which are
 /// sent with the highest hop limit.
-fn neighbours() -> Wanted {
+fn neighbours() -> DesiredRule {
     const HOP_LIMIT: u32 = 7;
     let asked = [
         ("meta", meta(Meta::NfProto, 1)),
@@ -103,9 +103,9 @@ fn neighbours() -> Wanted {
 fn from_uplink(
     comment: &str,
     rest: impl IntoIterator<Item = (&'static str, Attributes)>,
-) -> Wanted {
+) -> DesiredRule {
     let rule: Expressions = named(Meta::IifName).into_iter().chain(rest).collect();
-    Wanted::new(comment, rule)
+    DesiredRule::new(comment, rule)
 }
 
 fn named(which: Meta) -> [(&'static str, Attributes); 2] {

@@ -38,7 +38,9 @@ pub(super) fn ensure(dir: &Path, name: &RouterName) -> Result<bool, RouterError>
         Ok(_) => return Ok(false),
         // What is left of a router whose mount did not survive or was never made.
         Err(NetnsError::NotNamespace { .. }) => {}
-        Err(error) if error.is_gone() => place(dir, &path).map_err(|e| failed(name, &path, e))?,
+        Err(error) if error.is_gone() => {
+            create_file(dir, &path).map_err(|e| failed(name, &path, e))?
+        }
         Err(error) => return Err(RouterError::missing(name, error)),
     }
     let target = path.clone();
@@ -110,7 +112,7 @@ fn named(dir: &Path) -> io::Result<Vec<RouterName>> {
         .collect())
 }
 
-fn place(dir: &Path, path: &Path) -> io::Result<()> {
+fn create_file(dir: &Path, path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o755).create(dir)?;
     let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     effect!("router.place").around(|| rustix::fs::open(path, flags, Mode::empty()))?;

@@ -34,7 +34,7 @@ pub fn set_remotes(
             link: VXLAN.into(),
         })?;
         let index = device.link.index;
-        let wanted = Known::wanted(router, remotes, islands, index);
+        let wanted = Known::desired(router, remotes, islands, index);
         let have = Known::read(socket, router, index).map_err(failed)?;
         let requests = have.changes_to(&wanted, index);
         let refused = socket
@@ -63,7 +63,7 @@ struct Known {
 }
 
 impl Known {
-    fn wanted(router: &Router, remotes: &[Remote], islands: &[IpNet], index: u32) -> Self {
+    fn desired(router: &Router, remotes: &[Remote], islands: &[IpNet], index: u32) -> Self {
         let mut known = Known::default();
         let nowhere = islands.iter().map(|island| Managed {
             dst: island.trunc(),

@@ -17,14 +17,14 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 /// A VXLAN device, as the kernel has it.
-pub(super) struct Seen {
+pub(super) struct VxlanLink {
     pub(super) link: ObservedLink,
     vni: Option<u32>,
     local: Option<IpAddr>,
 }
 
 /// The device, if there is one.
-pub(super) fn find(socket: &mut Socket) -> Result<Option<Seen>, NetlinkError> {
+pub(super) fn find(socket: &mut Socket) -> Result<Option<VxlanLink>, NetlinkError> {
     optional(socket.get(&link::get_by_name(VXLAN), read))
 }
 
@@ -72,7 +72,7 @@ pub(super) fn ensure(
 }
 
 /// What can be changed without making it anew, which would lose all that it leads to.
-fn can_become(seen: &Seen, router: &Router) -> bool {
+fn can_become(seen: &VxlanLink, router: &Router) -> bool {
     seen.link.kind == "vxlan"
         && seen.vni == Some(router.vni)
         && seen.link.mac == Some(router.mac)
@@ -158,7 +158,7 @@ fn info(data: Vec<InfoVxlan>) -> LinkAttribute {
     ])
 }
 
-fn read(payload: &[u8]) -> Option<Seen> {
+fn read(payload: &[u8]) -> Option<VxlanLink> {
     const IFLA_INFO_DATA: u16 = 2;
     const IFLA_VXLAN_ID: u16 = 1;
     const IFLA_VXLAN_LOCAL: u16 = 4;
@@ -179,5 +179,5 @@ fn read(payload: &[u8]) -> Option<Seen> {
             _ => {}
         }
     }
-    Some(Seen { link, vni, local })
+    Some(VxlanLink { link, vni, local })
 }

@@ -6,8 +6,8 @@ mod admin;
 mod away;
 mod blocks;
 mod cache;
+mod donations;
 mod events;
-mod gifts;
 mod records;
 mod relay;
 

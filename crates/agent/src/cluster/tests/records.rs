@@ -130,7 +130,7 @@ fn records_follow_the_journal_after_a_restart() {
     let (n1, team) = (admin.name("n1"), admin.name("team"));
     admin.namespace(&team);
     let node = TestNode::start(&admin, &n1, "10.245.1.0/24", "192.0.2.1").synced();
-    let kept = admin.pod(&team, "kept", &n1, json!({}));
+    let cached = admin.pod(&team, "kept", &n1, json!({}));
     let gone = admin.pod(&team, "gone", &n1, json!({}));
     let alive = admin.pod(&team, "alive", &n1, json!({}));
     for pod in [&gone, &alive] {
@@ -149,16 +149,16 @@ fn records_follow_the_journal_after_a_restart() {
     until("that it is gone", || {
         admin.get(&pods(&team), "gone").is_none()
     });
-    hooks.pods.lock().unwrap().push(report(&kept, "s2", &[]));
+    hooks.pods.lock().unwrap().push(report(&cached, "s2", &[]));
     let node = TestNode::again(&admin.kubeconfig, &n1, directory, hooks).synced();
-    until("the missing record", || record(&admin, &kept).is_some());
+    until("the missing record", || record(&admin, &cached).is_some());
     until("that the stray is gone", || record(&admin, &gone).is_none());
     assert!(
         record(&admin, &alive).is_some(),
         "its pod lives: an ADD may be under way"
     );
     node.hooks.pods.lock().unwrap().clear();
-    for (pod, sandbox) in [(&kept, "s2"), (&alive, "s1")] {
+    for (pod, sandbox) in [(&cached, "s2"), (&alive, "s1")] {
         node.cluster.detached(pod, sandbox);
         until("that the record is gone", || record(&admin, pod).is_none());
     }

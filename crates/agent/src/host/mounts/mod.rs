@@ -85,11 +85,11 @@ pub(crate) fn check(options: &Options) -> Result<(), MountError> {
     }
     let socket_dir = options.socket.parent().unwrap_or(Path::new("/"));
     let table = Table::own().map_err(MountError::Table)?;
-    let place = |path: &Path| (path.to_owned(), fs::canonicalize(path).ok());
+    let resolved = |path: &Path| (path.to_owned(), fs::canonicalize(path).ok());
     let problems = Needs {
-        from_host: NETNS.iter().map(|path| place(Path::new(path))).collect(),
-        host_root: options.host_root.as_deref().map(place),
-        to_host: place(socket_dir),
+        from_host: NETNS.iter().map(|path| resolved(Path::new(path))).collect(),
+        host_root: options.host_root.as_deref().map(resolved),
+        to_host: resolved(socket_dir),
     }
     .problems(&table);
     if problems.is_empty() {
@@ -119,13 +119,13 @@ pub(crate) fn pin_gone(path: &Path) -> bool {
 }
 
 /// A path as it was given, and where it leads, if it is there.
-type Place = (PathBuf, Option<PathBuf>);
+type ResolvedPath = (PathBuf, Option<PathBuf>);
 
 /// What must propagate where.
 struct Needs {
-    from_host: Vec<Place>,
-    host_root: Option<Place>,
-    to_host: Place,
+    from_host: Vec<ResolvedPath>,
+    host_root: Option<ResolvedPath>,
+    to_host: ResolvedPath,
 }
 
 impl Needs {

@@ -64,13 +64,13 @@ wait"#
     }
 
     fn problems(&self) -> Vec<(PathBuf, Wrong)> {
-        let place = |path: PathBuf| (path.clone(), Some(path));
+        let resolved = |path: PathBuf| (path.clone(), Some(path));
         let root = self.inside("host");
         // The lab's own root: the container's paths are the host's with another beginning.
         let needs = Needs {
-            from_host: vec![place(self.inside("run/netns"))],
-            host_root: Some(place(root)),
-            to_host: place(self.inside("run/plexus")),
+            from_host: vec![resolved(self.inside("run/netns"))],
+            host_root: Some(resolved(root)),
+            to_host: resolved(self.inside("run/plexus")),
         };
         let all = needs.problems(&self.table(self.container));
         all.into_iter().map(|p| (p.path, p.what)).collect()

@@ -37,11 +37,11 @@ impl Agent {
     fn readiness(&self) -> Response {
         let mut text = String::new();
         let mut status = 200;
-        let trouble = match &self.journal {
-            Ok(journal) => journal.trouble(),
+        let write_problem = match &self.journal {
+            Ok(journal) => journal.write_problem(),
             Err(error) => Some(error.clone()),
         };
-        if let Some(error) = trouble {
+        if let Some(error) = write_problem {
             status = 503;
             let _ = writeln!(text, "not ready: {error}");
         } else if !self.ready.load(SeqCst) {

@@ -11,7 +11,7 @@ pub(crate) use nad::flattened;
 pub use object::ObjectFacts;
 pub(crate) use object::provider_problems;
 
-use super::{Code, Error, How, Network, parse};
+use super::{Code, Error, Network, NetworkBackend, parse};
 use crate::Fields;
 use crate::objects::NetworkSpec;
 use crate::pod::NetworkSelection;
@@ -25,10 +25,10 @@ impl Network {
     pub fn from_config(
         name: &NetworkName,
         config: &Map<String, Value>,
-        asked: &NetworkSelection,
+        selection: &NetworkSelection,
     ) -> Result<Self, Error> {
         let version = parse::version_or_newest(config)?;
-        nad::read(name, config, version, asked, "")
+        nad::read(name, config, version, selection, "")
             .map_err(|problems| parse::invalid(&nad::with_name(config, name), &problems))
     }
 
@@ -38,12 +38,12 @@ impl Network {
         name: &NetworkName,
         spec: &NetworkSpec,
         facts: &ObjectFacts,
-        asked: &NetworkSelection,
+        selection: &NetworkSelection,
     ) -> Result<Self, Error> {
         let mut problems = spec.problems();
         if problems.0.is_empty() {
             object::check_ready(name, spec, facts)?;
-            match object::read(name, spec, facts, asked) {
+            match object::read(name, spec, facts, selection) {
                 Ok(network) => return Ok(network),
                 Err(found) => problems = found,
             }
@@ -77,43 +77,45 @@ pub(crate) fn nad_problems(
 /// native network: all that it has if it is written for us.
 fn check_taken(
     fields: &mut Fields<'_>,
-    asked: &NetworkSelection,
-    how: &How,
+    selection: &NetworkSelection,
+    backend: &NetworkBackend,
     declared: impl Fn(&str) -> bool,
 ) {
-    for key in asked.runtime_config().keys() {
-        let native = match how {
-            How::Native(native) => native.provider.kind().capabilities,
-            How::Delegate(_) => &[],
+    for key in selection.runtime_config().keys() {
+        let native = match backend {
+            NetworkBackend::Native(native) => native.provider.kind().capabilities,
+            NetworkBackend::Delegate(_) => &[],
         };
         let is_native = native.contains(&key.as_str());
-        let taken = match how {
-            How::Native(_) => is_native && declared(key),
-            How::Delegate(_) if key == "deviceID" => true,
-            How::Delegate(chain) => parse::chain::takes(chain, key),
+        let taken = match backend {
+            NetworkBackend::Native(_) => is_native && declared(key),
+            NetworkBackend::Delegate(_) if key == "deviceID" => true,
+            NetworkBackend::Delegate(chain) => parse::chain::takes(chain, key),
         };
         if !taken {
-            let text = match how {
-                How::Native(_) if is_native => {
+            let text = match backend {
+                NetworkBackend::Native(_) if is_native => {
                     "is asked for by the pod, but not declared: write it as true there".to_owned()
                 }
-                How::Native(_) => format!(
+                NetworkBackend::Native(_) => format!(
                     "is asked for by the pod, but a native network has only {}",
                     native.join(" and ")
                 ),
-                How::Delegate(_) => "is asked for by the pod, but no plugin declares it: write it \
+                NetworkBackend::Delegate(_) => {
+                    "is asked for by the pod, but no plugin declares it: write it \
                                      as true in the plugin that takes it"
-                    .to_owned(),
+                        .to_owned()
+                }
             };
             fields.unsupported(&format!("capabilities.{key}"), text);
         }
     }
-    if let (Some(claim), How::Native(_)) = (&asked.ipam_claim, how) {
+    if let (Some(claim), NetworkBackend::Native(_)) = (&selection.ipam_claim, backend) {
         let text =
             format!("{claim} is asked for by the pod, but native networks take no IPAMClaim");
         fields.unsupported("ipam-claim-reference", text);
     }
-    for key in asked.others.keys().take(8) {
+    for key in selection.others.keys().take(8) {
         fields.unsupported(key, "is asked for by the pod, but nobody here knows it");
     }
 }

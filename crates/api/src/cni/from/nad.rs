@@ -1,9 +1,9 @@
 //! The configuration of a NAD.
 
 use super::check_taken;
-use crate::cni::parse::asked::Asked;
+use crate::cni::parse::request::RuntimeRequest;
 use crate::cni::parse::{self, OWN_TYPES, TOP_KEYS, common, network};
-use crate::cni::{How, Network, Version};
+use crate::cni::{Network, NetworkBackend, Version};
 use crate::pod::NetworkSelection;
 use crate::{Fields, Problems};
 use plexus_types::{NetworkName, PluginType};
@@ -30,30 +30,30 @@ pub(super) fn read(
     name: &NetworkName,
     config: &Map<String, Value>,
     version: Version,
-    asked: &NetworkSelection,
+    selection: &NetworkSelection,
     path: &str,
 ) -> Result<Network, Problems> {
     let mut config = flattened(config).unwrap_or_else(|| config.clone());
-    let wrong = merge_args(&mut config, &asked.cni_args);
+    let wrong = merge_args(&mut config, &selection.cni_args);
     let mut fields = Fields::new(&config, path);
     if let Some(text) = wrong {
         fields.problem("args", text);
     }
     let own_name = head(&mut fields);
-    let wishes = Asked::of(&mut fields, asked);
+    let request = RuntimeRequest::of(&mut fields, selection);
     let source_routing = fields.flag("sourceRouting");
     let capabilities = common::capabilities(&mut fields);
     let plugin = fields.parsed::<PluginType>("type");
     let is_list = fields.has("plugins") && plugin.is_none();
-    let how = match &plugin {
+    let backend = match &plugin {
         _ if fields.has("networks") => {
             let text = "is for a runtime's own configuration: a NAD is one network";
             fields.problem("networks", text);
             fields.accept_rest();
             None
         }
-        _ if is_list => network::of_list(&mut fields, version, &wishes),
-        Some(plugin) => network::of_nad(&mut fields, plugin.as_str(), version, &wishes),
+        _ if is_list => network::of_list(&mut fields, version, &request),
+        Some(plugin) => network::of_nad(&mut fields, plugin.as_str(), version, &request),
         None => {
             if fields.lacks("type") {
                 fields.missing("type", "write the plugin's name, or \"plugins\"");
@@ -62,21 +62,21 @@ pub(super) fn read(
             None
         }
     };
-    network::check_source_routing(&mut fields, source_routing, how.as_ref());
-    if let Some(how) = &how {
+    network::check_source_routing(&mut fields, source_routing, backend.as_ref());
+    if let Some(backend) = &backend {
         let ours = plugin.is_some_and(|name| OWN_TYPES.contains(&name.as_str()));
-        check_taken(&mut fields, asked, how, |key| {
+        check_taken(&mut fields, selection, backend, |key| {
             ours || capabilities.iter().any(|name| name == key)
         });
     }
     let problems = fields.finish().without_repetition();
-    match (problems.0.is_empty(), how) {
-        (true, Some(how)) => Ok(Network {
+    match (problems.0.is_empty(), backend) {
+        (true, Some(backend)) => Ok(Network {
             name: own_name.unwrap_or_else(|| name.clone()),
-            interface: asked.interface.clone(),
+            interface: selection.interface.clone(),
             source_routing,
-            how: with_device(how, asked),
-            runtime: Some(asked.runtime_config()),
+            backend: with_device(backend, selection),
+            runtime: Some(selection.runtime_config()),
         }),
         _ => Err(problems),
     }
@@ -112,28 +112,28 @@ fn head(fields: &mut Fields<'_>) -> Option<NetworkName> {
 }
 
 /// The pod's `cni-args` go to every plugin, and win. An error if there is no place for them.
-fn merge_args(config: &mut Map<String, Value>, wishes: &Map<String, Value>) -> Option<String> {
-    if wishes.is_empty() {
+fn merge_args(config: &mut Map<String, Value>, request: &Map<String, Value>) -> Option<String> {
+    if request.is_empty() {
         return None;
     }
     let plugins = match config.get_mut("plugins").and_then(Value::as_array_mut) {
-        None => return merge(config, wishes),
+        None => return merge(config, request),
         Some(plugins) => plugins,
     };
     let maps = plugins.iter_mut().filter_map(Value::as_object_mut);
-    let wrong: Vec<String> = maps.filter_map(|plugin| merge(plugin, wishes)).collect();
+    let wrong: Vec<String> = maps.filter_map(|plugin| merge(plugin, request)).collect();
     wrong.into_iter().next()
 }
 
-fn merge(plugin: &mut Map<String, Value>, wishes: &Map<String, Value>) -> Option<String> {
-    let mut place = plugin;
+fn merge(plugin: &mut Map<String, Value>, request: &Map<String, Value>) -> Option<String> {
+    let mut target = plugin;
     for key in ["args", "cni"] {
-        let next = place.entry(key).or_insert(Value::Null);
+        let next = target.entry(key).or_insert(Value::Null);
         if next.is_null() {
             *next = Value::Object(Map::new());
         }
         match next.as_object_mut() {
-            Some(map) => place = map,
+            Some(map) => target = map,
             None => {
                 return Some(format!(
                     "{key} is not an object: the pod's cni-args go there"
@@ -141,20 +141,20 @@ fn merge(plugin: &mut Map<String, Value>, wishes: &Map<String, Value>) -> Option
             }
         }
     }
-    for (key, value) in wishes {
-        place.insert(key.clone(), value.clone());
+    for (key, value) in request {
+        target.insert(key.clone(), value.clone());
     }
     None
 }
 
 /// A device that is asked for, for a plugin that does not declare the capability: as an option, which
 /// is how delegating plugins have always passed it.
-fn with_device(mut how: How, asked: &NetworkSelection) -> How {
-    if let (How::Delegate(chain), Some(device)) = (&mut how, &asked.device_id)
+fn with_device(mut backend: NetworkBackend, selection: &NetworkSelection) -> NetworkBackend {
+    if let (NetworkBackend::Delegate(chain), Some(device)) = (&mut backend, &selection.device_id)
         && !parse::chain::takes(chain, "deviceID")
         && let Some(first) = chain.plugins.first_mut()
     {
         first.insert("deviceID".to_owned(), json!(device));
     }
-    how
+    backend
 }

@@ -1,10 +1,12 @@
 //! The spec of a `Network`.
 
 use super::{check_taken, nad};
-use crate::cni::parse::asked::Asked;
 use crate::cni::parse::native::{self, Written};
+use crate::cni::parse::request::RuntimeRequest;
 use crate::cni::parse::version_or_newest;
-use crate::cni::{BlockIpam, Code, Error, How, Ipam, Native, Network, ProviderKind, RouteConf};
+use crate::cni::{
+    BlockIpam, Code, Error, Ipam, Native, Network, NetworkBackend, ProviderKind, RouteConf,
+};
 use crate::fault::fault;
 use crate::objects::{DELEGATE, NetworkSpec, RouteSpec};
 use crate::pod::NetworkSelection;
@@ -23,7 +25,7 @@ pub struct ObjectFacts {
     /// The blocks that this node owns of it.
     pub blocks: Vec<IpNet>,
     /// Parts of those that are blocks of their own.
-    pub given: Vec<IpNet>,
+    pub donated: Vec<IpNet>,
     /// `routed`: what is reached without masquerading beside its own subnets.
     pub not_masq: Vec<IpNet>,
 }
@@ -74,14 +76,14 @@ pub(super) fn read(
     name: &NetworkName,
     spec: &NetworkSpec,
     facts: &ObjectFacts,
-    asked: &NetworkSelection,
+    selection: &NetworkSelection,
 ) -> Result<Network, Problems> {
     if spec.provider_name() == DELEGATE {
-        return delegate(name, spec, asked);
+        return delegate(name, spec, selection);
     }
     let kind = spec.provider_kind().ok_or_else(Problems::default)?;
-    let network = options(spec, asked, |fields, wishes| {
-        let mut native = native::read(fields, kind, Written::ForUs, wishes)?;
+    let network = options(spec, selection, |fields, request| {
+        let mut native = native::read(fields, kind, Written::ForUs, request)?;
         native.provider.with_network(spec, facts);
         Some(native)
     });
@@ -92,22 +94,22 @@ pub(super) fn read(
     }
     Ok(Network {
         name: name.clone(),
-        interface: asked.interface.clone(),
+        interface: selection.interface.clone(),
         source_routing: source_routing(spec),
-        how: How::Native(native),
-        runtime: Some(asked.runtime_config()),
+        backend: NetworkBackend::Native(native),
+        runtime: Some(selection.runtime_config()),
     })
 }
 
 /// Reads `config` of a native provider together with what the spec has for all of them.
 fn options(
     spec: &NetworkSpec,
-    asked: &NetworkSelection,
-    read: impl FnOnce(&mut Fields<'_>, &Asked) -> Option<Native>,
+    selection: &NetworkSelection,
+    read: impl FnOnce(&mut Fields<'_>, &RuntimeRequest) -> Option<Native>,
 ) -> Result<Native, Problems> {
     let mut config = spec.config.clone();
-    if !asked.cni_args.is_empty() {
-        config.insert("args".to_owned(), json!({"cni": asked.cni_args}));
+    if !selection.cni_args.is_empty() {
+        config.insert("args".to_owned(), json!({"cni": selection.cni_args}));
     }
     let mut fields = Fields::new(&config, PATH);
     if spec.config.contains_key("args") {
@@ -127,15 +129,15 @@ fn options(
         );
     }
     fields.flag("sourceRouting");
-    let mut wishes = Asked::of(&mut fields, asked);
-    wishes.has_subnets = !spec.subnets.is_empty();
-    let native = read(&mut fields, &wishes);
+    let mut request = RuntimeRequest::of(&mut fields, selection);
+    request.has_subnets = !spec.subnets.is_empty();
+    let native = read(&mut fields, &request);
     if let Some(native) = native {
-        let how = How::Native(native);
-        check_taken(&mut fields, asked, &how, |_| true);
+        let backend = NetworkBackend::Native(native);
+        check_taken(&mut fields, selection, &backend, |_| true);
         let problems = fields.finish().without_repetition();
-        return match (problems.0.is_empty(), how) {
-            (true, How::Native(native)) => Ok(native),
+        return match (problems.0.is_empty(), backend) {
+            (true, NetworkBackend::Native(native)) => Ok(native),
             _ => Err(problems),
         };
     }
@@ -146,7 +148,7 @@ fn options(
 fn delegate(
     name: &NetworkName,
     spec: &NetworkSpec,
-    asked: &NetworkSelection,
+    selection: &NetworkSelection,
 ) -> Result<Network, Problems> {
     let version = version_or_newest(&spec.config)
         .map_err(|error| fault(format!("{PATH}.cniVersion"), error.msg))?;
@@ -158,7 +160,7 @@ fn delegate(
         ));
     }
     config.remove("cniVersion");
-    nad::read(name, &config, version, asked, PATH)
+    nad::read(name, &config, version, selection, PATH)
 }
 
 fn blocks(spec: &NetworkSpec, facts: &ObjectFacts) -> BlockIpam {
@@ -166,7 +168,7 @@ fn blocks(spec: &NetworkSpec, facts: &ObjectFacts) -> BlockIpam {
         uid: facts.uid.clone(),
         subnets: spec.block_subnets(),
         blocks: facts.blocks.clone(),
-        given: facts.given.clone(),
+        donated: facts.donated.clone(),
         routes: spec.routes.iter().map(route).collect(),
     }
 }

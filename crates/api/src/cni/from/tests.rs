@@ -14,7 +14,7 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 /// What a pod asks, as its annotation has it.
-fn asked(keys: Value) -> NetworkSelection {
+fn selection(keys: Value) -> NetworkSelection {
     let mut element = json!({"name": "nad"});
     for (key, value) in keys.as_object().unwrap() {
         element[key] = value.clone();
@@ -24,7 +24,7 @@ fn asked(keys: Value) -> NetworkSelection {
 }
 
 fn config(config: Value, keys: Value) -> Result<Network, Error> {
-    Network::from_config(&name(), &object(config), &asked(keys))
+    Network::from_config(&name(), &object(config), &selection(keys))
 }
 
 fn spec(value: Value) -> NetworkSpec {
@@ -42,20 +42,20 @@ fn facts() -> ObjectFacts {
 }
 
 fn from_spec(value: Value, keys: Value) -> Result<Network, Error> {
-    Network::from_spec(&name(), &spec(value), &facts(), &asked(keys))
+    Network::from_spec(&name(), &spec(value), &facts(), &selection(keys))
 }
 
 fn native(network: &Network) -> &Native {
-    match &network.how {
-        How::Native(native) => native,
-        How::Delegate(chain) => panic!("executed: {chain:?}"),
+    match &network.backend {
+        NetworkBackend::Native(native) => native,
+        NetworkBackend::Delegate(chain) => panic!("executed: {chain:?}"),
     }
 }
 
 fn chain(network: &Network) -> &Chain {
-    match &network.how {
-        How::Delegate(chain) => chain,
-        How::Native(native) => panic!("native: {native:?}"),
+    match &network.backend {
+        NetworkBackend::Delegate(chain) => chain,
+        NetworkBackend::Native(native) => panic!("native: {native:?}"),
     }
 }
 
@@ -365,7 +365,7 @@ fn objects_that_cannot_be_used() {
     let subnets = json!({"a": {"cidr": "10.1.0.0/16"}});
     let none = ObjectFacts::default();
     let error =
-        Network::from_spec(&name(), &spec(json!({})), &none, &asked(json!({}))).unwrap_err();
+        Network::from_spec(&name(), &spec(json!({})), &none, &selection(json!({}))).unwrap_err();
     assert_eq!(error.code, Code::TryAgainLater, "{error}");
     let error = from_spec(json!({"provider": "corp/x"}), json!({})).unwrap_err();
     assert!(error.msg.contains("corp/x"), "{error}");

@@ -4,7 +4,7 @@
 
 use super::{Head, OWN_TYPES};
 use crate::Fields;
-use crate::cni::{Body, How, Native, Network, POD_ANNOTATIONS};
+use crate::cni::{Body, Native, Network, NetworkBackend, POD_ANNOTATIONS};
 
 /// What a configuration may declare that leaves its networks to the cluster.
 const USUAL: [&str; 12] = [
@@ -32,9 +32,9 @@ pub(super) fn check(fields: &mut Fields<'_>, head: &Head, body: &Body) {
         .as_ref()
         .is_some_and(|name| OWN_TYPES.contains(&name.as_str()));
     for name in head.capabilities.iter().filter(|_| ours) {
-        let natively = |network: &Network| match &network.how {
-            How::Native(native) => takes(native, name),
-            How::Delegate(_) => is_own(name),
+        let natively = |network: &Network| match &network.backend {
+            NetworkBackend::Native(native) => takes(native, name),
+            NetworkBackend::Delegate(_) => is_own(name),
         };
         if !body.networks().iter().any(natively) && !body.takes(name) {
             let text = "is taken by no plugin here: remove it, or declare it in the plugin that \
@@ -43,9 +43,11 @@ pub(super) fn check(fields: &mut Fields<'_>, head: &Head, body: &Body) {
         }
     }
     for (name, value) in &head.runtime.raw {
-        let taken = match body.networks().first().map(|network| &network.how) {
-            Some(How::Native(native)) if takes(native, name) => true,
-            Some(How::Delegate(chain)) if is_own(name) => super::chain::takes(chain, name),
+        let taken = match body.networks().first().map(|network| &network.backend) {
+            Some(NetworkBackend::Native(native)) if takes(native, name) => true,
+            Some(NetworkBackend::Delegate(chain)) if is_own(name) => {
+                super::chain::takes(chain, name)
+            }
             _ => body.takes(name),
         };
         if !taken && !value.is_null() {

@@ -1,7 +1,7 @@
 //! Plugins to execute: `plugins`, or one reference plugin's configuration that we do not do
 //! natively. Owns the rule that nothing resolves to ourselves.
 
-use super::asked::Asked;
+use super::request::RuntimeRequest;
 use super::{OWN_TYPES, common};
 use crate::Fields;
 use crate::cni::{Chain, Version};
@@ -15,7 +15,11 @@ const MAX_PLUGINS: usize = 32;
 const INSERTED: [&str; 4] = ["cniVersion", "name", "runtimeConfig", "prevResult"];
 
 /// Takes `plugins`.
-pub(super) fn plugins(fields: &mut Fields<'_>, version: Version, asked: &Asked) -> Option<Chain> {
+pub(super) fn plugins(
+    fields: &mut Fields<'_>,
+    version: Version,
+    request: &RuntimeRequest,
+) -> Option<Chain> {
     let plugins = fields.objects("plugins", |plugin, _| {
         for key in ["runtimeConfig", "prevResult"] {
             if plugin.has(key) {
@@ -23,7 +27,7 @@ pub(super) fn plugins(fields: &mut Fields<'_>, version: Version, asked: &Asked) 
             }
         }
         check(plugin);
-        Some(config(plugin.map(), &INSERTED, asked))
+        Some(config(plugin.map(), &INSERTED, request))
     })?;
     match plugins.len() {
         0 if fields.is_sound() => {
@@ -41,7 +45,7 @@ pub(super) fn plugins(fields: &mut Fields<'_>, version: Version, asked: &Asked) 
     Some(Chain {
         version,
         plugins,
-        because: None,
+        unsupported_key: None,
     })
 }
 
@@ -50,15 +54,15 @@ pub(super) fn single(
     fields: &mut Fields<'_>,
     ours: &[&str],
     version: Version,
-    asked: &Asked,
-    because: Option<String>,
+    request: &RuntimeRequest,
+    unsupported_key: Option<String>,
 ) -> Chain {
     check(fields);
-    let plugin = config(fields.map(), ours, asked);
+    let plugin = config(fields.map(), ours, request);
     Chain {
         version,
         plugins: vec![plugin],
-        because,
+        unsupported_key,
     }
 }
 
@@ -105,14 +109,18 @@ fn plugin_type(fields: &mut Fields<'_>) {
     }
 }
 
-fn config(map: &Map<String, Value>, without: &[&str], asked: &Asked) -> Map<String, Value> {
+fn config(
+    map: &Map<String, Value>,
+    without: &[&str],
+    request: &RuntimeRequest,
+) -> Map<String, Value> {
     let kept = map
         .iter()
         .filter(|(key, _)| !without.contains(&key.as_str()));
     let mut plugin: Map<String, Value> = kept
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
-    if let Some(args) = &asked.args
+    if let Some(args) = &request.args
         && plugin.get("args").is_none_or(Value::is_null)
     {
         plugin.insert("args".to_owned(), args.clone());

@@ -4,7 +4,7 @@
 use super::REFERENCE_TYPES;
 use crate::Fields;
 use crate::cni::Provider;
-use crate::text::shown;
+use crate::text::quoted;
 use serde_json::{Map, Value};
 
 /// The values of `type` in the `ipam` of a native network.
@@ -27,7 +27,7 @@ pub(super) fn missing(else_write: &str) -> String {
 
 /// A provider that there is not. `path` is where the network is written: empty at the top.
 pub(crate) fn provider(name: &str, path: &str) -> String {
-    let wrong = shown(name);
+    let wrong = quoted(name);
     let native = natives().join(", ");
     if REFERENCE_TYPES.contains(&name) {
         let place = if path.is_empty() {
@@ -57,7 +57,7 @@ fn natives() -> Vec<&'static str> {
 
 /// An IPAM that is not native, of a network of `provider` that is written at `path`.
 pub(super) fn ipam(name: &str, provider: &str, path: &str) -> String {
-    let wrong = shown(name);
+    let wrong = quoted(name);
     let meant = meant(name, &IPAMS)
         .map(|meant| format!("did you mean {meant:?}? Else "))
         .unwrap_or_default();

@@ -7,7 +7,6 @@
 //!                                     └─► capabilities: does somebody take what is asked?
 //! ```
 
-pub(crate) mod asked;
 mod capabilities;
 pub(crate) mod chain;
 pub(crate) mod choice;
@@ -18,6 +17,7 @@ mod named;
 pub(crate) mod native;
 pub(crate) mod network;
 mod ports;
+pub(crate) mod request;
 mod standalone;
 #[cfg(test)]
 mod tests;
@@ -31,10 +31,10 @@ pub(crate) use standalone::default_gw;
 use super::{
     Args, Body, Code, Error, NetConf, Network, Outcome, POD_ANNOTATIONS, ValidAttachment, Version,
 };
-use crate::text::shown;
+use crate::text::quoted;
 use crate::{Fields, Problems, document};
-use asked::Asked;
 use plexus_types::{NetworkName, PluginType};
+use request::RuntimeRequest;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -109,7 +109,7 @@ impl NetConf {
         if let Some(body) = &body {
             capabilities::check(&mut fields, &head, body);
             if body.takes(POD_ANNOTATIONS) {
-                asked::keep_annotations(&map, &mut head.runtime);
+                request::keep_annotations(&map, &mut head.runtime);
             }
         }
         let problems = fields.finish().without_repetition();
@@ -133,7 +133,7 @@ impl NetConf {
 struct Head {
     name: Option<NetworkName>,
     plugin: Option<PluginType>,
-    asked: Asked,
+    request: RuntimeRequest,
     runtime: super::Runtime,
     prev_result: Option<Outcome>,
     attachments: Option<Vec<ValidAttachment>>,
@@ -158,14 +158,14 @@ impl Head {
         fields.flag("disableGC");
         fields.flag("loadOnlyInlinedPlugins");
         fields.parsed::<PathBuf>("agentSocket");
-        let (asked, runtime) = Asked::read(fields, args);
+        let (request, runtime) = RuntimeRequest::read(fields, args);
         let prev_result = prev_result(fields, version);
         let attachments = attachments(fields);
         let capabilities = common::capabilities(fields);
         Self {
             name,
             plugin,
-            asked,
+            request,
             runtime,
             prev_result,
             attachments,
@@ -183,7 +183,7 @@ pub(super) fn incompatible(what: &str, version: &str) -> Error {
         Code::IncompatibleVersion,
         format!(
             "cniVersion {} of the {what} is not one that we speak: {spoken}",
-            shown(version)
+            quoted(version)
         ),
         "write one of these as cniVersion",
     )
@@ -223,7 +223,7 @@ fn version_of(map: &Map<String, Value>) -> Result<Version, Error> {
         Some(other) => {
             let msg = format!(
                 "cniVersion: must be a string, not {}",
-                shown(&other.to_string())
+                quoted(&other.to_string())
             );
             return Err(Error::new(Code::InvalidConfig, msg, "write \"1.1.0\""));
         }
@@ -250,7 +250,7 @@ fn other_versions(fields: &mut Fields<'_>) {
         let parts: Vec<&str> = text.split('.').collect();
         let numbers = parts.iter().all(|part| part.parse::<u16>().is_ok());
         if parts.len() != 3 || !numbers {
-            let text = format!("{} is not a version: write it as 1.1.0", shown(text));
+            let text = format!("{} is not a version: write it as 1.1.0", quoted(text));
             fields.problem(&format!("cniVersions[{i}]"), text);
         }
     }
@@ -316,20 +316,20 @@ fn body(fields: &mut Fields<'_>, head: &mut Head, version: Version) -> Option<Bo
         let (fq_name, warnings) = named::read(fields);
         head.warnings = warnings;
         // Whoever knows the network sees only these: Podman says them in CNI_ARGS.
-        head.runtime.ips = head.asked.ips().to_vec();
-        head.runtime.mac = head.asked.mac;
+        head.runtime.ips = head.request.ips().to_vec();
+        head.runtime.mac = head.request.mac;
         return Some(Body::Named(fq_name));
     }
     fields.know(&["networks"]);
     let source_routing = fields.flag("sourceRouting");
-    let how = network::top(fields, head.plugin.as_ref(), version, &head.asked);
-    network::check_source_routing(fields, source_routing, how.as_ref());
+    let backend = network::top(fields, head.plugin.as_ref(), version, &head.request);
+    network::check_source_routing(fields, source_routing, backend.as_ref());
     let name = head.name.clone()?;
     Some(Body::One(Network {
         name,
         interface: None,
         source_routing,
-        how: how?,
+        backend: backend?,
         runtime: None,
     }))
 }
@@ -338,7 +338,7 @@ pub(crate) fn invalid(map: &Map<String, Value>, problems: &Problems) -> Error {
     let name = map
         .get("name")
         .and_then(Value::as_str)
-        .map(|name| format!(" {}", shown(name)));
+        .map(|name| format!(" {}", quoted(name)));
     let name = name.unwrap_or_default();
     let unsupported = problems.0.iter().all(|problem| problem.unknown_key);
     let (code, details) = if unsupported && !problems.0.is_empty() {

@@ -1,7 +1,7 @@
 //! The options of a native network, written for `provider` or for a reference plugin's `type`. Owns
 //! those that all providers have; the others are in the provider's own file.
 
-use super::asked::Asked;
+use super::request::RuntimeRequest;
 use super::{choice, common, ipam};
 use crate::cni::{Ipam, Native, Provider, ProviderKind};
 use crate::{Fields, Problem, Problems};
@@ -25,30 +25,32 @@ pub(super) fn all_keys() -> impl Iterator<Item = &'static str> {
     COMMON_KEYS.into_iter().chain(own)
 }
 
-/// Reads the options of one native network. `asked` is what the request adds to it.
+/// Reads the options of one native network. `request` is what the request adds to it.
 pub(crate) fn read(
     fields: &mut Fields<'_>,
     kind: &ProviderKind,
     written: Written,
-    asked: &Asked,
+    request: &RuntimeRequest,
 ) -> Option<Native> {
     let mtu = common::mtu(fields);
     let dns = fields.object("dns", common::dns).unwrap_or_default();
     let owned = written == Written::ForUs && kind.own_keys.contains(&"mac");
     let has_mac = owned || kind.keys.contains(&"mac");
     let mac = if has_mac { fields.parsed("mac") } else { None };
-    let provider = Provider::read(kind, fields, asked);
-    let ipam = kind.in_config.then(|| ipam::read(fields, kind.name, asked));
+    let provider = Provider::read(kind, fields, request);
+    let ipam = kind
+        .in_config
+        .then(|| ipam::read(fields, kind.name, request));
     let ipam = ipam.flatten();
-    check_asked(fields, asked);
+    check_request(fields, request);
     let ips = match ipam {
         Some(Ipam::Static(_)) => Vec::new(),
-        _ => asked.ips().to_vec(),
+        _ => request.ips().to_vec(),
     };
     Some(Native {
         provider: provider?,
         ipam,
-        mac: asked.mac.or(mac),
+        mac: request.mac.or(mac),
         ips,
         mtu,
         dns,
@@ -56,13 +58,13 @@ pub(crate) fn read(
 }
 
 /// What is asked for must have a place in the network.
-fn check_asked(fields: &mut Fields<'_>, asked: &Asked) {
-    let addressed = fields.has("ipam") || asked.has_subnets;
-    if let (Some((ip, _)), false) = (asked.ips().first(), addressed) {
+fn check_request(fields: &mut Fields<'_>, request: &RuntimeRequest) {
+    let addressed = fields.has("ipam") || request.has_subnets;
+    if let (Some((ip, _)), false) = (request.ips().first(), addressed) {
         let text = format!("is missing, but the address {ip} is asked for: write one");
         fields.problem("ipam", text);
     }
-    for key in &asked.unknown {
+    for key in &request.unknown {
         let path = format!("args.cni.{}", key.chars().take(64).collect::<String>());
         let text = "is not a known key: ips, mac and labels are".to_owned();
         fields.absorb(Problems(vec![Problem {

@@ -1,11 +1,11 @@
 //! One network, at the top of the configuration (plugin mode) or as an element of `networks`:
 //! who does it, natively or by executing plugins.
 
-use super::asked::Asked;
 use super::native::{self, Written};
+use super::request::RuntimeRequest;
 use super::{OWN_TYPES, REFERENCE_TYPES, TOP_KEYS, chain, choice, common};
-use crate::cni::{How, Ipam, Network, ProviderKind, Version};
-use crate::text::shown;
+use crate::cni::{Ipam, Network, NetworkBackend, ProviderKind, Version};
+use crate::text::quoted;
 use crate::{Fields, Problems};
 use plexus_types::{NetworkName, PluginType};
 
@@ -17,14 +17,14 @@ pub(super) fn top(
     fields: &mut Fields<'_>,
     plugin: Option<&PluginType>,
     version: Version,
-    asked: &Asked,
-) -> Option<How> {
+    request: &RuntimeRequest,
+) -> Option<NetworkBackend> {
     let plugin = plugin?.as_str();
     let ours = OWN_TYPES.contains(&plugin);
     if !ours && !REFERENCE_TYPES.contains(&plugin) {
         let text = format!(
             "{} is neither one of our names ({}) nor a reference plugin's",
-            shown(plugin),
+            quoted(plugin),
             OWN_TYPES.join(", ")
         );
         fields.problem("type", text);
@@ -36,7 +36,7 @@ pub(super) fn top(
         .filter(|k| fields.has(k))
         .collect();
     match (ours, keys.as_slice()) {
-        (false, []) => typed(fields, plugin, &TOP_KEYS, version, asked),
+        (false, []) => typed(fields, plugin, &TOP_KEYS, version, request),
         (false, [key, ..]) => {
             let text = format!("and \"type\": \"{plugin}\" exclude each other: keep one of them");
             fields.problem(key, text);
@@ -47,7 +47,7 @@ pub(super) fn top(
             fields.missing("provider", &choice::missing(choice::AT_TOP));
             unclear(fields)
         }
-        (true, _) => ours_or_chain(fields, version, asked),
+        (true, _) => ours_or_chain(fields, version, request),
     }
 }
 
@@ -56,25 +56,33 @@ pub(crate) fn of_nad(
     fields: &mut Fields<'_>,
     plugin: &str,
     version: Version,
-    asked: &Asked,
-) -> Option<How> {
+    request: &RuntimeRequest,
+) -> Option<NetworkBackend> {
     if !OWN_TYPES.contains(&plugin) {
-        return typed(fields, plugin, &TOP_KEYS, version, asked);
+        return typed(fields, plugin, &TOP_KEYS, version, request);
     }
     if !fields.has("provider") && !fields.has("plugins") {
         fields.missing("provider", &choice::missing(choice::IN_NAD));
         return unclear(fields);
     }
-    ours_or_chain(fields, version, asked)
+    ours_or_chain(fields, version, request)
 }
 
 /// The list of plugins of a NAD.
-pub(crate) fn of_list(fields: &mut Fields<'_>, version: Version, asked: &Asked) -> Option<How> {
-    chain::plugins(fields, version, asked).map(How::Delegate)
+pub(crate) fn of_list(
+    fields: &mut Fields<'_>,
+    version: Version,
+    request: &RuntimeRequest,
+) -> Option<NetworkBackend> {
+    chain::plugins(fields, version, request).map(NetworkBackend::Delegate)
 }
 
 /// An element of `networks`.
-pub(super) fn entry(fields: &mut Fields<'_>, version: Version, asked: &Asked) -> Option<Network> {
+pub(super) fn entry(
+    fields: &mut Fields<'_>,
+    version: Version,
+    request: &RuntimeRequest,
+) -> Option<Network> {
     let name = fields.parsed::<NetworkName>("name");
     if fields.lacks("name") {
         fields.missing("name", "write the network's name");
@@ -85,12 +93,12 @@ pub(super) fn entry(fields: &mut Fields<'_>, version: Version, asked: &Asked) ->
         .into_iter()
         .filter(|k| fields.has(k))
         .collect();
-    let how = match keys.as_slice() {
+    let backend = match keys.as_slice() {
         ["type"] => fields
             .parsed::<PluginType>("type")
-            .and_then(|plugin| typed(fields, plugin.as_str(), &ENTRY_KEYS, version, asked)),
+            .and_then(|plugin| typed(fields, plugin.as_str(), &ENTRY_KEYS, version, request)),
         ["provider"] | ["plugins"] | ["provider", "plugins"] => {
-            ours_or_chain(fields, version, asked)
+            ours_or_chain(fields, version, request)
         }
         [] => {
             fields.missing("provider", &choice::missing(choice::IN_ENTRY));
@@ -102,19 +110,23 @@ pub(super) fn entry(fields: &mut Fields<'_>, version: Version, asked: &Asked) ->
             unclear(fields)
         }
     };
-    check_source_routing(fields, source_routing, how.as_ref());
+    check_source_routing(fields, source_routing, backend.as_ref());
     Some(Network {
         name: name?,
         interface,
         source_routing,
-        how: how?,
+        backend: backend?,
         runtime: None,
     })
 }
 
 /// Source routing needs to know the addresses before the interface is made.
-pub(crate) fn check_source_routing(fields: &mut Fields<'_>, wanted: bool, how: Option<&How>) {
-    if let (true, Some(How::Delegate(_))) = (wanted, how) {
+pub(crate) fn check_source_routing(
+    fields: &mut Fields<'_>,
+    wanted: bool,
+    backend: Option<&NetworkBackend>,
+) {
+    if let (true, Some(NetworkBackend::Delegate(_))) = (wanted, backend) {
         let text = "is for native networks: this one is executed; add the plugin \"sbr\" to its \
                     \"plugins\", or leave it out";
         fields.unsupported("sourceRouting", text);
@@ -122,12 +134,16 @@ pub(crate) fn check_source_routing(fields: &mut Fields<'_>, wanted: bool, how: O
 }
 
 /// `provider`, `plugins`, or `"provider": "delegate"` with `plugins`.
-fn ours_or_chain(fields: &mut Fields<'_>, version: Version, asked: &Asked) -> Option<How> {
+fn ours_or_chain(
+    fields: &mut Fields<'_>,
+    version: Version,
+    request: &RuntimeRequest,
+) -> Option<NetworkBackend> {
     let provider = fields.text("provider");
     let has_plugins = fields.has("plugins");
     match provider {
         None | Some("delegate") if has_plugins => {
-            chain::plugins(fields, version, asked).map(How::Delegate)
+            chain::plugins(fields, version, request).map(NetworkBackend::Delegate)
         }
         None => unclear(fields),
         Some("delegate") => {
@@ -140,7 +156,9 @@ fn ours_or_chain(fields: &mut Fields<'_>, version: Version, asked: &Asked) -> Op
             unclear(fields)
         }
         Some(name) => match ProviderKind::of(name).filter(|kind| kind.in_config) {
-            Some(kind) => native::read(fields, kind, Written::ForUs, asked).map(How::Native),
+            Some(kind) => {
+                native::read(fields, kind, Written::ForUs, request).map(NetworkBackend::Native)
+            }
             None => {
                 let text = choice::provider(name, fields.path());
                 fields.problem("provider", text);
@@ -157,25 +175,25 @@ fn typed(
     plugin: &str,
     ours: &[&'static str],
     version: Version,
-    asked: &Asked,
-) -> Option<How> {
+    request: &RuntimeRequest,
+) -> Option<NetworkBackend> {
     fields.accept_rest();
-    let mut because = None;
+    let mut unsupported_key = None;
     if let Some(kind) = ProviderKind::of(plugin).filter(|kind| kind.is_plugin) {
         let mut options = Fields::new(fields.map(), fields.path());
         options.know(ours);
         options.know(&["type"]);
         foreign_capabilities(&mut options, kind);
-        let native = native::read(&mut options, kind, Written::ForPlugin, asked);
+        let native = native::read(&mut options, kind, Written::ForPlugin, request);
         let problems = options.finish();
         if problems.0.is_empty() {
-            return native.map(How::Native);
+            return native.map(NetworkBackend::Native);
         }
         let (foreign, wrong): (Vec<_>, Vec<_>) = problems
             .0
             .into_iter()
             .partition(|problem| problem.unknown_key);
-        because = foreign
+        unsupported_key = foreign
             .first()
             .map(|problem| relative(&problem.path, fields.path()));
         // No plugin but ourselves knows the IPAM "plexus".
@@ -187,8 +205,12 @@ fn typed(
     }
     let kept = |key: &&&str| !matches!(**key, "type" | "args" | "capabilities");
     let stripped: Vec<&str> = ours.iter().filter(kept).copied().collect();
-    Some(How::Delegate(chain::single(
-        fields, &stripped, version, asked, because,
+    Some(NetworkBackend::Delegate(chain::single(
+        fields,
+        &stripped,
+        version,
+        request,
+        unsupported_key,
     )))
 }
 
@@ -203,7 +225,7 @@ fn foreign_capabilities(fields: &mut Fields<'_>, kind: &ProviderKind) {
 }
 
 /// Nothing can be said about the options of a network of no known kind.
-fn unclear(fields: &mut Fields<'_>) -> Option<How> {
+fn unclear(fields: &mut Fields<'_>) -> Option<NetworkBackend> {
     fields.know(&["provider", "type", "plugins", "networks", "interface"]);
     fields.know(&native::all_keys().collect::<Vec<_>>());
     None

@@ -2,7 +2,7 @@
 
 use crate::Fields;
 use crate::cni::{PortMapping, Protocol};
-use crate::text::shown;
+use crate::text::quoted;
 
 /// Takes `portMappings`. `strict`: keys that are not known and port 0 of the node are problems, as
 /// in an annotation; runtimes send a mapping for every port of a container.
@@ -18,7 +18,7 @@ fn one(fields: &mut Fields<'_>, strict: bool) -> Option<PortMapping> {
     let written = fields.text("protocol").unwrap_or_default();
     let protocol = Protocol::parse(written);
     if protocol.is_none() {
-        let text = format!("is {}: write tcp, udp or sctp", shown(written));
+        let text = format!("is {}: write tcp, udp or sctp", quoted(written));
         fields.problem("protocol", text);
     }
     if !strict {

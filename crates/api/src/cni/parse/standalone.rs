@@ -1,10 +1,10 @@
 //! Standalone mode: `networks`, all of a container's interfaces in one call, and `default-gw`.
 
-use super::asked::Asked;
+use super::request::RuntimeRequest;
 use super::{Head, OWN_TYPES, chain, network};
 use crate::Fields;
 use crate::cni::{Body, Code, DefaultGw, Error, Network, Version};
-use crate::text::shown;
+use crate::text::quoted;
 use plexus_types::IfName;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -29,15 +29,19 @@ pub(super) fn read(fields: &mut Fields<'_>, head: &Head, version: Version) -> Op
         return Some(Body::Pod);
     }
     if let Some(word) = fields.value("networks").and_then(Value::as_str) {
-        let text = format!("is {}: write \"pod\", or a list of networks", shown(word));
+        let text = format!("is {}: write \"pod\", or a list of networks", quoted(word));
         fields.problem("networks", text);
         default_gw(fields);
         return None;
     }
     // The request is about the interface that the runtime knows: the first.
-    let nothing = Asked::default();
+    let nothing = RuntimeRequest::default();
     let read = |entry: &mut Fields<'_>, i| {
-        network::entry(entry, version, if i == 0 { &head.asked } else { &nothing })
+        network::entry(
+            entry,
+            version,
+            if i == 0 { &head.request } else { &nothing },
+        )
     };
     let count = fields.list("networks")?.len();
     if !(1..=MAX_NETWORKS).contains(&count) {
@@ -118,10 +122,12 @@ impl Body {
 
     /// Whether some plugin that is executed declares a capability.
     pub fn takes(&self, capability: &str) -> bool {
-        self.networks().iter().any(|network| match &network.how {
-            crate::cni::How::Delegate(plugins) => chain::takes(plugins, capability),
-            crate::cni::How::Native(_) => false,
-        })
+        self.networks()
+            .iter()
+            .any(|network| match &network.backend {
+                crate::cni::NetworkBackend::Delegate(plugins) => chain::takes(plugins, capability),
+                crate::cni::NetworkBackend::Native(_) => false,
+            })
     }
 }
 
@@ -179,12 +185,12 @@ fn named(networks: &[Network], ifname: Option<&IfName>, name: &str) -> Result<()
             let names = names.join(", ");
             Err(format!(
                 "{} is no network or interface here: the networks are {names}",
-                shown(name)
+                quoted(name)
             ))
         }
         [i, j, ..] => Err(format!(
             "{} is ambiguous, it means networks[{i}] and networks[{j}]: write an interface's name",
-            shown(name)
+            quoted(name)
         )),
     }
 }

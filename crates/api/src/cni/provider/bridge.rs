@@ -3,8 +3,8 @@
 use super::kind::{Options, ProviderKind, Routing, Segment};
 use crate::Fields;
 use crate::cni::ObjectFacts;
-use crate::cni::parse::asked::Asked;
 use crate::cni::parse::native::{not_native, not_ours};
+use crate::cni::parse::request::RuntimeRequest;
 use crate::objects::NetworkSpec;
 use plexus_types::IfName;
 
@@ -56,7 +56,7 @@ impl Bridge {
 }
 
 impl Options for Bridge {
-    fn read(fields: &mut Fields<'_>, _asked: &Asked) -> Option<Self> {
+    fn read(fields: &mut Fields<'_>, _request: &RuntimeRequest) -> Option<Self> {
         let name = match fields.text("bridge") {
             None => IfName::new("cni0").ok(),
             Some("") => {

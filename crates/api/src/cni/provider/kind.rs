@@ -4,7 +4,7 @@
 use super::Provider;
 use crate::Fields;
 use crate::cni::ObjectFacts;
-use crate::cni::parse::asked::Asked;
+use crate::cni::parse::request::RuntimeRequest;
 use crate::objects::NetworkSpec;
 use serde_json::{Map, Value};
 
@@ -80,7 +80,7 @@ impl ProviderKind {
 /// What the file of a provider answers, beside its `KIND`.
 pub(super) trait Options: Sized {
     /// Reads its options, but those that all providers have (`mtu`, `mac`, `dns`, `ipam`).
-    fn read(fields: &mut Fields<'_>, asked: &Asked) -> Option<Self>;
+    fn read(fields: &mut Fields<'_>, request: &RuntimeRequest) -> Option<Self>;
 
     /// Adds what the spec of a `Network` says to every provider, and what the cluster knows of it.
     fn with_network(&mut self, _spec: &NetworkSpec, _facts: &ObjectFacts) {}

@@ -3,9 +3,9 @@
 
 use super::kind::{Options, ProviderKind, Routing, Segment};
 use crate::Fields;
-use crate::cni::parse::asked::Asked;
 use crate::cni::parse::native::not_native;
-use crate::text::shown;
+use crate::cni::parse::request::RuntimeRequest;
+use crate::text::quoted;
 use plexus_types::{IfName, MacvlanMode};
 use serde_json::Value;
 
@@ -40,14 +40,14 @@ impl Macvlan {
 }
 
 impl Options for Macvlan {
-    fn read(fields: &mut Fields<'_>, _asked: &Asked) -> Option<Self> {
+    fn read(fields: &mut Fields<'_>, _request: &RuntimeRequest) -> Option<Self> {
         let master = fields.parsed("master");
         let bcqueuelen = fields.number("bcqueuelen").filter(|length| *length != 0);
         not_native(fields, &Self::KIND, &["linkInContainer"]);
         let written = fields.text("mode").filter(|mode| !mode.is_empty());
         let Some(mode) = written.map_or(Some(MacvlanMode::default()), MacvlanMode::from_name)
         else {
-            let value = shown(written.unwrap_or_default());
+            let value = quoted(written.unwrap_or_default());
             fields.problem(
                 "mode",
                 format!("is {value}: write bridge, vepa, private or passthru"),

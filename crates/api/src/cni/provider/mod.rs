@@ -8,7 +8,7 @@ pub use kind::{ProviderKind, Routing, Segment};
 
 use super::{Dns, Ipam, ObjectFacts};
 use crate::Fields;
-use crate::cni::parse::asked::Asked;
+use crate::cni::parse::request::RuntimeRequest;
 use crate::objects::NetworkSpec;
 use kind::Options;
 use plexus_types::Mac;
@@ -62,11 +62,11 @@ macro_rules! registry {
             pub(super) fn read(
                 kind: &ProviderKind,
                 fields: &mut Fields<'_>,
-                asked: &Asked,
+                request: &RuntimeRequest,
             ) -> Option<Self> {
                 match kind.name {
                     $(name if name == $Options::KIND.name => {
-                        $Options::read(fields, asked).map(Provider::$Options)
+                        $Options::read(fields, request).map(Provider::$Options)
                     })*
                     _ => None,
                 }

@@ -4,7 +4,7 @@
 use super::kind::{Options, ProviderKind, Routing};
 use crate::Fields;
 use crate::cni::ObjectFacts;
-use crate::cni::parse::asked::Asked;
+use crate::cni::parse::request::RuntimeRequest;
 use crate::objects::NetworkSpec;
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -41,7 +41,7 @@ impl Overlay {
 }
 
 impl Options for Overlay {
-    fn read(_fields: &mut Fields<'_>, _asked: &Asked) -> Option<Self> {
+    fn read(_fields: &mut Fields<'_>, _request: &RuntimeRequest) -> Option<Self> {
         Some(Self::default())
     }
 

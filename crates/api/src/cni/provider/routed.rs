@@ -3,7 +3,7 @@
 use super::kind::{Options, ProviderKind, Routing};
 use crate::Fields;
 use crate::cni::ObjectFacts;
-use crate::cni::parse::asked::Asked;
+use crate::cni::parse::request::RuntimeRequest;
 use crate::objects::NetworkSpec;
 use ipnet::IpNet;
 
@@ -35,9 +35,9 @@ impl Routed {
 }
 
 impl Options for Routed {
-    fn read(fields: &mut Fields<'_>, asked: &Asked) -> Option<Self> {
+    fn read(fields: &mut Fields<'_>, request: &RuntimeRequest) -> Option<Self> {
         let ip_masq = fields.flag("ipMasq");
-        if !fields.has("ipam") && !asked.has_subnets {
+        if !fields.has("ipam") && !request.has_subnets {
             fields.missing("ipam", "a routed network needs addresses to route to");
         }
         Some(Self {

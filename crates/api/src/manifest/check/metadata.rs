@@ -4,7 +4,7 @@ use super::typed;
 use crate::manifest::finding::Findings;
 use crate::manifest::kinds::{Scope, round_trip};
 use crate::pod::{check_namespace, check_object};
-use crate::text::shown;
+use crate::text::quoted;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 
@@ -41,7 +41,7 @@ fn name(metadata: &Map<String, Value>, findings: &mut Findings<'_>) {
         if let Err(text) = check_object(name) {
             let lower = name.to_ascii_lowercase();
             let text = match check_object(&lower) {
-                Ok(()) => format!("{} has upper case: write {lower}", shown(name)),
+                Ok(()) => format!("{} has upper case: write {lower}", quoted(name)),
                 Err(_) => text,
             };
             findings.problem("metadata.name", text);

@@ -1,5 +1,5 @@
 //! What is wrong with an object of a manifest: by itself ([`check`]), and beside the others of the
-//! same files ([`check_together`]).
+//! same files ([`check_all`]).
 
 mod metadata;
 mod nad;
@@ -15,7 +15,7 @@ use super::finding::Findings;
 use super::kinds::{self, Kind, Known, Reading, Scope};
 use super::{Finding, Level, Written};
 use crate::later::{self, Classes};
-use crate::text::shown;
+use crate::text::quoted;
 use crate::translate;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ fn check_map(
     match kinds::find(api_version, kind) {
         Known::Kind(known) => check_kind(known, map, object, findings),
         Known::Version(text, known) => {
-            findings.problem("apiVersion", format!("{} {text}", shown(api_version)));
+            findings.problem("apiVersion", format!("{} {text}", quoted(api_version)));
             // The rest is looked at as what was meant: all problems are said at once.
             let mut object = object.clone();
             if let Some(version) = object.get_mut("apiVersion") {
@@ -154,7 +154,7 @@ fn check_identity(object: &mut Value, findings: &mut Findings<'_>) {
 }
 
 /// Objects that occur more than once, by their place in the list. `namespace` is where those go that name none.
-pub fn check_together(all: &[&Written], namespace: &str) -> Vec<(usize, Finding)> {
+pub fn check_all(all: &[&Written], namespace: &str) -> Vec<(usize, Finding)> {
     let mut seen: BTreeMap<(String, String, String), usize> = BTreeMap::new();
     let mut found = Vec::new();
     for (number, written) in all.iter().enumerate() {

@@ -84,7 +84,7 @@ fn config(text: &str, findings: &mut Findings<'_>) {
 /// Which plugins a node must have for it.
 fn executed(name: &NetworkName, config: &Map<String, Value>) -> Option<String> {
     let network = Network::from_config(name, config, &Default::default()).ok()?;
-    let crate::cni::How::Delegate(chain) = network.how else {
+    let crate::cni::NetworkBackend::Delegate(chain) = network.backend else {
         return None;
     };
     let types: Vec<&str> = chain
@@ -93,7 +93,7 @@ fn executed(name: &NetworkName, config: &Map<String, Value>) -> Option<String> {
         .filter_map(|plugin| plugin.get("type")?.as_str())
         .collect();
     let because = chain
-        .because
+        .unsupported_key
         .map(|key| format!(", because of the key {key:?}"))
         .unwrap_or_default();
     Some(format!(

@@ -4,7 +4,7 @@ use crate::manifest::finding::Findings;
 use crate::objects::{
     AllowedNamespaces, BlockSize, From, LabelSelector, NetworkSpec, RouteSpec, Subnet,
 };
-use crate::text::shown;
+use crate::text::quoted;
 use crate::{Fields, FromText, Problems};
 use ipnet::IpNet;
 use serde_json::{Map, Value};
@@ -161,7 +161,7 @@ fn namespaces(fields: &mut Fields<'_>) -> Option<AllowedNamespaces> {
         Some("Same") => Some(From::Same),
         Some("Selector") => Some(From::Selector),
         Some(other) => {
-            let text = format!("is {}: write All, Same or Selector", shown(other));
+            let text = format!("is {}: write All, Same or Selector", quoted(other));
             fields.problem("from", text);
             None
         }

@@ -17,27 +17,27 @@ pub(super) fn check(
     let Some(schema) = schema(kind) else {
         return;
     };
-    let mut found = Vec::new();
+    let mut problems = Vec::new();
     for (key, value) in object.as_object().into_iter().flatten() {
         match (key.as_str(), property(&schema, key)) {
             ("apiVersion" | "kind" | "metadata", _) => {}
-            (_, Some(schema)) => look(value, schema, key, &mut found),
-            (_, None) => found.push((key.clone(), UNKNOWN.to_owned())),
+            (_, Some(schema)) => check_value(value, schema, key, &mut problems),
+            (_, None) => problems.push((key.clone(), UNKNOWN.to_owned())),
         }
     }
-    missing(object, &schema, "", &mut found);
+    missing(object, &schema, "", &mut problems);
     // What only the type knows: addresses, for example.
-    if found.is_empty()
+    if problems.is_empty()
         && let Err(error) = round_trip(object)
     {
-        found.push(("spec".to_owned(), error.to_string()));
+        problems.push(("spec".to_owned(), error.to_string()));
     }
-    typed::tell("", found, findings);
+    typed::tell("", problems, findings);
 }
 
 const UNKNOWN: &str = "is not a field of this kind: remove it, or correct its name";
 
-type Found = Vec<(String, String)>;
+type FieldProblems = Vec<(String, String)>;
 
 fn schema(kind: &str) -> Option<Value> {
     let crd = crds().into_iter().find(|crd| crd.spec.names.kind == kind)?;
@@ -52,7 +52,7 @@ fn property<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
         .or_else(|| schema.get("additionalProperties"))
 }
 
-fn look(value: &Value, schema: &Value, path: &str, found: &mut Found) {
+fn check_value(value: &Value, schema: &Value, path: &str, problems: &mut FieldProblems) {
     let wanted = schema.get("type").and_then(Value::as_str).unwrap_or("");
     let fits = match (wanted, value) {
         // An API server takes null for nothing.
@@ -70,47 +70,47 @@ fn look(value: &Value, schema: &Value, path: &str, found: &mut Found) {
             "has the wrong type: must be of type {wanted}, not {}",
             short(value)
         );
-        return found.push((path.to_owned(), text));
+        return problems.push((path.to_owned(), text));
     }
     match value {
-        Value::Object(map) => fields(map, schema, path, found),
+        Value::Object(map) => fields(map, schema, path, problems),
         Value::Array(items) => {
             for (i, item) in items.iter().enumerate() {
-                look(
+                check_value(
                     item,
                     schema.get("items").unwrap_or(&Value::Null),
                     &format!("{path}[{i}]"),
-                    found,
+                    problems,
                 );
             }
         }
-        value => bounds(value, schema, path, found),
+        value => bounds(value, schema, path, problems),
     }
-    missing(value, schema, path, found);
+    missing(value, schema, path, problems);
 }
 
-fn fields(map: &Map<String, Value>, schema: &Value, path: &str, found: &mut Found) {
+fn fields(map: &Map<String, Value>, schema: &Value, path: &str, problems: &mut FieldProblems) {
     for (key, value) in map {
         let path = format!("{path}.{key}");
         match property(schema, key) {
-            Some(schema) => look(value, schema, &path, found),
+            Some(schema) => check_value(value, schema, &path, problems),
             None if schema.get("properties").is_none() => {}
-            None => found.push((path, UNKNOWN.to_owned())),
+            None => problems.push((path, UNKNOWN.to_owned())),
         }
     }
 }
 
-fn missing(value: &Value, schema: &Value, path: &str, found: &mut Found) {
+fn missing(value: &Value, schema: &Value, path: &str, problems: &mut FieldProblems) {
     let required = schema.get("required").and_then(Value::as_array);
     for key in required.into_iter().flatten().filter_map(Value::as_str) {
         if value.is_object() && value.get(key).is_none_or(Value::is_null) {
             let dot = if path.is_empty() { "" } else { "." };
-            found.push((format!("{path}{dot}{key}"), "is missing".to_owned()));
+            problems.push((format!("{path}{dot}{key}"), "is missing".to_owned()));
         }
     }
 }
 
-fn bounds(value: &Value, schema: &Value, path: &str, found: &mut Found) {
+fn bounds(value: &Value, schema: &Value, path: &str, problems: &mut FieldProblems) {
     let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
     let choices = schema.get("enum").and_then(Value::as_array);
     let number = value.as_f64();
@@ -133,7 +133,7 @@ fn bounds(value: &Value, schema: &Value, path: &str, found: &mut Found) {
         }
         _ => return,
     };
-    found.push((path.to_owned(), text));
+    problems.push((path.to_owned(), text));
 }
 
 /// A value as far as a line has room for it.
@@ -141,7 +141,7 @@ fn short(value: &Value) -> String {
     match value {
         Value::Array(_) => "a list".to_owned(),
         Value::Object(_) => "a map".to_owned(),
-        Value::String(text) => crate::text::shown(text),
+        Value::String(text) => crate::text::quoted(text),
         other => other.to_string(),
     }
 }

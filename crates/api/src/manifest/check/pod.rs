@@ -15,7 +15,7 @@ pub(super) fn check(pod: &Map<String, Value>, path: &str, findings: &mut Finding
         "" => field.to_owned(),
         path => format!("{path}.{field}"),
     };
-    wishes(pod, &at("metadata.annotations"), findings);
+    check_annotations(pod, &at("metadata.annotations"), findings);
     let spec = match pod.get("spec") {
         Some(Value::Object(spec)) => spec,
         _ => return findings.problem(&at("spec"), "is missing: write its containers"),
@@ -51,7 +51,7 @@ pub(super) fn annotations(map: &Map<String, Value>, key: &str) -> BTreeMap<Strin
         .collect()
 }
 
-fn wishes(pod: &Map<String, Value>, within: &str, findings: &mut Findings<'_>) {
+fn check_annotations(pod: &Map<String, Value>, within: &str, findings: &mut Findings<'_>) {
     let annotations = annotations(pod, "metadata");
     let metadata = pod.get("metadata");
     let namespace = metadata.and_then(|metadata| metadata.get("namespace")?.as_str());

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Node as ApiNode;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use kube::Resource;
 use kube::core::DeserializeGuard;
-use plexus_api::objects::{Block, BlockRequest, Gift, PodAttachments};
+use plexus_api::objects::{Block, BlockRequest, DonatedPart, PodAttachments};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -25,7 +25,7 @@ pub(crate) struct BlockView {
     /// Nothing more is issued from it.
     pub(crate) closed: bool,
     /// The parts that its owner has donated.
-    pub(crate) given: Vec<Gift>,
+    pub(crate) given: Vec<DonatedPart>,
 }
 
 impl BlockView {

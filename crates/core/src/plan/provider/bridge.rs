@@ -30,7 +30,7 @@ impl ProviderPlan for Bridge {
             && link.kind != plan::Bridge::LINK_KIND
         {
             return Err(PlanError::NotABridge {
-                network: request.wanted.network.clone(),
+                network: request.spec.network.clone(),
                 bridge: self.bridge.clone(),
                 kind: if link.kind.is_empty() {
                     "hardware".to_owned()
@@ -39,7 +39,7 @@ impl ProviderPlan for Bridge {
                 },
             });
         }
-        let mtu = request.wanted.native.mtu;
+        let mtu = request.spec.native.mtu;
         let mut end = request.host_end(mtu);
         end.bridge = Some(self.bridge.clone());
         end.hairpin = self.hairpin_mode;

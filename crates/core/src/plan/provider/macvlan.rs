@@ -19,7 +19,7 @@ impl ProviderPlan for Macvlan {
     }
 
     fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanError> {
-        let network = || request.wanted.network.clone();
+        let network = || request.spec.network.clone();
         let parent = request.facts.parent.as_ref();
         let parent = parent.ok_or_else(|| match &self.master {
             Some(master) => PlanError::UnknownMaster {
@@ -28,7 +28,7 @@ impl ProviderPlan for Macvlan {
             },
             None => PlanError::NoMaster { network: network() },
         })?;
-        let mtu = request.wanted.native.mtu;
+        let mtu = request.spec.native.mtu;
         if let Some(mtu) = mtu.filter(|mtu| *mtu > parent.mtu) {
             let (parent, parent_mtu) = (parent.name.clone(), parent.mtu);
             return Err(PlanError::MtuTooLarge {

@@ -2,8 +2,8 @@
 //! provider is asked, one file each; everything that is the same for all of them is around here.
 
 use super::{Facts, FactsQuery, HostEnd, LinkKind, Neighbour, NodePlan, PlanError, settings};
-use crate::attachment::{Assigned, Wanted, derived_mac};
-use crate::plan::Place;
+use crate::attachment::{Assigned, NativeSpec, derived_mac};
+use crate::plan::LinkOwner;
 use plexus_api::cni::{self, Native, Provider};
 use plexus_types::{Feature, IfName, Mac, NetworkName};
 
@@ -61,9 +61,9 @@ pub(super) trait ProviderPlan {
 
 /// What a pod's link is made from.
 pub(super) struct LinkRequest<'a> {
-    pub(super) wanted: &'a Wanted,
+    pub(super) spec: &'a NativeSpec,
     pub(super) assigned: &'a Assigned,
-    pub(super) place: &'a Place<'a>,
+    pub(super) owner: &'a LinkOwner<'a>,
     pub(super) facts: &'a Facts,
     pub(super) alias: &'a str,
     pub(super) mac: Option<Mac>,
@@ -79,11 +79,11 @@ pub(super) struct LinkParts {
 impl LinkRequest<'_> {
     /// The node's end of a veth pair, in the node's namespace, a port of nothing.
     fn host_end(&self, mtu: Option<u32>) -> HostEnd {
-        let container = self.place.container.as_str();
-        let ifname = &self.wanted.ifname;
-        let name = IfName::host_end(container, self.place.cni_ifname.as_str(), ifname.as_str());
+        let container = self.owner.container.as_str();
+        let ifname = &self.spec.ifname;
+        let name = IfName::host_end(container, self.owner.cni_ifname.as_str(), ifname.as_str());
         HostEnd {
-            mac: derived_mac(container, self.place.netns, ifname, "host"),
+            mac: derived_mac(container, self.owner.netns, ifname, "host"),
             mtu,
             alias: self.alias.to_owned(),
             router: None,

@@ -67,11 +67,11 @@ impl ProviderPlan for Overlay {
 
 /// The MTU of a pod's link: as asked for, else what fits through the underlay.
 fn mtu(request: &LinkRequest<'_>) -> Result<u32, PlanError> {
-    let network = || request.wanted.network.clone();
+    let network = || request.spec.network.clone();
     let underlay = request.facts.underlay.as_ref();
     let underlay = underlay.ok_or_else(|| PlanError::NoUnderlay { network: network() })?;
     let fits = fits(underlay);
-    match request.wanted.native.mtu {
+    match request.spec.native.mtu {
         Some(mtu) if mtu > fits => Err(PlanError::DoesNotFit {
             network: network(),
             mtu,

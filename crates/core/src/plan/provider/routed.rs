@@ -31,7 +31,7 @@ impl ProviderPlan for Routed {
 
     fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanError> {
         let parent = request.facts.parent.as_ref();
-        let mtu = request.wanted.native.mtu;
+        let mtu = request.spec.native.mtu;
         let mut end = request.host_end(mtu.or(parent.map(|parent| parent.mtu)));
         end.source_check = self.source_check;
         Ok(link_to(end, request))

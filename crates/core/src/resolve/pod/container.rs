@@ -2,13 +2,15 @@
 //! network, and which network a call means. Nobody but the machine's administrator starts them, so
 //! each counts as one of the network's own namespace.
 
-use super::lookup::{Found, Lookup, network_name};
+use super::lookup::{Lookup, ResolvedNetwork, network_name};
 use super::object::name_of;
 use super::{
     NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_of_fabric, is_routed,
     subnets,
 };
-use plexus_api::cni::{Body, Code, DefaultGw, Error, FqName, How, Network, ProviderKind, Runtime};
+use plexus_api::cni::{
+    Body, Code, DefaultGw, Error, FqName, Network, NetworkBackend, ProviderKind, Runtime,
+};
 use plexus_api::pod::NetworkSelection;
 use plexus_types::{IfName, NetworkName};
 
@@ -106,7 +108,7 @@ fn find(
     runtime: &Runtime,
     settings: &Settings,
     objects: &dyn Objects,
-) -> Result<Found, Error> {
+) -> Result<ResolvedNetwork, Error> {
     let lookup = |pod| Lookup {
         pod,
         settings,
@@ -118,12 +120,12 @@ fn find(
         namespace: object.namespace.clone(),
         ..PodFacts::default()
     };
-    let asked = NetworkSelection {
+    let request = NetworkSelection {
         ips: runtime.ips.clone(),
         mac: runtime.mac,
         ..NetworkSelection::named(&object.namespace, &object.name)
     };
-    lookup(&own).of_object(&object, &asked)
+    lookup(&own).of_object(&object, &request)
 }
 
 /// Ports of the node that would lead nowhere are refused.
@@ -131,11 +133,11 @@ fn check_ports(network: &Network, runtime: &Runtime) -> Result<(), Error> {
     if runtime.port_mappings.is_empty() {
         return Ok(());
     }
-    let what = match &network.how {
-        How::Native(native) if native.provider.kind().host_ports => return Ok(()),
-        How::Native(native) => native.provider.name(),
-        How::Delegate(_) if takes_ports(network) => return Ok(()),
-        How::Delegate(_) => "delegate without a plugin for port mappings",
+    let what = match &network.backend {
+        NetworkBackend::Native(native) if native.provider.kind().host_ports => return Ok(()),
+        NetworkBackend::Native(native) => native.provider.name(),
+        NetworkBackend::Delegate(_) if takes_ports(network) => return Ok(()),
+        NetworkBackend::Delegate(_) => "delegate without a plugin for port mappings",
     };
     Err(Error::new(
         Code::UnsupportedField,

@@ -1,11 +1,11 @@
 //! Who has the default route of a pod, by its annotations: `opencontrail.org/default-gw`, and the
 //! Working Group's `default-route`.
 
-use super::asked::Asked;
 use super::error::{invalid, within};
+use super::request::NetworkRequest;
 use super::{All, PodFacts, Settings};
 use ipnet::IpNet;
-use plexus_api::cni::{Code, DefaultGw, Error, How, Ipam, Network, RouteConf};
+use plexus_api::cni::{Code, DefaultGw, Error, Ipam, Network, NetworkBackend, RouteConf};
 use plexus_api::pod::{self, DEFAULT_GW};
 use plexus_types::Family;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ const FIRST: &str = "eth0";
 pub(super) fn choose(
     pod: &PodFacts,
     all: &mut All,
-    asked: &[Asked],
+    request: &[NetworkRequest],
     settings: &Settings,
 ) -> Result<DefaultGw, Error> {
     let mut chosen: [Option<usize>; 2] = [None, None];
@@ -29,21 +29,21 @@ pub(super) fn choose(
             *slot = name.map(|name| position(all, name)).transpose()?;
         }
     }
-    for (index, asked) in (1..).zip(asked) {
-        let Some(gateways) = &asked.selection.default_route else {
+    for (index, request) in (1..).zip(request) {
+        let Some(gateways) = &request.selection.default_route else {
             continue;
         };
         for (slot, family) in chosen.iter_mut().zip(Family::ALL) {
             let mut of_family = gateways.iter().filter(|ip| Family::of(**ip) == family);
             if gateways.is_empty() || of_family.next().is_some() {
                 if let Some(other) = slot.filter(|other| *other != index) {
-                    return Err(within(contradiction(all, other, family), asked, index));
+                    return Err(within(contradiction(all, other, family), request, index));
                 }
                 *slot = Some(index);
             }
         }
         if let Some(network) = all.networks.get_mut(index) {
-            set_gateways(network, gateways).map_err(|error| within(error, asked, index))?;
+            set_gateways(network, gateways).map_err(|error| within(error, request, index))?;
         }
     }
     for (slot, family) in chosen.iter().zip(Family::ALL) {
@@ -97,9 +97,9 @@ fn set_gateways(network: &mut Network, gateways: &[IpAddr]) -> Result<(), Error>
     if gateways.is_empty() {
         return Ok(());
     }
-    let routes = match &mut network.how {
-        How::Native(native) => native.ipam.as_mut().map(routes_of),
-        How::Delegate(_) => return Err(delegated()),
+    let routes = match &mut network.backend {
+        NetworkBackend::Native(native) => native.ipam.as_mut().map(routes_of),
+        NetworkBackend::Delegate(_) => return Err(delegated()),
     };
     let Some(routes) = routes else {
         return Err(Error::new(
@@ -128,7 +128,7 @@ fn set_gateways(network: &mut Network, gateways: &[IpAddr]) -> Result<(), Error>
 
 /// The first interface keeps the cluster's own prefixes, and answers whoever reached it.
 fn stay(first: &mut Network, family: Family, cidrs: &[IpNet]) {
-    let How::Native(native) = &mut first.how else {
+    let NetworkBackend::Native(native) = &mut first.backend else {
         return;
     };
     let Some(ipam) = native.ipam.as_mut().filter(|ipam| has(ipam, family)) else {

@@ -1,15 +1,15 @@
 //! Errors of the front door: which reference of the pod, and what is wrong with it.
 
-use super::asked::Asked;
+use super::request::NetworkRequest;
 use plexus_api::Problems;
 use plexus_api::cni::{Code, Error};
 
 /// The same error, saying which of the pod's references it is about.
-pub(super) fn within(error: Error, asked: &Asked, index: usize) -> Error {
-    let Asked { source, .. } = asked;
+pub(super) fn within(error: Error, request: &NetworkRequest, index: usize) -> Error {
+    let NetworkRequest { source, .. } = request;
     let msg = format!(
         "network {} (number {index}, annotation {source}): {}",
-        asked.shown(),
+        request.display_name(),
         error.msg
     );
     Error { msg, ..error }

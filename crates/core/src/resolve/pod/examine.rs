@@ -1,9 +1,9 @@
 //! Each of a pod's references by itself, for people: what it names, and what it would become. Where
 //! [`pod_networks`](super::pod_networks) stops at the first that cannot be had, this goes on.
 
-use super::asked::{self, Target};
 use super::error::within;
 use super::lookup::Lookup;
+use super::request::{self, Target};
 use super::{Objects, PodFacts, Settings};
 use plexus_api::cni::{Error, Network};
 
@@ -60,17 +60,19 @@ pub fn examine(
         settings,
         objects,
     };
-    let default = asked::default_network(pod)?.into_iter().map(|one| (0, one));
-    let listed = (1..).zip(asked::of(pod)?);
-    let each = default.chain(listed).map(|(index, asked)| {
+    let default = request::default_network(pod)?
+        .into_iter()
+        .map(|one| (0, one));
+    let listed = (1..).zip(request::of(pod)?);
+    let each = default.chain(listed).map(|(index, request)| {
         let found = lookup
-            .find(&asked)
-            .map_err(|error| within(error, &asked, index));
+            .find(&request)
+            .map_err(|error| within(error, &request, index));
         let ifname = match index {
             0 => None,
-            _ => asked.ifname(index).ok().map(|name| name.to_string()),
+            _ => request.ifname(index).ok().map(|name| name.to_string()),
         };
-        let (namespace, name) = (asked.selection.namespace, asked.selection.name);
+        let (namespace, name) = (request.selection.namespace, request.selection.name);
         let (place, network, warnings) = match found {
             Ok(found) => {
                 let place = Some((found.namespace, found.name));
@@ -80,8 +82,8 @@ pub fn examine(
         };
         Examined {
             index,
-            source: asked.source,
-            target: match asked.target {
+            source: request.source,
+            target: match request.target {
                 Target::Nad => Named::Nad(namespace, name),
                 Target::Object => Named::Network(namespace, name),
                 Target::FqName(fq) => Named::FqName(fq.project, fq.name),

@@ -1,7 +1,7 @@
 //! From a reference to the network that it means.
 
-use super::asked::{Asked, Target};
 use super::error::missing;
+use super::request::{NetworkRequest, Target};
 use super::{NetworkObject, Objects, PodFacts, Settings};
 use crate::stable::hash64;
 use plexus_api::cni::{Code, Error, FqName, Network};
@@ -17,9 +17,9 @@ pub(super) struct Lookup<'a> {
     pub(super) objects: &'a dyn Objects,
 }
 
-/// What a reference means.
+/// The network that a request means.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct ResolvedNetwork {
     pub(super) network: Network,
     /// Namespace and name of what was referred to.
     pub(super) namespace: String,
@@ -31,10 +31,10 @@ pub(super) struct Found {
 
 impl Lookup<'_> {
     /// The network of a reference.
-    pub(super) fn find(&self, asked: &Asked) -> Result<Found, Error> {
-        let selection = &asked.selection;
+    pub(super) fn find(&self, request: &NetworkRequest) -> Result<ResolvedNetwork, Error> {
+        let selection = &request.selection;
         let (namespace, name) = (&*selection.namespace, &*selection.name);
-        match &asked.target {
+        match &request.target {
             Target::Nad => match self.objects.nad(namespace, name) {
                 Some(nad) => self.of_nad(&nad, selection),
                 None => Err(self.no_nad(namespace, name)),

@@ -4,7 +4,6 @@
 //! Takes the pod, and what the node knows of networks ([`Objects`]); never asks anyone else. Gives
 //! a [`Body`] for the one path behind every door, with where each network came from.
 
-mod asked;
 mod container;
 mod default_gw;
 mod error;
@@ -13,6 +12,7 @@ mod lookup;
 mod nad;
 mod named;
 mod object;
+mod request;
 
 pub use container::{HOME, container_network, is_first, runtime_name};
 pub use examine::{Examined, Named, examine};
@@ -22,13 +22,13 @@ pub use named::named_network;
 pub use object::{block_ipam, name_of};
 pub use plexus_api::pod::ANNOTATIONS;
 
-use asked::Asked;
 use error::within;
 use ipnet::IpNet;
-use lookup::{Found, Lookup};
-use plexus_api::cni::{Body, Code, Error, How, Ipam, Network, Routing, Runtime};
+use lookup::{Lookup, ResolvedNetwork};
+use plexus_api::cni::{Body, Code, Error, Ipam, Network, NetworkBackend, Routing, Runtime};
 use plexus_api::objects::NetworkSpec;
 use plexus_api::pod::{DEFAULT_NETWORK, MAX_NETWORKS};
+use request::NetworkRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ pub trait Objects {
     /// The blocks of a network that this node owns.
     fn blocks(&self, network_uid: &str) -> Vec<IpNet>;
     /// Parts of those that are blocks of their own, this node's or another's.
-    fn given(&self, network_uid: &str) -> Vec<IpNet>;
+    fn donated_parts(&self, network_uid: &str) -> Vec<IpNet>;
     /// A configuration in the CNI directory with that `name` (NADs without a config).
     fn on_disk(&self, name: &str) -> Option<String>;
 }
@@ -157,30 +157,30 @@ pub fn pod_networks(
         settings,
         objects,
     };
-    let asked = asked::of(pod)?;
-    if asked.len() > MAX_NETWORKS {
-        return Err(too_many(asked.len()));
+    let request = request::of(pod)?;
+    if request.len() > MAX_NETWORKS {
+        return Err(too_many(request.len()));
     }
     let mut all = All::default();
-    let (network, reference) = match asked::default_network(pod)? {
-        Some(asked) => replaced(&lookup, &asked, runtime, &mut all.warnings)?,
+    let (network, reference) = match request::default_network(pod)? {
+        Some(request) => replaced(&lookup, &request, runtime, &mut all.warnings)?,
         None => first,
     };
     unheeded(runtime, &network, &mut all.warnings);
     all.networks.push(network);
     all.references.push(reference);
-    for (index, asked) in (1..).zip(&asked) {
+    for (index, request) in (1..).zip(&request) {
         let found = lookup
-            .find(asked)
-            .map_err(|error| within(error, asked, index))?;
-        all.push(found, asked, index)?;
+            .find(request)
+            .map_err(|error| within(error, request, index))?;
+        all.push(found, request, index)?;
     }
     all.answer_where_asked();
     let total = u32::try_from(all.references.len()).unwrap_or(u32::MAX);
     for (index, reference) in (0..).zip(&mut all.references) {
         (reference.index, reference.total) = (index, total);
     }
-    let default_gw = default_gw::choose(pod, &mut all, &asked, settings)?;
+    let default_gw = default_gw::choose(pod, &mut all, &request, settings)?;
     Ok(PodNetworks {
         body: Body::All {
             networks: all.networks,
@@ -200,10 +200,15 @@ struct All {
 }
 
 impl All {
-    fn push(&mut self, found: Found, asked: &Asked, index: usize) -> Result<(), Error> {
+    fn push(
+        &mut self,
+        found: ResolvedNetwork,
+        request: &NetworkRequest,
+        index: usize,
+    ) -> Result<(), Error> {
         let mut network = found.network;
-        network.interface = Some(asked.ifname(index)?);
-        if let How::Delegate(_) = network.how {
+        network.interface = Some(request.ifname(index)?);
+        if let NetworkBackend::Delegate(_) = network.backend {
             // What the runtime sent is for the first interface alone.
             network.runtime.get_or_insert_default();
         }
@@ -213,7 +218,7 @@ impl All {
             namespace: found.namespace,
             name: found.name,
             uuid: found.uuid,
-            source: asked.source.to_owned(),
+            source: request.source.to_owned(),
             subnets: subnets(&network),
         });
         self.networks.push(network);
@@ -240,19 +245,19 @@ impl All {
 
 /// Whether its addresses are known to the nodes.
 fn is_of_fabric(network: &Network) -> bool {
-    matches!(&network.how, How::Native(native) if native.provider.kind().routing == Routing::Node)
+    matches!(&network.backend, NetworkBackend::Native(native) if native.provider.kind().routing == Routing::Node)
 }
 
 /// Whether the network is natively routed: then a pod's source addresses may be checked.
 fn is_routed(network: &Network) -> bool {
-    matches!(&network.how, How::Native(native) if native.provider.is_routed())
+    matches!(&network.backend, NetworkBackend::Native(native) if native.provider.is_routed())
 }
 
 /// Multus' `default-network`: a NAD instead of the cluster-wide default network. What the runtime
 /// sent goes there, too.
 fn replaced(
     lookup: &Lookup<'_>,
-    asked: &Asked,
+    request: &NetworkRequest,
     runtime: &Runtime,
     warnings: &mut Vec<String>,
 ) -> Result<(Network, Reference), Error> {
@@ -263,18 +268,18 @@ fn replaced(
             "leave it out: the runtime names the first interface, and its default route is the pod's unless another network asks for it",
         )
     };
-    if asked.selection.interface.is_some() {
+    if request.selection.interface.is_some() {
         return Err(refused("another name"));
     }
-    if asked.selection.default_route.is_some() {
+    if request.selection.default_route.is_some() {
         return Err(refused("`default-route`"));
     }
     let found = lookup
-        .find(asked)
-        .map_err(|error| within(error, asked, 0))?;
+        .find(request)
+        .map_err(|error| within(error, request, 0))?;
     let mut network = found.network;
     network.interface = None;
-    if let How::Delegate(_) = network.how {
+    if let NetworkBackend::Delegate(_) = network.backend {
         let mut raw = runtime.raw.clone();
         raw.extend(network.runtime.take().unwrap_or_default());
         network.runtime = Some(raw);
@@ -286,7 +291,7 @@ fn replaced(
         namespace: found.namespace,
         name: found.name,
         uuid: found.uuid,
-        source: asked.source.to_owned(),
+        source: request.source.to_owned(),
         subnets: subnets(&network),
     };
     Ok((network, reference))
@@ -297,7 +302,9 @@ fn unheeded(runtime: &Runtime, first: &Network, warnings: &mut Vec<String>) {
     let key = |(key, value): &(&String, &Value)| {
         key.eq_ignore_ascii_case("bandwidth") && !value.is_null()
     };
-    if matches!(first.how, How::Native(_)) && runtime.raw.iter().any(|entry| key(&entry)) {
+    if matches!(first.backend, NetworkBackend::Native(_))
+        && runtime.raw.iter().any(|entry| key(&entry))
+    {
         let text = "the pod's bandwidth limits have no effect on the first interface: only executed plugins (`bandwidth`) limit it";
         warnings.push(text.to_owned());
     }
@@ -305,7 +312,7 @@ fn unheeded(runtime: &Runtime, first: &Network, warnings: &mut Vec<String>) {
 
 /// The subnets of a network as far as its configuration says them, each with its gateway.
 fn subnets(network: &Network) -> Vec<(IpNet, Option<IpAddr>)> {
-    let How::Native(native) = &network.how else {
+    let NetworkBackend::Native(native) = &network.backend else {
         return Vec::new();
     };
     let gateway_in = |subnet: &IpNet, gateways: &[IpAddr]| {

@@ -1,7 +1,7 @@
 //! The network of a NetworkAttachmentDefinition.
 
 use super::error::{invalid, missing};
-use super::lookup::{Found, Lookup, by_fq_name, network_name, without_default_route};
+use super::lookup::{Lookup, ResolvedNetwork, by_fq_name, network_name, without_default_route};
 use super::{NadObject, NetworkObject, Objects, Settings};
 use plexus_api::cni::{Code, Error, FqName, Network};
 use plexus_api::nad::{self, Contrail};
@@ -29,11 +29,11 @@ impl Lookup<'_> {
         &self,
         nad: &NadObject,
         selection: &NetworkSelection,
-    ) -> Result<Found, Error> {
+    ) -> Result<ResolvedNetwork, Error> {
         match means(nad)? {
             Means::Object(fq_name, warnings) => {
                 let found = self.of_nad_object(nad, fq_name.as_ref(), selection)?;
-                Ok(Found {
+                Ok(ResolvedNetwork {
                     warnings: told(nad, warnings),
                     ..found
                 })
@@ -57,10 +57,10 @@ impl Lookup<'_> {
         nad: &NadObject,
         fq_name: Option<&FqName>,
         selection: &NetworkSelection,
-    ) -> Result<Found, Error> {
+    ) -> Result<ResolvedNetwork, Error> {
         let object = object_of(nad, fq_name, self.settings, self.objects)?;
         let found = self.of_object(&object, selection)?;
-        Ok(Found {
+        Ok(ResolvedNetwork {
             namespace: nad.namespace.clone(),
             name: nad.name.clone(),
             ..found
@@ -73,17 +73,17 @@ impl Lookup<'_> {
         config: &Map<String, Value>,
         warnings: Vec<String>,
         selection: &NetworkSelection,
-    ) -> Result<Found, Error> {
-        let asked = without_default_route(selection);
-        let network = Network::from_config(&network_name(&[&nad.name])?, config, &asked)?;
+    ) -> Result<ResolvedNetwork, Error> {
+        let request = without_default_route(selection);
+        let network = Network::from_config(&network_name(&[&nad.name])?, config, &request)?;
         let mut warnings = told(nad, warnings);
         if let (Some(resource), None) = (nad.annotations.get(RESOURCE), &selection.device_id) {
             warnings.push(format!(
                 "{}: no device of {resource} is passed on; name one by `deviceID`",
-                shown(nad)
+                display_name(nad)
             ));
         }
-        Ok(Found {
+        Ok(ResolvedNetwork {
             network,
             namespace: nad.namespace.clone(),
             name: nad.name.clone(),
@@ -125,7 +125,7 @@ fn object_of(
 
 /// Reads what a NAD is about.
 pub(super) fn means(nad: &NadObject) -> Result<Means, Error> {
-    let refused = |problems| invalid(&shown(nad), &problems);
+    let refused = |problems| invalid(&display_name(nad), &problems);
     let text = nad.config.as_deref().filter(|text| !text.trim().is_empty());
     let Some(text) = text else {
         let contrail = Contrail::read(&nad.annotations).map_err(refused)?;
@@ -143,15 +143,16 @@ pub(super) fn means(nad: &NadObject) -> Result<Means, Error> {
     Ok(Means::Object(contrail.network.or(written), warnings))
 }
 
-fn shown(nad: &NadObject) -> String {
+fn display_name(nad: &NadObject) -> String {
     format!("NetworkAttachmentDefinition {}/{}", nad.namespace, nad.name)
 }
 
 /// Warnings that say whose they are.
 fn told(nad: &NadObject, warnings: Vec<String>) -> Vec<String> {
-    let shown = shown(nad);
+    let display_name = display_name(nad);
     let each = warnings.into_iter();
-    each.map(|warning| format!("{shown}: {warning}")).collect()
+    each.map(|warning| format!("{display_name}: {warning}"))
+        .collect()
 }
 
 /// A NAD that describes a network means the one that was made from it, and no other of its name.
@@ -160,7 +161,7 @@ fn check_made_from(object: &NetworkObject, nad: &NadObject) -> Result<(), Error>
     if !describes || object.made_from.as_deref() == Some(&nad.uid) {
         return Ok(());
     }
-    let what = shown(nad);
+    let what = display_name(nad);
     Err(Error::new(
         Code::InvalidConfig,
         format!(

@@ -1,9 +1,9 @@
 //! Plugin mode under a delegating plugin (Multus, CNI-Genie): which network a call means.
 
-use super::asked::{self, Asked, Target};
 use super::error::{invalid, missing, within};
-use super::lookup::{Found, Lookup, without_default_route};
+use super::lookup::{Lookup, ResolvedNetwork, without_default_route};
 use super::nad::{Means, means};
+use super::request::{self, NetworkRequest, Target};
 use super::{
     NadObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_of_fabric, is_routed,
     subnets,
@@ -34,21 +34,21 @@ pub fn named_network(
         None => Vec::new(),
     };
     let at = element(&lookup, &elements, name, cni_ifname)?;
-    let mut asked = match at.and_then(|at| elements.get(at)) {
+    let mut request = match at.and_then(|at| elements.get(at)) {
         Some(element) => by(NETWORKS, element.clone()),
         None => elsewhere(pod, name)?,
     };
     // Multus sets the default route itself, and what it passes on has been through its checks.
-    asked.selection = without_default_route(&asked.selection);
-    asked.selection.interface = None;
+    request.selection = without_default_route(&request.selection);
+    request.selection.interface = None;
     if runtime.mac.is_some() {
-        asked.selection.mac = runtime.mac;
+        request.selection.mac = runtime.mac;
     }
     if !runtime.ips.is_empty() {
-        asked.selection.ips.clone_from(&runtime.ips);
+        request.selection.ips.clone_from(&runtime.ips);
     }
     let index = at.map_or(0, |at| at + 1);
-    let found = find(&lookup, &asked, fq_name).map_err(|error| within(error, &asked, index))?;
+    let found = find(&lookup, &request, fq_name).map_err(|error| within(error, &request, index))?;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let reference = Reference {
         index: count(index),
@@ -56,12 +56,13 @@ pub fn named_network(
         namespace: found.namespace,
         name: found.name,
         uuid: found.uuid,
-        source: asked.source.to_owned(),
+        source: request.source.to_owned(),
         subnets: subnets(&found.network),
     };
     let mut network = found.network;
     let same = elements.iter().filter(|element| {
-        (&element.namespace, &element.name) == (&asked.selection.namespace, &asked.selection.name)
+        (&element.namespace, &element.name)
+            == (&request.selection.namespace, &request.selection.name)
     });
     // Without a list nobody knows whether the same network comes once more.
     let maybe_twice = at.is_none() || same.count() > 1;
@@ -127,13 +128,13 @@ fn is_called(lookup: &Lookup<'_>, element: &NetworkSelection, name: &str) -> boo
 }
 
 /// Not in the list of networks: Multus' `default-network`, or the namesake in the pod's namespace.
-fn elsewhere(pod: &PodFacts, name: &str) -> Result<Asked, Error> {
-    let default = asked::default_network(pod)?.filter(|asked| asked.selection.name == name);
+fn elsewhere(pod: &PodFacts, name: &str) -> Result<NetworkRequest, Error> {
+    let default = request::default_network(pod)?.filter(|request| request.selection.name == name);
     Ok(default.unwrap_or_else(|| by("", NetworkSelection::named(&pod.namespace, name))))
 }
 
-fn by(source: &'static str, selection: NetworkSelection) -> Asked {
-    Asked {
+fn by(source: &'static str, selection: NetworkSelection) -> NetworkRequest {
+    NetworkRequest {
         source,
         target: Target::Nad,
         selection,
@@ -141,8 +142,12 @@ fn by(source: &'static str, selection: NetworkSelection) -> Asked {
 }
 
 /// The network of the NAD, if there is one; of the configuration alone, if there is none.
-fn find(lookup: &Lookup<'_>, asked: &Asked, fq_name: Option<&FqName>) -> Result<Found, Error> {
-    let selection = &asked.selection;
+fn find(
+    lookup: &Lookup<'_>,
+    request: &NetworkRequest,
+    fq_name: Option<&FqName>,
+) -> Result<ResolvedNetwork, Error> {
+    let selection = &request.selection;
     let NetworkSelection {
         namespace, name, ..
     } = selection;

@@ -1,7 +1,7 @@
 //! The network of a `Network` object.
 
 use super::error::invalid;
-use super::lookup::{Found, Lookup, network_name, without_default_route};
+use super::lookup::{Lookup, ResolvedNetwork, network_name, without_default_route};
 use super::{NetworkObject, Objects};
 use plexus_api::cni::{BlockIpam, Code, Error, Network, ObjectFacts, ProviderKind, RouteConf};
 use plexus_api::objects::From;
@@ -16,7 +16,7 @@ impl Lookup<'_> {
         &self,
         object: &NetworkObject,
         selection: &NetworkSelection,
-    ) -> Result<Found, Error> {
+    ) -> Result<ResolvedNetwork, Error> {
         check_usable(object)?;
         self.check_allowed(object)?;
         check_addresses(object)?;
@@ -24,14 +24,14 @@ impl Lookup<'_> {
             uid: object.uid.clone(),
             vni: object.vni,
             blocks: self.objects.blocks(&object.uid),
-            given: self.objects.given(&object.uid),
+            donated: self.objects.donated_parts(&object.uid),
             not_masq: self.settings.cluster_cidrs.clone(),
         };
         let name = name_of(object)?;
-        let asked = without_default_route(selection);
-        let network = Network::from_spec(&name, &object.spec, &facts, &asked)?;
+        let request = without_default_route(selection);
+        let network = Network::from_spec(&name, &object.spec, &facts, &request)?;
         let uuid = object.spec.uuid.as_ref().unwrap_or(&object.uid);
-        Ok(Found {
+        Ok(ResolvedNetwork {
             network,
             namespace: object.namespace.clone(),
             name: object.name.clone(),
@@ -105,7 +105,7 @@ pub fn block_ipam(object: &NetworkObject, objects: &dyn Objects) -> Result<Block
         uid: object.uid.clone(),
         subnets: spec.block_subnets(),
         blocks: objects.blocks(&object.uid),
-        given: objects.given(&object.uid),
+        donated: objects.donated_parts(&object.uid),
         routes: routes.collect(),
     })
 }

@@ -1,6 +1,6 @@
 //! The rules that look into the maps.
 
-use crate::nft::chain::{Chain, Hook, Wanted};
+use crate::nft::chain::{Chain, DesiredRule, Hook};
 use crate::nft::encode::{
     Attributes, DNATED, LOCAL_ADDRESS, Meta, bitwise, cmp, ct_status, destination_port, dnat,
     fib_destination_type, lookup, meta, meta_nfproto, payload, payload_to, verdict,
@@ -71,26 +71,26 @@ const SHAPES: [Shape; 2] = [
     },
 ];
 
-fn lead(from: Caller) -> Vec<Wanted> {
+fn lead(from: Caller) -> Vec<DesiredRule> {
     let mut rules = Vec::new();
     for shape in &SHAPES {
         for which in [Ports::OfOneAddress, Ports::OfEvery] {
             let to_the_node = to_the_node(shape).chain(led(shape, which));
             let comment = format!("plexus: {} ports of {}", shape.family, which.of());
-            rules.push(Wanted::new(comment, to_the_node));
+            rules.push(DesiredRule::new(comment, to_the_node));
         }
     }
     if from == Caller::Here {
         let [v4, _] = &SHAPES;
         rules.extend([
-            Wanted::new(
+            DesiredRule::new(
                 "plexus: ports of one address of the loopback",
                 of_family(v4)
                     .into_iter()
                     .chain(loopback(v4.to, true))
                     .chain(led(v4, Ports::OfOneAddress)),
             ),
-            Wanted::new(
+            DesiredRule::new(
                 "plexus: ports of every address, by 127.0.0.1",
                 of_family(v4)
                     .into_iter()
@@ -169,7 +169,7 @@ fn loopback(offset: u32, is_it: bool) -> [(&'static str, Attributes); 2] {
 
 /// Links that lead to pods with ports take packets of the loopback, for the answers to the node itself. These
 /// come to an address of the node; whoever writes 127.0.0.1 into a packet means what listens there.
-fn never_loopback(which: &str) -> Wanted {
+fn never_loopback(which: &str) -> DesiredRule {
     let [v4, _] = &SHAPES;
     let offset = if which == "source" { v4.from } else { v4.to };
     let from_elsewhere = [
@@ -182,12 +182,12 @@ fn never_loopback(which: &str) -> Wanted {
         .chain(loopback(offset, true))
         .chain([("immediate", verdict(false))]);
     let comment = format!("plexus: nobody else's {which} is the loopback");
-    Wanted::new(comment, rule)
+    DesiredRule::new(comment, rule)
 }
 
 /// A pod that calls itself by a port of the node must get the answer from there, and the node's loopback is
 /// nobody that a pod could answer to. Others lead their own from loopback to loopback.
-fn back() -> Vec<Wanted> {
+fn back() -> Vec<DesiredRule> {
     let of_pods = |shape: &Shape, first: u32| {
         let set = super::elements::self_name(shape.family);
         let was_led = [
@@ -204,7 +204,7 @@ fn back() -> Vec<Wanted> {
         was_led.into_iter().chain(pair)
     };
     let itself = SHAPES.iter().map(|shape| {
-        Wanted::new(
+        DesiredRule::new(
             format!("plexus: {} pods that call themselves", shape.family),
             of_family(shape)
                 .into_iter()
@@ -216,6 +216,7 @@ fn back() -> Vec<Wanted> {
         .into_iter()
         .chain(loopback(v4.from, true))
         .chain(of_pods(v4, v4.to));
-    let from_loopback = Wanted::new("plexus: the node calls pods by its loopback", from_loopback);
+    let from_loopback =
+        DesiredRule::new("plexus: the node calls pods by its loopback", from_loopback);
     itself.chain([from_loopback]).collect()
 }

@@ -1,26 +1,26 @@
 //! `static`: addresses that are written down, in the configuration or in the request.
 
 use crate::Fields;
-use crate::cni::parse::asked::Asked;
 use crate::cni::parse::common;
+use crate::cni::parse::request::RuntimeRequest;
 use crate::cni::{Static, StaticAddress};
 use ipnet::IpNet;
 use plexus_types::Family;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-pub(super) fn read(fields: &mut Fields<'_>, asked: &Asked) -> Static {
+pub(super) fn read(fields: &mut Fields<'_>, request: &RuntimeRequest) -> Static {
     let mut addresses = fields
         .objects("addresses", |fields, _| address_of(fields))
         .unwrap_or_default();
-    let mut by_env = with_prefix(fields, &asked.env_ips, "CNI_ARGS IP");
-    apply_gateways(fields, &mut by_env, asked);
+    let mut by_env = with_prefix(fields, &request.env_ips, "CNI_ARGS IP");
+    apply_gateways(fields, &mut by_env, request);
     addresses.extend(by_env);
-    if !asked.args_ips.is_empty() {
-        addresses = with_prefix(fields, &asked.args_ips, "args.cni.ips");
+    if !request.args_ips.is_empty() {
+        addresses = with_prefix(fields, &request.args_ips, "args.cni.ips");
     }
-    if !asked.runtime_ips.is_empty() {
-        addresses = with_prefix(fields, &asked.runtime_ips, "runtimeConfig.ips");
+    if !request.runtime_ips.is_empty() {
+        addresses = with_prefix(fields, &request.runtime_ips, "runtimeConfig.ips");
     }
     let mut seen = BTreeSet::new();
     for address in &addresses {
@@ -90,14 +90,18 @@ fn with_prefix(
 }
 
 /// GATEWAY of CNI_ARGS belongs to the address of CNI_ARGS whose subnet it is in, and to no other.
-fn apply_gateways(fields: &mut Fields<'_>, addresses: &mut [StaticAddress], asked: &Asked) {
-    for gateway in &asked.gateways {
+fn apply_gateways(
+    fields: &mut Fields<'_>,
+    addresses: &mut [StaticAddress],
+    request: &RuntimeRequest,
+) {
+    for gateway in &request.gateways {
         let mut used = false;
         for address in addresses.iter_mut().filter(|a| a.address.contains(gateway)) {
             address.gateway = Some(*gateway);
             used = true;
         }
-        if !used && !asked.ignore_unknown {
+        if !used && !request.ignore_unknown {
             let text = format!("GATEWAY={gateway} of CNI_ARGS is in the subnet of no IP= there");
             fields.problem("addresses", text);
         }

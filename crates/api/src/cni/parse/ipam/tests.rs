@@ -1,6 +1,6 @@
 //! The `ipam` section: what is understood, what is refused, and with which words.
 
-use crate::cni::{Args, Code, How, Ipam, NetConf, Range};
+use crate::cni::{Args, Code, Ipam, NetConf, NetworkBackend, Range};
 use serde_json::{Value, json};
 
 fn parse_with(ipam: &Value, extra: &Value, args: &str) -> Result<Option<Ipam>, String> {
@@ -17,9 +17,9 @@ fn parse_with(ipam: &Value, extra: &Value, args: &str) -> Result<Option<Ipam>, S
         );
         error.msg
     })?;
-    match &conf.body.networks()[0].how {
-        How::Native(native) => Ok(native.ipam.clone()),
-        How::Delegate(chain) => panic!("{chain:?}"),
+    match &conf.body.networks()[0].backend {
+        NetworkBackend::Native(native) => Ok(native.ipam.clone()),
+        NetworkBackend::Delegate(chain) => panic!("{chain:?}"),
     }
 }
 

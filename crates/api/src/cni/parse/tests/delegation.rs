@@ -55,7 +55,7 @@ fn a_foreign_key_makes_us_execute_the_plugin() {
         );
         let conf = parse(&conf).unwrap();
         let chain = chain(&conf.body.networks()[0]);
-        assert_eq!(chain.because.as_deref(), Some(because));
+        assert_eq!(chain.unsupported_key.as_deref(), Some(because));
         assert_eq!(chain.plugins.len(), 1);
         assert_eq!(chain.plugins[0]["type"], plugin);
         assert_eq!(chain.plugins[0][key], value);
@@ -76,7 +76,10 @@ fn the_plugin_gets_its_configuration_as_written() {
     let chain = chain(&conf.body.networks()[0]);
     let expected = over(&options, &json!({"type": "ipvlan"}));
     assert_eq!(Value::Object(chain.plugins[0].clone()), expected);
-    assert_eq!((chain.version, &chain.because), (Version::V1_1_0, &None));
+    assert_eq!(
+        (chain.version, &chain.unsupported_key),
+        (Version::V1_1_0, &None)
+    );
     assert!(conf.runtime.raw.contains_key("portMappings"));
 }
 

@@ -7,7 +7,7 @@ mod hostile;
 mod property;
 mod standalone;
 
-use crate::cni::{Args, Chain, Error, How, Native, NetConf, Network};
+use crate::cni::{Args, Chain, Error, Native, NetConf, Network, NetworkBackend};
 use serde_json::{Value, json};
 
 fn parse(conf: &Value) -> Result<NetConf, Error> {
@@ -39,16 +39,18 @@ fn over(base: &Value, extra: &Value) -> Value {
 }
 
 fn native(network: &Network) -> &Native {
-    match &network.how {
-        How::Native(native) => native,
-        How::Delegate(chain) => panic!("executed, because of {:?}", chain.because),
+    match &network.backend {
+        NetworkBackend::Native(native) => native,
+        NetworkBackend::Delegate(chain) => {
+            panic!("executed, because of {:?}", chain.unsupported_key)
+        }
     }
 }
 
 fn chain(network: &Network) -> &Chain {
-    match &network.how {
-        How::Delegate(chain) => chain,
-        How::Native(native) => panic!("native: {native:?}"),
+    match &network.backend {
+        NetworkBackend::Delegate(chain) => chain,
+        NetworkBackend::Native(native) => panic!("native: {native:?}"),
     }
 }
 

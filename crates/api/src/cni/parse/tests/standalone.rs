@@ -68,10 +68,10 @@ fn entries_of_every_kind() {
     .unwrap();
     let list = conf.body.networks();
     assert_eq!(native(&list[0]).provider.name(), "macvlan");
-    assert_eq!(chain(&list[1]).because.as_deref(), Some("vlan"));
+    assert_eq!(chain(&list[1]).unsupported_key.as_deref(), Some("vlan"));
     let plugin = json!({"type": "bridge", "vlan": 5});
     assert_eq!(Value::Object(chain(&list[1]).plugins[0].clone()), plugin);
-    assert_eq!(chain(&list[2]).because, None);
+    assert_eq!(chain(&list[2]).unsupported_key, None);
     assert_eq!(chain(&list[3]).plugins, chain(&list[4]).plugins);
 }
 

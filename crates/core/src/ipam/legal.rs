@@ -1,43 +1,44 @@
-//! Whose a block inside another one is: legal if, and only if, the smallest legal block around it says that
-//! it was given, or if there is none. One that is not legal is as if it were not there: whoever writes it
-//! takes nothing from anybody. The rule is the same for issuing, for routes and for counting; where
-//! blocks are kept is the caller's.
+//! Who owns a block inside another one. It is legal if, and only if, the smallest legal block around it
+//! lists it as donated, or if there is none. One that is not legal is as if it were not there: whoever writes it
+//! takes nothing from anybody. The rule is the same for issuing, for routes and for counting; the
+//! caller stores the blocks.
 
 use ipnet::IpNet;
-use plexus_api::objects::Gift;
+use plexus_api::objects::DonatedPart;
 
-/// A block that is its owner's, seen from inside.
+/// The legal block around a part.
 #[derive(Debug, Clone, Copy)]
-pub struct Around<'a> {
+pub struct EnclosingBlock<'a> {
     /// The block.
     pub cidr: IpNet,
     /// Its owner.
     pub node: &'a str,
-    given: &'a [Gift],
+    given: &'a [DonatedPart],
 }
 
-impl Around<'_> {
+impl EnclosingBlock<'_> {
     /// Whether just that part of it is `node`'s. What is in a block of the same node always is.
     pub fn gives(&self, part: &IpNet, node: &str) -> bool {
-        let gave = |gift: &Gift| gift.cidr.trunc() == part.trunc() && gift.node == node;
+        let gave =
+            |donated: &DonatedPart| donated.cidr.trunc() == part.trunc() && donated.node == node;
         self.node == node || self.given.iter().any(gave)
     }
 }
 
 /// The smallest legal block around `cidr`. `find` knows the network's blocks by their prefix, owner and
 /// what it gave away, and none that is larger than those that nodes claim.
-pub fn around<'a>(
+pub fn enclosing_block<'a>(
     cidr: IpNet,
-    find: impl Fn(&IpNet) -> Option<(&'a str, &'a [Gift])>,
-) -> Option<Around<'a>> {
-    let mut legal: Option<Around<'a>> = None;
+    find: impl Fn(&IpNet) -> Option<(&'a str, &'a [DonatedPart])>,
+) -> Option<EnclosingBlock<'a>> {
+    let mut legal: Option<EnclosingBlock<'a>> = None;
     for length in 0..cidr.prefix_len() {
         let wider = IpNet::new(cidr.network(), length).map(|wider| wider.trunc());
         let Some((wider, (node, given))) = wider.ok().and_then(|w| Some((w, find(&w)?))) else {
             continue;
         };
         if legal.is_none_or(|outer| outer.gives(&wider, node)) {
-            legal = Some(Around {
+            legal = Some(EnclosingBlock {
                 cidr: wider,
                 node,
                 given,
@@ -48,12 +49,12 @@ pub fn around<'a>(
 }
 
 /// Whether the block `cidr` is `node`'s to use.
-pub fn is_granted<'a>(
+pub fn is_legal<'a>(
     cidr: IpNet,
     node: &str,
-    find: impl Fn(&IpNet) -> Option<(&'a str, &'a [Gift])>,
+    find: impl Fn(&IpNet) -> Option<(&'a str, &'a [DonatedPart])>,
 ) -> bool {
-    around(cidr, find).is_none_or(|around| around.gives(&cidr, node))
+    enclosing_block(cidr, find).is_none_or(|enclosing_block| enclosing_block.gives(&cidr, node))
 }
 
 #[cfg(test)]
@@ -68,18 +69,18 @@ mod tests {
         for block in blocks {
             let mut words = block.split(' ');
             let (cidr, node) = (words.next().unwrap(), words.next().unwrap());
-            let gift = |word: &str| {
+            let donated = |word: &str| {
                 let (part, to) = word.split_once('>').unwrap();
-                Gift {
+                DonatedPart {
                     cidr: net(part),
                     node: to.to_owned(),
                 }
             };
-            let given: Vec<Gift> = words.map(gift).collect();
+            let given: Vec<DonatedPart> = words.map(donated).collect();
             all.insert(net(cidr), (node.to_owned(), given));
         }
         let node = all[&net(cidr)].0.clone();
-        is_granted(net(cidr), &node, |prefix| {
+        is_legal(net(cidr), &node, |prefix| {
             let (node, given) = all.get(prefix)?;
             Some((node.as_str(), given.as_slice()))
         })
@@ -98,8 +99,8 @@ mod tests {
 
     #[test]
     fn only_just_what_was_given_to_just_that_node_is() {
-        let with = |gift: &str| {
-            let whole = format!("10.0.0.0/26 a{gift}");
+        let with = |donated: &str| {
+            let whole = format!("10.0.0.0/26 a{donated}");
             granted(&[&whole, "10.0.0.8/29 b"], "10.0.0.8/29")
         };
         assert!(with(" 10.0.0.8/29>b"));

@@ -1,4 +1,4 @@
-//! What is kept of an object, and how it is made of what the API sends. Pure.
+//! What the cache has of each object, and how that is made of what the API sends. Pure.
 
 use super::lenient;
 use super::report::PodMeta;
@@ -6,7 +6,7 @@ use super::wire::{BlockWire, NadWire, NetworkWire, NodeWire, PodWire, RecordWire
 use ipnet::IpNet;
 use kube::api::ObjectMeta;
 use plexus_api::objects::{
-    BlockRequestSpec, BlockSpec, BlockStatus, FINALIZER, FROM_LABEL, Gift, NetworkSpec,
+    BlockRequestSpec, BlockSpec, BlockStatus, DonatedPart, FINALIZER, FROM_LABEL, NetworkSpec,
     NetworkStatus, Phase, PodAttachmentsStatus,
 };
 use plexus_core::resolve::{ANNOTATIONS, NadObject, NetworkObject, PodFacts};
@@ -28,7 +28,7 @@ const NAD_ANNOTATIONS: [&str; 3] = [
 
 /// A pod of this node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PodSeen {
+pub(super) struct CachedPod {
     pub(super) meta: PodMeta,
     /// The UID that CNI has, if that is another.
     pub(super) config_hash: Option<String>,
@@ -38,7 +38,7 @@ pub(super) struct PodSeen {
     pub(super) network_status: Option<u64>,
 }
 
-impl PodSeen {
+impl CachedPod {
     /// Whether CNI means this pod.
     pub(super) fn is(&self, uid: Option<&str>) -> bool {
         uid.is_none_or(|uid| self.meta.api_uid == uid || self.config_hash.as_deref() == Some(uid))
@@ -47,7 +47,7 @@ impl PodSeen {
 
 /// A node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NodeSeen {
+pub(super) struct CachedNode {
     pub(super) uid: String,
     pub(super) pod_cidrs: Vec<IpNet>,
     pub(super) addresses: Vec<IpAddr>,
@@ -55,13 +55,13 @@ pub(super) struct NodeSeen {
 
 /// A block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BlockSeen {
+pub(super) struct CachedBlock {
     pub(super) spec: BlockSpec,
     /// The object's UID: one that was deleted and made again is another.
     pub(super) uid: String,
     pub(super) allocated: u64,
     /// What its owner gave away.
-    pub(super) given: Vec<Gift>,
+    pub(super) given: Vec<DonatedPart>,
     /// It is a part of another one.
     pub(super) is_part: bool,
     pub(super) closed: bool,
@@ -71,7 +71,7 @@ pub(super) struct BlockSeen {
 
 /// A request for a part of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RequestSeen {
+pub(super) struct CachedRequest {
     pub(super) spec: BlockRequestSpec,
     /// The object's UID: a node that asks again makes another.
     pub(super) uid: String,
@@ -79,7 +79,7 @@ pub(super) struct RequestSeen {
 
 /// A record of a pod of this node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RecordSeen {
+pub(super) struct CachedRecord {
     pub(super) namespace: String,
     /// The API's UID of the pod.
     pub(super) uid: String,
@@ -89,11 +89,11 @@ pub(super) struct RecordSeen {
     pub(super) status: u64,
 }
 
-pub(super) fn pod(wire: &PodWire) -> PodSeen {
+pub(super) fn pod(wire: &PodWire) -> CachedPod {
     let has = wire.metadata.annotations.as_ref();
     let annotation = |key: &str| has.and_then(|all| all.get(key));
     let named = |key: &&str| annotation(key).map(|value| (key.to_string(), value.clone()));
-    PodSeen {
+    CachedPod {
         meta: PodMeta {
             facts: PodFacts {
                 namespace: text(wire.metadata.namespace.as_ref()),
@@ -109,14 +109,14 @@ pub(super) fn pod(wire: &PodWire) -> PodSeen {
     }
 }
 
-pub(super) fn node(wire: &NodeWire) -> NodeSeen {
+pub(super) fn node(wire: &NodeWire) -> CachedNode {
     let mut cidrs: Vec<&String> = wire.spec.pod_cidrs.iter().collect();
     if cidrs.is_empty() && !wire.spec.pod_cidr.is_empty() {
         cidrs.push(&wire.spec.pod_cidr);
     }
     let internal = wire.status.addresses.iter();
     let internal = internal.filter(|address| address.kind == "InternalIP");
-    NodeSeen {
+    CachedNode {
         uid: text(wire.metadata.uid.as_ref()),
         pod_cidrs: cidrs
             .into_iter()
@@ -171,7 +171,7 @@ pub(super) fn nad(wire: &NadWire) -> NadObject {
 }
 
 /// None if it cannot be read.
-pub(super) fn block(wire: &BlockWire) -> Option<BlockSeen> {
+pub(super) fn block(wire: &BlockWire) -> Option<CachedBlock> {
     let (spec, dropped) = lenient::block(&wire.spec);
     let mut spec: BlockSpec = serde_json::from_value(spec).ok()?;
     if !dropped.is_empty() {
@@ -190,7 +190,7 @@ pub(super) fn block(wire: &BlockWire) -> Option<BlockSeen> {
     let unreadable = status.is_none();
     let status = status.unwrap_or_default();
     let labels = wire.metadata.labels.as_ref();
-    Some(BlockSeen {
+    Some(CachedBlock {
         spec,
         uid: text(wire.metadata.uid.as_ref()),
         allocated: status.allocated,
@@ -202,9 +202,9 @@ pub(super) fn block(wire: &BlockWire) -> Option<BlockSeen> {
 }
 
 /// None if it cannot be read.
-pub(super) fn request(wire: &RequestWire) -> Option<RequestSeen> {
+pub(super) fn request(wire: &RequestWire) -> Option<CachedRequest> {
     let (spec, _) = lenient::request(&wire.spec);
-    Some(RequestSeen {
+    Some(CachedRequest {
         spec: serde_json::from_value(spec).ok()?,
         uid: text(wire.metadata.uid.as_ref()),
     })
@@ -212,17 +212,17 @@ pub(super) fn request(wire: &RequestWire) -> Option<RequestSeen> {
 
 /// A block that cannot be read is whose it was, and nothing is issued from it; one that never could
 /// is nobody's that we know.
-pub(super) fn unreadable_block(before: Option<&BlockSeen>) -> Option<BlockSeen> {
-    before.map(|before| BlockSeen {
+pub(super) fn unreadable_block(before: Option<&CachedBlock>) -> Option<CachedBlock> {
+    before.map(|before| CachedBlock {
         unreadable: true,
         ..before.clone()
     })
 }
 
-pub(super) fn record(wire: &RecordWire) -> RecordSeen {
+pub(super) fn record(wire: &RecordWire) -> CachedRecord {
     let status = serde_json::from_value::<PodAttachmentsStatus>(wire.status.clone());
     let finalizers = wire.metadata.finalizers.as_deref().unwrap_or_default();
-    RecordSeen {
+    CachedRecord {
         namespace: text(wire.metadata.namespace.as_ref()),
         uid: text(wire.metadata.name.as_ref()),
         finalizer: finalizers.iter().position(|one| one == FINALIZER),
@@ -407,13 +407,16 @@ mod tests {
             (seen.allocated, seen.given.len(), seen.is_part),
             (3, 1, true)
         );
-        // Gifts that cannot be read: nothing may be issued from it.
+        // Its donations cannot be read: nothing may be issued from it.
         let odd = status(json!({"given": ["10.1.0.65/32"]})).unwrap();
         assert!(odd.unreadable && !seen.unreadable);
-        let kept = block(&wire(json!({"metadata": {"name": "x"}, "spec": spec}))).unwrap();
-        assert_eq!((kept.spec.node.as_str(), kept.unreadable), ("n2", false));
-        let after = unreadable_block(Some(&kept)).unwrap();
-        assert_eq!((after.spec, after.unreadable), (kept.spec, true));
+        let cached = block(&wire(json!({"metadata": {"name": "x"}, "spec": spec}))).unwrap();
+        assert_eq!(
+            (cached.spec.node.as_str(), cached.unreadable),
+            ("n2", false)
+        );
+        let after = unreadable_block(Some(&cached)).unwrap();
+        assert_eq!((after.spec, after.unreadable), (cached.spec, true));
         assert_eq!(unreadable_block(None), None);
     }
 
@@ -491,9 +494,11 @@ mod tests {
             "spec": {"hostNetwork": true, "containers": [{}]}, "status": {"phase": "Failed"},
         }));
         trim(&mut pod_wire.metadata, false);
-        let kept = serde_json::to_string(&pod_wire).unwrap();
+        let cached = serde_json::to_string(&pod_wire).unwrap();
         assert!(
-            !kept.contains("long") && !kept.contains("managedFields") && !kept.contains("labels")
+            !cached.contains("long")
+                && !cached.contains("managedFields")
+                && !cached.contains("labels")
         );
         let seen = pod(&pod_wire);
         assert!(seen.ended && seen.meta.host_network && seen.is(Some("h")));
@@ -512,8 +517,8 @@ mod tests {
         let mut made: NetworkWire =
             wire(json!({"metadata": {"name": "n", "ownerReferences": owners}, "spec": {}}));
         trim(&mut made.metadata, false);
-        let kept: NetworkWire = wire(serde_json::to_value(&made).unwrap());
-        assert_eq!(network(&kept).unwrap().made_from.as_deref(), Some("b"));
+        let cached: NetworkWire = wire(serde_json::to_value(&made).unwrap());
+        assert_eq!(network(&cached).unwrap().made_from.as_deref(), Some("b"));
     }
 
     #[test]

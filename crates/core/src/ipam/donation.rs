@@ -1,9 +1,9 @@
-//! Parts of a node's blocks that other nodes get when no block is free. Owns which part is given, and
-//! when a node answers if several could; never asks, never writes.
+//! Donations: parts of a node's blocks that other nodes get when no block is free. Decides which part a
+//! donor gives, and when a node answers if several could; never asks, never writes.
 //!
 //! ```text
-//!   asker                         owner
-//!   "I need 8 addresses"  ──►  give: a part that nobody uses; from now on nothing is handed out
+//!   requester                     donor
+//!   "I need 8 addresses"  ──►  donate: a part that nobody uses; from now on nothing is handed out
 //!                              from it, whatever happens next
 //!   its own block         ◄──  journaled, flushed, and only then said
 //! ```
@@ -26,16 +26,16 @@ use std::net::IpAddr;
 /// The IPAM type of pools that are blocks.
 const BLOCKS: &str = "blocks";
 
-/// A part of a block that is another node's, or another block of the same node.
+/// A donated part of a block: another node's, or another block of the same node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Given {
+pub struct Donation {
     /// The network's identity.
     pub network: String,
     /// The block.
     pub block: IpNet,
     /// The part of it.
     pub part: IpNet,
-    /// Whose it is.
+    /// Its new owner.
     pub node: String,
 }
 
@@ -45,13 +45,13 @@ impl Pools {
     ///
     /// From now on nothing is handed out from the part. What is chosen would have been handed out
     /// next: it has rested the longest.
-    pub fn give(
+    pub fn donate(
         &mut self,
         config: &BlockIpam,
         family: Family,
         addresses: u32,
         node: &str,
-    ) -> Option<Given> {
+    ) -> Option<Donation> {
         let rooms = self.rooms(config, family);
         let free = rooms.iter().map(|room| room.free);
         let free = free.fold(0_u128, u128::saturating_add);
@@ -60,56 +60,60 @@ impl Pools {
             let mut rooms = rooms.iter();
             rooms.find_map(|room| Some((room.block, room.part(bits)?)))
         })?;
-        let given = Given {
+        let donation = Donation {
             network: config.uid.clone(),
             block,
             part,
             node: node.to_owned(),
         };
-        self.mark_given(&given);
-        Some(given)
+        self.mark_donated(&donation);
+        Some(donation)
     }
 
-    /// Keeps a part that somebody else says is given, unless an address of it is in use here, or another
-    /// part of it given: then it never was. Whether it is.
-    pub fn keep_given(&mut self, given: &Given) -> bool {
-        let part = given.part.trunc();
-        let mut known = self.given.get(&given.network).into_iter().flatten();
+    /// Marks a part as donated that somebody else says is, unless an address of it is in use here, or
+    /// another part of it is donated. Returns whether it is marked.
+    pub fn mark_donated_if_free(&mut self, donation: &Donation) -> bool {
+        let part = donation.part.trunc();
+        let mut known = self.donated.get(&donation.network).into_iter().flatten();
         let overlaps = |one: &&IpNet| one.contains(&part) || part.contains(*one);
         if let Some(known) = known.find(overlaps) {
             return *known == part;
         }
-        let of_it = |key: &&PoolKey| key.ipam == BLOCKS && key.data_dir == given.network;
+        let of_it = |key: &&PoolKey| key.ipam == BLOCKS && key.data_dir == donation.network;
         let pools = self.networks.iter().filter(|(key, _)| of_it(key));
         let inside = part.network()..=part.broadcast();
         let in_use = |held: &BTreeMap<IpAddr, _>| held.range(inside.clone()).next().is_some();
         let free = !pools.map(|(_, network)| &network.held).any(in_use);
         if free {
-            self.mark_given(given);
+            self.mark_donated(donation);
         }
         free
     }
 
-    /// A part was given, as the journal says.
-    pub fn mark_given(&mut self, given: &Given) {
-        let parts = self.given.entry(given.network.clone()).or_default();
-        parts.insert(given.part.trunc());
+    /// Marks a part as donated, as the journal says.
+    pub fn mark_donated(&mut self, donation: &Donation) {
+        let parts = self.donated.entry(donation.network.clone()).or_default();
+        parts.insert(donation.part.trunc());
     }
 
-    /// It was not: nobody was told of it. Or its block is another's altogether.
-    pub fn unmark_given(&mut self, given: &Given) {
-        if let Some(parts) = self.given.get_mut(&given.network) {
-            parts.remove(&given.part.trunc());
+    /// Unmarks it: nobody was told of it, or its block is another node's altogether.
+    pub fn unmark_donated(&mut self, donation: &Donation) {
+        if let Some(parts) = self.donated.get_mut(&donation.network) {
+            parts.remove(&donation.part.trunc());
             if parts.is_empty() {
-                self.given.remove(&given.network);
+                self.donated.remove(&donation.network);
             }
         }
     }
 
     /// What no block of the configuration may hand out though it is inside.
     pub(super) fn apart(&self, config: &BlockIpam) -> Apart {
-        let marked = self.given.get(&config.uid).into_iter().flatten().copied();
-        let told = config.given.iter().chain(&config.blocks).map(IpNet::trunc);
+        let marked = self.donated.get(&config.uid).into_iter().flatten().copied();
+        let told = config
+            .donated
+            .iter()
+            .chain(&config.blocks)
+            .map(IpNet::trunc);
         Apart(marked.chain(told).collect())
     }
 

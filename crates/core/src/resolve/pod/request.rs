@@ -11,9 +11,9 @@ use plexus_types::IfName;
 /// Where Multus looks for the NAD of `default-network` unless told otherwise.
 const MULTUS_NAMESPACE: &str = "kube-system";
 
-/// One reference.
+/// One network that a pod requests.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct NetworkRequest {
     /// The annotation.
     pub(super) source: &'static str,
     /// What it names.
@@ -33,7 +33,7 @@ pub(super) enum Target {
     FqName(FqName),
 }
 
-impl Asked {
+impl NetworkRequest {
     /// The interface's name: as asked for, else `eth<index>` after Contrail's annotation and
     /// `net<index>` after the others.
     pub(super) fn ifname(&self, index: usize) -> Result<IfName, Error> {
@@ -45,13 +45,16 @@ impl Asked {
             _ => "net",
         };
         IfName::new(&format!("{stem}{index}")).map_err(|invalid| {
-            let text = format!("network {} (number {index}): {invalid}", self.shown());
+            let text = format!(
+                "network {} (number {index}): {invalid}",
+                self.display_name()
+            );
             Error::new(Code::InvalidConfig, text, "give it an `interface`")
         })
     }
 
-    /// As users know it.
-    pub(super) fn shown(&self) -> String {
+    /// Its name, as users know it.
+    pub(super) fn display_name(&self) -> String {
         match &self.target {
             Target::FqName(fq) => format!("{}:{}", fq.project, fq.name),
             Target::Nad | Target::Object => {
@@ -62,7 +65,7 @@ impl Asked {
 }
 
 /// All references of a pod; the first has index 1.
-pub(super) fn of(pod: &PodFacts) -> Result<Vec<Asked>, Error> {
+pub(super) fn of(pod: &PodFacts) -> Result<Vec<NetworkRequest>, Error> {
     let mut all = Vec::new();
     if let Some(text) = pod.annotations.get(NETWORKS) {
         let found = pod::networks(text, &pod.namespace).map_err(|all| invalid("", &all))?;
@@ -70,7 +73,7 @@ pub(super) fn of(pod: &PodFacts) -> Result<Vec<Asked>, Error> {
     }
     if let Some(text) = pod.annotations.get(CONTRAIL_NETWORK) {
         let found = pod::contrail_networks(text).map_err(|all| invalid("", &all))?;
-        all.extend(found.into_iter().map(|fq| Asked {
+        all.extend(found.into_iter().map(|fq| NetworkRequest {
             source: CONTRAIL_NETWORK,
             selection: NetworkSelection::named(&fq.project, &fq.name),
             target: Target::FqName(fq),
@@ -84,13 +87,13 @@ pub(super) fn of(pod: &PodFacts) -> Result<Vec<Asked>, Error> {
 }
 
 /// What replaces the cluster-wide default network, if anything does.
-pub(super) fn default_network(pod: &PodFacts) -> Result<Option<Asked>, Error> {
+pub(super) fn default_network(pod: &PodFacts) -> Result<Option<NetworkRequest>, Error> {
     let Some(text) = pod.annotations.get(DEFAULT_NETWORK) else {
         return Ok(None);
     };
     let selection =
         pod::default_network(text, MULTUS_NAMESPACE).map_err(|all| invalid("", &all))?;
-    Ok(Some(Asked {
+    Ok(Some(NetworkRequest {
         source: DEFAULT_NETWORK,
         target: Target::Nad,
         selection,
@@ -101,9 +104,9 @@ fn selected(
     source: &'static str,
     target: &Target,
     found: Vec<NetworkSelection>,
-) -> impl Iterator<Item = Asked> {
+) -> impl Iterator<Item = NetworkRequest> {
     let target = target.clone();
-    found.into_iter().map(move |selection| Asked {
+    found.into_iter().map(move |selection| NetworkRequest {
         source,
         target: target.clone(),
         selection,

@@ -34,12 +34,12 @@ fn subnet(cidr: &str, gateway: &str, length: u8) -> BlockSubnet {
     }
 }
 
-fn config(subnet: &BlockSubnet, blocks: &[IpNet], given: &[IpNet]) -> BlockIpam {
+fn config(subnet: &BlockSubnet, blocks: &[IpNet], donated: &[IpNet]) -> BlockIpam {
     BlockIpam {
         uid: "u-1".to_owned(),
         subnets: vec![subnet.clone()],
         blocks: blocks.to_vec(),
-        given: given.to_vec(),
+        donated: donated.to_vec(),
         routes: Vec::new(),
     }
 }

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 /// Addresses by where they were asked for, and the MAC that wins.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
+pub(crate) struct RuntimeRequest {
     pub(super) runtime_ips: Vec<(IpAddr, Option<u8>)>,
     pub(super) args_ips: Vec<(IpAddr, Option<u8>)>,
     pub(super) env_ips: Vec<(IpAddr, Option<u8>)>,
@@ -27,33 +27,33 @@ pub(crate) struct Asked {
     pub(crate) has_subnets: bool,
 }
 
-impl Asked {
+impl RuntimeRequest {
     /// Takes `runtimeConfig` and `args` of the configuration.
     pub(super) fn read(fields: &mut Fields<'_>, args: &Args) -> (Self, Runtime) {
         let runtime = runtime(fields);
-        let wishes = fields.object("args", args_section).unwrap_or_default();
-        let asked = Self {
+        let cni_args = fields.object("args", args_section).unwrap_or_default();
+        let request = Self {
             runtime_ips: runtime.ips.clone(),
-            args_ips: wishes.ips,
+            args_ips: cni_args.ips,
             env_ips: args.ips.clone(),
             gateways: args.gateways.clone(),
-            mac: runtime.mac.or(wishes.mac).or(args.mac),
+            mac: runtime.mac.or(cni_args.mac).or(args.mac),
             ignore_unknown: args.ignore_unknown,
             args: fields.value("args").cloned(),
-            unknown: wishes.unknown,
+            unknown: cni_args.unknown,
             has_subnets: false,
         };
-        (asked, runtime)
+        (request, runtime)
     }
 
     /// What a pod's annotation asks; `args` of the configuration has its `cni-args` in it already.
     pub(crate) fn of(fields: &mut Fields<'_>, selection: &NetworkSelection) -> Self {
-        let wishes = fields.object("args", args_section).unwrap_or_default();
+        let cni_args = fields.object("args", args_section).unwrap_or_default();
         Self {
             runtime_ips: selection.ips.clone(),
-            args_ips: wishes.ips,
-            mac: selection.mac.or(wishes.mac),
-            unknown: wishes.unknown,
+            args_ips: cni_args.ips,
+            mac: selection.mac.or(cni_args.mac),
+            unknown: cni_args.unknown,
             ..Self::default()
         }
     }
@@ -126,7 +126,7 @@ struct Wishes {
 
 /// `cni` is for everyone, `labels` only describes; other keys are addressed to others by name.
 fn args_section(fields: &mut Fields<'_>) -> Wishes {
-    let wishes = fields.object("cni", |cni| {
+    let cni_args = fields.object("cni", |cni| {
         let ips = cni.parsed_list("ips");
         let mac = cni.parsed("mac");
         cni.map_of("labels");
@@ -142,5 +142,5 @@ fn args_section(fields: &mut Fields<'_>) -> Wishes {
         }
     });
     fields.accept_rest();
-    wishes.unwrap_or_default()
+    cni_args.unwrap_or_default()
 }

@@ -3,17 +3,17 @@
 use crate::{config, ip, key, net, subnet};
 use ipnet::IpNet;
 use plexus_api::cni::BlockIpam;
-use plexus_core::ipam::{AllocateError, Given, Pools, rounds_to_wait};
+use plexus_core::ipam::{AllocateError, Donation, Pools, rounds_to_wait};
 use plexus_types::Family;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-fn give(pools: &mut Pools, config: &BlockIpam, addresses: u32) -> Option<String> {
-    let given = pools.give(config, Family::V4, addresses, "n2")?;
-    assert_eq!((&*given.network, &*given.node), ("u-1", "n2"));
-    assert!(config.blocks.contains(&given.block) && given.block.contains(&given.part));
-    Some(given.part.to_string())
+fn donate(pools: &mut Pools, config: &BlockIpam, addresses: u32) -> Option<String> {
+    let donation = pools.donate(config, Family::V4, addresses, "n2")?;
+    assert_eq!((&*donation.network, &*donation.node), ("u-1", "n2"));
+    assert!(config.blocks.contains(&donation.block) && donation.block.contains(&donation.part));
+    Some(donation.part.to_string())
 }
 
 fn add(pools: &mut Pools, config: &BlockIpam, owner: &str) -> Result<IpAddr, AllocateError> {
@@ -31,31 +31,31 @@ fn half_of_what_is_free_as_much_as_asked_for_and_down_to_one() {
     }
     // .16 to .20 are in use; eleven are free: five at most, aligned.
     assert_eq!(
-        give(&mut pools, &config, 8).as_deref(),
+        donate(&mut pools, &config, 8).as_deref(),
         Some("10.1.0.24/30")
     );
     assert_eq!(
-        give(&mut pools, &config, 1).as_deref(),
+        donate(&mut pools, &config, 1).as_deref(),
         Some("10.1.0.21/32")
     );
     assert_eq!(
-        give(&mut pools, &config, 2).as_deref(),
+        donate(&mut pools, &config, 2).as_deref(),
         Some("10.1.0.22/31")
     );
     // Four are left: two, then one, then the last one.
     assert_eq!(
-        give(&mut pools, &config, 9).as_deref(),
+        donate(&mut pools, &config, 9).as_deref(),
         Some("10.1.0.28/31")
     );
     assert_eq!(
-        give(&mut pools, &config, 9).as_deref(),
+        donate(&mut pools, &config, 9).as_deref(),
         Some("10.1.0.30/32")
     );
     assert_eq!(
-        give(&mut pools, &config, 0).as_deref(),
+        donate(&mut pools, &config, 0).as_deref(),
         Some("10.1.0.31/32")
     );
-    assert_eq!(give(&mut pools, &config, 9), None);
+    assert_eq!(donate(&mut pools, &config, 9), None);
     let full = add(&mut pools, &config, "late").unwrap_err();
     assert!(matches!(full, AllocateError::NeedsBlock { .. }), "{full}");
     // What is freed can be handed out, and given, again; what was given cannot.
@@ -70,26 +70,32 @@ fn nothing_that_is_set_apart_is_given_and_a_block_is_not_given_whole() {
     let mut pools = Pools::default();
     let owns = config(&shared, &[net("10.1.0.8/29")], &[]);
     // .12 and .13: .14 is the gateway, .15 the broadcast address.
-    assert_eq!(give(&mut pools, &owns, 8).as_deref(), Some("10.1.0.12/32"));
-    assert_eq!(give(&mut pools, &owns, 8).as_deref(), Some("10.1.0.13/32"));
-    assert_eq!(give(&mut pools, &owns, 8), None);
+    assert_eq!(
+        donate(&mut pools, &owns, 8).as_deref(),
+        Some("10.1.0.12/32")
+    );
+    assert_eq!(
+        donate(&mut pools, &owns, 8).as_deref(),
+        Some("10.1.0.13/32")
+    );
+    assert_eq!(donate(&mut pools, &owns, 8), None);
 
     let single = config(
         &subnet("10.1.0.0/28", "10.1.0.14", 32),
         &[net("10.1.0.3/32")],
         &[],
     );
-    assert_eq!(give(&mut Pools::default(), &single, 1), None);
+    assert_eq!(donate(&mut Pools::default(), &single, 1), None);
     assert_eq!(
-        give(&mut Pools::default(), &config(&shared, &[], &[]), 1),
+        donate(&mut Pools::default(), &config(&shared, &[], &[]), 1),
         None
     );
     let v6 = subnet("fd00::/64", "fd00::1", 64);
     let wide = config(&v6, &[net("fd00::/64")], &[]);
     let mut pools = Pools::default();
-    assert_eq!(pools.give(&wide, Family::V4, 8, "n2"), None);
-    let given = pools.give(&wide, Family::V6, 8, "n2").unwrap();
-    assert_eq!(given.part, net("fd00::8/125"));
+    assert_eq!(pools.donate(&wide, Family::V4, 8, "n2"), None);
+    let donation = pools.donate(&wide, Family::V6, 8, "n2").unwrap();
+    assert_eq!(donation.part, net("fd00::8/125"));
 }
 
 #[test]
@@ -97,21 +103,21 @@ fn what_others_have_said_is_given_counts_and_survives_a_restart() {
     let shared = subnet("10.1.0.0/24", "10.1.0.254", 29);
     let whole = [net("10.1.0.16/29")];
     let mut pools = Pools::default();
-    let told = config(&shared, &whole, &[net("10.1.0.16/30")]);
+    let published = config(&shared, &whole, &[net("10.1.0.16/30")]);
     let got: BTreeSet<IpAddr> = (0..4)
-        .map(|i| add(&mut pools, &told, &format!("o{i}")).unwrap())
+        .map(|i| add(&mut pools, &published, &format!("o{i}")).unwrap())
         .collect();
     assert_eq!(got.first(), Some(&ip("10.1.0.20")));
-    assert!(add(&mut pools, &told, "late").is_err());
+    assert!(add(&mut pools, &published, "late").is_err());
     let asked = [(ip("10.1.0.17"), None)];
-    let error = pools.allocate_blocks(&key(&told), &told, &asked, "late");
+    let error = pools.allocate_blocks(&key(&published), &published, &asked, "late");
     assert!(
         matches!(error, Err(AllocateError::NeedsBlock { .. })),
         "{error:?}"
     );
 
     let mut pools = Pools::default();
-    pools.mark_given(&Given {
+    pools.mark_donated(&Donation {
         network: "u-1".to_owned(),
         block: whole[0],
         part: net("10.1.0.20/30"),
@@ -137,13 +143,13 @@ fn a_gift_that_nobody_was_told_of_can_be_undone() {
     let shared = subnet("10.1.0.0/24", "10.1.0.254", 31);
     let config = config(&shared, &[net("10.1.0.16/31")], &[]);
     let mut pools = Pools::default();
-    let given = pools.give(&config, Family::V4, 1, "n2").unwrap();
+    let donation = pools.donate(&config, Family::V4, 1, "n2").unwrap();
     add(&mut pools, &config, "a").unwrap();
     assert!(add(&mut pools, &config, "b").is_err());
-    pools.unmark_given(&given);
+    pools.unmark_donated(&donation);
     assert_eq!(
         IpNet::from(add(&mut pools, &config, "b").unwrap()),
-        given.part
+        donation.part
     );
 }
 
@@ -213,10 +219,10 @@ proptest! {
                 }
                 1 => drop(pools.release(&key(&config), &format!("o{number}"))),
                 _ => {
-                    let Some(given) = pools.give(&config, Family::V4, number, "n2") else {
+                    let Some(donation) = pools.donate(&config, Family::V4, number, "n2") else {
                         continue;
                     };
-                    let (part, block) = (given.part, given.block);
+                    let (part, block) = (donation.part, donation.block);
                     prop_assert_eq!(part, part.trunc());
                     prop_assert!(blocks.contains(&block) && block.contains(&part) && block != part);
                     let all: Vec<IpAddr> = part.subnets(32).unwrap().map(|one| one.addr()).collect();

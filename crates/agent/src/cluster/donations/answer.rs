@@ -2,15 +2,15 @@
 //! free addresses come first, and whoever sees that something was given waits. If two give all the
 //! same, the asker has more than it asked for.
 
-use super::keep::{Desk, say_given};
-use crate::cluster::kept::RequestSeen;
-use crate::cluster::report::Asked;
+use super::reconcile::{Donor, publish_donations};
+use crate::cluster::cached::CachedRequest;
+use crate::cluster::report::PartRequest;
 use crate::cluster::shared::Shared;
 use crate::cluster::state::State;
 use ipnet::IpNet;
 use plexus_api::cni::BlockIpam;
-use plexus_api::objects::Gift;
-use plexus_core::ipam::{Given, rounds_to_wait};
+use plexus_api::objects::DonatedPart;
+use plexus_core::ipam::{Donation, rounds_to_wait};
 use plexus_types::Family;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,38 +19,38 @@ use std::time::Duration;
 /// How long the first to answer has before the next ones do.
 const ROUND: Duration = Duration::from_millis(400);
 
-/// Gives what can be given to those whose turn it is; says when to look again.
-pub(in crate::cluster) async fn answer(shared: &Shared, desk: &mut Desk) -> Option<Duration> {
+/// Donates what this node can to the requesters that it is due to answer; returns when to look again.
+pub(in crate::cluster) async fn answer(shared: &Shared, donor: &mut Donor) -> Option<Duration> {
     let node = &shared.options.node;
-    let open: Vec<Arc<RequestSeen>> = {
+    let open: Vec<Arc<CachedRequest>> = {
         let state = shared.state();
         let all = state.requests.objects.values();
         let others = all.filter(|request| request.spec.node != *node);
         others.cloned().collect()
     };
-    desk.keep_only(&open);
+    donor.keep_only(&open);
     let mut next: Option<Duration> = None;
     for request in &open {
-        if desk.has_answered(request) {
+        if donor.has_answered(request) {
             continue;
         }
-        let (after, gifts) = {
+        let (after, donations) = {
             let state = shared.state();
-            (due(&state, node, request), gifts(&state, request))
+            (due(&state, node, request), donations(&state, request))
         };
-        // Also if it is not this node's turn: what was given meanwhile counts.
-        let wait = desk.wait(request, after.unwrap_or_default(), gifts);
+        // Also if this node is not due: what others have donated meanwhile counts.
+        let wait = donor.wait(request, after.unwrap_or_default(), donations);
         if after.is_none() {
             continue;
         }
         let gave = match wait.is_zero() {
-            true => give(shared, desk, request).await,
-            false => Gave::Nothing,
+            true => donate(shared, donor, request).await,
+            false => DonateOutcome::Nothing,
         };
-        if gave != Gave::Nothing {
-            desk.answered(request);
+        if gave != DonateOutcome::Nothing {
+            donor.answered(request);
         }
-        if gave != Gave::Said {
+        if gave != DonateOutcome::Published {
             // Something may be freed, the first ones may not answer, or the API server did not.
             let wait = if wait.is_zero() { ROUND } else { wait };
             next = Some(next.map_or(wait, |next| next.min(wait)));
@@ -61,56 +61,56 @@ pub(in crate::cluster) async fn answer(shared: &Shared, desk: &mut Desk) -> Opti
 
 /// What came of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cluster) enum Gave {
+pub(in crate::cluster) enum DonateOutcome {
     /// There was nothing to give, or nobody to give it to.
     Nothing,
     /// A part, but the API does not say so yet: whoever keeps journal and API in agreement will.
-    Unsaid,
+    Unpublished,
     /// A part, and the API says so.
-    Said,
+    Published,
 }
 
 /// Gives something, if there is something to give.
-pub(in crate::cluster) async fn give(
+pub(in crate::cluster) async fn donate(
     shared: &Shared,
-    desk: &mut Desk,
-    request: &RequestSeen,
-) -> Gave {
-    let Some(given) = choose(shared, desk, request) else {
-        return Gave::Nothing;
+    donor: &mut Donor,
+    request: &CachedRequest,
+) -> DonateOutcome {
+    let Some(donation) = choose(shared, donor, request) else {
+        return DonateOutcome::Nothing;
     };
     let spec = &request.spec;
-    desk.gave(request, size(&given.part));
+    donor.record(request, size(&donation.part));
     tracing::info!(
-        part = %given.part,
-        block = %given.block,
+        part = %donation.part,
+        block = %donation.block,
         network = spec.network.name,
         node = spec.node,
         "a part of a block is given to another node"
     );
-    match say_given(shared, &given.network, &given.block).await {
-        true => Gave::Said,
-        false => Gave::Unsaid,
+    match publish_donations(shared, &donation.network, &donation.block).await {
+        true => DonateOutcome::Published,
+        false => DonateOutcome::Unpublished,
     }
 }
 
 /// Takes a part out of this node's blocks, in memory and on disk.
-fn choose(shared: &Shared, desk: &mut Desk, request: &RequestSeen) -> Option<Given> {
+fn choose(shared: &Shared, donor: &mut Donor, request: &CachedRequest) -> Option<Donation> {
     let spec = &request.spec;
     let (family, config) = (spec.family()?, config(shared, request)?);
-    let asked = Asked {
+    let part_request = PartRequest {
         node: &spec.node,
         family,
-        addresses: spec.addresses.min(desk.may_have(request)),
+        addresses: spec.addresses.min(donor.may_have(request)),
     };
-    if asked.addresses == 0 {
+    if part_request.addresses == 0 {
         return None;
     }
-    shared.hooks.give(&config, &asked)
+    shared.hooks.donate(&config, &part_request)
 }
 
 /// This node's blocks of the network; none if it has none, or if nobody may use the network.
-fn config(shared: &Shared, request: &RequestSeen) -> Option<BlockIpam> {
+fn config(shared: &Shared, request: &CachedRequest) -> Option<BlockIpam> {
     let state = shared.state();
     let uid = &request.spec.network.uuid;
     let network = state.network_by_uid(uid)?;
@@ -120,13 +120,13 @@ fn config(shared: &Shared, request: &RequestSeen) -> Option<BlockIpam> {
         uid: uid.clone(),
         subnets: network.spec.block_subnets(),
         blocks,
-        given: shared.blocks.apart(&state, uid),
+        donated: shared.blocks.apart(&state, uid),
         routes: Vec::new(),
     })
 }
 
 /// How long after the request was seen this node answers; none: not at all, as things are.
-fn due(state: &State, node: &str, request: &RequestSeen) -> Option<Duration> {
+fn due(state: &State, node: &str, request: &CachedRequest) -> Option<Duration> {
     let (spec, family) = (&request.spec, request.spec.family()?);
     let uid = &spec.network.uuid;
     if !state.nodes.objects.contains_key(&spec.node) || is_given(state, request, family) {
@@ -139,8 +139,8 @@ fn due(state: &State, node: &str, request: &RequestSeen) -> Option<Duration> {
             && block.spec.node != spec.node
             && state.nodes.objects.contains_key(&block.spec.node);
         if of_it {
-            let given = block.given.iter().map(|gift| size(&gift.cidr));
-            let used = given.fold(u128::from(block.allocated), u128::saturating_add);
+            let donated = block.given.iter().map(|donated| size(&donated.cidr));
+            let used = donated.fold(u128::from(block.allocated), u128::saturating_add);
             let left = size(&block.spec.cidr).saturating_sub(used);
             let sum = free.entry(block.spec.node.clone()).or_default();
             *sum = sum.saturating_add(left);
@@ -151,22 +151,22 @@ fn due(state: &State, node: &str, request: &RequestSeen) -> Option<Duration> {
 }
 
 /// What the asker was given of the network.
-fn gifts(state: &State, request: &RequestSeen) -> BTreeSet<IpNet> {
+fn donations(state: &State, request: &CachedRequest) -> BTreeSet<IpNet> {
     let spec = &request.spec;
     let blocks = state.blocks.objects.values();
     let of_it = blocks.filter(|block| {
-        block.spec.network.uuid == spec.network.uuid && state.is_granted(&block.spec)
+        block.spec.network.uuid == spec.network.uuid && state.is_legal(&block.spec)
     });
-    let gifts = of_it.flat_map(|block| {
-        let inside = |gift: &&Gift| block.spec.cidr.contains(&gift.cidr.trunc());
+    let donations = of_it.flat_map(|block| {
+        let inside = |donated: &&DonatedPart| block.spec.cidr.contains(&donated.cidr.trunc());
         block.given.iter().filter(inside)
     });
-    let own = gifts.filter(|gift| gift.node == spec.node);
-    own.map(|gift| gift.cidr.trunc()).collect()
+    let own = donations.filter(|donated| donated.node == spec.node);
+    own.map(|donated| donated.cidr.trunc()).collect()
 }
 
 /// Whether the asker was given something that it has not taken yet.
-fn is_given(state: &State, request: &RequestSeen, family: Family) -> bool {
+fn is_given(state: &State, request: &CachedRequest, family: Family) -> bool {
     let uid = &request.spec.network.uuid;
     let mut offers = state.offers(&request.spec.node).into_iter();
     offers.any(|(block, part)| {

@@ -3,7 +3,7 @@
 
 use crate::cluster::ask;
 use crate::cluster::create::{Created, create};
-use crate::cluster::shared::{Shared, said};
+use crate::cluster::shared::{Shared, error_text};
 use plexus_api::objects::BlockSpec;
 
 /// Whether nothing is left to do.
@@ -40,13 +40,13 @@ pub(in crate::cluster) async fn receive(shared: &Shared) -> bool {
                 done = false;
                 tracing::warn!(
                     block = name,
-                    error = said(&error),
+                    error = error_text(&error),
                     "cannot take what is given"
                 );
             }
         }
     }
-    shared.gifts.arrived.notify_waiters();
+    shared.donations.arrived.notify_waiters();
     done
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn withdraw_old(shared: &Shared) {
         let state = shared.state();
         let own = state.requests.objects.iter();
         let own = own.filter(|(_, request)| request.spec.node == *node);
-        let old = own.filter(|(name, _)| !shared.gifts.is_asking(name));
+        let old = own.filter(|(name, _)| !shared.donations.is_asking(name));
         old.map(|(name, request)| (name.clone(), request.uid.clone()))
             .collect()
     };

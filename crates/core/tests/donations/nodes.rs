@@ -9,8 +9,10 @@
 use crate::{config, key, subnet};
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, BlockSubnet};
-use plexus_api::objects::Gift;
-use plexus_core::ipam::{AllocateError, Around, Given, Pools, around, blocks_to_try};
+use plexus_api::objects::DonatedPart;
+use plexus_core::ipam::{
+    AllocateError, Donation, EnclosingBlock, Pools, blocks_to_try, enclosing_block,
+};
 use plexus_types::Family;
 use proptest::prelude::{TestCaseError, prop_assert};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +27,7 @@ pub(crate) struct Object {
     node: String,
     /// Which of the machines that had that name.
     machine: u32,
-    given: Vec<Gift>,
+    given: Vec<DonatedPart>,
 }
 
 pub(crate) type Objects = BTreeMap<IpNet, Object>;
@@ -44,7 +46,7 @@ pub(crate) struct Node {
     settled: BTreeMap<IpNet, u32>,
     listed: BTreeMap<IpNet, (u32, BTreeSet<IpNet>)>,
     pub(crate) addresses: BTreeMap<String, IpAddr>,
-    gifts: BTreeMap<IpNet, Given>,
+    donations: BTreeMap<IpNet, Donation>,
 }
 
 pub(crate) struct World {
@@ -52,7 +54,7 @@ pub(crate) struct World {
     pub(crate) api: Objects,
     pub(crate) nodes: Vec<Node>,
     /// What was sent and has not arrived: block, UID, what was given of it.
-    sent: Vec<(IpNet, u32, Vec<Gift>)>,
+    sent: Vec<(IpNet, u32, Vec<DonatedPart>)>,
     uids: u32,
 }
 
@@ -100,14 +102,14 @@ impl Node {
         };
         let blocks = self.cache.iter().filter(usable);
         let blocks: Vec<IpNet> = blocks.map(|(cidr, _)| *cidr).collect();
-        let mut given = Vec::new();
+        let mut donated = Vec::new();
         for block in &blocks {
-            let told = self.cache[block].given.iter().map(|gift| gift.cidr);
+            let published = self.cache[block].given.iter().map(|donated| donated.cidr);
             let inside = self.cache.keys().copied();
             let inside = inside.filter(|one| block.contains(one) && one != block);
-            given.extend(told.chain(inside.filter(|one| is_legal(&self.cache, *one))));
+            donated.extend(published.chain(inside.filter(|one| is_legal(&self.cache, *one))));
         }
-        config(subnet, &blocks, &given)
+        config(subnet, &blocks, &donated)
     }
 
     fn is_own(&self, object: &Object) -> bool {
@@ -126,10 +128,10 @@ impl Node {
     }
 
     /// Whether it may be another's: nothing of it is in use here.
-    fn keep(&mut self, given: Given) -> bool {
-        let kept = self.pools.keep_given(&given);
+    fn record(&mut self, donation: Donation) -> bool {
+        let kept = self.pools.mark_donated_if_free(&donation);
         if kept {
-            self.gifts.insert(given.part, given);
+            self.donations.insert(donation.part, donation);
         }
         kept
     }
@@ -141,8 +143,8 @@ impl Node {
         for (owner, address) in &self.addresses {
             self.pools.reserve(&key, *address, owner).unwrap();
         }
-        for given in self.gifts.values() {
-            self.pools.mark_given(given);
+        for donation in self.donations.values() {
+            self.pools.mark_donated(donation);
         }
     }
 }
@@ -191,7 +193,7 @@ impl World {
                 node.pools
                     .release(&key(&config(&self.subnet, &[], &[])), &owner);
             }
-            Step::Give(n, to, addresses, dies) => self.give(n, to, addresses, dies),
+            Step::Give(n, to, addresses, dies) => self.donate(n, to, addresses, dies),
             Step::Take(n) => self.take(n),
             Step::TakeBack(n) => self.take_back(n),
             Step::Post(n) => self.post_one(n),
@@ -334,9 +336,10 @@ impl World {
                 node.cache.insert(whole, found.clone());
                 there.insert(whole);
             }
-            let around = around_in(&node.cache, cidr);
-            let gives = around.filter(|around| around.gives(&cidr, &node.name));
-            if !gives.is_some_and(|around| there.contains(&around.cidr)) {
+            let enclosing_block = enclosing_block_in(&node.cache, cidr);
+            let gives =
+                enclosing_block.filter(|enclosing_block| enclosing_block.gives(&cidr, &node.name));
+            if !gives.is_some_and(|enclosing_block| there.contains(&enclosing_block.cidr)) {
                 return;
             }
         }
@@ -352,7 +355,7 @@ impl World {
                 .iter()
                 .any(|(other, _)| other != part && other.contains(part));
             if *to != node.name && !outer {
-                node.keep(given(cidr, *part, to));
+                node.record(donation(cidr, *part, to));
             }
         }
         node.settled.insert(cidr, uid);
@@ -371,16 +374,16 @@ impl World {
         }
     }
 
-    fn give(&mut self, n: usize, to: usize, addresses: u32, dies: Dies) {
+    fn donate(&mut self, n: usize, to: usize, addresses: u32, dies: Dies) {
         let to = self.nodes[to].name.clone();
         let subnet = self.subnet.clone();
         let node = &mut self.nodes[n];
         let config = node.config(&subnet);
-        let Some(given) = node.pools.give(&config, Family::V4, addresses, &to) else {
+        let Some(donation) = node.pools.donate(&config, Family::V4, addresses, &to) else {
             return;
         };
         if dies > Dies::BeforeJournal {
-            node.gifts.insert(given.part, given);
+            node.donations.insert(donation.part, donation);
         }
         if dies > Dies::BeforeStatus {
             self.publish(n);
@@ -402,13 +405,13 @@ impl World {
     /// All that is to be said of a node's blocks, as it sees them.
     fn send(&mut self, n: usize) {
         let node = &mut self.nodes[n];
-        let over = node.gifts.values().filter(|given| {
-            let block = node.cache.get(&given.block);
+        let over = node.donations.values().filter(|donation| {
+            let block = node.cache.get(&donation.block);
             block.is_some_and(|block| block.node != node.name)
         });
         for over in over.cloned().collect::<Vec<_>>() {
-            node.pools.unmark_given(&over);
-            node.gifts.remove(&over.part);
+            node.pools.unmark_donated(&over);
+            node.donations.remove(&over.part);
         }
         let own = node
             .cache
@@ -416,16 +419,19 @@ impl World {
             .filter(|(_, object)| object.node == node.name);
         for (block, object) in own.map(|(b, o)| (*b, o.clone())).collect::<Vec<_>>() {
             let mut all = object.given.clone();
-            all.retain(|gift| {
-                let known = node.gifts.contains_key(&gift.cidr);
-                !known && node.keep(given(block, gift.cidr, &gift.node))
+            all.retain(|donated| {
+                let known = node.donations.contains_key(&donated.cidr);
+                !known && node.record(donation(block, donated.cidr, &donated.node))
             });
-            let kept = node.gifts.values().filter(|given| given.block == block);
-            all.extend(kept.map(|given| Gift {
-                cidr: given.part,
-                node: given.node.clone(),
+            let kept = node
+                .donations
+                .values()
+                .filter(|donation| donation.block == block);
+            all.extend(kept.map(|donation| DonatedPart {
+                cidr: donation.part,
+                node: donation.node.clone(),
             }));
-            all.sort_by_key(|gift| gift.cidr);
+            all.sort_by_key(|donated| donated.cidr);
             all.dedup();
             self.sent.push((block, object.uid, all));
         }
@@ -446,13 +452,17 @@ impl World {
         let node = &self.nodes[n];
         let mut offers = Vec::new();
         for (block, object) in &node.cache {
-            let mine = object.given.iter().filter(|gift| gift.node == node.name);
-            let open = mine.filter(|gift| !node.cache.contains_key(&gift.cidr));
-            let legal = open.filter(|gift| {
-                let around = around_in(&node.cache, gift.cidr);
-                object.node != node.name && around.is_some_and(|around| around.cidr == *block)
+            let mine = object
+                .given
+                .iter()
+                .filter(|donated| donated.node == node.name);
+            let open = mine.filter(|donated| !node.cache.contains_key(&donated.cidr));
+            let legal = open.filter(|donated| {
+                let enclosing_block = enclosing_block_in(&node.cache, donated.cidr);
+                object.node != node.name
+                    && enclosing_block.is_some_and(|enclosing_block| enclosing_block.cidr == *block)
             });
-            offers.extend(legal.map(|gift| gift.cidr));
+            offers.extend(legal.map(|donated| donated.cidr));
         }
         offers
     }
@@ -473,17 +483,17 @@ impl World {
             .map(|node| node.name.clone())
             .collect();
         let node = &self.nodes[n];
-        let abandoned = node.gifts.values().filter(|given| {
+        let abandoned = node.donations.values().filter(|donation| {
             let own = node
                 .cache
-                .get(&given.block)
+                .get(&donation.block)
                 .is_some_and(|object| node.is_own(object));
-            own && !there.contains(&given.node) && !node.cache.contains_key(&given.part)
+            own && !there.contains(&donation.node) && !node.cache.contains_key(&donation.part)
         });
-        for given in abandoned.cloned().collect::<Vec<_>>() {
-            if self.create(n, given.part) {
+        for donation in abandoned.cloned().collect::<Vec<_>>() {
+            if self.create(n, donation.part) {
                 let node = self.nodes[n].name.clone();
-                self.nodes[n].keep(Given { node, ..given });
+                self.nodes[n].record(Donation { node, ..donation });
             }
         }
     }
@@ -502,9 +512,9 @@ impl World {
             let mut inside = self.api.iter().filter(|(part, _)| cidr.contains(*part));
             let anothers =
                 inside.any(|(part, other)| other.node != object.node && is_legal(&self.api, *part));
-            let promised = object.given.iter().any(|gift| {
-                let open = !self.api.contains_key(&gift.cidr);
-                gift.node != object.node && there(&gift.node) && open
+            let promised = object.given.iter().any(|donated| {
+                let open = !self.api.contains_key(&donated.cidr);
+                donated.node != object.node && there(&donated.node) && open
             });
             let free = cidr.prefix_len() == whole || !anothers && !promised;
             let idle = machine.is_none_or(|node| {
@@ -560,8 +570,8 @@ impl World {
     }
 }
 
-fn given(block: IpNet, part: IpNet, node: &str) -> Given {
-    Given {
+fn donation(block: IpNet, part: IpNet, node: &str) -> Donation {
+    Donation {
         network: "u-1".to_owned(),
         block,
         part,
@@ -570,8 +580,8 @@ fn given(block: IpNet, part: IpNet, node: &str) -> Given {
 }
 
 /// The smallest legal block around one.
-fn around_in(objects: &Objects, cidr: IpNet) -> Option<Around<'_>> {
-    around(cidr, |prefix| {
+fn enclosing_block_in(objects: &Objects, cidr: IpNet) -> Option<EnclosingBlock<'_>> {
+    enclosing_block(cidr, |prefix| {
         let object = objects.get(prefix)?;
         Some((&*object.node, &*object.given))
     })
@@ -579,6 +589,8 @@ fn around_in(objects: &Objects, cidr: IpNet) -> Option<Around<'_>> {
 
 fn is_legal(objects: &Objects, cidr: IpNet) -> bool {
     let node = objects.get(&cidr).map(|object| &object.node);
-    let around = around_in(objects, cidr);
-    node.is_none_or(|node| around.is_none_or(|around| around.gives(&cidr, node)))
+    let enclosing_block = enclosing_block_in(objects, cidr);
+    node.is_none_or(|node| {
+        enclosing_block.is_none_or(|enclosing_block| enclosing_block.gives(&cidr, node))
+    })
 }

@@ -10,48 +10,48 @@
 //! back is to create it, and that fails as long as somebody has it.
 
 mod answer;
-mod keep;
 mod receive;
+mod reconcile;
 
-pub(super) use keep::keep;
+pub(super) use reconcile::run;
 #[cfg(test)]
 pub(super) use {
-    answer::{Gave, answer, give},
-    keep::{Desk, say_given},
+    answer::{DonateOutcome, answer, donate},
     receive::receive,
+    reconcile::{Donor, publish_donations},
 };
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Wakes whoever tends gifts, and knows what this node asks for.
+/// Wakes the task that reconciles donations, and knows which requests of this node are open.
 #[derive(Default)]
-pub(super) struct Gifts {
-    look: Notify,
+pub(super) struct Donations {
+    changed: Notify,
     /// A block may have come.
     pub(super) arrived: Notify,
     asking: Mutex<BTreeSet<String>>,
-    turns: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    request_locks: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// While it is there, a request of that name is wanted.
 pub(super) struct Asking<'a> {
-    gifts: &'a Gifts,
+    donations: &'a Donations,
     name: String,
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        lock(&self.gifts.asking).remove(&self.name);
-        self.gifts.look();
+        lock(&self.donations.asking).remove(&self.name);
+        self.donations.changed();
     }
 }
 
-impl Gifts {
+impl Donations {
     /// Blocks, requests or nodes changed.
-    pub(super) fn look(&self) {
-        self.look.notify_one();
+    pub(super) fn changed(&self) {
+        self.changed.notify_one();
         self.arrived.notify_waiters();
     }
 
@@ -59,16 +59,16 @@ impl Gifts {
     pub(super) fn asking(&self, name: &str) -> Asking<'_> {
         lock(&self.asking).insert(name.to_owned());
         Asking {
-            gifts: self,
+            donations: self,
             name: name.to_owned(),
         }
     }
 
-    /// One asks for a network at a time.
-    pub(super) fn turn(&self, network_uid: &str) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = lock(&self.turns);
-        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-        Arc::clone(turns.entry(network_uid.to_owned()).or_default())
+    /// The lock that whoever requests a part for a network holds: one at a time.
+    pub(super) fn request_lock(&self, network_uid: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut request_locks = lock(&self.request_locks);
+        request_locks.retain(|_, request_lock| Arc::strong_count(request_lock) > 1);
+        Arc::clone(request_locks.entry(network_uid.to_owned()).or_default())
     }
 
     fn is_asking(&self, name: &str) -> bool {

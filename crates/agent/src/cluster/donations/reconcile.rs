@@ -1,21 +1,21 @@
-//! Keeps journal and API in agreement about what this node gave away, and takes back what nobody is
-//! left to have. The journal is written first and believed first; what only the API knows is added to
-//! it, so that neither a lost journal nor a restored API server makes a gift undone.
+//! Reconciles journal and API about what this node has donated, and takes back parts whose owner is
+//! gone. The journal is written first and believed first; what only the API knows is added to it, so
+//! that neither a lost journal nor a restored API server undoes a donation.
 
 use super::answer::answer;
 use super::receive::{receive, withdraw_old};
+use crate::cluster::cached::{CachedBlock, CachedRequest};
 use crate::cluster::create::{Created, create};
-use crate::cluster::kept::{BlockSeen, RequestSeen};
 use crate::cluster::kinds::Blocks;
-use crate::cluster::report::Keeping;
-use crate::cluster::shared::{MANAGER, Shared, said, within};
+use crate::cluster::report::RecordOutcome;
+use crate::cluster::shared::{MANAGER, Shared, error_text, within};
 use crate::cluster::watch;
 use crate::cluster::wire::BlockWire;
 use ipnet::IpNet;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use plexus_api::objects::{BlockSpec, Gift};
-use plexus_core::ipam::Given;
+use plexus_api::objects::{BlockSpec, DonatedPart};
+use plexus_core::ipam::Donation;
 use plexus_faults::effect;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,42 +23,42 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a Node must have been gone before what was given to it is taken back.
-const GRACE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 60 });
-/// How often something that failed is tried again.
-const AGAIN: Duration = Duration::from_secs(2);
-/// How often it is looked anyway.
-const ANYWAY: Duration = Duration::from_secs(300);
+const NODE_GONE_GRACE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 60 });
+/// How long after a failure it is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
+/// How often donations are reconciled if nothing changes.
+const CHECK_INTERVAL: Duration = Duration::from_secs(300);
 
 /// How long an asker has to make use of what it was given before others answer too.
-const CONTENT: Duration = Duration::from_secs(1);
+const ANSWERED_PAUSE: Duration = Duration::from_secs(1);
 /// One asker is given no more addresses of a network than that, in that time.
-const MOST_LATELY: u32 = 256;
-const LATELY: Duration = Duration::from_secs(60);
+const RATE_LIMIT: u32 = 256;
+const RATE_WINDOW: Duration = Duration::from_secs(60);
 
-/// What is remembered from one look to the next.
+/// What this node, as a donor, remembers between two runs.
 #[derive(Default)]
-pub(in crate::cluster) struct Desk {
+pub(in crate::cluster) struct Donor {
     /// What is known of requests, by their UID.
-    seen: BTreeMap<String, Seen>,
+    seen: BTreeMap<String, KnownRequest>,
     answered: BTreeSet<String>,
     /// Since when nobody is there to have a part, by network and part.
     nobody: BTreeMap<(String, IpNet), Instant>,
     /// What was given lately, by network and asker.
-    lately: BTreeMap<(String, String), Vec<(Instant, u128)>>,
+    donated_lately: BTreeMap<(String, String), Vec<(Instant, u128)>>,
 }
 
 /// A request, as this node sees it.
-struct Seen {
+struct KnownRequest {
     /// When it was first seen, or when another node answered it.
     since: Instant,
     /// What its node has been given, by whomever.
-    gifts: BTreeSet<IpNet>,
+    donations: BTreeSet<IpNet>,
     /// Another node answered it.
     answered: bool,
 }
 
-impl Desk {
-    pub(super) fn keep_only(&mut self, open: &[Arc<RequestSeen>]) {
+impl Donor {
+    pub(super) fn keep_only(&mut self, open: &[Arc<CachedRequest>]) {
         let open: BTreeSet<&String> = open.iter().map(|request| &request.uid).collect();
         self.seen.retain(|uid, _| open.contains(uid));
         self.answered.retain(|uid| open.contains(uid));
@@ -68,130 +68,137 @@ impl Desk {
     /// another has answered, the asker gets the time to be content with that.
     pub(super) fn wait(
         &mut self,
-        request: &RequestSeen,
+        request: &CachedRequest,
         after: Duration,
-        gifts: BTreeSet<IpNet>,
+        donations: BTreeSet<IpNet>,
     ) -> Duration {
         let seen = self.seen.entry(request.uid.clone());
-        let seen = seen.or_insert_with(|| Seen {
+        let seen = seen.or_insert_with(|| KnownRequest {
             since: Instant::now(),
-            gifts: gifts.clone(),
+            donations: donations.clone(),
             answered: false,
         });
-        if !gifts.is_subset(&seen.gifts) {
+        if !donations.is_subset(&seen.donations) {
             seen.since = Instant::now();
-            seen.gifts = gifts;
+            seen.donations = donations;
             seen.answered = true;
         }
         let after = match seen.answered {
-            true => after.max(CONTENT),
+            true => after.max(ANSWERED_PAUSE),
             false => after,
         };
         after.saturating_sub(seen.since.elapsed())
     }
 
     /// Each request is answered once: what was given may be taken before the request is.
-    pub(super) fn has_answered(&self, request: &RequestSeen) -> bool {
+    pub(super) fn has_answered(&self, request: &CachedRequest) -> bool {
         self.answered.contains(&request.uid)
     }
 
-    pub(super) fn answered(&mut self, request: &RequestSeen) {
+    pub(super) fn answered(&mut self, request: &CachedRequest) {
         self.answered.insert(request.uid.clone());
     }
 
     /// How many addresses an asker may still be given: a node that asks again and again must not have
     /// all there are.
-    pub(super) fn may_have(&mut self, request: &RequestSeen) -> u32 {
-        self.lately.retain(|_, given| {
-            given.retain(|(at, _)| at.elapsed() < LATELY);
-            !given.is_empty()
+    pub(super) fn may_have(&mut self, request: &CachedRequest) -> u32 {
+        self.donated_lately.retain(|_, sizes| {
+            sizes.retain(|(at, _)| at.elapsed() < RATE_WINDOW);
+            !sizes.is_empty()
         });
-        let given = self.lately.get(&asker(request)).into_iter().flatten();
-        let given = given.fold(0_u128, |sum, (_, size)| sum.saturating_add(*size));
-        u32::try_from(u128::from(MOST_LATELY).saturating_sub(given)).unwrap_or(MOST_LATELY)
+        let sizes = self.donated_lately.get(&asker(request));
+        let sizes = sizes.into_iter().flatten();
+        let sum = sizes.fold(0_u128, |sum, (_, size)| sum.saturating_add(*size));
+        u32::try_from(u128::from(RATE_LIMIT).saturating_sub(sum)).unwrap_or(RATE_LIMIT)
     }
 
-    pub(super) fn gave(&mut self, request: &RequestSeen, size: u128) {
-        let given = self.lately.entry(asker(request)).or_default();
-        given.push((Instant::now(), size));
+    pub(super) fn record(&mut self, request: &CachedRequest, size: u128) {
+        let sizes = self.donated_lately.entry(asker(request)).or_default();
+        sizes.push((Instant::now(), size));
     }
 }
 
-fn asker(request: &RequestSeen) -> (String, String) {
+fn asker(request: &CachedRequest) -> (String, String) {
     let spec = &request.spec;
     (spec.network.uuid.clone(), spec.node.clone())
 }
 
 /// Never ends.
-pub(in crate::cluster) async fn keep(shared: Arc<Shared>) {
-    let mut desk = Desk::default();
-    let mut pause = ANYWAY;
+pub(in crate::cluster) async fn run(shared: Arc<Shared>) {
+    let mut donor = Donor::default();
+    let mut pause = CHECK_INTERVAL;
     loop {
-        // Either way it is looked.
-        let _ = tokio::time::timeout(pause, shared.gifts.look.notified()).await;
-        pause = tend(&shared, &mut desk).await;
+        // Notified or not, reconcile.
+        let _ = tokio::time::timeout(pause, shared.donations.changed.notified()).await;
+        pause = reconcile(&shared, &mut donor).await;
     }
 }
 
-/// Does what is to be done now; says when to look again.
-async fn tend(shared: &Shared, desk: &mut Desk) -> Duration {
+/// Reconciles once; returns when to run again.
+async fn reconcile(shared: &Shared, donor: &mut Donor) -> Duration {
     let live = {
         let state = shared.state();
         let known = state.nodes.objects.contains_key(&shared.options.node);
         known && state.blocks.live && state.nodes.live && state.networks.live
     };
     if !live {
-        return AGAIN;
+        return RETRY_INTERVAL;
     }
     // Others wait for an answer, and pods here for what was given; all else has time.
-    let answered = answer(shared, desk).await;
+    let answered = answer(shared, donor).await;
     let received = receive(shared).await;
     withdraw_old(shared).await;
-    let Some(journaled) = shared.hooks.given() else {
-        return AGAIN;
+    let Some(journaled) = shared.hooks.donations() else {
+        return RETRY_INTERVAL;
     };
-    let agreed = agree(shared, desk, journaled).await;
-    let again = (!received).then_some(AGAIN);
+    let agreed = agree(shared, donor, journaled).await;
+    let again = (!received).then_some(RETRY_INTERVAL);
     let pauses = [again, agreed, answered];
-    pauses.into_iter().flatten().min().unwrap_or(ANYWAY)
+    pauses.into_iter().flatten().min().unwrap_or(CHECK_INTERVAL)
 }
 
-/// Makes what the API says of this node's gifts true; says when to look again.
-async fn agree(shared: &Shared, desk: &mut Desk, journaled: Vec<Given>) -> Option<Duration> {
+/// Publishes this node's donations as the journal has them; returns when to look again.
+async fn agree(shared: &Shared, donor: &mut Donor, journaled: Vec<Donation>) -> Option<Duration> {
     let node = &shared.options.node;
     let mut next: Option<Duration> = None;
-    let mut blocks: BTreeSet<(String, IpNet)> = told(shared);
-    for given in journaled {
-        match look_at(shared, &given) {
+    let mut blocks: BTreeSet<(String, IpNet)> = published(shared);
+    for donation in journaled {
+        match fate_of(shared, &donation) {
             Fate::Over => {
-                desk.nobody.remove(&(given.network.clone(), given.part));
-                tracing::info!(part = %given.part, block = %given.block, "the block of a gift is no longer this node's");
-                shared.hooks.drop_given(&given);
+                donor
+                    .nobody
+                    .remove(&(donation.network.clone(), donation.part));
+                tracing::info!(part = %donation.part, block = %donation.block, "the block of a gift is no longer this node's");
+                shared.hooks.delete_donation(&donation);
                 continue;
             }
-            Fate::Kept => drop(desk.nobody.remove(&(given.network.clone(), given.part))),
+            Fate::Cached => drop(
+                donor
+                    .nobody
+                    .remove(&(donation.network.clone(), donation.part)),
+            ),
             Fate::Ours => {
-                shared.hooks.keep_given(&Given {
+                shared.hooks.record_donation(&Donation {
                     node: node.clone(),
-                    ..given.clone()
+                    ..donation.clone()
                 });
             }
             Fate::Nobodys => {
-                let key = (given.network.clone(), given.part);
-                let since = *desk.nobody.entry(key).or_insert_with(Instant::now);
-                let left = GRACE.saturating_sub(since.elapsed());
+                let key = (donation.network.clone(), donation.part);
+                let since = *donor.nobody.entry(key).or_insert_with(Instant::now);
+                let left = NODE_GONE_GRACE.saturating_sub(since.elapsed());
                 let left = match left.is_zero() {
-                    true => (!take_back(shared, &given).await).then_some(AGAIN),
+                    true => (!take_back(shared, &donation).await).then_some(RETRY_INTERVAL),
                     false => Some(left),
                 };
                 next = next.into_iter().chain(left).min();
             }
         }
-        blocks.insert((given.network, given.block));
+        blocks.insert((donation.network, donation.block));
     }
     for (network, block) in blocks {
-        if !say_given(shared, &network, &block).await {
-            next = Some(next.map_or(AGAIN, |next| next.min(AGAIN)));
+        if !publish_donations(shared, &network, &block).await {
+            next = Some(next.map_or(RETRY_INTERVAL, |next| next.min(RETRY_INTERVAL)));
         }
     }
     next
@@ -202,32 +209,32 @@ enum Fate {
     /// Its block is another's, or its network is gone.
     Over,
     /// Somebody has it, or may take it.
-    Kept,
+    Cached,
     /// This node has it, as a block of its own.
     Ours,
     /// Nobody has it, and whoever it was given to is gone.
     Nobodys,
 }
 
-fn look_at(shared: &Shared, given: &Given) -> Fate {
+fn fate_of(shared: &Shared, donation: &Donation) -> Fate {
     let (state, node) = (shared.state(), &shared.options.node);
-    let whole = state.block(&given.network, &given.block);
-    if state.network_by_uid(&given.network).is_none()
+    let whole = state.block(&donation.network, &donation.block);
+    if state.network_by_uid(&donation.network).is_none()
         || whole.is_some_and(|whole| whole.spec.node != *node)
     {
         return Fate::Over;
     }
-    match state.block(&given.network, &given.part) {
-        Some(part) if part.spec.node == *node && given.node != *node => Fate::Ours,
-        Some(_) => Fate::Kept,
+    match state.block(&donation.network, &donation.part) {
+        Some(part) if part.spec.node == *node && donation.node != *node => Fate::Ours,
+        Some(_) => Fate::Cached,
         // Only if it is ours to take: the block is there, and this very Node's.
-        None if state.nodes.objects.contains_key(&given.node) || whole.is_none() => Fate::Kept,
+        None if state.nodes.objects.contains_key(&donation.node) || whole.is_none() => Fate::Cached,
         None => Fate::Nobodys,
     }
 }
 
-/// Blocks of this node of which the API knows gifts.
-fn told(shared: &Shared) -> BTreeSet<(String, IpNet)> {
+/// This node's blocks that have donations in the API.
+fn published(shared: &Shared) -> BTreeSet<(String, IpNet)> {
     let state = shared.state();
     let blocks = state.blocks.objects.values();
     let own =
@@ -237,13 +244,13 @@ fn told(shared: &Shared) -> BTreeSet<(String, IpNet)> {
 }
 
 /// Makes a block of a part that nobody is left to have. Whether nothing is left to do.
-async fn take_back(shared: &Shared, given: &Given) -> bool {
+async fn take_back(shared: &Shared, donation: &Donation) -> bool {
     let node = &shared.options.node;
     let spec = {
         let state = shared.state();
         let (Some(here), Some(whole)) = (
             state.nodes.get(node),
-            state.block(&given.network, &given.block),
+            state.block(&donation.network, &donation.block),
         ) else {
             return false;
         };
@@ -251,32 +258,36 @@ async fn take_back(shared: &Shared, given: &Given) -> bool {
             return true;
         }
         BlockSpec {
-            cidr: given.part,
+            cidr: donation.part,
             ..whole.spec.clone()
         }
     };
     match create(shared, &spec).await {
         Ok(Created::Ours) => {
-            let name = BlockSpec::name(&given.network, &given.part);
+            let name = BlockSpec::name(&donation.network, &donation.part);
             shared.blocks.claimed(shared, &name, &spec);
-            tracing::info!(part = %given.part, node = given.node, "whoever a part of a block was given to is gone: it is this node's again");
-            let kept = shared.hooks.keep_given(&Given {
+            tracing::info!(part = %donation.part, node = donation.node, "whoever a part of a block was given to is gone: it is this node's again");
+            let cached = shared.hooks.record_donation(&Donation {
                 node: node.clone(),
-                ..given.clone()
+                ..donation.clone()
             });
-            kept == Keeping::OnDisk
+            cached == RecordOutcome::OnDisk
         }
         Ok(Created::Unclear | Created::Theirs(_)) => true,
         Err(error) => {
-            tracing::warn!(part = %given.part, error = said(&error), "cannot take a part of a block back");
+            tracing::warn!(part = %donation.part, error = error_text(&error), "cannot take a part of a block back");
             false
         }
     }
 }
 
 /// Says in a block's status what was given of it, if it does not say so already. Whether it does.
-pub(in crate::cluster) async fn say_given(shared: &Shared, network: &str, block: &IpNet) -> bool {
-    let Some(journaled) = shared.hooks.given() else {
+pub(in crate::cluster) async fn publish_donations(
+    shared: &Shared,
+    network: &str,
+    block: &IpNet,
+) -> bool {
+    let Some(journaled) = shared.hooks.donations() else {
         return false;
     };
     let there = shared.state().block(network, block).cloned();
@@ -285,20 +296,20 @@ pub(in crate::cluster) async fn say_given(shared: &Shared, network: &str, block:
         // It is made again, or it is not ours to write.
         return true;
     };
-    let kept = journaled
+    let cached = journaled
         .into_iter()
-        .filter(|given| given.network == network && given.block == *block);
-    let (mut all, unknown) = merged(&there, kept);
+        .filter(|donation| donation.network == network && donation.block == *block);
+    let (mut all, unknown) = merged(&there, cached);
     for (part, node) in unknown {
-        let keeping = shared.hooks.keep_given(&Given {
+        let keeping = shared.hooks.record_donation(&Donation {
             network: network.to_owned(),
             block: *block,
             part,
             node: node.clone(),
         });
-        if keeping == Keeping::InUse {
+        if keeping == RecordOutcome::InUse {
             tracing::warn!(%block, %part, node, "the API says that a part of a block was given, but its addresses are in use here: taken out");
-            all.retain(|gift| gift.cidr != part);
+            all.retain(|donated| donated.cidr != part);
         }
     }
     if all == there.given {
@@ -323,7 +334,7 @@ pub(in crate::cluster) async fn say_given(shared: &Shared, network: &str, block:
         Err(error) => {
             tracing::warn!(
                 block = name,
-                error = said(&error),
+                error = error_text(&error),
                 "cannot say what was given of a block"
             );
             false
@@ -333,21 +344,24 @@ pub(in crate::cluster) async fn say_given(shared: &Shared, network: &str, block:
 
 /// What a block's status should say was given, and what only the API knows of that.
 fn merged(
-    there: &BlockSeen,
-    journaled: impl Iterator<Item = Given>,
-) -> (Vec<Gift>, Vec<(IpNet, String)>) {
-    let journaled: BTreeMap<IpNet, String> =
-        journaled.map(|given| (given.part, given.node)).collect();
-    let told = there.given.iter();
-    let told: BTreeMap<IpNet, String> = told
-        .map(|gift| (gift.cidr.trunc(), gift.node.clone()))
+    there: &CachedBlock,
+    journaled: impl Iterator<Item = Donation>,
+) -> (Vec<DonatedPart>, Vec<(IpNet, String)>) {
+    let journaled: BTreeMap<IpNet, String> = journaled
+        .map(|donation| (donation.part, donation.node))
         .collect();
-    let unknown = told
+    let published = there.given.iter();
+    let published: BTreeMap<IpNet, String> = published
+        .map(|donated| (donated.cidr.trunc(), donated.node.clone()))
+        .collect();
+    let unknown = published
         .iter()
         .filter(|(part, _)| !journaled.contains_key(*part));
     let unknown = unknown.map(|(part, node)| (*part, node.clone())).collect();
-    let mut all = told;
+    let mut all = published;
     all.extend(journaled);
-    let all = all.into_iter().map(|(cidr, node)| Gift { cidr, node });
+    let all = all
+        .into_iter()
+        .map(|(cidr, node)| DonatedPart { cidr, node });
     (all.collect(), unknown)
 }

@@ -1,15 +1,14 @@
-//! What a NetworkAttachmentDefinition asks of us: a Network of its own, or nothing. Decided from its
-//! annotations and its configuration alone, by the controller for a cluster and by the command line
-//! for files.
+//! What a NetworkAttachmentDefinition means to Plexus: a Network of its own, or nothing. Its annotations
+//! and its configuration alone decide; the controller reads them for a cluster, the command line for files.
 
 use plexus_api::nad::{self, Contrail};
 use plexus_api::objects::NetworkSpec;
 use plexus_api::pod::CONTRAIL_NETWORK;
 use std::collections::BTreeMap;
 
-/// What a NAD asks for.
+/// What a NAD means.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wish {
+pub enum NadMeaning {
     /// A Network of its namespace and name.
     Network(Box<NetworkSpec>),
     /// Nothing: another plugin's, a reference to a network that is there, or no configuration.
@@ -21,62 +20,62 @@ pub enum Wish {
 /// A NAD, understood.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// What it asks for.
-    pub wish: Wish,
+    /// What it means.
+    pub meaning: NadMeaning,
     /// What its author should know all the same.
     pub warnings: Vec<String>,
 }
 
 /// Reads `spec.config` and the annotations.
 pub fn read(annotations: &BTreeMap<String, String>, config: Result<Option<&str>, &str>) -> Reading {
-    let just = |wish| Reading {
-        wish,
+    let just = |meaning| Reading {
+        meaning,
         warnings: Vec::new(),
     };
     let text = match config {
         Ok(Some(text)) => text,
-        Ok(None) => return just(Wish::Nothing),
-        Err(error) => return just(Wish::Unclear(error.to_owned())),
+        Ok(None) => return just(NadMeaning::Nothing),
+        Err(error) => return just(NadMeaning::Unclear(error.to_owned())),
     };
     let (config, mut warnings) = match nad::config(text) {
         Ok(read) => read,
-        Err(problems) => return just(Wish::Unclear(problems.to_string())),
+        Err(problems) => return just(NadMeaning::Unclear(problems.to_string())),
     };
     if !nad::is_named(&config) {
         return Reading {
-            wish: Wish::Nothing,
+            meaning: NadMeaning::Nothing,
             warnings,
         };
     }
-    let wish = match (nad::named(&config), Contrail::read(annotations)) {
+    let meaning = match (nad::named(&config), Contrail::read(annotations)) {
         (Ok(named), Ok(mut contrail)) => {
             warnings.append(&mut contrail.warnings);
-            wish(named.is_some(), contrail)
+            meaning_of(named.is_some(), contrail)
         }
         (named, contrail) => {
             let problems = [named.err(), contrail.err()].into_iter().flatten();
             let problems: Vec<String> = problems.map(|p| p.to_string()).collect();
-            Wish::Unclear(problems.join("; "))
+            NadMeaning::Unclear(problems.join("; "))
         }
     };
-    Reading { wish, warnings }
+    Reading { meaning, warnings }
 }
 
-fn wish(refers: bool, contrail: Contrail) -> Wish {
+fn meaning_of(refers: bool, contrail: Contrail) -> NadMeaning {
     if refers || contrail.network.is_some() {
         return if contrail.cidrs.is_empty() {
-            Wish::Nothing
+            NadMeaning::Nothing
         } else {
-            Wish::Unclear(format!(
+            NadMeaning::Unclear(format!(
                 "it both refers to a network that is there ({CONTRAIL_NETWORK}) and asks for one of its own ({}): remove one",
                 nad::CIDR
             ))
         };
     }
     if contrail.cidrs.is_empty() && !contrail.snat && !contrail.forwarding {
-        return Wish::Nothing;
+        return NadMeaning::Nothing;
     }
-    Wish::Network(Box::new(contrail.spec()))
+    NadMeaning::Network(Box::new(contrail.spec()))
 }
 
 #[cfg(test)]
@@ -84,8 +83,8 @@ mod tests {
     use super::*;
 
     fn spec(contrail: Contrail) -> NetworkSpec {
-        match wish(false, contrail) {
-            Wish::Network(spec) => *spec,
+        match meaning_of(false, contrail) {
+            NadMeaning::Network(spec) => *spec,
             other => panic!("{other:?}"),
         }
     }
@@ -114,17 +113,20 @@ mod tests {
 
     #[test]
     fn no_annotation_makes_no_network() {
-        assert_eq!(wish(false, Contrail::default()), Wish::Nothing);
-        assert_eq!(wish(true, Contrail::default()), Wish::Nothing);
+        assert_eq!(meaning_of(false, Contrail::default()), NadMeaning::Nothing);
+        assert_eq!(meaning_of(true, Contrail::default()), NadMeaning::Nothing);
         assert!(matches!(
-            wish(true, contrail(&["10.0.0.0/24"], false, false)),
-            Wish::Unclear(_)
+            meaning_of(true, contrail(&["10.0.0.0/24"], false, false)),
+            NadMeaning::Unclear(_)
         ));
-        assert_eq!(read(&BTreeMap::new(), Ok(None)).wish, Wish::Nothing);
+        assert_eq!(
+            read(&BTreeMap::new(), Ok(None)).meaning,
+            NadMeaning::Nothing
+        );
         let not_text = read(&BTreeMap::new(), Err("spec.config is not text"));
         assert_eq!(
-            not_text.wish,
-            Wish::Unclear("spec.config is not text".into())
+            not_text.meaning,
+            NadMeaning::Unclear("spec.config is not text".into())
         );
     }
 }

@@ -6,7 +6,7 @@ use crate::cluster::{ClaimError, ClaimRequest};
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, BlockSubnet, Ipam};
 use plexus_api::objects::{BlockRequestSpec, BlockSpec};
-use plexus_core::ipam::{Given, PoolKey};
+use plexus_core::ipam::{Donation, PoolKey};
 use plexus_core::resolve::Objects;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ impl Stage {
             uid: self.uid.clone(),
             subnets: vec![subnet()],
             blocks: cluster.blocks(&self.uid),
-            given: cluster.given(&self.uid),
+            donated: cluster.donated_parts(&self.uid),
             routes: Vec::new(),
         }
     }
@@ -151,7 +151,7 @@ fn a_node_without_a_block_is_given_a_part_of_another_s() {
         let network = stage.nodes[giver].cluster.fabric().overlay;
         network[&stage.uid].iter().any(|block| block.cidr == part)
     });
-    assert_eq!(stage.nodes[giver].cluster.given(&stage.uid), [part]);
+    assert_eq!(stage.nodes[giver].cluster.donated_parts(&stage.uid), [part]);
     // Of both together, each address once: two are set apart, one is the gateway's.
     let all: usize = (0..3).map(|n| stage.fill(n)).sum();
     assert_eq!((stage.fill(2), all), (8, 128 - 3));
@@ -176,7 +176,7 @@ fn a_giver_that_dies_before_it_says_so_says_so_later() {
     let mut stage = Stage::new();
     let whole = stage.blocks[0];
     let part = whole.subnets(30).unwrap().nth(3).unwrap();
-    let given = Given {
+    let given = Donation {
         network: stage.uid.clone(),
         block: whole,
         part,
@@ -188,7 +188,7 @@ fn a_giver_that_dies_before_it_says_so_says_so_later() {
     // As the journal of the last agent has it.
     stage.nodes[0]
         .hooks
-        .given
+        .donations
         .lock()
         .unwrap()
         .push(given.clone());
@@ -202,11 +202,11 @@ fn a_giver_that_dies_before_it_says_so_says_so_later() {
     );
     // The journal is lost: what the API knows is in it again, and nothing is issued from it meanwhile.
     stage.restart(0, |_| ());
-    stage.nodes[0].hooks.given.lock().unwrap().clear();
-    assert_eq!(stage.nodes[0].cluster.given(&stage.uid), [part]);
+    stage.nodes[0].hooks.donations.lock().unwrap().clear();
+    assert_eq!(stage.nodes[0].cluster.donated_parts(&stage.uid), [part]);
     stage.restart(0, |_| ());
     until("that it is journaled again", || {
-        *stage.nodes[0].hooks.given.lock().unwrap() == [given.clone()]
+        *stage.nodes[0].hooks.donations.lock().unwrap() == [given.clone()]
     });
     // Somebody takes it out of the status: the journal knows better.
     let name = BlockSpec::name(&stage.uid, &whole);
@@ -283,7 +283,7 @@ fn a_part_that_is_not_given_is_not_used() {
     let whole = stage.blocks[giver];
     let name = BlockSpec::name(&stage.uid, &whole);
     let object = stage.block(&whole).unwrap();
-    // Its block is another's all of a sudden, who knows nothing of gifts.
+    // Its block is another's all of a sudden, who knows nothing of donations.
     stage.admin.delete(BLOCKS, &name);
     let mut spec = object["spec"].clone();
     spec["node"] = json!(stage.admin.name("elsewhere"));

@@ -1,7 +1,7 @@
 //! Whether the journal can be written: what the last write said, and whether that is over.
 //!
 //! Owns the memory of one error. Only what is wrong with the disk or the file counts; a row that
-//! contradicts another is the caller's trouble, not the journal's.
+//! contradicts another is the caller's problem, not the journal's.
 
 use super::{Journal, JournalError};
 use crate::failure;
@@ -12,7 +12,7 @@ use std::sync::{MutexGuard, PoisonError};
 impl Journal {
     /// Why nothing can be written, if that is so. Tries a write before it says so again: that a
     /// disk has space again must not need an ADD to be noticed.
-    pub(crate) fn trouble(&self) -> Option<Error> {
+    pub(crate) fn write_problem(&self) -> Option<Error> {
         self.remembered().as_ref()?;
         self.try_write();
         self.remembered().clone()
@@ -80,28 +80,33 @@ mod tests {
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         let journal = Journal::open(&path.join("journal.db")).unwrap();
-        assert_eq!(journal.trouble(), None);
+        assert_eq!(journal.write_problem(), None);
         limit_pages(&journal, 1);
         let fill = || {
             (0..10_000).find_map(|i| {
                 let network = format!("n{i}").parse().unwrap();
-                journal.keep(&network, "b", &NodePlan::default()).err()
+                journal
+                    .put_node_plan(&network, "b", &NodePlan::default())
+                    .err()
             })
         };
         let error = fill().expect("the disk is full at some time");
         assert!(failure::is_of_disk(&error), "{error}");
         for _ in 0..2 {
-            let trouble = journal.trouble().expect("still full");
-            assert!(trouble.details.contains("free space"), "{trouble}");
+            let write_problem = journal.write_problem().expect("still full");
+            assert!(
+                write_problem.details.contains("free space"),
+                "{write_problem}"
+            );
         }
         limit_pages(&journal, 1 << 30);
-        assert_eq!(journal.trouble(), None, "no ADD was needed");
-        let kept = journal.kept("b").unwrap();
+        assert_eq!(journal.write_problem(), None, "no ADD was needed");
+        let kept = journal.node_plans("b").unwrap();
         assert!(kept.iter().all(|(name, _)| name.starts_with('n')));
 
         let contradiction = journal.written("a row", Err::<(), _>(constraint()));
         assert!(contradiction.is_err());
-        assert_eq!(journal.trouble(), None);
+        assert_eq!(journal.write_problem(), None);
         std::fs::remove_dir_all(path).unwrap();
     }
 

@@ -3,13 +3,13 @@
 
 use super::{Journal, JournalError, durable};
 use ipnet::IpNet;
-use plexus_core::ipam::Given;
+use plexus_core::ipam::Donation;
 use plexus_faults::effect;
 use rusqlite::params;
 
 impl Journal {
     /// A part is another's from now on, for this agent and every later one.
-    pub(crate) fn give(&self, given: &Given) -> Result<(), JournalError> {
+    pub(crate) fn put_donation(&self, donation: &Donation) -> Result<(), JournalError> {
         effect("journal.give<");
         let connection = self.lock();
         let result = durable(&connection, true, |tx| {
@@ -17,10 +17,10 @@ impl Journal {
                 "INSERT OR REPLACE INTO gift (network, part, block, node) VALUES (?1, ?2, ?3, ?4)",
             )?
             .execute(params![
-                given.network,
-                given.part.to_string(),
-                given.block.to_string(),
-                given.node,
+                donation.network,
+                donation.part.to_string(),
+                donation.block.to_string(),
+                donation.node,
             ])
         });
         drop(connection);
@@ -29,18 +29,20 @@ impl Journal {
     }
 
     /// The block that a part was given from is no longer this node's, or its network is gone.
-    pub(crate) fn forget_gift(&self, given: &Given) -> Result<(), JournalError> {
+    pub(crate) fn delete_donation(&self, donation: &Donation) -> Result<(), JournalError> {
         effect("journal.forget-gift<");
         let result = self
             .lock()
             .prepare_cached("DELETE FROM gift WHERE network = ?1 AND part = ?2")
-            .and_then(|mut delete| delete.execute(params![given.network, given.part.to_string()]));
+            .and_then(|mut delete| {
+                delete.execute(params![donation.network, donation.part.to_string()])
+            });
         effect("journal.forget-gift>");
         self.written("the end of a gift", result)
     }
 
     /// All of them, in order.
-    pub(crate) fn gifts(&self) -> Result<Vec<Given>, JournalError> {
+    pub(crate) fn donations(&self) -> Result<Vec<Donation>, JournalError> {
         let connection = self.lock();
         let read = || {
             let mut select = connection.prepare_cached(
@@ -62,7 +64,7 @@ impl Journal {
         };
         rows.into_iter()
             .map(|(network, block, part, node)| {
-                Ok(Given {
+                Ok(Donation {
                     network,
                     block: parse(&block, &part)?,
                     part: parse(&part, &part)?,
@@ -77,8 +79,8 @@ impl Journal {
 mod tests {
     use super::*;
 
-    fn given(part: &str, node: &str) -> Given {
-        Given {
+    fn donation(part: &str, node: &str) -> Donation {
+        Donation {
             network: "u".to_owned(),
             block: "10.0.0.0/26".parse().unwrap(),
             part: part.parse().unwrap(),
@@ -88,21 +90,27 @@ mod tests {
 
     #[test]
     fn gifts_outlive_the_agent() {
-        let place = std::env::temp_dir().join(format!("plexus-gifts-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&place);
-        std::fs::create_dir_all(&place).unwrap();
-        let path = place.join("journal.db");
+        let fixture = std::env::temp_dir().join(format!("plexus-gifts-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&fixture);
+        std::fs::create_dir_all(&fixture).unwrap();
+        let path = fixture.join("journal.db");
         let journal = Journal::open(&path).unwrap();
-        assert!(journal.gifts().unwrap().is_empty());
-        journal.give(&given("10.0.0.8/30", "n2")).unwrap();
-        journal.give(&given("10.0.0.4/32", "n2")).unwrap();
-        journal.give(&given("10.0.0.8/30", "n1")).unwrap();
+        assert!(journal.donations().unwrap().is_empty());
+        journal
+            .put_donation(&donation("10.0.0.8/30", "n2"))
+            .unwrap();
+        journal
+            .put_donation(&donation("10.0.0.4/32", "n2"))
+            .unwrap();
+        journal
+            .put_donation(&donation("10.0.0.8/30", "n1"))
+            .unwrap();
         drop(journal);
         let journal = Journal::open(&path).unwrap();
-        let expected = [given("10.0.0.4/32", "n2"), given("10.0.0.8/30", "n1")];
-        assert_eq!(journal.gifts().unwrap(), expected);
-        journal.forget_gift(&expected[0]).unwrap();
-        assert_eq!(journal.gifts().unwrap(), expected[1..]);
-        std::fs::remove_dir_all(place).unwrap();
+        let expected = [donation("10.0.0.4/32", "n2"), donation("10.0.0.8/30", "n1")];
+        assert_eq!(journal.donations().unwrap(), expected);
+        journal.delete_donation(&expected[0]).unwrap();
+        assert_eq!(journal.donations().unwrap(), expected[1..]);
+        std::fs::remove_dir_all(fixture).unwrap();
     }
 }

@@ -222,7 +222,7 @@ fn a_gift_that_is_void_is_not_used() {
     let mut world = given_and_deleted(false);
     let block = fill(&mut world, 3);
     assert!((13..=15).contains(&block), "{block}");
-    // The second still sees the gift of the block's last owner.
+    // The second still sees the donation of the block's last owner.
     world.step(Step::Take(1));
     assert_eq!(world.api.len(), 3);
     assert_eq!(fill(&mut world, 1), 0);

@@ -1,21 +1,21 @@
 //! What a node makes of blocks and parts, of those that others merely say they have, and of an API server
 //! that answers late or not at all.
 
-use super::claim::{self, ClaimRequest, Wanted};
+use super::cached::{self, CachedNode};
+use super::claim::{self, BlockClaim, ClaimRequest};
+use super::donations::{Donor, publish_donations};
 use super::error::ClaimError;
 use super::fake_api::FakeApi;
 use super::fake_hooks::FakeHooks;
-use super::gifts::{Desk, say_given};
-use super::kept::{self, NodeSeen};
 use super::kinds::{Blocks, Requests};
-use super::report::{BlockUse, ClusterOptions, Hooks, Keeping};
+use super::report::{BlockUse, ClusterOptions, Hooks, RecordOutcome};
 use super::restore;
 use super::shared::Shared;
-use super::{ask, gifts, watch};
+use super::{ask, donations, watch};
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, Ipam};
-use plexus_api::objects::{BlockRequestSpec, BlockSpec, Gift, NetworkRef};
-use plexus_core::ipam::{Given, PoolKey};
+use plexus_api::objects::{BlockRequestSpec, BlockSpec, DonatedPart, NetworkRef};
+use plexus_core::ipam::{Donation, PoolKey};
 use plexus_core::resolve::NetworkObject;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ const BLOCKS: &str = "/apis/plexus.dev/v1alpha1/blocks";
 const REQUESTS: &str = "/apis/plexus.dev/v1alpha1/blockrequests";
 
 /// Node `n1`, with the network `a/blue` (UID `u`, 10.1.0.0/16, blocks of 64), others, and a server.
-struct Place {
+struct Fixture {
     runtime: tokio::runtime::Runtime,
     shared: Arc<Shared>,
     hooks: Arc<FakeHooks>,
@@ -35,7 +35,7 @@ struct Place {
     directory: PathBuf,
 }
 
-impl Place {
+impl Fixture {
     fn new(name: &str) -> Self {
         let name = format!("plexus-gifts-{}-{name}", std::process::id());
         let directory = std::env::temp_dir().join(name);
@@ -53,9 +53,9 @@ impl Place {
         });
         let network = json!({"metadata": {"namespace": "a", "name": "blue", "uid": "u"},
             "spec": {"subnets": {"a": {"cidr": "10.1.0.0/16"}}}, "status": {"phase": "Active"}});
-        let network = kept::network(&serde_json::from_value(network).unwrap()).unwrap();
+        let network = cached::network(&serde_json::from_value(network).unwrap()).unwrap();
         let shared = shared(&runtime, &directory, &api, &hooks);
-        let place = Self {
+        let fixture = Self {
             runtime,
             shared: Arc::new(shared),
             hooks,
@@ -63,8 +63,8 @@ impl Place {
             network,
             directory,
         };
-        place.knows();
-        place
+        fixture.knows();
+        fixture
     }
 
     /// What does not change.
@@ -72,7 +72,7 @@ impl Place {
         let mut state = self.shared.state_mut();
         state.networks.put("a/blue", Arc::new(self.network.clone()));
         for name in ["n1", "n2", "n3", "m"] {
-            let node = NodeSeen {
+            let node = CachedNode {
                 uid: format!("uid-{name}"),
                 pod_cidrs: Vec::new(),
                 addresses: Vec::new(),
@@ -104,8 +104,8 @@ impl Place {
         if spec.cidr.prefix_len() > 26 {
             labels["plexus.dev/from"] = json!("somebody");
         }
-        let gift = |(cidr, node): &(&str, &str)| json!({"cidr": cidr, "node": node});
-        let given: Vec<Value> = given.iter().map(gift).collect();
+        let donated = |(cidr, node): &(&str, &str)| json!({"cidr": cidr, "node": node});
+        let given: Vec<Value> = given.iter().map(donated).collect();
         let name = BlockSpec::name("u", &spec.cidr);
         self.api.store.put(
             BLOCKS,
@@ -149,7 +149,7 @@ impl Place {
 
     fn says(&self, cidr: &str) -> bool {
         let block = net(cidr);
-        let say = say_given(&self.shared, "u", &block);
+        let say = publish_donations(&self.shared, "u", &block);
         self.runtime.block_on(say)
     }
 
@@ -159,7 +159,7 @@ impl Place {
             uid: "u".to_owned(),
             subnets,
             blocks: Vec::new(),
-            given: Vec::new(),
+            donated: Vec::new(),
             routes: Vec::new(),
         });
         let key = PoolKey::of(&config, &"a.blue".parse().unwrap()).unwrap();
@@ -169,8 +169,8 @@ impl Place {
             .unwrap();
     }
 
-    fn wanted(&self, ask: bool) -> Wanted {
-        Wanted::of(&ClaimRequest {
+    fn block_claim(&self, ask: bool) -> BlockClaim {
+        BlockClaim::of(&ClaimRequest {
             network: &self.network,
             subnet: &self.network.spec.block_subnets()[0],
             containing: None,
@@ -181,7 +181,7 @@ impl Place {
     }
 
     fn claim(&self) -> Result<IpNet, ClaimError> {
-        let claim = claim::claim(Arc::clone(&self.shared), self.wanted(false));
+        let claim = claim::claim(Arc::clone(&self.shared), self.block_claim(false));
         self.runtime.block_on(claim)
     }
 
@@ -195,17 +195,17 @@ impl Place {
     }
 
     fn journal(&self, block: &str, part: &str, node: &str) {
-        let given = Given {
+        let given = Donation {
             network: "u".to_owned(),
             block: net(block),
             part: net(part),
             node: node.to_owned(),
         };
-        assert_eq!(self.hooks.keep_given(&given), Keeping::OnDisk);
+        assert_eq!(self.hooks.record_donation(&given), RecordOutcome::OnDisk);
     }
 
     fn journaled(&self) -> Vec<String> {
-        let given = self.hooks.given.lock().unwrap();
+        let given = self.hooks.donations.lock().unwrap();
         given
             .iter()
             .map(|g| format!("{} {}", g.part, g.node))
@@ -213,7 +213,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Fixture {
     fn drop(&mut self) {
         // What is left is in the directory for what is temporary.
         let _ = std::fs::remove_dir_all(&self.directory);
@@ -261,148 +261,154 @@ fn spec(cidr: &str, node: &str) -> BlockSpec {
 
 #[test]
 fn a_block_that_is_larger_than_all_stops_nobody() {
-    let place = Place::new("larger");
-    place.block("10.1.0.0/16", "m", &[]);
-    place.block("10.1.0.0/26", "n2", &[("10.1.0.8/29", "n1")]);
-    place.block("10.1.0.8/29", "n1", &[]);
-    place.see();
-    assert!(place.settled("10.1.0.8/29"), "{:?}", place.issues());
-    let claimed = place.claim().unwrap();
-    assert_eq!((claimed.prefix_len(), place.calls("POST")), (26, 1));
-    assert!(place.issues().contains(&claimed.to_string()));
+    let fixture = Fixture::new("larger");
+    fixture.block("10.1.0.0/16", "m", &[]);
+    fixture.block("10.1.0.0/26", "n2", &[("10.1.0.8/29", "n1")]);
+    fixture.block("10.1.0.8/29", "n1", &[]);
+    fixture.see();
+    assert!(fixture.settled("10.1.0.8/29"), "{:?}", fixture.issues());
+    let claimed = fixture.claim().unwrap();
+    assert_eq!((claimed.prefix_len(), fixture.calls("POST")), (26, 1));
+    assert!(fixture.issues().contains(&claimed.to_string()));
 }
 
 #[test]
 fn a_part_in_which_pods_here_have_addresses_is_not_given_by_making_its_block_again() {
-    let place = Place::new("again");
-    place.block("10.1.0.0/26", "n1", &[]);
-    place.see();
-    assert!(place.settled("10.1.0.0/26"));
-    place.holds("10.1.0.9");
+    let fixture = Fixture::new("again");
+    fixture.block("10.1.0.0/26", "n1", &[]);
+    fixture.see();
+    assert!(fixture.settled("10.1.0.0/26"));
+    fixture.holds("10.1.0.9");
     // Others made parts with old caches; then somebody deletes the block.
-    place.block("10.1.0.8/29", "n2", &[]);
-    place.block("10.1.0.16/29", "n3", &[]);
+    fixture.block("10.1.0.8/29", "n2", &[]);
+    fixture.block("10.1.0.16/29", "n3", &[]);
     let name = BlockSpec::name("u", &net("10.1.0.0/26"));
-    place.api.store.remove(&format!("{BLOCKS}/{name}"));
-    place.see();
-    assert!(place.issues().is_empty());
-    place.runtime.block_on(restore::restore(&place.shared));
-    assert_eq!(place.issues(), ["10.1.0.0/26"]);
-    assert_eq!(place.journaled(), ["10.1.0.16/29 n3"]);
-    assert!(place.says("10.1.0.0/26"));
+    fixture.api.store.remove(&format!("{BLOCKS}/{name}"));
+    fixture.see();
+    assert!(fixture.issues().is_empty());
+    fixture.runtime.block_on(restore::restore(&fixture.shared));
+    assert_eq!(fixture.issues(), ["10.1.0.0/26"]);
+    assert_eq!(fixture.journaled(), ["10.1.0.16/29 n3"]);
+    assert!(fixture.says("10.1.0.0/26"));
     let expected = json!([{"cidr": "10.1.0.16/29", "node": "n3"}]);
-    assert_eq!(place.given("10.1.0.0/26"), expected);
+    assert_eq!(fixture.given("10.1.0.0/26"), expected);
     // Nor by saying so in its status.
-    place.block("10.1.0.0/26", "n1", &[("10.1.0.8/29", "n2")]);
-    place.see();
-    assert!(place.says("10.1.0.0/26"));
-    assert_eq!(place.given("10.1.0.0/26"), expected);
+    fixture.block("10.1.0.0/26", "n1", &[("10.1.0.8/29", "n2")]);
+    fixture.see();
+    assert!(fixture.says("10.1.0.0/26"));
+    assert_eq!(fixture.given("10.1.0.0/26"), expected);
 }
 
 #[test]
 fn a_claim_that_was_cut_short_is_settled_before_it_is_used() {
-    let mut place = Place::new("cut");
-    place.block("10.1.0.0/26", "n1", &[]);
-    place.block("10.1.0.8/29", "n2", &[]);
-    place.see();
-    assert!(place.issues().is_empty(), "nobody has looked yet");
-    place.restart();
-    assert!(place.issues().is_empty());
-    assert!(place.settled("10.1.0.0/26"));
-    assert_eq!(place.journaled(), ["10.1.0.8/29 n2"]);
-    let lists = place.calls("GET");
-    place.restart();
-    assert_eq!(place.issues(), ["10.1.0.0/26"], "known from the disk");
-    assert!(place.settled("10.1.0.0/26") && place.calls("GET") == lists);
+    let mut fixture = Fixture::new("cut");
+    fixture.block("10.1.0.0/26", "n1", &[]);
+    fixture.block("10.1.0.8/29", "n2", &[]);
+    fixture.see();
+    assert!(fixture.issues().is_empty(), "nobody has looked yet");
+    fixture.restart();
+    assert!(fixture.issues().is_empty());
+    assert!(fixture.settled("10.1.0.0/26"));
+    assert_eq!(fixture.journaled(), ["10.1.0.8/29 n2"]);
+    let lists = fixture.calls("GET");
+    fixture.restart();
+    assert_eq!(fixture.issues(), ["10.1.0.0/26"], "known from the disk");
+    assert!(fixture.settled("10.1.0.0/26") && fixture.calls("GET") == lists);
     // Another object of that name is another block.
-    place.block("10.1.0.0/26", "n1", &[]);
-    place.see();
-    assert!(place.issues().is_empty() && place.settled("10.1.0.0/26"));
+    fixture.block("10.1.0.0/26", "n1", &[]);
+    fixture.see();
+    assert!(fixture.issues().is_empty() && fixture.settled("10.1.0.0/26"));
 }
 
 #[test]
 fn a_part_is_used_only_if_it_was_seen_to_be_given() {
-    let place = Place::new("given");
-    place.block("10.1.0.8/29", "n1", &[]);
-    place.see();
-    assert!(!place.settled("10.1.0.8/29"), "nobody gave it");
-    place.block("10.1.0.0/26", "n2", &[("10.1.0.8/29", "n3")]);
-    place.see();
-    assert!(!place.settled("10.1.0.8/29"));
-    place.block("10.1.0.0/26", "n2", &[("10.1.0.8/29", "n1")]);
-    place.see();
-    assert!(place.settled("10.1.0.8/29"));
+    let fixture = Fixture::new("given");
+    fixture.block("10.1.0.8/29", "n1", &[]);
+    fixture.see();
+    assert!(!fixture.settled("10.1.0.8/29"), "nobody gave it");
+    fixture.block("10.1.0.0/26", "n2", &[("10.1.0.8/29", "n3")]);
+    fixture.see();
+    assert!(!fixture.settled("10.1.0.8/29"));
+    fixture.block("10.1.0.0/26", "n2", &[("10.1.0.8/29", "n1")]);
+    fixture.see();
+    assert!(fixture.settled("10.1.0.8/29"));
     // The giver is gone and its block returned: it stays what it was.
     let name = BlockSpec::name("u", &net("10.1.0.0/26"));
-    place.api.store.remove(&format!("{BLOCKS}/{name}"));
-    place.see();
-    assert_eq!(place.issues(), ["10.1.0.8/29"]);
+    fixture.api.store.remove(&format!("{BLOCKS}/{name}"));
+    fixture.see();
+    assert_eq!(fixture.issues(), ["10.1.0.8/29"]);
     // And whoever claims that block gives it, or it is used no more.
-    place.block("10.1.0.0/26", "n3", &[]);
-    place.see();
-    assert!(place.issues().is_empty());
+    fixture.block("10.1.0.0/26", "n3", &[]);
+    fixture.see();
+    assert!(fixture.issues().is_empty());
 }
 
 #[test]
 fn what_is_said_late_of_a_block_is_not_said_of_the_next_one() {
-    let place = Place::new("late");
-    place.block("10.1.0.0/26", "n1", &[]);
-    place.see();
-    assert!(place.settled("10.1.0.0/26"));
-    place.journal("10.1.0.0/26", "10.1.0.8/29", "n2");
-    place.holds("10.1.0.1");
+    let fixture = Fixture::new("late");
+    fixture.block("10.1.0.0/26", "n1", &[]);
+    fixture.see();
+    assert!(fixture.settled("10.1.0.0/26"));
+    fixture.journal("10.1.0.0/26", "10.1.0.8/29", "n2");
+    fixture.holds("10.1.0.1");
     // Meanwhile it is another object.
-    place.block("10.1.0.0/26", "n3", &[]);
-    assert!(!place.says("10.1.0.0/26"));
-    assert_eq!(place.given("10.1.0.0/26"), json!([]));
-    place.runtime.block_on(restore::write_usage(&place.shared));
+    fixture.block("10.1.0.0/26", "n3", &[]);
+    assert!(!fixture.says("10.1.0.0/26"));
+    assert_eq!(fixture.given("10.1.0.0/26"), json!([]));
+    fixture
+        .runtime
+        .block_on(restore::write_usage(&fixture.shared));
     let name = BlockSpec::name("u", &net("10.1.0.0/26"));
-    let object = place.api.store.get(&format!("{BLOCKS}/{name}")).unwrap();
+    let object = fixture.api.store.get(&format!("{BLOCKS}/{name}")).unwrap();
     assert_eq!(object["status"]["allocated"], Value::Null);
-    assert_eq!(place.calls("PATCH"), 2);
+    assert_eq!(fixture.calls("PATCH"), 2);
 }
 
 #[test]
 fn one_node_s_word_takes_nothing_from_others() {
-    let place = Place::new("forged");
-    place.block("10.1.0.0/26", "n1", &[]);
-    place.block("10.1.0.64/26", "n2", &[]);
-    // Two that cover all that is this node's; gifts out of what is not theirs, or not anybody's.
-    place.block("10.1.0.0/27", "m", &[("10.1.0.4/30", "n3")]);
-    place.block("10.1.0.32/27", "m", &[]);
-    place.block("10.1.0.72/29", "m", &[("10.1.0.72/30", "n1")]);
+    let fixture = Fixture::new("forged");
+    fixture.block("10.1.0.0/26", "n1", &[]);
+    fixture.block("10.1.0.64/26", "n2", &[]);
+    // Two that cover all that is this node's; donations out of what is not theirs, or not anybody's.
+    fixture.block("10.1.0.0/27", "m", &[("10.1.0.4/30", "n3")]);
+    fixture.block("10.1.0.32/27", "m", &[]);
+    fixture.block("10.1.0.72/29", "m", &[("10.1.0.72/30", "n1")]);
     let outside = [
         ("0.0.0.0/32", "n3"),
         ("10.1.0.64/29", "n1"),
         ("10.1.0.128/26", "n1"),
     ];
-    place.block("10.1.0.128/26", "m", &outside);
-    place.see();
-    let state = place.shared.state();
-    assert!(place.shared.blocks.apart(&state, "u").is_empty());
+    fixture.block("10.1.0.128/26", "m", &outside);
+    fixture.see();
+    let state = fixture.shared.state();
+    assert!(fixture.shared.blocks.apart(&state, "u").is_empty());
     for node in ["n1", "n2", "n3"] {
         assert!(state.offers(node).is_empty(), "{node}");
     }
     drop(state);
-    place.runtime.block_on(gifts::receive(&place.shared));
-    assert_eq!(place.calls("POST"), 0);
+    fixture
+        .runtime
+        .block_on(donations::receive(&fixture.shared));
+    assert_eq!(fixture.calls("POST"), 0);
     // What is right is taken.
-    place.block(
+    fixture.block(
         "10.1.0.64/26",
         "n2",
         &[("10.1.0.96/29", "n1"), ("10.1.0.72/29", "m")],
     );
-    place.see();
-    place.runtime.block_on(gifts::receive(&place.shared));
-    let issues = place.issues();
+    fixture.see();
+    fixture
+        .runtime
+        .block_on(donations::receive(&fixture.shared));
+    let issues = fixture.issues();
     assert_eq!(issues, ["10.1.0.72/30", "10.1.0.96/29"]);
 }
 
 #[test]
 fn one_asker_does_not_get_all_there_is() {
-    let place = Place::new("greedy");
-    let mut desk = Desk::default();
-    let request = |uid: &str, node: &str| kept::RequestSeen {
+    let fixture = Fixture::new("greedy");
+    let mut donor = Donor::default();
+    let request = |uid: &str, node: &str| cached::CachedRequest {
         spec: BlockRequestSpec {
             network: spec("10.1.0.0/26", "n1").network,
             node: node.to_owned(),
@@ -412,25 +418,25 @@ fn one_asker_does_not_get_all_there_is() {
         uid: uid.to_owned(),
     };
     for number in 0..16 {
-        place.block(&format!("10.1.{number}.0/26"), "n1", &[]);
+        fixture.block(&format!("10.1.{number}.0/26"), "n1", &[]);
     }
-    place.see();
-    place.runtime.block_on(restore::restore(&place.shared));
-    assert_eq!(place.issues().len(), 16);
+    fixture.see();
+    fixture.runtime.block_on(restore::restore(&fixture.shared));
+    assert_eq!(fixture.issues().len(), 16);
     let mut given = 0;
     for number in 0..200 {
         let request = request(&format!("r{number}"), "m");
-        let asked = gifts::give(&place.shared, &mut desk, &request);
-        if place.runtime.block_on(asked) == gifts::Gave::Nothing {
+        let donating = donations::donate(&fixture.shared, &mut donor, &request);
+        if fixture.runtime.block_on(donating) == donations::DonateOutcome::Nothing {
             break;
         }
         given += 1;
     }
-    let size = |given: &Given| 1_usize << (32 - given.part.prefix_len());
+    let size = |given: &Donation| 1_usize << (32 - given.part.prefix_len());
     let all = || {
-        place
+        fixture
             .hooks
-            .given
+            .donations
             .lock()
             .unwrap()
             .iter()
@@ -440,141 +446,152 @@ fn one_asker_does_not_get_all_there_is() {
     assert!(given > 1 && all() <= 256, "{given}: {}", all());
     // Others are none the worse for it.
     let other = request("other", "n2");
-    let asked = gifts::give(&place.shared, &mut desk, &other);
-    assert_ne!(place.runtime.block_on(asked), gifts::Gave::Nothing);
+    let donating = donations::donate(&fixture.shared, &mut donor, &other);
+    assert_ne!(
+        fixture.runtime.block_on(donating),
+        donations::DonateOutcome::Nothing
+    );
 }
 
 #[test]
 fn a_server_that_swallows_a_request_stops_nobody_for_long() {
-    let place = Place::new("swallowed");
-    place.block("10.1.0.0/26", "n1", &[]);
-    place.see();
-    assert!(place.settled("10.1.0.0/26"));
-    place.journal("10.1.0.0/26", "10.1.0.8/29", "n2");
-    place.swallow("PATCH");
+    let fixture = Fixture::new("swallowed");
+    fixture.block("10.1.0.0/26", "n1", &[]);
+    fixture.see();
+    assert!(fixture.settled("10.1.0.0/26"));
+    fixture.journal("10.1.0.0/26", "10.1.0.8/29", "n2");
+    fixture.swallow("PATCH");
     let begun = Instant::now();
     let block = net("10.1.0.0/26");
-    let say = say_given(&place.shared, "u", &block);
+    let say = publish_donations(&fixture.shared, "u", &block);
     let bound = async { tokio::time::timeout(Duration::from_secs(60), say).await };
-    let said = place.runtime.block_on(bound);
-    assert_eq!(said.ok(), Some(false), "after {:?}", begun.elapsed());
-    assert!(place.says("10.1.0.0/26"));
-    assert_ne!(place.given("10.1.0.0/26"), json!([]));
+    let error_text = fixture.runtime.block_on(bound);
+    assert_eq!(error_text.ok(), Some(false), "after {:?}", begun.elapsed());
+    assert!(fixture.says("10.1.0.0/26"));
+    assert_ne!(fixture.given("10.1.0.0/26"), json!([]));
 }
 
 #[test]
 fn nothing_is_claimed_or_taken_of_a_network_that_goes() {
-    let place = Place::new("closing");
-    place.block("10.1.0.0/26", "n2", &[("10.1.0.8/29", "n1")]);
-    place.see();
+    let fixture = Fixture::new("closing");
+    fixture.block("10.1.0.0/26", "n2", &[("10.1.0.8/29", "n1")]);
+    fixture.see();
     let going = json!({"metadata": {"namespace": "a", "name": "blue", "uid": "u",
         "deletionTimestamp": "2026-01-01T00:00:00Z"},
         "spec": {"subnets": {"a": {"cidr": "10.1.0.0/16"}}}, "status": {"phase": "Active"}});
-    let going = kept::network(&serde_json::from_value(going).unwrap()).unwrap();
-    place
+    let going = cached::network(&serde_json::from_value(going).unwrap()).unwrap();
+    fixture
         .shared
         .state_mut()
         .networks
         .put("a/blue", Arc::new(going));
-    let claimed = place.claim();
+    let claimed = fixture.claim();
     assert!(
         matches!(claimed, Err(ClaimError::Closing(_))),
         "{claimed:?}"
     );
-    place.runtime.block_on(gifts::receive(&place.shared));
-    // Whoever waits for a part does not get it any more, and does not wait on.
-    let wanted = place.wanted(true);
-    let none = ClaimError::NoNode("n1".to_owned());
-    let asked = place
+    fixture
         .runtime
-        .block_on(ask::ask(&place.shared, &wanted, none));
-    assert!(matches!(asked, Err(ClaimError::Closing(_))), "{asked:?}");
-    assert!(place.issues().is_empty());
+        .block_on(donations::receive(&fixture.shared));
+    // Whoever waits for a part does not get it any more, and does not wait on.
+    let block_claim = fixture.block_claim(true);
+    let none = ClaimError::NoNode("n1".to_owned());
+    let answer = fixture
+        .runtime
+        .block_on(ask::ask(&fixture.shared, &block_claim, none));
+    assert!(matches!(answer, Err(ClaimError::Closing(_))), "{answer:?}");
+    assert!(fixture.issues().is_empty());
     assert_eq!(
-        place.calls(&format!("POST {BLOCKS}")),
-        place.calls(&format!("POST {REQUESTS}")) - 1
+        fixture.calls(&format!("POST {BLOCKS}")),
+        fixture.calls(&format!("POST {REQUESTS}")) - 1
     );
 }
 
 #[test]
 fn a_late_withdrawal_leaves_the_next_request() {
-    let place = Place::new("withdrawn");
+    let fixture = Fixture::new("withdrawn");
     let name = BlockRequestSpec::name("u", "n1");
     let network = json!({"namespace": "a", "name": "blue", "uid": "u"});
     let object = json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "BlockRequest",
         "metadata": {"name": name},
         "spec": {"network": network, "node": "n1", "family": "ipv4", "addresses": 8}});
-    let old = place.api.store.put(REQUESTS, object.clone());
-    let new = place.api.store.put(REQUESTS, object);
-    let there = || place.api.store.get(&format!("{REQUESTS}/{name}")).is_some();
-    place
+    let old = fixture.api.store.put(REQUESTS, object.clone());
+    let new = fixture.api.store.put(REQUESTS, object);
+    let there = || {
+        fixture
+            .api
+            .store
+            .get(&format!("{REQUESTS}/{name}"))
+            .is_some()
+    };
+    fixture
         .runtime
-        .block_on(ask::withdraw(&place.shared, &name, &old));
+        .block_on(ask::withdraw(&fixture.shared, &name, &old));
     assert!(there());
-    place
+    fixture
         .runtime
-        .block_on(ask::withdraw(&place.shared, &name, &new));
+        .block_on(ask::withdraw(&fixture.shared, &name, &new));
     assert!(!there());
 }
 
 #[test]
 fn a_free_block_is_claimed_around_a_part_that_is_another_s() {
-    let place = Place::new("around");
+    let fixture = Fixture::new("around");
     // Of 10.1.0.0/25 one block is taken, and of the other a part: its giver is gone.
-    place.block("10.1.0.0/26", "n2", &[]);
-    place.block("10.1.0.72/29", "n3", &[]);
-    place.see();
-    let mut wanted = place.wanted(false);
-    wanted.subnet.cidr = net("10.1.0.0/25");
-    let claim = claim::claim(Arc::clone(&place.shared), wanted);
-    let claimed = place.runtime.block_on(claim).unwrap();
+    fixture.block("10.1.0.0/26", "n2", &[]);
+    fixture.block("10.1.0.72/29", "n3", &[]);
+    fixture.see();
+    let mut block_claim = fixture.block_claim(false);
+    block_claim.subnet.cidr = net("10.1.0.0/25");
+    let claim = claim::claim(Arc::clone(&fixture.shared), block_claim);
+    let claimed = fixture.runtime.block_on(claim).unwrap();
     assert_eq!(claimed, net("10.1.0.64/26"));
-    assert_eq!(place.journaled(), ["10.1.0.72/29 n3"]);
-    let gift = Gift {
+    assert_eq!(fixture.journaled(), ["10.1.0.72/29 n3"]);
+    let donated = DonatedPart {
         cidr: net("10.1.0.72/29"),
         node: "n3".to_owned(),
     };
-    assert!(place.says("10.1.0.64/26"));
-    assert_eq!(place.given("10.1.0.64/26"), json!([gift]));
+    assert!(fixture.says("10.1.0.64/26"));
+    assert_eq!(fixture.given("10.1.0.64/26"), json!([donated]));
 }
 
 #[test]
 fn who_sees_that_another_gave_waits_though_the_asker_has_taken_it() {
-    let place = Place::new("content");
-    let mut desk = Desk::default();
-    place.block("10.1.0.0/26", "n1", &[]);
-    place.block("10.1.0.64/26", "n2", &[]);
-    place.block("10.1.0.128/26", "n2", &[]);
+    let fixture = Fixture::new("content");
+    let mut donor = Donor::default();
+    fixture.block("10.1.0.0/26", "n1", &[]);
+    fixture.block("10.1.0.64/26", "n2", &[]);
+    fixture.block("10.1.0.128/26", "n2", &[]);
     let network = json!({"namespace": "a", "name": "blue", "uid": "u"});
-    place.api.store.put(
+    fixture.api.store.put(
         REQUESTS,
         json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "BlockRequest",
             "metadata": {"name": BlockRequestSpec::name("u", "n3")},
             "spec": {"network": network, "node": "n3", "family": "ipv4", "addresses": 8}}),
     );
-    place.see();
-    assert!(place.settled("10.1.0.0/26"));
+    fixture.see();
+    assert!(fixture.settled("10.1.0.0/26"));
     let mut answer = || {
-        let answer = gifts::answer(&place.shared, &mut desk);
-        place.runtime.block_on(answer)
+        let answer = donations::answer(&fixture.shared, &mut donor);
+        fixture.runtime.block_on(answer)
     };
     let wait = answer();
-    assert!(wait.is_some() && place.journaled().is_empty(), "{wait:?}");
+    assert!(wait.is_some() && fixture.journaled().is_empty(), "{wait:?}");
     // The other gives so much that it has less than this one, and that is taken at once.
     let given = [("10.1.0.64/27", "n3"), ("10.1.0.96/28", "n3")];
-    place.block("10.1.0.64/26", "n2", &given);
-    place.block("10.1.0.128/26", "n2", &[("10.1.0.128/27", "n3")]);
+    fixture.block("10.1.0.64/26", "n2", &given);
+    fixture.block("10.1.0.128/26", "n2", &[("10.1.0.128/27", "n3")]);
     for (part, node) in given.into_iter().chain([("10.1.0.128/27", "n3")]) {
-        place.block(part, node, &[]);
+        fixture.block(part, node, &[]);
     }
-    place.see();
+    fixture.see();
     let wait = answer();
-    assert!(wait.is_some() && place.journaled().is_empty(), "{wait:?}");
+    assert!(wait.is_some() && fixture.journaled().is_empty(), "{wait:?}");
     // If it still asks after a while it needs more.
     let begun = Instant::now();
-    while place.journaled().is_empty() && begun.elapsed() < Duration::from_secs(20) {
+    while fixture.journaled().is_empty() && begun.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(100));
         answer();
     }
-    assert_eq!(place.journaled().len(), 1);
+    assert_eq!(fixture.journaled().len(), 1);
 }

@@ -98,21 +98,21 @@ fn differs(state: &State, report: &Attached) -> bool {
 /// that do not live here.
 fn strays(state: &State, journaled: &Journaled) -> Vec<(String, String)> {
     let done: Vec<String> = journaled.done.iter().map(|one| one.pod.key()).collect();
-    let mut cached: BTreeSet<&str> = journaled.uids.iter().map(String::as_str).collect();
-    cached.extend(done.iter().map(String::as_str));
+    let mut known: BTreeSet<&str> = journaled.uids.iter().map(String::as_str).collect();
+    known.extend(done.iter().map(String::as_str));
     for pod in state.pods.objects.values() {
         let is_journaled = pod
             .config_hash
             .as_deref()
-            .is_some_and(|uid| cached.contains(uid));
+            .is_some_and(|uid| known.contains(uid));
         if !pod.ended || is_journaled {
-            cached.insert(pod.meta.api_uid.as_str());
+            known.insert(pod.meta.api_uid.as_str());
         }
     }
     let records = state.records.objects.iter();
     // By the pod's UID, or by namespace and name where it is a container's.
     let strays = records.filter(|(place, record): &(&String, &Arc<CachedRecord>)| {
-        !cached.contains(record.uid.as_str()) && !cached.contains(place.as_str())
+        !known.contains(record.uid.as_str()) && !known.contains(place.as_str())
     });
     strays
         .map(|(_, record)| record)

@@ -172,7 +172,7 @@ async fn agree(shared: &Shared, donor: &mut Donor, journaled: Vec<Donation>) -> 
                 shared.hooks.delete_donation(&donation);
                 continue;
             }
-            Fate::Cached => drop(
+            Fate::Taken => drop(
                 donor
                     .nobody
                     .remove(&(donation.network.clone(), donation.part)),
@@ -209,7 +209,7 @@ enum Fate {
     /// Its block is another's, or its network is gone.
     Over,
     /// Somebody has it, or may take it.
-    Cached,
+    Taken,
     /// This node has it, as a block of its own.
     Ours,
     /// Nobody has it, and whoever it was given to is gone.
@@ -226,9 +226,9 @@ fn fate_of(shared: &Shared, donation: &Donation) -> Fate {
     }
     match state.block(&donation.network, &donation.part) {
         Some(part) if part.spec.node == *node && donation.node != *node => Fate::Ours,
-        Some(_) => Fate::Cached,
+        Some(_) => Fate::Taken,
         // Only if it is ours to take: the block is there, and this very Node's.
-        None if state.nodes.objects.contains_key(&donation.node) || whole.is_none() => Fate::Cached,
+        None if state.nodes.objects.contains_key(&donation.node) || whole.is_none() => Fate::Taken,
         None => Fate::Nobodys,
     }
 }

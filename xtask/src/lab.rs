@@ -15,6 +15,8 @@ type Suite = (&'static str, fn(&Workspace) -> Result<()>);
 const SUITES: &[Suite] = &[
     ("the lab itself", itself),
     ("the command line", command_line),
+    ("providers on Debian's kernel", debian_kernel),
+    ("real network cards", cards),
     ("the demonstration", demonstration),
     ("what goes wrong", scenarios),
     ("end-to-end cases that need no kubelet", lab_cases::cases),
@@ -58,6 +60,23 @@ fn command_line(workspace: &Workspace) -> Result<()> {
         workspace,
         &mut run::suite(workspace, &[SCENARIOS], &["lab_cli"])?,
     )
+}
+
+/// In a virtual machine, which says all it has to say when it ends.
+fn debian_kernel(workspace: &Workspace) -> Result<()> {
+    run::logged(
+        workspace,
+        &mut run::suite(workspace, &[SCENARIOS], &["debian_kernel"])?,
+    )
+}
+
+/// The tests of devices that pods get, in the virtual machine, whose cards outlive a namespace. They are taken in turn.
+fn cards(workspace: &Workspace) -> Result<()> {
+    const RUNNER: &str = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER";
+    let runner = format!("{} --limit 900", vm::script(workspace).display());
+    let mut suite = run::suite(workspace, &[SCENARIOS], &["host_device"])?;
+    let suite = suite.envs([(RUNNER, &*runner), ("PLEXUS_TEST_NICS", "1")]);
+    run::logged(workspace, suite.args(["--", "--test-threads=1"]))
 }
 
 fn demonstration(workspace: &Workspace) -> Result<()> {

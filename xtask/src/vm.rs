@@ -58,7 +58,8 @@ pub(crate) fn install_missing(workspace: &Workspace) -> Result<()> {
     }
 }
 
-fn script(workspace: &Workspace) -> PathBuf {
+/// What runs a command there.
+pub(crate) fn script(workspace: &Workspace) -> PathBuf {
     workspace.root.join("tools/vm/run")
 }
 

@@ -10,13 +10,15 @@ use crate::host::cluster_network::OtherCni;
 use crate::host::conflist::Conflist;
 use crate::host::conflists::Conflists;
 use crate::journal::Journal;
+use crate::node::devices::Devices;
+use crate::node::parents::Parents;
 use crate::node::state::NodeState;
 use crate::node::underlay;
 use crate::node::uplink::Uplink;
 use crate::options::Options;
 use crate::report::metrics::Metrics;
 use crate::serve::admission::{Admission, ContainerLock, Slot};
-use crate::serve::call::{About, Call};
+use crate::serve::call::Call;
 use crate::serve::gate::Gate;
 use crate::serve::http::Response;
 use plexus_api::cni::{Code, Command, Error, Version};
@@ -27,6 +29,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
+use tracing::Span;
 
 /// How long an operation waits for another one on the same container.
 const CONTAINER_LOCK_TIMEOUT: Duration = Duration::from_secs(110);
@@ -57,7 +60,10 @@ pub(crate) struct Agent {
     pub(crate) admission: Admission,
     pub(crate) runner: Runner,
     pub(crate) node_state: NodeState,
+    pub(crate) devices: Devices,
     pub(crate) uplink: Uplink,
+    /// Which sort of links each parent carries.
+    pub(crate) parents: Parents,
     pub(crate) underlay: underlay::CachedUnderlay,
     /// The cluster that this node belongs to, once it is being watched.
     pub(crate) cluster: OnceLock<Cluster>,
@@ -90,8 +96,8 @@ pub(crate) struct Handled<'a> {
     pub(crate) undelivered: Option<(ContainerId, IfName)>,
     /// The container stays ours until then.
     pub(crate) held: Option<(Option<Slot<'a>>, ContainerLock<'a>)>,
-    /// What was attached or detached, for the log.
-    pub(crate) about: Option<About>,
+    /// The networks of what was attached or detached, for the log.
+    pub(crate) networks: Option<String>,
 }
 
 impl Agent {
@@ -119,17 +125,21 @@ impl Agent {
         self.removed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves one CNI request; never panics on input. `gone` tells whether the caller has left.
+    /// Serves one CNI request; never panics on input. `gone` tells whether the caller has left. `span` becomes the
+    /// one that its lines in the log have.
     pub(crate) fn handle(
         &self,
         command: Command,
         body: &[u8],
         gone: &mut dyn FnMut() -> bool,
+        span: &mut Span,
     ) -> Handled<'_> {
         let started = std::time::Instant::now();
         let mut version = Version::V1_1_0;
-        let read = Call::read(command, body, &mut version).inspect_err(|error| {
-            tracing::warn!(verb = command.path(), code = error.code.number(), %error, "not understood");
+        let read = Call::read(command, body, &mut version, span);
+        let _entered = span.enter();
+        let read = read.inspect_err(|error| {
+            tracing::warn!(code = error.code.number(), %error, "not understood");
         });
         let served = read.and_then(|call| {
             let served = self.serve(&call, gone);
@@ -142,7 +152,7 @@ impl Agent {
             response: Response::json(failure::status(error.code), error.to_json(version)),
             undelivered: None,
             held: None,
-            about: None,
+            networks: None,
         });
         self.metrics
             .served(command, handled.response.status == 200, started.elapsed());
@@ -151,23 +161,17 @@ impl Agent {
 
     /// An ADD whose answer nobody read: nobody will use what it made.
     pub(crate) fn undo_undelivered(&self, (container, ifname): &(ContainerId, IfName)) {
-        tracing::warn!(%container, %ifname, "the answer to ADD could not be delivered: undoing it");
+        tracing::warn!("the answer to ADD could not be delivered: undoing it");
         if let Err(error) = self.detach_record(container, ifname) {
-            tracing::error!(%container, %ifname, %error, "undoing failed, will be tried again");
+            tracing::error!(%error, "undoing failed, will be tried again");
             self.tasks.removals.wake();
         }
     }
 
     /// Says that a call failed, to whoever reads the log and to the pod's owner.
     fn refused(&self, call: &Call<'_>, error: &Error) {
-        let About {
-            pod,
-            container,
-            interface,
-            networks,
-        } = call.about();
-        let (verb, code) = (call.command.path(), error.code.number());
-        tracing::warn!(verb, pod, container, interface, networks, code, %error, "refused");
+        let (networks, code) = (call.network(), error.code.number());
+        tracing::warn!(networks, code, %error, "refused");
         if call.command == Command::Add {
             self.report_failed(call, error);
         }
@@ -186,7 +190,7 @@ impl Agent {
             response,
             undelivered: None,
             held: None,
-            about: None,
+            networks: None,
         };
         let nothing = || plain(Response::json(200, String::new()));
         let is_status = call.command == Command::Status;
@@ -209,7 +213,7 @@ impl Agent {
                 self.detach(call)?;
                 Ok(Handled {
                     held: Some((None, lock)),
-                    about: Some(call.about()),
+                    networks: Some(call.network()),
                     ..nothing()
                 })
             }
@@ -240,16 +244,13 @@ impl Agent {
             ));
         }
         self.drain_queue_of(call.container()?)?;
-        let (outcome, fresh, networks) = self.attach(call)?;
+        let (outcome, fresh, networks) = self.attach(call, &slot)?;
         let version = call.conf()?.version;
         Ok(Handled {
             response: Response::json(200, outcome.to_json(version)),
             undelivered: fresh.then(|| call.key()).transpose()?,
             held: Some((Some(slot), lock)),
-            about: Some(About {
-                networks,
-                ..call.about()
-            }),
+            networks: Some(networks),
         })
     }
 

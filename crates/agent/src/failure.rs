@@ -6,12 +6,25 @@ use crate::serve::admission::Refused;
 use crate::serve::http::HttpError;
 use crate::serve::peer::Refusal;
 use plexus_api::cni::{Code, Error, Version};
+use plexus_core::refusal::{self, Fault};
 pub(crate) use plexus_types::chain;
 use std::fmt::Display;
 
 /// A failure of the network set-up, with its next step.
 pub(crate) fn failed(error: &(dyn std::error::Error + 'static), next: &str) -> Error {
     Error::new(Code::Failed, chain(error), next)
+}
+
+/// What `core` refuses, with the code that a runtime knows.
+pub(crate) fn refusal(error: &(impl refusal::Refusal + 'static)) -> Error {
+    let code = match (error.config_error(), error.fault()) {
+        (Some(config), _) => config.code,
+        (None, Fault::Invalid) => Code::InvalidConfig,
+        (None, Fault::Unsupported) => Code::UnsupportedField,
+        (None, Fault::Pending) => Code::TryAgainLater,
+        (None, Fault::Unavailable) => Code::Failed,
+    };
+    Error::new(code, chain(error), error.remedy())
 }
 
 /// The journal cannot be used: nothing is begun that could not be undone.
@@ -66,6 +79,9 @@ pub(crate) fn refused(refused: Refused) -> Error {
     let next = match refused {
         Refused::Full { .. } => {
             "try again later; if it lasts, raise --queue or look for delegates that hang"
+        }
+        Refused::SlowFull { .. } => {
+            "try again later; if it lasts, raise --queue or look for services that hang: the log names them"
         }
         Refused::CallerGone => "nothing was done",
         Refused::Busy(_) => "try again later; the log says what the other operation waits for",

@@ -19,6 +19,7 @@ mod options;
 mod recover;
 mod report;
 mod serve;
+mod span;
 mod start;
 mod verb;
 

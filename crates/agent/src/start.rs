@@ -15,6 +15,8 @@ use crate::host::install::{self, InstallError};
 use crate::host::lock::{Lock, LockError};
 use crate::host::mounts::{self, MountError};
 use crate::journal::Journal;
+use crate::node::devices::Devices;
+use crate::node::parents::Parents;
 use crate::node::state::NodeState;
 use crate::node::underlay;
 use crate::node::uplink::Uplink;
@@ -34,7 +36,7 @@ use std::time::Duration;
 /// How long a plugin that an earlier agent started may go on before it is killed.
 const STRAY_GRACE: Duration = Duration::from_secs(5);
 /// How long requests that are being served may take when the agent is to stop.
-const DRAIN: Duration = Duration::from_secs(4);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Why an agent does not start.
 #[derive(Debug, thiserror::Error)]
@@ -111,10 +113,11 @@ pub fn run_until(options: Options, stop: impl FnOnce()) -> Result<(), StartError
         background::start_restore(&agent).map_err(StartError::Process)?;
     }
     answer_queries(&agent)?;
+    plexus_kernel::memory::give_back();
     tracing::info!(node = agent.options.node, socket = %socket.display(), "serving");
     stop();
     tracing::info!("stopping: no new requests, waiting for those in flight");
-    server.drain(DRAIN);
+    server.drain(DRAIN_TIMEOUT);
     Ok(())
 }
 
@@ -156,7 +159,9 @@ pub(crate) fn assemble(options: Options) -> Result<Agent, StartError> {
         admission: Admission::new(options.queue),
         runner: Runner::new(delegates),
         node_state: NodeState::default(),
+        devices: Devices::default(),
         uplink: Uplink::default(),
+        parents: Parents::default(),
         underlay: underlay::CachedUnderlay::default(),
         cluster: OnceLock::new(),
         other_cni: OtherCni::new(

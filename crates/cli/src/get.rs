@@ -4,7 +4,7 @@ use crate::ipam;
 use crate::kinds::Kind;
 use crate::snapshot::{self, ServedBy, Snapshot, condition, list, name, namespace, number, text};
 use crate::text::{Cell, Paint, Screen, Table, age, count, seconds_since};
-use plexus_api::cni::{Network, NetworkBackend, NetworkConfigKind, Provider};
+use plexus_api::cni::{Ipam, Network, NetworkBackend, NetworkConfigKind, Provider};
 use serde_json::Value;
 
 /// The text for a claim or a class that is not ours.
@@ -375,9 +375,17 @@ pub fn nad_done_by(object: &Value) -> (String, String, String) {
         }
         NetworkConfigKind::Network(kind, network) => match *network {
             Network {
-                backend: NetworkBackend::Native(_),
+                backend: NetworkBackend::Native(native),
                 ..
-            } => of(&kind, "plexus", String::new()),
+            } => {
+                let note = match &native.ipam {
+                    Some(ipam @ Ipam::Executed(_)) => {
+                        format!("addresses by executing {}", ipam.name())
+                    }
+                    _ => String::new(),
+                };
+                of(&kind, "plexus", note)
+            }
             Network {
                 backend: NetworkBackend::Delegate(chain),
                 ..

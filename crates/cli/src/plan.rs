@@ -5,13 +5,16 @@ use crate::explain::{Answer, Reason, State, explain_pod};
 use crate::snapshot::{NodeView, Snapshot, list, name, namespace, pod_facts, text};
 use crate::text::{Paint, Screen};
 use ipnet::IpNet;
-use plexus_api::cni::{Args, Chain, Error, NetConf, Network, NetworkBackend, Version};
+use plexus_api::cni::{
+    Args, Chain, Error, Executable, Ipam, NetConf, Network, NetworkBackend, Version,
+};
 use plexus_api::translate;
-use plexus_core::attach::preview::{Issued, Preview, Uplink, cluster_network, preview, sandbox};
+use plexus_core::attach::preview::{Issued, Preview, Uplink, preview, sandbox};
 use plexus_core::attach::{AttachError, AttachRequest, Attachment, Backend, NativeWork};
 use plexus_core::plan::{LinkFacts, PodPlan, Underlay, node_text, pod_text, ports_text};
-use plexus_core::resolve::{Reference, pod_networks};
-use plexus_types::IfName;
+use plexus_core::refusal::Refusal;
+use plexus_core::resolve::{Reference, pod_cidr_network, pod_networks};
+use plexus_types::{IfName, Invalid, chain};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -112,11 +115,11 @@ pub fn plan(objects: Vec<Value>, described: &DescribedNode, screen: Screen) -> P
             }
             Err(error) => {
                 planned.failed += 1;
-                let text = format!("it would not start: {}", error.msg);
+                let text = format!("it would not start: {}", error.why);
                 planned.text.push_str(&comment(screen, &text));
                 planned
                     .text
-                    .push_str(&comment(screen, &format!("next: {}", error.details)));
+                    .push_str(&comment(screen, &format!("next: {}", error.next)));
             }
         }
     }
@@ -202,13 +205,46 @@ fn pod_of(object: &Value) -> Option<Value> {
 
 type Made = (Preview, Vec<String>);
 
+/// Why a pod has no plan, and what helps.
+struct Refused {
+    why: String,
+    next: String,
+}
+
+impl Refused {
+    fn by(error: &impl Refusal) -> Self {
+        Self {
+            why: chain(error),
+            next: error.remedy().into_owned(),
+        }
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self {
+            why: error.msg,
+            next: error.details,
+        }
+    }
+}
+
+impl From<Invalid> for Refused {
+    fn from(invalid: Invalid) -> Self {
+        Self {
+            why: invalid.to_string(),
+            next: "use a name of letters, digits and \"-\"".to_owned(),
+        }
+    }
+}
+
 fn one(
     pod: &Value,
     snapshot: &Snapshot,
     described: &DescribedNode,
     node: &str,
     issued: &mut Issued,
-) -> Result<Made, Error> {
+) -> Result<Made, Refused> {
     let text = json!({
         "cniVersion": "1.1.0", "name": "plexus", "type": "plexus-cni", "networks": "pod",
         "runtimeConfig": {"portMappings": ports(pod)},
@@ -217,7 +253,8 @@ fn one(
     let first = first(described)?;
     let seen = NodeView::rehearsal(snapshot, node);
     let settings = snapshot.settings(described.cluster_cidrs.clone());
-    let all = pod_networks(&pod_facts(pod), first, &conf.runtime, &settings, &seen)?;
+    let all = pod_networks(&pod_facts(pod), first, &conf.runtime, &settings, &seen);
+    let all = all.map_err(|error| Refused::by(&error))?;
     let conf = NetConf {
         body: all.body,
         ..conf
@@ -237,21 +274,22 @@ fn one(
     };
     let container = format!("{}.{}", namespace(pod), name(pod));
     let request = AttachRequest::of(&conf, &all.references, sandbox(&container)?);
-    let made = preview(request, &uplink, issued).map_err(|error| match error {
-        AttachError::Plan { source, .. } => source.into(),
-        AttachError::Refused(error) => error,
+    let made = preview(request, &uplink, &seen, issued).map_err(|error| match error {
+        AttachError::Plan { source, .. } => Refused::by(&source),
+        error => Refused::by(&error),
     })?;
     Ok((made, all.warnings))
 }
 
 /// Index 0: ours, or another CNI's.
-fn first(described: &DescribedNode) -> Result<(Network, Reference), Error> {
-    let (network, reference) = cluster_network(&described.pod_cidrs, &described.cluster_cidrs)?;
+fn first(described: &DescribedNode) -> Result<(Network, Reference), Refused> {
+    let (network, reference) = pod_cidr_network(&described.pod_cidrs, &described.cluster_cidrs)?;
     if !described.pod_cidrs.is_empty() {
         return Ok((network, reference));
     }
     let plugin = Map::from_iter([("type".to_owned(), json!("the-cluster's-other-CNI"))]);
     let chain = Chain {
+        executable: Executable::Type,
         version: Version::V1_1_0,
         plugins: vec![plugin],
         unsupported_key: None,
@@ -303,12 +341,11 @@ fn commands(made: &Preview, screen: Screen) -> String {
                 out.push_str(&beside_others(&pod_text(&alone), &mut routed));
             }
             Backend::Plugins(run) => {
-                let plugins = run.chain.plugins.iter();
-                let types: Vec<&str> = plugins.filter_map(|p| p.get("type")?.as_str()).collect();
+                let names: Vec<&str> = run.chain.executables().collect();
                 let text = format!(
                     "{}: {origin}: made by executing {}; what that does is not known beforehand",
                     attachment.ifname,
-                    types.join(", then ")
+                    names.join(", then ")
                 );
                 out.push_str(&comment(screen, &text));
             }
@@ -349,9 +386,13 @@ fn native(attachment: &Attachment, work: &NativeWork, origin: &str) -> String {
         .iter()
         .map(|ip| ip.address.addr().to_string())
         .collect();
-    let addresses = match addresses.is_empty() {
-        true => "no address".to_owned(),
-        false => addresses.join(", "),
+    let addresses = match &work.spec.native.ipam {
+        Some(ipam @ Ipam::Executed(_)) => format!(
+            "addresses by executing {}; what it gives is not known beforehand",
+            ipam.name()
+        ),
+        _ if addresses.is_empty() => "no address".to_owned(),
+        _ => addresses.join(", "),
     };
     let provider = work.spec.native.provider.name();
     format!("{}: {origin}: {provider}, {addresses}", attachment.ifname)

@@ -4,9 +4,9 @@
 use ipnet::IpNet;
 use plexus_api::later::{self, Classes, Served};
 use plexus_api::objects::{NetworkSpec, NetworkStatus};
-use plexus_core::ipam::blocks_to_try;
+use plexus_core::ipam::{BlockSource, NodeBlocks, blocks_to_try};
 use plexus_core::nad_meaning::{self, NadMeaning};
-use plexus_core::resolve::{NadObject, NetworkObject, Objects, PodFacts, Settings};
+use plexus_core::resolve::{NadObject, NetworkObject, Objects, PodFacts, ReadOnce, Settings};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -205,6 +205,7 @@ pub fn nad_object(nad: &Value) -> NadObject {
         uid: uid(nad),
         annotations: texts(nad, "/metadata/annotations"),
         config: config.map(str::to_owned),
+        parsed: ReadOnce::default(),
     }
 }
 
@@ -269,6 +270,7 @@ impl<'w> NodeView<'w> {
             unusable: unreadable
                 .or_else(|| (!self.offline).then(|| status.unusable(going)).flatten()),
             going,
+            parsed: ReadOnce::default(),
         }
     }
 
@@ -290,6 +292,7 @@ impl<'w> NodeView<'w> {
             made_from: Some(uid(nad)),
             unusable: None,
             going: false,
+            parsed: ReadOnce::default(),
         })
     }
 }
@@ -312,7 +315,22 @@ impl Objects for NodeView<'_> {
         Some(texts(found, "/metadata/labels"))
     }
 
-    fn blocks(&self, network_uid: &str) -> Vec<IpNet> {
+    fn on_disk(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+impl BlockSource for NodeView<'_> {
+    fn blocks(&self, network_uid: &str) -> NodeBlocks {
+        NodeBlocks {
+            own: self.own_blocks(network_uid),
+            donated: self.donated_parts(network_uid),
+        }
+    }
+}
+
+impl NodeView<'_> {
+    fn own_blocks(&self, network_uid: &str) -> Vec<IpNet> {
         let own = blocks_of(self.snapshot, network_uid)
             .filter(|block| text(block, "/spec/node") == self.node)
             .filter_map(cidr);
@@ -338,10 +356,6 @@ impl Objects for NodeView<'_> {
         own.flat_map(|block| list(block, "/status/given"))
             .filter_map(|donation| text(donation, "/cidr").parse().ok())
             .collect()
-    }
-
-    fn on_disk(&self, _: &str) -> Option<String> {
-        None
     }
 }
 

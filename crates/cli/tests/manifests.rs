@@ -290,6 +290,40 @@ fn what_waits_is_said_as_explain_says_it() {
     }
 }
 
+const EXECUTED_IPAM: &str = r#"
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: wide, namespace: default}
+spec:
+  config: '{"cniVersion": "1.0.0", "type": "macvlan", "master": "eth1", "ipam": {"type": "whereabouts"}}'
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: a, namespace: default, annotations: {k8s.v1.cni.cncf.io/networks: wide}}
+spec: {containers: [{name: a, image: b}]}
+"#;
+
+#[test]
+fn an_ipam_plugin_that_is_executed_is_named() {
+    let dir = std::env::temp_dir().join(format!("plexus-ipam-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("wide.yaml");
+    std::fs::write(&file, EXECUTED_IPAM).unwrap();
+    let report = report(&file);
+    let planned = planned(&[file]);
+    let _ = std::fs::remove_dir_all(&dir);
+    let text = report.render(Screen::PIPE);
+    assert!(
+        text.contains("gets its addresses by executing whereabouts"),
+        "{text}"
+    );
+    let text = planned.text;
+    assert_eq!((planned.pods, planned.failed), (1, 0), "{text}");
+    let words = "net1: default/wide, by k8s.v1.cni.cncf.io/networks: macvlan, addresses by executing whereabouts;";
+    assert!(text.contains(words), "{text}");
+    assert!(text.contains("dev eth0"), "the first is known: {text}");
+}
+
 /// Files in which an administrator's class leads to our driver, after the claim that names it.
 const BY_CLASS: &str = r#"
 apiVersion: resource.k8s.io/v1

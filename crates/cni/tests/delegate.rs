@@ -5,7 +5,7 @@
 mod common;
 
 use common::bench::{ALL, Bench, FAIL, RESULT, chain, one, plugin, script_file};
-use plexus_api::cni::{Chain, Code, ValidAttachment, Version};
+use plexus_api::cni::{Chain, Code, Executable, ValidAttachment, Version};
 use serde_json::json;
 use std::fs;
 
@@ -207,6 +207,7 @@ fn gc_and_status_go_to_those_who_know_them() {
     assert_eq!(bench.stdin("GC.new")["cni.dev/valid-attachments"], list);
     assert!(!bench.read("GC.new.env").contains("CNI_NETNS"));
     let older = Chain {
+        executable: Executable::Type,
         version: Version::V1_0_0,
         ..both
     };

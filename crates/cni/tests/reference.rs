@@ -6,7 +6,7 @@
 mod common;
 
 use common::Dir;
-use plexus_api::cni::{Chain, Version};
+use plexus_api::cni::{Chain, Executable, Version};
 use plexus_cni::delegate::{Call, Options, Runner};
 use plexus_types::{ContainerId, IfName, NetworkName};
 use serde_json::{Map, json};
@@ -83,6 +83,7 @@ fn attach_and_detach(plugins: std::path::PathBuf, namespaces: &Namespaces) {
         .iter()
         .map(|p| p.as_object().unwrap().clone());
     let chain = Chain {
+        executable: Executable::Type,
         version: Version::V1_0_0,
         plugins: plugins.collect(),
         unsupported_key: None,

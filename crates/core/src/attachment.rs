@@ -78,6 +78,9 @@ pub struct AssignedIp {
 /// If that is too long, the network is `~<hash>` and the pool `-`: enough to find and remove the
 /// link, not to adopt it. If even that is too long, it is `plexus ~<hash>`, with a hash of node,
 /// container and CNI_IFNAME, which [`Alias::parse`] refuses and [`Alias::same_owner`] compares.
+///
+/// A link that was moved has one word more in each of these forms, before the addresses: see
+/// [`MovedMark`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alias {
     /// The node's namespace: there may be several nodes, each with an agent, on one machine.
@@ -92,8 +95,49 @@ pub struct Alias {
     pub ifname: String,
     /// Pool key's first parts, `-` if it has no pool of ours.
     pub pool: String,
+    /// What it is on the node, if it is moved.
+    pub moved: Option<MovedMark>,
     /// Its addresses with prefix length.
     pub addresses: Vec<IpNet>,
+}
+
+/// What the mark of a moved link tells of it: enough to give it back to the node. `@<mtu>,<up or down>,<name>`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovedMark {
+    /// Its name on the node.
+    pub name: IfName,
+    /// Its MTU there.
+    pub mtu: u32,
+    /// Whether it was up.
+    pub up: bool,
+}
+
+impl MovedMark {
+    /// Reads it from the mark of a link; none if the link was not moved.
+    pub fn of(mark: &str) -> Option<Self> {
+        let mut words = mark.split(' ');
+        if words.next() != Some(ALIAS_MARK) {
+            return None;
+        }
+        Self::parse(words.find(|word| word.starts_with('@'))?)
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        let mut parts = word.strip_prefix('@')?.splitn(3, ',');
+        let mtu = parts.next()?.parse().ok()?;
+        let up = match parts.next()? {
+            "up" => true,
+            "down" => false,
+            _ => return None,
+        };
+        let name = IfName::new(parts.next()?).ok()?;
+        Some(Self { name, mtu, up })
+    }
+
+    fn word(&self) -> String {
+        let state = if self.up { "up" } else { "down" };
+        format!(" @{},{state},{}", self.mtu, self.name)
+    }
 }
 
 /// The longest alias that a kernel takes.
@@ -108,7 +152,7 @@ impl Alias {
             text = self.fixed_part(&hashed(&[&self.network]), "-");
         }
         if text.len() > LONGEST {
-            return short_mark(self.node, &self.container, &self.cni_ifname);
+            return short_mark(self.node, &self.container, &self.cni_ifname) + &self.moved_word();
         }
         let mut separator = ' ';
         for address in &self.addresses {
@@ -125,9 +169,19 @@ impl Alias {
 
     fn fixed_part(&self, network: &str, pool: &str) -> String {
         format!(
-            "{ALIAS_MARK} {} {} {} {network} {} {pool}",
-            self.node.0, self.container, self.cni_ifname, self.ifname
+            "{ALIAS_MARK} {} {} {} {network} {} {pool}{}",
+            self.node.0,
+            self.container,
+            self.cni_ifname,
+            self.ifname,
+            self.moved_word()
         )
+    }
+
+    fn moved_word(&self) -> String {
+        self.moved
+            .as_ref()
+            .map_or_else(String::new, MovedMark::word)
     }
 
     /// Whether a mark is of that call: node, container and CNI_IFNAME.
@@ -136,7 +190,7 @@ impl Alias {
             Some(alias) => {
                 (alias.node, &*alias.container, &*alias.cni_ifname) == (node, container, cni_ifname)
             }
-            None => mark == short_mark(node, container, cni_ifname),
+            None => without_moved(mark) == short_mark(node, container, cni_ifname),
         }
     }
 
@@ -147,7 +201,10 @@ impl Alias {
             (None, Some(other)) => {
                 Self::is_of(one, other.node, &other.container, &other.cni_ifname)
             }
-            (None, None) => one == other && is_short_mark(one),
+            (None, None) => {
+                let one = without_moved(one);
+                one == without_moved(other) && is_short_mark(one)
+            }
         }
     }
 
@@ -161,7 +218,11 @@ impl Alias {
         let mut word = || words.next().map(str::to_owned);
         let (container, cni_ifname, network, ifname, pool) =
             (word()?, word()?, word()?, word()?, word()?);
-        let addresses = word().unwrap_or_default();
+        let mut addresses = word().unwrap_or_default();
+        let moved = MovedMark::parse(&addresses);
+        if moved.is_some() {
+            addresses = word().unwrap_or_default();
+        }
         let addresses = addresses
             .split(',')
             .filter_map(|a| a.parse().ok())
@@ -173,9 +234,15 @@ impl Alias {
             network,
             ifname,
             pool,
+            moved,
             addresses,
         })
     }
+}
+
+/// A short mark as it is for a link that was not moved.
+fn without_moved(mark: &str) -> &str {
+    mark.split_once(" @").map_or(mark, |(owner, _)| owner)
 }
 
 fn short_mark(node: NetnsCookie, container: &str, cni_ifname: &str) -> String {
@@ -213,7 +280,53 @@ mod tests {
             network: "blue".to_owned(),
             ifname: "nét1".to_owned(),
             pool: pool.to_owned(),
+            moved: None,
             addresses: (0..addresses).map(address).collect(),
+        }
+    }
+
+    fn moved() -> MovedMark {
+        MovedMark {
+            name: IfName::new("a,b@c").unwrap(),
+            mtu: 65535,
+            up: false,
+        }
+    }
+
+    #[test]
+    fn every_mark_of_a_moved_link_says_where_it_belongs() {
+        let pools = ["-", "host-local:/var/lib/cni/networks", &"p".repeat(200)];
+        for (container, pool, addresses) in [
+            (64, pools[0], 0),
+            (64, pools[1], 3),
+            (64, pools[2], 1),
+            (200, pools[1], 2),
+        ] {
+            let plain = alias("c".repeat(container), pool, addresses);
+            let mark = Alias {
+                moved: Some(moved()),
+                ..plain.clone()
+            };
+            let (mark, plain) = (mark.render(), plain.render());
+            assert!(mark.len() <= LONGEST, "{mark}");
+            assert_eq!(MovedMark::of(&mark), Some(moved()), "{mark}");
+            assert_eq!(MovedMark::of(&plain), None);
+            assert!(Alias::same_owner(&mark, &plain) && Alias::same_owner(&plain, &mark));
+            let here = NetnsCookie(u64::MAX);
+            assert!(Alias::is_of(&mark, here, &"c".repeat(container), "eth0"));
+            assert!(!Alias::is_of(&mark, here, &"c".repeat(container), "eth1"));
+            if let Some(parsed) = Alias::parse(&mark) {
+                assert_eq!(parsed.moved, Some(moved()));
+                assert_eq!(parsed.render(), mark);
+            }
+        }
+        for text in [
+            "plexus @1,up",
+            "plexus @x,up,e",
+            "plexus @1,on,e",
+            "up @1,up,e",
+        ] {
+            assert_eq!(MovedMark::of(text), None, "{text}");
         }
     }
 

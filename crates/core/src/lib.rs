@@ -11,5 +11,6 @@ pub mod fabric;
 pub mod ipam;
 pub mod nad_meaning;
 pub mod plan;
+pub mod refusal;
 pub mod resolve;
 mod stable;

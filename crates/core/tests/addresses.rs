@@ -6,10 +6,11 @@
     reason = "a test that fails panics"
 )]
 
-use plexus_api::cni::{Error, Ipam, PlexusIpam, Range};
+use plexus_api::cni::{Ipam, PlexusIpam, Range};
 use plexus_core::ipam::host_local::{HostLocalError, next, share_out};
 use plexus_core::ipam::{PoolKey, Pools};
-use plexus_types::NetworkName;
+use plexus_core::refusal::Refusal as _;
+use plexus_types::{NetworkName, chain};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -43,7 +44,7 @@ fn ask(
         .map(|(text, prefix)| (text.parse().unwrap(), *prefix))
         .collect();
     let assigned = pools.allocate(&key("blue"), config, &requested, owner);
-    let assigned = assigned.map_err(|error| Error::from(error).to_string())?;
+    let assigned = assigned.map_err(|error| format!("{}; {}", chain(&error), error.remedy()))?;
     Ok(assigned
         .ips
         .iter()

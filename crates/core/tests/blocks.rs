@@ -7,10 +7,13 @@
 )]
 
 use ipnet::IpNet;
-use plexus_api::cni::{BlockIpam, BlockSubnet, Code, Error, Ipam};
+use plexus_api::cni::{BlockIpam, BlockSubnet, Ipam};
 use plexus_core::attachment::Assigned;
-use plexus_core::ipam::{AllocateError, MOST_CANDIDATES, PoolKey, Pools, blocks_to_try};
-use plexus_types::{Family, NetworkName};
+use plexus_core::ipam::{
+    AllocateError, MOST_CANDIDATES, NodeBlocks, PoolKey, Pools, blocks_to_try,
+};
+use plexus_core::refusal::{Fault, Refusal as _};
+use plexus_types::{Family, NetworkName, chain};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -32,29 +35,39 @@ fn subnet(cidr: &str, gateway: &str, length: Option<u8>) -> BlockSubnet {
     }
 }
 
-fn config(subnets: Vec<BlockSubnet>, blocks: &[&str]) -> BlockIpam {
-    BlockIpam {
-        uid: "u-1".to_owned(),
-        subnets,
-        blocks: blocks.iter().map(|block| net(block)).collect(),
-        donated: Vec::new(),
-        routes: Vec::new(),
+/// A network, and what of it is this node's.
+struct Config {
+    ipam: BlockIpam,
+    own: NodeBlocks,
+}
+
+fn config(subnets: Vec<BlockSubnet>, blocks: &[&str]) -> Config {
+    Config {
+        ipam: BlockIpam {
+            uid: "u-1".to_owned(),
+            subnets,
+            routes: Vec::new(),
+        },
+        own: NodeBlocks {
+            own: blocks.iter().map(|block| net(block)).collect(),
+            donated: Vec::new(),
+        },
     }
 }
 
-fn key(config: &BlockIpam) -> PoolKey {
+fn key(config: &Config) -> PoolKey {
     let network = NetworkName::new("default.blue").unwrap();
-    PoolKey::of(&Ipam::Blocks(config.clone()), &network).unwrap()
+    PoolKey::of(&Ipam::Blocks(config.ipam.clone()), &network).unwrap()
 }
 
 fn ask(
     pools: &mut Pools,
-    config: &BlockIpam,
+    config: &Config,
     requested: &[&str],
     owner: &str,
 ) -> Result<Assigned, AllocateError> {
     let requested: Vec<_> = requested.iter().map(|text| (ip(text), None)).collect();
-    pools.allocate_blocks(&key(config), config, &requested, owner)
+    pools.allocate_blocks(&key(config), &config.ipam, &config.own, &requested, owner)
 }
 
 fn first(assigned: &Assigned) -> String {
@@ -103,9 +116,9 @@ fn the_gateway_the_excludes_and_the_broadcast_address_are_never_handed_out() {
         ("10.2.0.1", "outside of its subnets"),
     ] {
         let error = ask(&mut pools, &config, &[asked], "x").unwrap_err();
-        let error = Error::from(error);
-        assert!(error.msg.contains(says), "{asked}: {}", error.msg);
-        assert_eq!(error.code, Code::InvalidConfig, "{asked}");
+        let text = chain(&error);
+        assert!(text.contains(says), "{asked}: {text}");
+        assert_eq!(error.fault(), Fault::Invalid, "{asked}");
     }
 }
 
@@ -116,11 +129,11 @@ fn a_full_node_says_which_subnets_may_have_another_block() {
         vec![
             subnet("10.1.0.0/30", "10.1.0.1", Some(30)),
             subnet("10.2.0.0/24", "10.2.0.254", Some(30)),
-            subnet("10.3.0.0/24", "10.3.0.254", None),
+            subnet("10.3.0.0/30", "10.3.0.1", None),
         ],
         &["10.1.0.0/30", "10.2.0.0/30"],
     );
-    for owner in ["a", "b", "c", "d"] {
+    for owner in ["a", "b", "c", "d", "undivided"] {
         ask(&mut pools, &config, &[], owner).unwrap();
     }
     let error = ask(&mut pools, &config, &[], "e").unwrap_err();
@@ -135,9 +148,9 @@ fn a_full_node_says_which_subnets_may_have_another_block() {
     };
     assert_eq!((*family, *containing), (Family::V4, None));
     assert_eq!(*subnets, [net("10.2.0.0/24")]);
-    assert_eq!(error.code(), Code::TryAgainLater);
+    assert!(error.is_pending());
     let mut config = config;
-    config.blocks.push(net("10.2.0.8/30"));
+    config.own.own.push(net("10.2.0.8/30"));
     let got = ask(&mut pools, &config, &[], "e").unwrap();
     assert_eq!(first(&got), "10.2.0.8/24");
 }
@@ -147,7 +160,8 @@ fn what_cannot_be_claimed_is_full() {
     let mut pools = Pools::default();
     let config = config(
         vec![subnet("10.244.1.0/30", "10.244.1.1", None)],
-        &["10.244.1.0/30"],
+        // It is not divided: it is this node's, whoever knows of blocks.
+        &[],
     );
     ask(&mut pools, &config, &[], "a").unwrap();
     let error = ask(&mut pools, &config, &[], "b").unwrap_err();
@@ -172,14 +186,14 @@ fn a_requested_address_names_the_block_that_it_needs() {
     );
     assert_eq!(
         blocks_to_try(
-            &config.subnets[0],
-            &config.blocks,
+            &config.ipam.subnets[0],
+            &config.own.own,
             "n1",
             Some(ip("10.1.0.77"))
         ),
         [net("10.1.0.64/28")]
     );
-    config.blocks.push(net("10.1.0.64/28"));
+    config.own.own.push(net("10.1.0.64/28"));
     assert_eq!(
         first(&ask(&mut pools, &config, &["10.1.0.77"], "a").unwrap()),
         "10.1.0.77/24"
@@ -195,12 +209,10 @@ fn a_requested_address_names_the_block_that_it_needs() {
         matches!(another, AllocateError::Requested { .. }),
         "{another}"
     );
-    config.subnets[0].block_length = None;
-    let elsewhere = ask(&mut pools, &config, &["10.1.0.99"], "b").unwrap_err();
-    assert!(
-        matches!(elsewhere, AllocateError::Elsewhere { .. }),
-        "{elsewhere}"
-    );
+    // A subnet that is not divided is this node's.
+    config.ipam.subnets[0].block_length = None;
+    let own = ask(&mut pools, &config, &["10.1.0.99"], "b").unwrap();
+    assert_eq!(first(&own), "10.1.0.99/24");
 }
 
 #[test]
@@ -225,7 +237,7 @@ fn two_families_or_none() {
         "{error}"
     );
     assert_eq!(pools.held().count(), 0, "nothing is kept of a half answer");
-    config.blocks.push(net("fd00:1::/122"));
+    config.own.own.push(net("fd00:1::/122"));
     let got = ask(&mut pools, &config, &[], "a").unwrap();
     let got: Vec<String> = got.ips.iter().map(|ip| ip.address.to_string()).collect();
     assert_eq!(got, ["10.1.0.1/24", "fd00:1::1/64"]);
@@ -256,7 +268,7 @@ fn an_owner_keeps_its_address_when_its_block_is_gone_from_the_list() {
         &["10.1.0.4/30"],
     );
     pools.reserve(&key(&config), ip("10.1.0.6"), "a").unwrap();
-    config.blocks = vec![net("10.1.0.8/30")];
+    config.own.own = vec![net("10.1.0.8/30")];
     assert_eq!(
         first(&ask(&mut pools, &config, &[], "a").unwrap()),
         "10.1.0.6/24"
@@ -347,10 +359,10 @@ proptest! {
             }
             let asked: Vec<_> = asked.into_iter().collect();
             let before: Vec<_> = nodes[node].held().map(|(_, at, who)| (at, who.to_owned())).collect();
-            match nodes[node].allocate_blocks(&key, &configs[node], &asked, &owner) {
+            match nodes[node].allocate_blocks(&key, &configs[node].ipam, &configs[node].own, &asked, &owner) {
                 Ok(assigned) => {
                     let got = assigned.ips[0].address.addr();
-                    prop_assert!(configs[node].blocks.iter().any(|block| block.contains(&got)));
+                    prop_assert!(configs[node].own.own.iter().any(|block| block.contains(&got)));
                     prop_assert!(!shared.exclude[0].contains(&got) && got != shared.gateway);
                     prop_assert!(got != ip("10.1.0.0") && got != ip("10.1.0.63"));
                 }
@@ -358,12 +370,12 @@ proptest! {
                     let after: Vec<_> = nodes[node].held().map(|(_, at, who)| (at, who.to_owned())).collect();
                     prop_assert_eq!(before, after);
                     if let AllocateError::NeedsBlock { containing, .. } = error {
-                        let taken: Vec<IpNet> = configs.iter().flat_map(|c| c.blocks.clone()).collect();
+                        let taken: Vec<IpNet> = configs.iter().flat_map(|c| c.own.own.clone()).collect();
                         let name = format!("n{node}");
                         let tried = blocks_to_try(&shared, &taken, &name, containing);
                         if let Some(block) = tried.first() {
                             prop_assert!(!taken.iter().any(|t| t.contains(block) || block.contains(t)));
-                            configs[node].blocks.push(*block);
+                            configs[node].own.own.push(*block);
                         }
                     }
                 }

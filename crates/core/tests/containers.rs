@@ -10,7 +10,7 @@
 
 mod cluster;
 
-use cluster::Case;
+use cluster::{Case, answered};
 use plexus_api::cni::{Body, Code, Error, FqName, NetworkBackend, PortMapping, Protocol, Runtime};
 use plexus_core::resolve::{Objects, PodNetworks, container_network, runtime_name};
 use plexus_types::IfName;
@@ -34,9 +34,9 @@ fn case() -> Case {
             "team-a/own": {"spec": {"provider": "bridge", "allowedNamespaces": {"from": "Same"}}},
             "team-a/others": {"spec": {"provider": "bridge", "allowedNamespaces":
                 {"from": "Selector", "selector": {"matchLabels": {"team": "b"}}}}},
-            "default/chain": {"spec": {"provider": "delegate", "config": {"plugins": [{"type": "vlan"}]}}},
+            "default/chain": {"spec": {"provider": "delegate", "config": {"plugins": [{"type": "ptp"}]}}},
             "default/mapped": {"spec": {"provider": "delegate", "config": {"plugins":
-                [{"type": "vlan"}, {"type": "portmap", "capabilities": {"portMappings": true}}]}}},
+                [{"type": "ptp"}, {"type": "portmap", "capabilities": {"portMappings": true}}]}}},
         },
         "nads": {
             "default/blue": {"config": {"cniVersion": "1.0.0", "type": "macvlan", "master": "eth1"}},
@@ -58,6 +58,7 @@ fn call(
     });
     let (case, ifname) = (case(), IfName::new(ifname).unwrap());
     container_network(name, fq.as_ref(), &ifname, runtime, &case.settings(), &case)
+        .map_err(|error| answered(&error))
 }
 
 fn meant(networks: &PodNetworks) -> String {

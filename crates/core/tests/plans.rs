@@ -63,7 +63,10 @@ fn cases() -> Vec<PathBuf> {
 fn made(case: &Path) -> Result<Made, Error> {
     let node = links(case);
     match fs::read(case.join("pod.json")) {
-        Ok(pod) => make_conf(&Case::read(&pod).conf()?, &node),
+        Ok(pod) => {
+            let pod = Case::read(&pod);
+            make_conf(&pod.conf()?, &node, &pod)
+        }
         Err(_) => make(&fs::read(case.join("config.json")).unwrap(), &node),
     }
 }

@@ -9,14 +9,14 @@
 
 mod cluster;
 
-use cluster::Case;
+use cluster::{Case, answered};
 use plexus_api::cni::{
     Args, Body, Code, Error, FqName, Ipam, Native, NetConf, NetworkBackend, Provider, Runtime,
 };
 use plexus_core::attach::preview::sandbox;
 use plexus_core::attach::{Attach, AttachError, AttachRequest};
-use plexus_core::resolve::{Objects, PodNetworks, Reference, block_ipam, named_network};
-use plexus_types::IfName;
+use plexus_core::resolve::{Objects, PodNetworks, Reference, block_network, named_network};
+use plexus_types::{IfName, chain};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -44,6 +44,8 @@ fn cluster() -> Value {
         "nads": {
             "default/net-a": {"config": {"cniVersion": "0.3.1", "type": "macvlan", "master": "eth1", "capabilities": {"ips": true, "mac": true},
                                          "ipam": {"type": "host-local", "subnet": "10.9.0.0/24"}}},
+            "default/wide": {"config": {"cniVersion": "1.0.0", "type": "macvlan", "master": "eth1", "capabilities": {"ips": true},
+                                        "ipam": {"type": "whereabouts", "range": "10.40.0.0/24"}}},
             "other-ns/net-c": {"config": {"cniVersion": "0.3.1", "name": "c-net", "type": "sriov"}},
             "default/from-nad": {"config": "{“cniVersion”: “0.3.1”, “type”: “contrail-k8s-cni”}", "annotations": {"opencontrail.org/cidr": "['10.5.0.0/24']"}},
             "default/refers": {"config": {"cniVersion": "0.3.1", "type": "contrail-k8s-cni"},
@@ -192,7 +194,7 @@ fn a_network_object_becomes_what_its_provider_says() {
     let Some(Ipam::Blocks(ipam)) = &native(&all, 1).ipam else {
         panic!()
     };
-    assert_eq!((&*ipam.uid, ipam.blocks.len()), ("uid-blue", 1));
+    assert_eq!(ipam.uid, "uid-blue");
     assert_eq!(ipam.subnets[0].block_length, Some(26));
     let Provider::Routed(routed) = &native(&all, 2).provider else {
         panic!()
@@ -418,6 +420,34 @@ fn default_route_of_the_working_group() {
     refused(both("eth0"), Code::InvalidConfig, &["eth0"]);
 }
 
+/// Who gives the addresses is asked later: it gets what the pod asks, and the gateway replaces its own.
+#[test]
+fn an_ipam_plugin_that_is_executed_gets_what_the_pod_asks() {
+    let asks = r#"[{"name": "wide", "ips": ["10.40.0.7/24"], "default-route": ["10.40.0.254"]}]"#;
+    let all = npwg(asks).unwrap();
+    assert_eq!(default_gw(&all), (Some("net1"), None));
+    let Some(Ipam::Executed(ipam)) = &native(&all, 1).ipam else {
+        panic!("{:?}", native(&all, 1).ipam)
+    };
+    assert_eq!(ipam.routes[0].gw, Some("10.40.0.254".parse().unwrap()));
+    let runtime = all.body.networks()[1].runtime.as_ref().unwrap();
+    assert_eq!(runtime["ips"], json!(["10.40.0.7/24"]));
+    // As the first network, it keeps the cluster's prefixes if the default route is elsewhere.
+    let moved = pod(json!({"v1.multus-cni.io/default-network": "default/wide",
+        "plexus.dev/networks": "red", "opencontrail.org/default-gw": "red"}));
+    let all = moved.unwrap();
+    let Some(Ipam::Executed(ipam)) = &native(&all, 0).ipam else {
+        panic!()
+    };
+    let stays: Vec<String> = ipam.routes.iter().map(|r| r.dst.to_string()).collect();
+    let cluster = ["10.244.0.0/16", "10.96.0.0/12", "fd00:244::/48"];
+    assert_eq!(
+        stays, cluster,
+        "of both families: which it gives is not known yet"
+    );
+    assert!(all.body.networks()[0].source_routing);
+}
+
 #[test]
 fn multus_default_network_replaces_the_first() {
     let all = pod(json!({"v1.multus-cni.io/default-network": "lan"})).unwrap();
@@ -463,7 +493,7 @@ fn interface_names_that_clash_are_refused_with_both_named() {
     let conf = case(json!({"k8s.v1.cni.cncf.io/networks": "net-a@net2,net-a"}))
         .conf()
         .unwrap();
-    let error = attach(&conf).unwrap_err().to_string();
+    let error = chain(&attach(&conf).unwrap_err());
     assert!(error.contains("net2"), "{error}");
     let conf = case(json!({"k8s.v1.cni.cncf.io/networks": "net-a@eth0"}))
         .conf()
@@ -498,6 +528,7 @@ fn call(
         &case.settings(),
         &case,
     )
+    .map_err(|error| answered(&error))
 }
 
 fn under_multus(networks: &str, name: &str, ifname: &str) -> Result<PodNetworks, Error> {
@@ -529,6 +560,7 @@ fn equally_named_networks_of_two_namespaces_under_multus() {
             &case.settings(),
             &case,
         )
+        .map_err(|error| answered(&error))
     };
     for (ifname, meant) in [
         ("net1", "1/4 default/blue -"),
@@ -612,13 +644,17 @@ fn what_multus_passes_on_wins_over_the_annotation() {
 }
 
 #[test]
-fn blocks_of_an_object() {
+fn the_cluster_wide_default_network_of_an_object() {
     let case = case(json!({}));
     let object = case.network("team-a", "blue").unwrap();
-    let ipam = block_ipam(&object, &case).unwrap();
-    assert_eq!(ipam.blocks.len(), 1);
-    assert_eq!(ipam.subnets[0].gateway.to_string(), "10.1.255.254");
-    assert!(block_ipam(&case.network("default", "pending").unwrap(), &case).is_err());
+    let (network, reference) = block_network(&object, &[]).unwrap();
+    assert_eq!(
+        (reference.uuid.as_str(), network.name.as_str()),
+        ("uid-blue", "team-a.blue")
+    );
+    let (_, gateway) = reference.subnets[0];
+    assert_eq!(gateway.unwrap().to_string(), "10.1.255.254");
+    assert!(block_network(&case.network("default", "pending").unwrap(), &[]).is_err());
 }
 
 proptest! {

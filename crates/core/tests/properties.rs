@@ -176,6 +176,7 @@ fn plan(spec: &NativeSpec, assigned: &Assigned, default_route: DefaultRoute) -> 
             address: "192.0.2.1".parse().unwrap(),
             mtu: 1550,
         }),
+        device: None,
     };
     pod_plan(
         &owner,
@@ -197,9 +198,11 @@ fn pod_of(plan: &PodPlan) -> Observed {
         let mut seen = link(index, planned.name.as_str(), kind);
         seen.mac = planned.mac;
         seen.mtu = planned.mtu.unwrap_or(1500);
-        if let LinkKind::Macvlan { mode, .. } = &planned.kind {
-            seen.macvlan_mode = Some(mode.number());
-        }
+        let stacked = planned.kind.stacked().into_iter();
+        let options = stacked.flat_map(|stacked| stacked.options());
+        seen.options = options
+            .map(|(option, value)| (option.attribute, value))
+            .collect();
         observed.links.push(seen);
         for address in &planned.addresses {
             observed.addresses.push(ObservedAddress {
@@ -244,7 +247,7 @@ fn link(index: u32, name: &str, kind: &str) -> ObservedLink {
         index,
         name: name.to_owned(),
         kind: kind.to_owned(),
-        macvlan_mode: None,
+        options: Vec::new(),
         mac: None,
         mtu: 1500,
         up: true,
@@ -254,6 +257,8 @@ fn link(index: u32, name: &str, kind: &str) -> ObservedLink {
         parent: None,
         parent_elsewhere: false,
         promisc: false,
+        altnames: Vec::new(),
+        hardware: None,
     }
 }
 
@@ -461,7 +466,7 @@ fn differences_in_words() {
     let mut observed = pod_of(&plan);
     observed.links[1].mtu = 1500;
     observed.links[1].up = false;
-    observed.links[1].macvlan_mode = Some(1);
+    observed.links[1].options = vec![(1, 1)];
     observed.addresses[0].net = "10.10.0.9/16".parse().unwrap();
     observed.routes.clear();
     observed.rules.clear();

@@ -14,12 +14,18 @@ use plexus_core::attach::{
     Attach, AttachRequest, Attachment, Candidate, Provided, ReferenceRequest, choose_default,
 };
 use plexus_core::attachment::{Assigned, AssignedIp, DefaultRoute, NativeSpec};
-use plexus_types::{IfName, NetworkName};
+use plexus_core::refusal::Refusal;
+use plexus_types::{IfName, NetworkName, chain};
+
+/// The error and its next step.
+fn printed(error: &impl Refusal) -> String {
+    format!("{}; {}", chain(error), error.remedy())
+}
 
 fn names(config: &str) -> Result<Vec<String>, String> {
     let conf = NetConf::parse(config.as_bytes(), &Args::default()).map_err(|e| e.to_string())?;
     let request = AttachRequest::of(&conf, &[], sandbox("c1").unwrap());
-    let attach = Attach::new(request).map_err(|e| e.to_string())?;
+    let attach = Attach::new(request).map_err(|e| printed(&e))?;
     let name = |one: &Attachment| format!("{} {} {}", one.reference, one.network, one.ifname);
     Ok(attach.attachments().iter().map(name).collect())
 }
@@ -191,7 +197,7 @@ fn chosen(cases: &[Case], v4: Option<&str>, v6: Option<&str>) -> Result<Vec<Stri
         v4: v4.map(str::to_owned),
         v6: v6.map(str::to_owned),
     };
-    let chosen = choose_default(&candidates, Some(&choice)).map_err(|error| error.to_string())?;
+    let chosen = choose_default(&candidates, Some(&choice)).map_err(|e| printed(&e))?;
     assert_eq!(
         choose_default(&candidates, None).unwrap(),
         vec![DefaultRoute::AsConfigured; cases.len()]

@@ -12,7 +12,7 @@
 use crate::effect::effect;
 use crate::netlink::Request;
 use crate::{NodeSide, Socket, neighbour, sys};
-use plexus_core::plan::{Link, LinkKind};
+use plexus_core::plan::Link;
 use plexus_types::Mac;
 use rustix::net::{
     AddressFamily, SendFlags, SocketAddrV6, SocketFlags, SocketType, ipproto, sockopt,
@@ -21,14 +21,14 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
 
-/// Announces the IPv6 addresses of the macvlans among `links` from the calling thread's namespace,
+/// Announces the IPv6 addresses of the stacked links among `links` from the calling thread's namespace,
 /// where they have these `indices`. Gives what did not work.
 pub(crate) fn advertise(links: &[Link], indices: &[u32]) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut socket = None;
     for (link, index) in links.iter().zip(indices) {
-        let macvlan = matches!(link.kind, LinkKind::Macvlan { .. });
-        let (true, Some(mac), false) = (macvlan, link.mac, kernel_advertises(link)) else {
+        let stacked = link.kind.stacked().is_some();
+        let (true, Some(mac), false) = (stacked, link.mac, kernel_advertises(link)) else {
             continue;
         };
         for address in link.addresses.iter().map(|a| a.net.addr()) {

@@ -1,5 +1,5 @@
 //! Waiting until something happens: another thread calls ([`Wake`]), a directory changes
-//! ([`DirectoryWatch`]), nftables changes ([`nft::Changes`](crate::nft::Changes)), or time passes. Owns the
+//! ([`DirectoryWatch`]), links or nftables change ([`Changes`](crate::Changes)), or time passes. Owns the
 //! descriptors that become readable then.
 //!
 //! Never says what has changed: whoever is woken looks for itself. So an event is never lost to a full queue, and

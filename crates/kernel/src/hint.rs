@@ -1,11 +1,17 @@
 //! What an error number most likely means for a plan: the half of a message that a person needs.
 
-use plexus_core::plan::{Link, LinkKind, MacvlanMode};
+use plexus_core::plan::{Link, LinkKind, Refusal, Stacked};
 
 /// The likely cause when a link could not be made.
 pub(crate) fn create(link: &Link, errno: i32) -> String {
+    if let LinkKind::Stacked(stacked) = &link.kind
+        && let Some(why) =
+            refusal(errno).and_then(|refusal| (stacked.kind()?.refusal)(stacked, refusal))
+    {
+        return format!("{} cannot carry it: {why}", stacked.parent.name);
+    }
     match (errno, &link.kind) {
-        (libc::EEXIST, LinkKind::Macvlan { .. }) => {
+        (libc::EEXIST, LinkKind::Stacked(_)) => {
             format!(
                 "an interface called {} exists already in the namespace",
                 link.name
@@ -15,7 +21,7 @@ pub(crate) fn create(link: &Link, errno: i32) -> String {
             "an interface called {} exists already in the namespace, or {} on the node",
             link.name, end.name
         ),
-        (libc::ENODEV, LinkKind::Macvlan { parent, .. }) => {
+        (libc::ENODEV, LinkKind::Stacked(Stacked { parent, .. })) => {
             format!(
                 "its parent {} (index {}) is gone from the node",
                 parent.name, parent.index
@@ -25,26 +31,36 @@ pub(crate) fn create(link: &Link, errno: i32) -> String {
             Some(bridge) => format!("its bridge {bridge} is gone from the node"),
             None => "the kernel has no veth".into(),
         },
+        (libc::EEXIST, LinkKind::Moved(device)) => format!(
+            "an interface called {}, or by another name of {}, exists already in the namespace",
+            link.name, device.name
+        ),
+        (libc::ENODEV, LinkKind::Moved(device)) => format!(
+            "{} (index {}) is gone from the node",
+            device.name, device.index
+        ),
+        (libc::EINVAL | libc::EOPNOTSUPP, LinkKind::Moved(device)) => format!(
+            "the kernel does not move {} between namespaces, or not with that MAC or MTU",
+            device.name
+        ),
         (libc::EOPNOTSUPP, kind) => {
             format!(
                 "the kernel has no {}: load or build that module",
                 kind.name()
             )
         }
-        (libc::EBUSY, LinkKind::Macvlan { parent, .. }) => format!(
-            "{} cannot carry it: it is a bridge port, or has ipvlans, or is the loopback",
-            parent.name
-        ),
-        (libc::EINVAL, LinkKind::Macvlan { parent, mode, .. }) => {
-            let passthru = if *mode == MacvlanMode::Passthru {
-                "it carries macvlans already, and passthru wants it alone"
-            } else {
-                "a passthru macvlan has taken it, or the MTU is larger than its own"
-            };
-            format!("{} cannot carry it: {passthru}", parent.name)
-        }
         (libc::EADDRINUSE, _) => "its MAC address is in use on the same parent".into(),
         _ => general(errno),
+    }
+}
+
+fn refusal(errno: i32) -> Option<Refusal> {
+    match errno {
+        libc::EBUSY => Some(Refusal::Busy),
+        libc::EEXIST => Some(Refusal::Exists),
+        libc::EINVAL => Some(Refusal::Invalid),
+        libc::EOPNOTSUPP => Some(Refusal::Unsupported),
+        _ => None,
     }
 }
 
@@ -59,7 +75,8 @@ pub(crate) fn general(errno: i32) -> String {
         libc::EEXIST => "it exists already".into(),
         libc::ENODEV => "the interface is gone".into(),
         libc::ENETUNREACH | libc::EHOSTUNREACH => "the next hop is not on the link".into(),
-        libc::ENETDOWN => "the interface is down".into(),
+        libc::ENETDOWN => "the interface is down, or the link that it is on".into(),
+        libc::EADDRINUSE => "another interface on the same parent has it".into(),
         libc::EOPNOTSUPP | libc::EAFNOSUPPORT => "the kernel has no support for it".into(),
         libc::ENOBUFS | libc::ENOMEM => "the kernel is short of memory".into(),
         libc::EINVAL | libc::ERANGE => "the kernel does not accept a value in it".into(),

@@ -1,13 +1,16 @@
 //! Links: how one is made, changed, removed and read.
 
+use crate::device;
 use crate::netlink::{Request, attributes, text, u32_of};
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_core::{DefaultNla, Emitable, NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::link::{
-    InfoBridgePort, InfoData, InfoKind, InfoMacVlan, InfoPortData, InfoPortKind, InfoVeth,
-    LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo, LinkMessage, MacVlanMode,
+    InfoBridgePort, InfoData, InfoKind, InfoPortData, InfoPortKind, InfoVeth, LinkAttribute,
+    LinkExtentMask, LinkFlags, LinkInfo, LinkMessage,
 };
-use plexus_core::plan::{HostEnd, Link, LinkKind, MacvlanMode, ObservedLink};
+use plexus_core::plan::{
+    Hardware, HostEnd, Link, LinkKind, LinkOption, ObservedLink, Stacked, Width,
+};
 use plexus_types::Mac;
 use std::os::fd::RawFd;
 
@@ -15,10 +18,10 @@ use std::os::fd::RawFd;
 pub(crate) const LOOPBACK: u32 = 1;
 
 /// Makes a link of a plan inside the pod's namespace under its final name, down; of a veth pair
-/// the node's end, up and in its bridge, with the pod's end as its peer.
+/// the node's end, up and in its bridge, with the pod's end as its peer. A device of the node is moved there.
 ///
 /// `bridge` is the index of the host end's bridge.
-pub(crate) fn create(link: &Link, group: u32, pod: RawFd, bridge: Option<u32>) -> Request {
+pub(crate) fn create(link: &Link, group: u32, pod: RawFd, bridge: Option<u32>) -> Vec<Request> {
     let mut inside = vec![
         LinkAttribute::IfName(link.name.to_string()),
         LinkAttribute::NetNsFd(pod),
@@ -30,26 +33,26 @@ pub(crate) fn create(link: &Link, group: u32, pod: RawFd, bridge: Option<u32>) -
     );
     inside.extend(link.mtu.map(LinkAttribute::Mtu));
     let (message, what) = match &link.kind {
-        LinkKind::Macvlan {
-            parent,
-            mode,
-            bcqueuelen,
-        } => {
-            let mut data = vec![InfoMacVlan::Mode(macvlan_mode(*mode))];
-            data.extend(bcqueuelen.map(InfoMacVlan::BcQueueLen));
+        LinkKind::Stacked(stacked) => {
+            let Stacked { parent, kind, .. } = stacked;
             inside.push(LinkAttribute::Link(parent.index));
-            inside.push(kind(InfoKind::MacVlan, Some(InfoData::MacVlan(data))));
+            inside.push(self::kind(
+                InfoKind::Other(kind.clone()),
+                Some(InfoData::Other(data_of(stacked))),
+            ));
             (
                 message(inside),
-                format!("create macvlan {} on {}", link.name, parent.name),
+                format!("create {kind} {} on {}", link.name, parent.name),
             )
         }
         LinkKind::Veth(end) => (
             host_end(end, bridge, message(inside)),
             format!("create veth {} with node end {}", link.name, end.name),
         ),
+        LinkKind::Moved(device) => return device::give(link, device, pod),
     };
-    Request::new(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL, what)
+    let create = Request::new(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL, what);
+    vec![create]
 }
 
 /// Marks a link of the socket's namespace. In a message of its own: the kernel ignores an alias in
@@ -244,7 +247,7 @@ pub(crate) fn read(payload: &[u8]) -> Option<ObservedLink> {
         index: u32_of(&header[4..8]),
         name: String::new(),
         kind: String::new(),
-        macvlan_mode: None,
+        options: Vec::new(),
         mac: None,
         mtu: 0,
         up: flags & libc::IFF_UP as u32 != 0,
@@ -254,31 +257,49 @@ pub(crate) fn read(payload: &[u8]) -> Option<ObservedLink> {
         parent: None,
         parent_elsewhere: false,
         promisc: flags & libc::IFF_PROMISC as u32 != 0,
+        altnames: Vec::new(),
+        hardware: None,
     };
+    let (mut bus, mut device, mut permanent) = (None, None, None);
+    let mut info = &[][..];
     for (kind, value) in attributes(&payload[16..]) {
         match kind {
             libc::IFLA_IFNAME => link.name = text(value),
-            libc::IFLA_ADDRESS => {
-                link.mac = <[u8; 6]>::try_from(value)
-                    .ok()
-                    .and_then(|mac| Mac::new(mac).ok());
-            }
+            libc::IFLA_ADDRESS => link.mac = mac(value),
             libc::IFLA_MTU => link.mtu = u32_of(value),
             libc::IFLA_GROUP => link.group = u32_of(value),
             libc::IFLA_IFALIAS => link.alias = Some(text(value)),
             libc::IFLA_MASTER => link.master = Some(u32_of(value)),
             libc::IFLA_LINK => link.parent = Some(u32_of(value)),
             libc::IFLA_LINK_NETNSID => link.parent_elsewhere = true,
-            libc::IFLA_LINKINFO => read_info(&mut link, value),
+            libc::IFLA_LINKINFO => info = value,
+            libc::IFLA_PROP_LIST => {
+                let names = attributes(value).filter(|(kind, _)| *kind == libc::IFLA_ALT_IFNAME);
+                link.altnames.extend(names.map(|(_, name)| text(name)));
+            }
+            libc::IFLA_PARENT_DEV_BUS_NAME => bus = Some(text(value)),
+            libc::IFLA_PARENT_DEV_NAME => device = Some(text(value)),
+            libc::IFLA_PERM_ADDRESS => permanent = mac(value),
             _ => {}
         }
+    }
+    read_info(&mut link, info);
+    if let (Some(bus), Some(device)) = (bus, device) {
+        link.hardware = Some(Hardware {
+            bus,
+            device,
+            mac: permanent,
+        });
     }
     Some(link)
 }
 
+fn mac(value: &[u8]) -> Option<Mac> {
+    Mac::new(<[u8; 6]>::try_from(value).ok()?).ok()
+}
+
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
-const IFLA_MACVLAN_MODE: u16 = 1;
 
 fn read_info(link: &mut ObservedLink, info: &[u8]) {
     let mut data = &[][..];
@@ -289,9 +310,20 @@ fn read_info(link: &mut ObservedLink, info: &[u8]) {
             _ => {}
         }
     }
-    if link.kind == "macvlan" {
-        let mode = attributes(data).find(|(kind, _)| *kind == IFLA_MACVLAN_MODE);
-        link.macvlan_mode = mode.map(|(_, value)| u32_of(value));
+    // Of bridges, which have many, nobody asks for numbers.
+    if link.parent.is_some() {
+        let numbers =
+            attributes(data).filter_map(|(attribute, value)| Some((attribute, number(value)?)));
+        link.options.extend(numbers);
+    }
+}
+
+fn number(value: &[u8]) -> Option<u32> {
+    match value {
+        [a] => Some(u32::from(*a)),
+        [a, b] => Some(u32::from(u16::from_ne_bytes([*a, *b]))),
+        [_, _, _, _] => Some(u32_of(value)),
+        _ => None,
     }
 }
 
@@ -341,11 +373,19 @@ fn without_statistics() -> LinkAttribute {
     LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats])
 }
 
-fn macvlan_mode(mode: MacvlanMode) -> MacVlanMode {
-    match mode {
-        MacvlanMode::Bridge => MacVlanMode::Bridge,
-        MacvlanMode::Vepa => MacVlanMode::Vepa,
-        MacvlanMode::Private => MacVlanMode::Private,
-        MacvlanMode::Passthru => MacVlanMode::Passthrough,
-    }
+/// The data of a stacked link: its options as attributes.
+fn data_of(stacked: &Stacked) -> Vec<u8> {
+    let option = |(option, value): (&LinkOption, u32)| {
+        let bytes = match option.width {
+            // The table of the kind has no wider numbers than its attributes.
+            Width::U16 => (value as u16).to_ne_bytes().to_vec(),
+            Width::U32 => value.to_ne_bytes().to_vec(),
+        };
+        DefaultNla::new(option.attribute, bytes)
+    };
+    let attributes: Vec<DefaultNla> = stacked.options().map(option).collect();
+    let attributes = attributes.as_slice();
+    let mut bytes = vec![0; attributes.buffer_len()];
+    attributes.emit(&mut bytes);
+    bytes
 }

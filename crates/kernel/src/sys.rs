@@ -1,5 +1,5 @@
-//! The system calls that no safe wrapper covers: socket options by number, the kind of a
-//! namespace, a namespace of one's own, and a frame to a link. The only `unsafe` of the project.
+//! The calls that no safe wrapper covers: socket options by number, the kind of a
+//! namespace, a namespace of one's own, a frame to a link, and this process's memory. The only `unsafe` of the project.
 //!
 //! Never interprets anything: integers and descriptors go in, integers or an `io::Error` come out.
 
@@ -155,6 +155,77 @@ pub(crate) fn unshare_mounts() -> io::Result<()> {
     // SAFETY: only CLONE_NEWNS is asked for: the descriptor table and memory stay shared, which
     // is what the I/O-safety rule of `unshare` is about.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }.map_err(io::Error::from)
+}
+
+/// How many heaps threads share, and from which size on a block is the kernel's again when it is freed. Only of the
+/// GNU C library: others have no such options.
+pub(crate) fn set_allocator(heaps: i32, large: i32) {
+    #[cfg(target_env = "gnu")]
+    {
+        let options = [
+            (libc::M_ARENA_MAX, heaps),
+            (libc::M_MMAP_THRESHOLD, large),
+            (libc::M_TRIM_THRESHOLD, large),
+        ];
+        for (option, value) in options {
+            // SAFETY: the numbers are those of options, which change nothing that was allocated.
+            unsafe { libc::mallopt(option, value) };
+        }
+    }
+    #[cfg(not(target_env = "gnu"))]
+    let _ = (heaps, large);
+}
+
+/// Gives free pages of the heap back to the kernel.
+pub(crate) fn trim_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: only pages that are free are given back.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Takes the pages of programs and libraries out of memory that nobody ever wrote to: code and constants. Whoever
+/// uses one next gets it from its file.
+pub(crate) fn drop_program_pages() {
+    // SAFETY: the callback takes what it is handed for nothing but what it is, and leaves the pointer to data alone.
+    unsafe { libc::dl_iterate_phdr(Some(drop_unwritten), std::ptr::null_mut()) };
+}
+
+/// SAFETY: to be called by `dl_iterate_phdr` alone, which hands it one loaded object.
+unsafe extern "C" fn drop_unwritten(
+    object: *mut libc::dl_phdr_info,
+    _size: libc::size_t,
+    _data: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: asks for a number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let Some(page) = usize::try_from(page)
+        .ok()
+        .filter(|page| page.is_power_of_two())
+    else {
+        return 1;
+    };
+    // SAFETY: the caller's pointer is good for the time of the call, and so are the headers that it names.
+    let (base, headers) = unsafe {
+        let object = &*object;
+        let count = usize::from(object.dlpi_phnum);
+        let headers = std::slice::from_raw_parts(object.dlpi_phdr, count);
+        (object.dlpi_addr as usize, headers)
+    };
+    for header in headers {
+        if header.p_type != libc::PT_LOAD || header.p_flags & libc::PF_W != 0 {
+            continue;
+        }
+        let start = base.wrapping_add(header.p_vaddr as usize);
+        let end = start.wrapping_add(header.p_memsz as usize) & !(page - 1);
+        let start = start.next_multiple_of(page);
+        let first = std::ptr::with_exposed_provenance_mut::<libc::c_void>(start);
+        // SAFETY: whole pages of a segment that is mapped from a file and was never writable: what is in memory is what
+        // the file has, so nobody sees a difference.
+        unsafe { libc::madvise(first, end.saturating_sub(start), libc::MADV_DONTNEED) };
+    }
+    0
 }
 
 /// Sends a whole Ethernet frame out of a link through a packet socket.

@@ -20,3 +20,5 @@ mod outside;
 mod plugins;
 #[path = "networks/reported.rs"]
 mod reported;
+#[path = "networks/whereabouts.rs"]
+mod whereabouts;

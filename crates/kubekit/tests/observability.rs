@@ -145,17 +145,17 @@ fn state_is_shown(series: &Series) {
     assert!(series.keys().any(|name| capacity(&name)), "{series:?}");
 }
 
-/// Each line is an object, and those about a pod have it and its networks as fields.
+/// Each line is an object, and those about a pod have it in the fields of their span.
 fn logged(kube: &Kube, node: &str, namespace: &str) {
     let mut lines: Vec<Value> = Vec::new();
     let about = |lines: &[Value], verb: &str, message: &str, pod: &str| -> Option<Value> {
         let fits = |line: &&Value| {
-            let fields = &line["fields"];
-            fields["verb"] == verb
-                && fields["message"] == message
-                && fields["pod"] == format!("{namespace}/{pod}")
+            let call = &line["spans"][0];
+            call["verb"] == verb
+                && line["fields"]["message"] == message
+                && call["pod"] == format!("{namespace}/{pod}")
         };
-        lines.iter().find(fits).map(|line| line["fields"].clone())
+        lines.iter().find(fits).cloned()
     };
     common::holds("the log", TIMEOUT, || {
         let text = kube.agent_log(node).expect("a log");
@@ -167,14 +167,14 @@ fn logged(kube: &Kube, node: &str, namespace: &str) {
     });
     let added = about(&lines, "add", "done", "good").expect("a line");
     assert_eq!(
-        added["networks"],
+        added["fields"]["networks"],
         format!("cluster-default,{namespace}/blue"),
         "{added}"
     );
-    assert_eq!(added["interface"], "eth0");
+    assert_eq!(added["spans"][0]["ifname"], "eth0");
     let refused = about(&lines, "add", "refused", "bad").expect("a line");
     assert!(
-        refused["error"]
+        refused["fields"]["error"]
             .as_str()
             .is_some_and(|text| text.contains("not-there")),
         "{refused}"

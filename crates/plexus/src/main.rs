@@ -66,6 +66,7 @@ fn main() -> std::process::ExitCode {
         eprintln!("{}", delegate::complaint(&error));
         return std::process::ExitCode::from(delegate::NOT_EXECUTED);
     }
+    plexus_kernel::memory::keep_small();
     beside_the_first_thread(run)
 }
 

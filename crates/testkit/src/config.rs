@@ -1,6 +1,6 @@
 //! Network configurations as people write them, for the nodes of this kit.
 
-use crate::{FAKE, Node};
+use crate::{FAKE, FAKE_IPAM, Node, fake_ipam};
 use serde_json::{Value, json};
 
 /// The versions that the shim speaks.
@@ -85,6 +85,13 @@ pub fn fake_entry(node: &Node) -> Value {
     json!({"name": "legacy", "type": FAKE, "dir": node.fake_dir()})
 }
 
+/// An entry: a macvlan whose addresses the fake IPAM plugin gives.
+pub fn executed_ipam_entry(node: &Node) -> Value {
+    json!({
+        "name": "wide", "provider": "macvlan", "master": "eth1", "ipam": fake_ipam(node),
+    })
+}
+
 /// Standalone mode, four native interfaces: bridge, macvlan, routed, macvlan with static address.
 pub fn four(node: &Node) -> Value {
     let entries = [
@@ -132,6 +139,9 @@ fn narrow(value: &mut Value) {
                         .replace("::/64", "::/127")
                         .into();
                 }
+            }
+            if map.get("type").is_some_and(|kind| kind == FAKE_IPAM) {
+                map.insert("only".to_owned(), "10.40.0.5".into());
             }
             if let Some(subnet) = map.get("subnet").and_then(Value::as_str) {
                 let only = subnet.replace(".0/24", ".5");

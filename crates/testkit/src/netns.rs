@@ -33,6 +33,16 @@ impl NetNs {
         }
     }
 
+    /// Gives the namespace of the machine a name, for a machine that is thrown away after the test.
+    pub fn of_machine(name: &str) -> Self {
+        run("ip", &["netns", "attach", name, "1"]);
+        let file = File::open(Path::new(RUN_DIR).join(name)).expect("the namespace is there");
+        Self {
+            name: name.to_owned(),
+            file: Arc::new(file),
+        }
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name

@@ -2,7 +2,7 @@
 
 use crate::netns::{PREFIX, keep_requested};
 use crate::process::run;
-use crate::{Dump, DumpBuilder, FAKE, Journal, NetNs, Pod, delegate};
+use crate::{Dump, DumpBuilder, FAKE, Journal, NetNs, Pod, delegate, fake_ipam};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,13 +24,9 @@ pub struct Node {
 
 impl Node {
     /// A fresh node: `lo` and `eth1` up; `eth1` has 192.0.2.2/24 and 2001:db8::2/64 and default
-    /// routes to the outside's 192.0.2.1 and 2001:db8::1. The fake plugin is installed.
+    /// routes to the outside's 192.0.2.1 and 2001:db8::1. The fake plugins are installed.
     pub fn new() -> Self {
-        let name = format!(
-            "{PREFIX}{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::SeqCst)
-        );
+        let name = fresh_name();
         let ns = NetNs::create(&name);
         let outside = NetNs::create(&format!("{name}-out"));
         ns.ip(&format!(
@@ -61,6 +57,18 @@ impl Node {
         );
         // A fresh namespace takes this over from the machine, which may forward or not.
         ns.sh("cd /proc/sys/net; echo 0 >ipv4/ip_forward; echo 0 >ipv6/conf/all/forwarding");
+        Self::with(ns, outside, name)
+    }
+
+    /// The machine itself is the node: only for one that is thrown away after the test. It has no uplink.
+    pub fn of_machine() -> Self {
+        let name = fresh_name();
+        let ns = NetNs::of_machine(&name);
+        let outside = NetNs::create(&format!("{name}-out"));
+        Self::with(ns, outside, name)
+    }
+
+    fn with(ns: NetNs, outside: NetNs, name: String) -> Self {
         let dir = std::env::temp_dir().join(&name);
         let node = Self {
             ns,
@@ -80,6 +88,7 @@ impl Node {
             std::fs::create_dir_all(&dir).expect("makes the node's directories");
         }
         delegate::install(&node.delegate_bin().join(FAKE));
+        fake_ipam::install(&node);
         node
     }
 
@@ -241,6 +250,11 @@ impl Drop for Node {
         }
         let _ = std::fs::remove_dir_all(&self.dir);
     }
+}
+
+fn fresh_name() -> String {
+    let number = NEXT.fetch_add(1, Ordering::SeqCst);
+    format!("{PREFIX}{}-{number}", std::process::id())
 }
 
 /// Says where to look, and what the agent said last.

@@ -17,6 +17,12 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     checked(&format!("{program} {}", arguments.join(" ")), output)
 }
 
+/// Runs a program in the test's own namespace; whether it succeeds does not matter.
+pub(crate) fn try_run(program: &str, arguments: &[&str]) {
+    let ran = Command::new(program).args(arguments).output();
+    drop(ran.unwrap_or_else(|error| panic!("cannot run {program}: {error}")));
+}
+
 /// The text of a program that must have succeeded.
 pub(crate) fn checked(what: &str, output: Output) -> String {
     assert!(

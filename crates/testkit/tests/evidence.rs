@@ -136,14 +136,14 @@ fn a_row_that_cannot_be_removed_is_tried_again_and_nothing_else_is_said() {
     });
     assert_eq!(node.journal().records().len(), 1);
     assert!(
-        !log().contains("a removal that was left is done "),
+        !log().contains("a removal that was left is done\n"),
         "{}",
         log()
     );
     std::fs::remove_file(&full).unwrap();
     eventually("the row is gone", || node.journal().records().is_empty());
     eventually("and that is said", || {
-        log().contains("a removal that was left is done ")
+        log().contains("a removal that was left is done\n")
     });
     node.pod("c2").add(&config);
 }

@@ -7,14 +7,16 @@
 )]
 
 use plexus_testkit::{Agent, Call, Node, PLEXUS, Start, bin, config};
+use serde_json::Value;
 use std::process::Command;
 
 /// A kind of link, and what `ip` needs to make one.
-const KINDS: [(&str, &str); 6] = [
+const KINDS: [(&str, &str); 7] = [
     ("veth", "type veth peer name y0"),
     ("bridge", "type bridge"),
     ("macvlan", "link eth1 type macvlan"),
     ("ipvlan", "link eth1 type ipvlan"),
+    ("vlan", "link eth1 type vlan id 77"),
     ("vrf", "type vrf table 77"),
     ("dummy", "type dummy"),
 ];
@@ -101,23 +103,39 @@ fn a_probe_that_is_killed_leaves_nothing() {
 
 #[test]
 fn only_what_needs_a_missing_feature_is_refused() {
-    let node = Node::new();
-    let agent = Start::on(&node)
-        .env("PLEXUS_MISTAKE", "lacks-macvlan")
-        .ready();
+    for (provider, key, value) in [
+        ("macvlan", "mode", Value::from("bridge")),
+        ("ipvlan", "mode", Value::from("l3")),
+        ("vlan", "vlanId", Value::from(5)),
+    ] {
+        let node = Node::new();
+        let mut config = config::macvlan(&node);
+        config.as_object_mut().unwrap().remove("mode");
+        config["provider"] = provider.into();
+        config[key] = value;
+        refused_alone(&node, provider, &config);
+    }
+}
+
+fn refused_alone(node: &Node, provider: &str, config: &Value) {
+    let lacks = format!("lacks-{provider}");
+    let agent = Start::on(node).env("PLEXUS_MISTAKE", &lacks).ready();
     let ready = agent.get("/readyz").unwrap();
     assert_eq!(ready.status, 200);
-    assert!(ready.body.contains("macvlan"), "{ready:?}");
-    let (pod, macvlan) = (node.pod("c1"), config::macvlan(&node));
+    assert!(ready.body.contains(provider), "{ready:?}");
+    let pod = node.pod("c1");
     let before = node.dump(Some(&pod));
-    let (code, text) = pod.cni("ADD", &macvlan).error();
+    let (code, text) = pod.cni("ADD", config).error();
     assert_eq!(code, 2, "{text}");
-    for word in ["network blue", "macvlan", "switched off", "--probe"] {
+    // A kernel that lacks it says so itself.
+    let why = ["switched off", "the kernel has no"];
+    assert!(why.iter().any(|why| text.contains(why)), "{text}");
+    for word in ["network blue", provider, "--probe"] {
         assert!(text.contains(word), "no {word:?} in {text}");
     }
     before.assert_same(&node.dump(Some(&pod)), "a network that cannot be made");
-    let (code, text) = Call::new(&node, "STATUS", &macvlan).run().error();
-    assert!(code == 50 && text.contains("macvlan"), "{code} {text}");
-    Call::new(&node, "STATUS", &config::bridge()).run().done();
+    let (code, text) = Call::new(node, "STATUS", config).run().error();
+    assert!(code == 50 && text.contains(provider), "{code} {text}");
+    Call::new(node, "STATUS", &config::bridge()).run().done();
     pod.add(&config::bridge());
 }

@@ -17,10 +17,6 @@ const OTHER_ROOMS: &[&str] = &["kernel", "types", "testkit", "kubekit"];
 /// Where a provider's name is a word for something else.
 const OTHER_MEANING: &[(&str, &str)] = &[
     (
-        "crates/agent/src/recover/adopt.rs",
-        "the kernel's word for a link",
-    ),
-    (
         "crates/core/src/plan/mod.rs",
         "the kernel's word for a link",
     ),

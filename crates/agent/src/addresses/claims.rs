@@ -4,34 +4,32 @@ use crate::addresses::NeedsBlock;
 use crate::agent::Agent;
 use crate::cluster::{ClaimError, ClaimRequest};
 use crate::failure;
-use crate::verb::pod_networks::CLUSTER_DEFAULT;
 use plexus_api::cni::{Error, Ipam};
 use plexus_core::attachment::NativeSpec;
-use plexus_core::resolve::Objects;
+use plexus_core::ipam::{BlockSource, NodeBlocks};
+use plexus_core::resolve::CLUSTER_DEFAULT;
 use std::time::Instant;
 
 impl Agent {
-    /// Adds a block to what the attachment may take addresses from. The subnets are tried in order
-    /// of preference; the error is the last one's.
-    /// Not later than `until`.
+    /// Makes another block this node's, from which the attachment may take its address. The subnets are tried in
+    /// order of preference; the error is the last one's. Not later than `until`.
     pub(crate) fn claim_for(
         &self,
-        specs: &mut [NativeSpec],
-        needs: NeedsBlock,
+        specs: &[NativeSpec],
+        needs: &NeedsBlock,
         until: Instant,
     ) -> Result<(), Error> {
         let section = specs
             .get(needs.number)
             .and_then(|one| one.native.ipam.as_ref());
         let (Some(Ipam::Blocks(section)), Some(cluster)) = (section, self.cluster.get()) else {
-            return Err(needs.error);
+            return Err(needs.error.clone());
         };
-        let uid = section.uid.clone();
-        let object = cluster.network_by_uid(&uid).ok_or(needs.error.clone())?;
+        let object = cluster.network_by_uid(&section.uid);
+        let object = object.ok_or_else(|| needs.error.clone())?;
         let subnets = section.subnets.iter();
         let subnets = subnets.filter(|subnet| needs.subnets.contains(&subnet.cidr));
         let mut failed = needs.error.clone();
-        let mut claimed = None;
         let subnets: Vec<_> = subnets.collect();
         let most = subnets.len();
         for (number, subnet) in (1..).zip(subnets) {
@@ -39,35 +37,32 @@ impl Agent {
                 network: &object,
                 subnet,
                 containing: needs.containing,
-                have: &section.blocks,
+                have: &needs.have,
                 // Other nodes are asked once nothing is free anywhere.
                 ask: number == most,
                 until,
             };
             match cluster.claim(request) {
-                Ok(block) => {
-                    claimed = Some(block);
-                    break;
-                }
+                Ok(_) => return Ok(()),
                 Err(error) => failed = failure::failed(&error, error.remedy()),
             }
         }
-        let block = claimed.ok_or_else(|| Error {
+        Err(Error {
             msg: format!("{}; {}", needs.error.msg, failed.msg),
             ..failed
-        })?;
-        let donated = cluster.donated_parts(&uid);
-        for one in specs {
-            if let Some(Ipam::Blocks(section)) = &mut one.native.ipam
-                && section.uid == uid
-            {
-                section.donated.clone_from(&donated);
-                if !section.blocks.contains(&block) {
-                    section.blocks.push(block);
-                }
-            }
+        })
+    }
+
+    /// Who knows which blocks are this node's; without a cluster it has none.
+    pub(crate) fn block_source(&self) -> &dyn BlockSource {
+        static NONE: NodeBlocks = NodeBlocks {
+            own: Vec::new(),
+            donated: Vec::new(),
+        };
+        match self.cluster.get() {
+            Some(cluster) => cluster,
+            None => &NONE,
         }
-        Ok(())
     }
 
     /// Refuses a pod whose network goes away. To be asked while the addresses are held: from then on the

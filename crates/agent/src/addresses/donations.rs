@@ -9,8 +9,9 @@
 use crate::agent::Agent;
 use crate::cluster::{PartRequest, RecordOutcome};
 use crate::failure;
+use ipnet::IpNet;
 use plexus_api::cni::BlockIpam;
-use plexus_core::ipam::Donation;
+use plexus_core::ipam::{Donation, NodeBlocks};
 use std::sync::atomic::Ordering::SeqCst;
 
 impl Agent {
@@ -20,15 +21,14 @@ impl Agent {
     pub(crate) fn donate_part(
         &self,
         config: &BlockIpam,
+        own: &NodeBlocks,
         request: &PartRequest<'_>,
     ) -> Option<Donation> {
         if !self.ready.load(SeqCst) {
             return None;
         }
         let journal = self.journal().ok()?;
-        let donation =
-            self.addresses
-                .donate(config, request.family, request.addresses, request.node)?;
+        let donation = self.addresses.donate(config, own, request)?;
         if let Err(error) = journal.put_donation(&donation) {
             // If it may have been written all the same, nobody has it until the next start.
             if journal.delete_donation(&donation).is_ok() {
@@ -46,15 +46,20 @@ impl Agent {
         self.journal().ok()?.donations().ok()
     }
 
-    /// Journals a donation that the API knows of, or its new owner. Refuses one whose addresses are in use here.
-    pub(crate) fn journal_donation(&self, donation: &Donation) -> RecordOutcome {
+    /// Journals a donation that the API knows of, or its new owner. Refuses one whose addresses are in use here,
+    /// other than those that its owner gave this node.
+    pub(crate) fn journal_donation(
+        &self,
+        donation: &Donation,
+        given_back: &[IpNet],
+    ) -> RecordOutcome {
         let Ok(journal) = self.journal() else {
             return RecordOutcome::Failed;
         };
         if !self.ready.load(SeqCst) {
             return RecordOutcome::Failed;
         }
-        if !self.addresses.mark_donated_if_free(donation) {
+        if !self.addresses.mark_donated_if_free(donation, given_back) {
             return RecordOutcome::InUse;
         }
         match journal.put_donation(donation) {

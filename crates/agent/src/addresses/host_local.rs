@@ -3,7 +3,10 @@
 //! share a range, and one can be swapped for the other at any time.
 //!
 //! Which address is next is decided in `core`; here are the files. A lock is waited for, never for
-//! ever: whoever holds it may hang.
+//! ever: whoever holds it may hang. Threads of this process queue for a directory among themselves ([`turn`]):
+//! only one of them asks for the lock, which cannot wake those who wait for it within a time limit.
+
+mod turn;
 
 use plexus_faults::effect;
 use plexus_types::{ContainerId, IfName, NetworkName};
@@ -15,8 +18,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use turn::Turn;
 
 /// How long a call waits for locks that others hold. A plugin has one for some milliseconds.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,6 +46,12 @@ pub(crate) enum DirectoryError {
     },
 }
 
+impl DirectoryError {
+    fn is_missing(&self) -> bool {
+        matches!(self, DirectoryError::Failed { source, .. } if source.kind() == ErrorKind::NotFound)
+    }
+}
+
 /// A network's directory, locked against every other plugin that uses it.
 #[derive(Debug)]
 pub(crate) struct Locked {
@@ -52,8 +62,11 @@ pub(crate) struct Locked {
 /// An open `lock`. Who opens one file twice and locks both waits for himself.
 #[derive(Debug)]
 struct LockFile {
+    // Closed before the turn ends: whoever is next finds it unlocked.
     file: File,
     path: PathBuf,
+    identity: Identity,
+    turn: OnceLock<Turn>,
 }
 
 /// Device and inode.
@@ -72,12 +85,18 @@ pub(crate) fn lock_all(
     let mut locks: BTreeMap<Identity, Arc<LockFile>> = BTreeMap::new();
     let mut locked = BTreeMap::new();
     for path in directories {
-        effect("file.directory<");
-        let made = DirBuilder::new().recursive(true).mode(0o755).create(&path);
-        effect("file.directory>");
-        made.map_err(failed("create the directory", &path))?;
-        let (identity, file) = LockFile::open(&path)?;
-        let lock = Arc::clone(locks.entry(identity).or_insert_with(|| Arc::new(file)));
+        let file = match LockFile::open(&path) {
+            Err(error) if error.is_missing() => {
+                effect("file.directory<");
+                let made = DirBuilder::new().recursive(true).mode(0o755).create(&path);
+                effect("file.directory>");
+                made.map_err(failed("create the directory", &path))?;
+                LockFile::open(&path)
+            }
+            opened => opened,
+        }?;
+        let lock = locks.entry(file.identity);
+        let lock = Arc::clone(lock.or_insert_with(|| Arc::new(file)));
         locked.insert(path.clone(), Locked { path, lock });
     }
     let until = Instant::now() + LOCK_TIMEOUT;
@@ -88,7 +107,7 @@ pub(crate) fn lock_all(
 }
 
 impl LockFile {
-    fn open(directory: &Path) -> Result<(Identity, Self), DirectoryError> {
+    fn open(directory: &Path) -> Result<Self, DirectoryError> {
         let path = directory.join("lock");
         let file = OpenOptions::new()
             .read(true)
@@ -98,27 +117,35 @@ impl LockFile {
             .open(&path)
             .map_err(failed("open", &path))?;
         let metadata = file.metadata().map_err(failed("look at", &path))?;
-        Ok(((metadata.dev(), metadata.ino()), Self { file, path }))
+        Ok(Self {
+            file,
+            path,
+            identity: (metadata.dev(), metadata.ino()),
+            turn: OnceLock::new(),
+        })
     }
 
-    /// Asks again and again: flock knows no time limit.
+    /// Waits for our other threads, then asks again and again: flock knows no time limit.
     fn wait(&self, until: Instant) -> Result<(), DirectoryError> {
+        let busy = || DirectoryError::Busy {
+            path: self.path.clone(),
+            waited: LOCK_TIMEOUT,
+        };
+        let turn = Turn::take(self.identity, until).ok_or_else(busy)?;
         let mut pause = Duration::from_micros(100);
         loop {
             match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(()),
+                Ok(()) => break,
                 Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < until => {}
-                Err(Errno::WOULDBLOCK | Errno::INTR) => {
-                    return Err(DirectoryError::Busy {
-                        path: self.path.clone(),
-                        waited: LOCK_TIMEOUT,
-                    });
-                }
+                Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(busy()),
                 Err(errno) => return Err(failed("lock", &self.path)(errno.into())),
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(5));
         }
+        // It is waited for once.
+        let _ = self.turn.set(turn);
+        Ok(())
     }
 }
 
@@ -128,7 +155,7 @@ impl Locked {
         match path.try_exists() {
             Ok(false) => Ok(None),
             _ => {
-                let (_, lock) = LockFile::open(path)?;
+                let lock = LockFile::open(path)?;
                 lock.wait(Instant::now() + LOCK_TIMEOUT)?;
                 Ok(Some(Self {
                     path: path.to_owned(),
@@ -311,14 +338,11 @@ fn remove(name: &Path) -> Result<(), DirectoryError> {
     }
 }
 
+/// What every file here has fits one read.
 fn read_small(name: &Path) -> Option<String> {
-    let mut text = String::new();
-    File::open(name)
-        .ok()?
-        .take(1024)
-        .read_to_string(&mut text)
-        .ok()?;
-    Some(text)
+    let mut text = [0; 1024];
+    let length = File::open(name).ok()?.read(&mut text).ok()?;
+    String::from_utf8(text.get(..length)?.to_vec()).ok()
 }
 
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> DirectoryError {
@@ -411,11 +435,18 @@ mod tests {
     #[test]
     fn a_lock_that_somebody_keeps_is_not_waited_for_in_vain() {
         let (path, ..) = fixture("kept");
+        let waits_in_vain = || {
+            let lock = LockFile::open(&path).unwrap();
+            let waited = lock.wait(Instant::now() + Duration::from_millis(50));
+            matches!(waited, Err(DirectoryError::Busy { .. }))
+        };
+        drop(open(&path));
+        let plugin = File::open(path.join("lock")).unwrap();
+        flock(&plugin, FlockOperation::LockExclusive).unwrap();
+        assert!(waits_in_vain());
+        drop(plugin);
         let held = open(&path);
-        let begun = Instant::now();
-        let (_, lock) = LockFile::open(&path).unwrap();
-        let error = lock.wait(begun + Duration::from_millis(50)).unwrap_err();
-        assert!(matches!(error, DirectoryError::Busy { .. }), "{error}");
+        assert!(waits_in_vain());
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| Locked::open_existing(&path).unwrap().is_some());
             std::thread::sleep(Duration::from_millis(50));

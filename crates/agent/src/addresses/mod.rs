@@ -13,6 +13,7 @@ pub(crate) mod donations;
 pub(crate) mod host_local;
 mod resolv;
 
+use crate::cluster::PartRequest;
 use crate::failure;
 use crate::journal::{AttachmentRecord, NativeRecord, Record, owner_of};
 use host_local::{DirectoryError, Locked};
@@ -21,8 +22,10 @@ use plexus_api::cni::{BlockIpam, Code, Error, HostLocal, Ipam, Static};
 use plexus_cni::delegate::seen_from_here;
 use plexus_core::attach::Lease;
 use plexus_core::attachment::{Assigned, AssignedIp, NativeSpec};
-use plexus_core::ipam::{AllocateError, Donation, PoolKey, Pools, host_local as order};
-use plexus_types::{ContainerId, Family, IfName, NetworkName};
+use plexus_core::ipam::{
+    AllocateError, BlockSource, Donation, NodeBlocks, PoolKey, Pools, host_local as order,
+};
+use plexus_types::{ContainerId, IfName, NetworkName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -42,8 +45,8 @@ pub(crate) struct Addresses {
 /// Why there are no addresses.
 #[derive(Debug)]
 pub(crate) enum NotChosen {
-    /// Nothing helps.
-    Refused(Error),
+    /// Nothing helps; which of the attachments it is, if it is one.
+    Refused(Option<usize>, Error),
     /// This node's blocks are full: another one may help.
     NeedsBlock(NeedsBlock),
 }
@@ -57,13 +60,15 @@ pub(crate) struct NeedsBlock {
     pub(crate) subnets: Vec<IpNet>,
     /// An address that must be in it.
     pub(crate) containing: Option<IpAddr>,
+    /// This node's blocks, which were tried.
+    pub(crate) have: Vec<IpNet>,
     /// What to say if there is none.
     pub(crate) error: Error,
 }
 
 impl From<Error> for NotChosen {
     fn from(error: Error) -> Self {
-        NotChosen::Refused(error)
+        NotChosen::Refused(None, error)
     }
 }
 
@@ -95,10 +100,11 @@ impl Addresses {
         host_local::directory(&host_path(self.root.as_deref(), data_dir), network)
     }
 
-    /// Chooses addresses for all attachments, or for none.
+    /// Chooses addresses for all attachments, or for none. `blocks` says which blocks are this node's now.
     pub(crate) fn choose<'a>(
         &'a self,
         specs: &[NativeSpec],
+        blocks: &dyn BlockSource,
         container: &'a ContainerId,
         cni_ifname: &'a IfName,
     ) -> Result<Reservation<'a>, NotChosen> {
@@ -117,14 +123,16 @@ impl Addresses {
                 let place = format!("network {}, interface {}", one.network, one.ifname);
                 failure::at(place, error)
             };
-            reservation.choose_one(one).map_err(|why| match why {
-                NotChosen::Refused(error) => NotChosen::Refused(at(error)),
-                NotChosen::NeedsBlock(needs) => NotChosen::NeedsBlock(NeedsBlock {
-                    number,
-                    error: at(needs.error),
-                    ..needs
-                }),
-            })?;
+            reservation
+                .choose_one(one, blocks)
+                .map_err(|why| match why {
+                    NotChosen::Refused(_, error) => NotChosen::Refused(Some(number), at(error)),
+                    NotChosen::NeedsBlock(needs) => NotChosen::NeedsBlock(NeedsBlock {
+                        number,
+                        error: at(needs.error),
+                        ..needs
+                    }),
+                })?;
         }
         Ok(reservation)
     }
@@ -151,7 +159,8 @@ impl Addresses {
                 "",
             )
         })?;
-        Ok(self.lock().reserve(&key, address, owner)?)
+        let reserved = self.lock().reserve(&key, address, owner);
+        reserved.map_err(|error| failure::refusal(&error))
     }
 
     /// Frees what an attachment holds in host-local's directories.
@@ -193,16 +202,21 @@ impl Addresses {
     pub(crate) fn donate(
         &self,
         config: &BlockIpam,
-        family: Family,
-        addresses: u32,
-        node: &str,
+        own: &NodeBlocks,
+        request: &PartRequest<'_>,
     ) -> Option<Donation> {
-        self.lock().donate(config, family, addresses, node)
+        let PartRequest {
+            node,
+            family,
+            addresses,
+        } = *request;
+        self.lock().donate(config, own, family, addresses, node)
     }
 
-    /// Keeps a part that the API says was given away, unless addresses of it are in use. Whether it is.
-    pub(crate) fn mark_donated_if_free(&self, donation: &Donation) -> bool {
-        self.lock().mark_donated_if_free(donation)
+    /// Keeps a part that the API says was given away, unless addresses of it are in use, other than those of
+    /// `given_back`. Whether it is.
+    pub(crate) fn mark_donated_if_free(&self, donation: &Donation, given_back: &[IpNet]) -> bool {
+        self.lock().mark_donated_if_free(donation, given_back)
     }
 
     /// A part was given away, as the journal says.
@@ -268,17 +282,20 @@ impl Reservation<'_> {
         Ok(())
     }
 
-    fn choose_one(&mut self, spec: &NativeSpec) -> Result<(), NotChosen> {
+    fn choose_one(&mut self, spec: &NativeSpec, blocks: &dyn BlockSource) -> Result<(), NotChosen> {
         let (assigned, lease) = match &spec.native.ipam {
             None if spec.native.ips.is_empty() => (Assigned::default(), None),
             None => {
-                return Err(NotChosen::Refused(Error::new(
+                return Err(Error::new(
                     Code::InvalidConfig,
                     "addresses are requested, but the network has no ipam",
                     "add an `ipam` section, or drop the request",
-                )));
+                )
+                .into());
             }
             Some(Ipam::Static(section)) => (fixed(section), None),
+            // The plugin is executed when its turn comes.
+            Some(Ipam::Executed(_)) => (Assigned::default(), None),
             Some(ipam @ Ipam::Plexus(section)) => {
                 let key = PoolKey::of(ipam, &spec.network).ok_or_else(no_pool)?;
                 let owner = owner_of(self.container, self.cni_ifname, &spec.ifname);
@@ -286,7 +303,7 @@ impl Reservation<'_> {
                     .addresses
                     .lock()
                     .allocate(&key, section, &spec.native.ips, &owner)
-                    .map_err(Error::from)?;
+                    .map_err(|error| failure::refusal(&error))?;
                 let text = key.to_string();
                 self.taken.push((key, owner));
                 (assigned, Some(Lease::Pool(text)))
@@ -295,10 +312,11 @@ impl Reservation<'_> {
                 let key = PoolKey::of(ipam, &spec.network).ok_or_else(no_pool)?;
                 let owner = owner_of(self.container, self.cni_ifname, &spec.ifname);
                 let ips = &spec.native.ips;
+                let own = blocks.blocks(&section.uid);
                 let mut pools = self.addresses.lock();
                 let assigned = pools
-                    .allocate_blocks(&key, section, ips, &owner)
-                    .map_err(needs_block)?;
+                    .allocate_blocks(&key, section, &own, ips, &owner)
+                    .map_err(|error| needs_block(error, own.own))?;
                 let text = key.to_string();
                 self.taken.push((key, owner));
                 (assigned, Some(Lease::Pool(text)))
@@ -390,7 +408,7 @@ fn host_path(root: Option<&Path>, path: &Path) -> PathBuf {
     }
 }
 
-fn needs_block(error: AllocateError) -> NotChosen {
+fn needs_block(error: AllocateError, have: Vec<IpNet>) -> NotChosen {
     match &error {
         AllocateError::NeedsBlock {
             subnets,
@@ -400,9 +418,10 @@ fn needs_block(error: AllocateError) -> NotChosen {
             number: 0,
             subnets: subnets.clone(),
             containing: *containing,
-            error: error.into(),
+            have,
+            error: failure::refusal(&error),
         }),
-        _ => NotChosen::Refused(error.into()),
+        _ => failure::refusal(&error).into(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use plexus_api::cni::{Dns, Macvlan, Native, PlexusIpam, Provider, Range};
+use plexus_types::Family;
 
 fn wanted(ifname: &str, ipam: Ipam) -> NativeSpec {
     NativeSpec {
@@ -66,7 +67,7 @@ fn what_is_not_kept_is_free_again() {
     let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
     let (a, b) = (wanted("eth0", plexus()), wanted("net1", plexus()));
     let reservation = addresses
-        .choose(&[a.clone(), b.clone()], &container, &cni_ifname)
+        .choose(&[a.clone(), b.clone()], &own(), &container, &cni_ifname)
         .unwrap();
     assert_eq!(addresses_of(&reservation), ["10.0.0.2", "10.0.0.3"]);
     assert_eq!(addresses.usage()[0].2, 2);
@@ -82,7 +83,7 @@ fn all_or_none() {
         .map(|i| wanted(&format!("net{i}"), plexus()))
         .collect();
     let error = addresses
-        .choose(&wanted, &container, &cni_ifname)
+        .choose(&wanted, &own(), &container, &cni_ifname)
         .map(drop)
         .map_err(refusal)
         .unwrap_err();
@@ -102,7 +103,7 @@ fn a_replayed_address_is_not_given_out() {
     let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
     let one = wanted("eth0", plexus());
     let reservation = addresses
-        .choose(std::slice::from_ref(&one), &container, &cni_ifname)
+        .choose(std::slice::from_ref(&one), &own(), &container, &cni_ifname)
         .unwrap();
     assert_eq!(addresses_of(&reservation), ["10.0.0.3"]);
     assert!(
@@ -123,7 +124,7 @@ fn host_local_is_written_only_when_told_to() {
         wanted("net1", host_local(&directory)),
     );
     let mut reservation = addresses
-        .choose(&[a.clone(), b.clone()], &container, &cni_ifname)
+        .choose(&[a.clone(), b.clone()], &own(), &container, &cni_ifname)
         .unwrap();
     assert_eq!(addresses_of(&reservation), ["10.1.0.2", "10.1.0.3"]);
     assert!(!directory.join("blue/10.1.0.2").exists());
@@ -148,7 +149,7 @@ fn one_directory_by_two_names_is_locked_once() {
     );
     let begun = std::time::Instant::now();
     let mut reservation = addresses
-        .choose(&[a.clone(), b.clone()], &container, &cni_ifname)
+        .choose(&[a.clone(), b.clone()], &own(), &container, &cni_ifname)
         .unwrap();
     assert!(begun.elapsed().as_secs() < 5, "it waited for itself");
     assert_eq!(addresses_of(&reservation), ["10.1.0.2", "10.1.0.3"]);
@@ -168,7 +169,7 @@ fn a_directory_that_stays_locked_is_named() {
     let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
     let one = wanted("eth0", host_local(&directory));
     let error = addresses
-        .choose(std::slice::from_ref(&one), &container, &cni_ifname)
+        .choose(std::slice::from_ref(&one), &own(), &container, &cni_ifname)
         .map(drop)
         .map_err(refusal)
         .unwrap_err();
@@ -177,7 +178,7 @@ fn a_directory_that_stays_locked_is_named() {
     drop(held);
     drop(
         addresses
-            .choose(std::slice::from_ref(&one), &container, &cni_ifname)
+            .choose(std::slice::from_ref(&one), &own(), &container, &cni_ifname)
             .unwrap(),
     );
     std::fs::remove_dir_all(directory).unwrap();
@@ -185,7 +186,7 @@ fn a_directory_that_stays_locked_is_named() {
 
 fn refusal(why: NotChosen) -> Error {
     match why {
-        NotChosen::Refused(error) => error,
+        NotChosen::Refused(_, error) => error,
         NotChosen::NeedsBlock(needs) => needs.error,
     }
 }
@@ -200,9 +201,15 @@ fn block_of(uid: &str) -> BlockIpam {
             exclude: Vec::new(),
             block_length: Some(30),
         }],
-        blocks: vec!["10.0.0.4/30".parse().unwrap()],
-        donated: Vec::new(),
         routes: Vec::new(),
+    }
+}
+
+/// What of it is this node's.
+fn own() -> NodeBlocks {
+    NodeBlocks {
+        own: vec!["10.0.0.4/30".parse().unwrap()],
+        donated: Vec::new(),
     }
 }
 
@@ -214,8 +221,13 @@ fn of_networks_that_are_gone_only_what_is_held_is_kept() {
     let wanted = ["held", "gone", "there"].map(|uid| [wanted("eth0", Ipam::Blocks(block_of(uid)))]);
     let [held, gone, there] = wanted
         .each_ref()
-        .map(|one| addresses.choose(one, &container, &ifname).unwrap());
-    let pool = addresses.choose(&[self::wanted("eth0", plexus())], &container, &ifname);
+        .map(|one| addresses.choose(one, &own(), &container, &ifname).unwrap());
+    let pool = addresses.choose(
+        &[self::wanted("eth0", plexus())],
+        &own(),
+        &container,
+        &ifname,
+    );
     drop((gone, there, pool.unwrap()));
     assert_eq!(addresses.usage().len(), 4);
     let all_but = BTreeSet::from(["there".to_owned()]);
@@ -235,14 +247,21 @@ fn what_an_add_has_chosen_is_not_given_and_what_is_given_is_not_chosen() {
     let addresses = Addresses::default();
     // Not journaled yet: an ADD on its way.
     let first = [want("eth0")];
-    let reservation = addresses.choose(&first, &container, &cni_ifname).unwrap();
+    let reservation = addresses
+        .choose(&first, &own(), &container, &cni_ifname)
+        .unwrap();
     assert_eq!(addresses_of(&reservation), ["10.0.0.4"]);
-    let donate = |addresses: &Addresses| addresses.donate(&blocks, Family::V4, 8, "n2");
+    let request = PartRequest {
+        node: "n2",
+        family: Family::V4,
+        addresses: 8,
+    };
+    let donate = |addresses: &Addresses| addresses.donate(&blocks, &own(), &request);
     let donations: Vec<Donation> = std::iter::from_fn(|| donate(&addresses)).collect();
     let parts: Vec<String> = donations.iter().map(|one| one.part.to_string()).collect();
     assert_eq!(parts, ["10.0.0.5/32", "10.0.0.6/32", "10.0.0.7/32"]);
     let second = [want("net1")];
-    let full = addresses.choose(&second, &container, &cni_ifname);
+    let full = addresses.choose(&second, &own(), &container, &cni_ifname);
     assert!(matches!(full, Err(NotChosen::NeedsBlock(_))));
     drop(full);
     drop(reservation);
@@ -252,7 +271,50 @@ fn what_an_add_has_chosen_is_not_given_and_what_is_given_is_not_chosen() {
     addresses.mark_donated(&donations[0]);
     addresses.mark_donated(&donations[2]);
     let two = [want("eth0"), want("net1")];
-    let reservation = addresses.choose(&two, &container, &cni_ifname).unwrap();
+    let reservation = addresses
+        .choose(&two, &own(), &container, &cni_ifname)
+        .unwrap();
     assert_eq!(addresses_of(&reservation), ["10.0.0.4", "10.0.0.6"]);
     assert_eq!(donate(&addresses), None);
+}
+
+/// A node that claims blocks.
+struct Claimed(std::cell::RefCell<NodeBlocks>);
+
+impl BlockSource for Claimed {
+    fn blocks(&self, network_uid: &str) -> NodeBlocks {
+        assert_eq!(network_uid, "u");
+        self.0.borrow().clone()
+    }
+}
+
+#[test]
+fn blocks_are_asked_for_at_each_choice_and_not_kept() {
+    let addresses = Addresses::default();
+    let (container, cni_ifname) = ("c1".parse().unwrap(), cni_ifname());
+    let node = Claimed(Default::default());
+    let specs = ["eth0", "net1"].map(|ifname| wanted(ifname, Ipam::Blocks(block_of("u"))));
+    let choose = || addresses.choose(&specs, &node, &container, &cni_ifname);
+    let Err(NotChosen::NeedsBlock(needs)) = choose() else {
+        panic!("there is no block");
+    };
+    assert_eq!((needs.number, needs.have.len()), (0, 0));
+    let single: IpNet = "10.0.0.8/32".parse().unwrap();
+    node.0.borrow_mut().own.push(single);
+    let Err(NotChosen::NeedsBlock(needs)) = choose() else {
+        panic!("there is one address");
+    };
+    assert_eq!((needs.number, needs.have), (1, vec![single]));
+    node.0.borrow_mut().own.push("10.0.0.4/30".parse().unwrap());
+    node.0
+        .borrow_mut()
+        .donated
+        .push("10.0.0.4/31".parse().unwrap());
+    let reservation = choose().unwrap();
+    assert_eq!(addresses_of(&reservation), ["10.0.0.8", "10.0.0.6"]);
+    drop(reservation);
+    // A block that was lost is not handed out from again.
+    node.0.borrow_mut().own.pop();
+    let one = addresses.choose(&specs[..1], &node, &container, &cni_ifname);
+    assert_eq!(addresses_of(&one.unwrap()), ["10.0.0.8"]);
 }

@@ -14,7 +14,7 @@ use crate::host::conflist::seen_or_made;
 use crate::host::register;
 use crate::journal::Journal;
 use plexus_kernel::events::{DirectoryWatch, Source, Watched};
-use plexus_kernel::nft;
+use plexus_kernel::{Changes, memory};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -86,6 +86,9 @@ fn start_conflists(agent: &Arc<Agent>) -> io::Result<()> {
         let watched = watch.as_ref().is_some_and(|watch| {
             directory.is_ok_and(|directory| watch.add(&directory, Watched::All).is_ok())
         });
+        if let Some(cluster) = working.cluster.get() {
+            cluster.files_changed();
+        }
         let done = working.write_conflist()? & working.write_conflists()?;
         Ok(Next::After(match done {
             true => check_interval(watched),
@@ -94,10 +97,16 @@ fn start_conflists(agent: &Arc<Agent>) -> io::Result<()> {
     })
 }
 
-/// The journal's log: now and then.
+/// The journal's log: now and then. By the second time, what the cluster has was listed: the memory that it took to
+/// read all of it is given back.
 fn start_checkpoint(agent: &Arc<Agent>) -> io::Result<()> {
     let working = Arc::clone(agent);
+    let mut runs = 0_u32;
     agent.tasks.checkpoint.start(Vec::new(), move |_| {
+        runs = runs.saturating_add(1);
+        if runs == 2 {
+            memory::give_back();
+        }
         if let Ok(journal) = working.journal()
             && log_is_large(journal)
         {
@@ -112,7 +121,7 @@ fn start_checkpoint(agent: &Arc<Agent>) -> io::Result<()> {
 
 /// Rules of ours in nftables: when anybody changes anything there.
 fn start_firewall(agent: &Arc<Agent>) -> io::Result<()> {
-    let changes = nft::Changes::of(&agent.node).inspect_err(|error| {
+    let changes = Changes::of_nftables(&agent.node).inspect_err(|error| {
         let error = failure::chain(error);
         tracing::warn!(error, "the kernel does not tell who changes nftables");
     });

@@ -73,7 +73,6 @@ pub(super) async fn ask(
         }
     };
     tracing::info!(
-        network = block_claim.network(),
         owners = owners.len(),
         "no block is free: asking other nodes for a part of theirs"
     );

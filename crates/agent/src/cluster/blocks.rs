@@ -24,7 +24,7 @@ const OWN: &str = "own-block";
 /// Which of them are settled: the UIDs of their objects.
 const SETTLED: &str = "settled-block";
 /// An ADD that found its network before that was deleted has its address by then.
-const CLOSING: Duration = Duration::from_secs(2);
+const CLOSING_DELAY: Duration = Duration::from_secs(2);
 
 /// This node's blocks.
 #[derive(Default)]
@@ -155,7 +155,7 @@ impl OwnBlocks {
             return Closing::No;
         }
         let since = known.closing.entry(network_uid.to_owned());
-        match since.or_insert_with(Instant::now).elapsed() >= CLOSING {
+        match since.or_insert_with(Instant::now).elapsed() >= CLOSING_DELAY {
             true => Closing::Closed,
             false => Closing::Soon,
         }

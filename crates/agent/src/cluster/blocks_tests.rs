@@ -2,13 +2,12 @@
 
 use super::*;
 use crate::cluster::cached::{self, CachedBlock, CachedNode};
-use crate::cluster::fake_hooks::FakeHooks;
-use crate::cluster::report::{ClusterOptions, Hooks};
+use crate::cluster::fake_hooks::{FakeHooks, shared};
 use crate::cluster::restore::{YOUNG, restore};
 use plexus_api::objects::{DonatedPart, NetworkRef};
 use plexus_core::resolve::NetworkObject;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Node `n1` whose Node object has the UID `now`.
 struct Fixture {
@@ -82,22 +81,6 @@ impl Drop for Fixture {
         // What is left is in the directory for what is temporary.
         let _ = std::fs::remove_dir_all(&self.directory);
     }
-}
-
-fn shared(runtime: &tokio::runtime::Runtime, directory: &Path, hooks: &Arc<FakeHooks>) -> Shared {
-    let _inside = runtime.enter();
-    let nobody = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
-    let options = ClusterOptions {
-        server: plexus_client::Server::Account,
-        node: "n1".to_owned(),
-        state_dir: directory.to_owned(),
-        cni_conf_dir: directory.to_owned(),
-        host_root: None,
-        pod_cidrs: false,
-        containers: false,
-    };
-    let hooks: Arc<dyn Hooks> = Arc::clone(hooks) as Arc<dyn Hooks>;
-    Shared::new(options, kube::Client::try_from(nobody).unwrap(), hooks)
 }
 
 fn blue_object() -> Value {

@@ -9,7 +9,7 @@ use plexus_api::objects::{
     BlockRequestSpec, BlockSpec, BlockStatus, DonatedPart, FINALIZER, FROM_LABEL, NetworkSpec,
     NetworkStatus, Phase, PodAttachmentsStatus,
 };
-use plexus_core::resolve::{ANNOTATIONS, NadObject, NetworkObject, PodFacts};
+use plexus_core::resolve::{ANNOTATIONS, NadObject, NetworkObject, PodFacts, ReadOnce};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -167,6 +167,7 @@ pub(super) fn nad(wire: &NadWire) -> NadObject {
             .get("config")
             .and_then(Value::as_str)
             .map(str::to_owned),
+        parsed: ReadOnce::default(),
     }
 }
 
@@ -287,6 +288,7 @@ fn network_with(
         made_from: made_from(&wire.metadata),
         unusable: unreadable.or_else(|| status.unusable(going)),
         going,
+        parsed: ReadOnce::default(),
     }
 }
 

@@ -267,7 +267,7 @@ async fn claim_whole(shared: &Shared, block_claim: &BlockClaim) -> Answer {
                 Created::Ours => {
                     let name = BlockSpec::name(&spec.network.uuid, &cidr);
                     shared.blocks.claimed(shared, &name, &spec);
-                    tracing::info!(%cidr, network = block_claim.network(), "a block is this node's");
+                    tracing::info!(%cidr, "a block is this node's");
                     return Ok(cidr);
                 }
                 Created::Theirs(owner) => {

@@ -6,10 +6,12 @@
 //!   a block:  create ──► list the parts in it ──► they are holes ──► settled: use it
 //!   a part:   create ──► get the block around it ──► still given? ──► settled: use it
 //! ```
-//! A hole in which this node has addresses in use was never given: it stays nobody's. Where this is cut
-//! short, [`restore`](super::restore) does the rest before anything is issued.
+//! A hole in which this node has addresses in use, other than those that the hole's owner gave it, was never
+//! given: it stays nobody's. Where this is cut short, [`restore`](super::restore) does the rest before
+//! anything is issued.
 
 use super::cached;
+use super::donations;
 use super::kinds::Blocks;
 use super::report::RecordOutcome;
 use super::shared::{MANAGER, Shared, within};
@@ -28,7 +30,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// How long a list of parts may take.
-const LIST: Duration = Duration::from_secs(8);
+const LIST_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// What came of creating a block.
 pub(super) enum Created {
@@ -106,7 +108,7 @@ pub(super) async fn settle(
     if whole.prefix_len() < whole.max_prefix_len() {
         let labels = format!("{NETWORK_LABEL}={uid},{FROM_LABEL}");
         let parts = ListParams::default().labels(&labels);
-        let Ok(parts) = timeout(LIST, api.list(&parts)).await else {
+        let Ok(parts) = timeout(LIST_TIMEOUT, api.list(&parts)).await else {
             return Ok(Created::Unclear);
         };
         for part in parts?.items {
@@ -140,8 +142,8 @@ pub(super) async fn settle(
 }
 
 /// Parts in it that are other nodes' were theirs before it was ours: they stay theirs, and its status
-/// will say so. Not if pods of this node have addresses there: then nobody ever gave them. Whether that
-/// is known of each.
+/// will say so. Not if pods of this node have addresses there that the part's owner did not give this node:
+/// then nobody ever gave the part. Whether that is known of each.
 fn keep_holes(shared: &Shared, spec: &BlockSpec) -> bool {
     let uid = &spec.network.uuid;
     let theirs: Vec<(IpNet, String)> = {
@@ -172,7 +174,7 @@ fn keep_holes(shared: &Shared, spec: &BlockSpec) -> bool {
             part,
             node: node.clone(),
         };
-        match shared.hooks.record_donation(&given) {
+        match donations::record(shared, &given) {
             RecordOutcome::OnDisk => {
                 tracing::info!(block = %spec.cidr, %part, node, "a part of a block of this node is another node's");
             }

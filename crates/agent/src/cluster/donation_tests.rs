@@ -158,8 +158,6 @@ impl Fixture {
         let config = Ipam::Blocks(BlockIpam {
             uid: "u".to_owned(),
             subnets,
-            blocks: Vec::new(),
-            donated: Vec::new(),
             routes: Vec::new(),
         });
         let key = PoolKey::of(&config, &"a.blue".parse().unwrap()).unwrap();
@@ -201,7 +199,8 @@ impl Fixture {
             part: net(part),
             node: node.to_owned(),
         };
-        assert_eq!(self.hooks.record_donation(&given), RecordOutcome::OnDisk);
+        let recorded = self.hooks.record_donation(&given, &[]);
+        assert_eq!(recorded, RecordOutcome::OnDisk);
     }
 
     fn journaled(&self) -> Vec<String> {

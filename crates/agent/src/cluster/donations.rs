@@ -21,6 +21,9 @@ pub(super) use {
     reconcile::{Donor, publish_donations},
 };
 
+use super::report::RecordOutcome;
+use super::shared::Shared;
+use plexus_core::ipam::Donation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -74,6 +77,14 @@ impl Donations {
     fn is_asking(&self, name: &str) -> bool {
         lock(&self.asking).contains(name)
     }
+}
+
+/// Records a donation that is not known yet, or its new owner.
+pub(super) fn record(shared: &Shared, donation: &Donation) -> RecordOutcome {
+    let (network, part) = (&donation.network, &donation.part);
+    let node = &shared.options.node;
+    let given_back = shared.state().given_within(network, part, node);
+    shared.hooks.record_donation(donation, &given_back)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

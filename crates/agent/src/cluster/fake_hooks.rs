@@ -1,12 +1,16 @@
 //! What an agent would answer about its pods, its pools and its journal, for the tests of the API side: the one
 //! stand-in for all of them.
 
-use super::report::{Attached, BlockUse, Change, Hooks, Journaled, PartRequest, RecordOutcome};
+use super::report::{
+    Attached, BlockUse, Change, ClusterOptions, Hooks, Journaled, PartRequest, RecordOutcome,
+};
+use super::shared::Shared;
 use ipnet::IpNet;
 use plexus_api::cni::BlockIpam;
-use plexus_core::ipam::{Donation, Pools};
-use std::sync::Mutex;
+use plexus_core::ipam::{Donation, NodeBlocks, Pools};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
 /// An agent that keeps everything in memory.
 #[derive(Default)]
@@ -23,6 +27,27 @@ pub(super) struct FakeHooks {
     pub(super) donations: Mutex<Vec<Donation>>,
     /// What is answered whether addresses are in use, if not what the pools and `usage` say.
     pub(super) in_use: Mutex<Option<Option<bool>>>,
+}
+
+/// Node `n1` of an API server that never answers.
+pub(super) fn shared(
+    runtime: &tokio::runtime::Runtime,
+    directory: &Path,
+    hooks: &Arc<FakeHooks>,
+) -> Shared {
+    let _inside = runtime.enter();
+    let nobody = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    let options = ClusterOptions {
+        server: plexus_client::Server::Account,
+        node: "n1".to_owned(),
+        state_dir: directory.to_owned(),
+        cni_conf_dir: directory.to_owned(),
+        host_root: None,
+        pod_cidrs: false,
+        containers: false,
+    };
+    let hooks: Arc<dyn Hooks> = Arc::clone(hooks) as Arc<dyn Hooks>;
+    Shared::new(options, kube::Client::try_from(nobody).unwrap(), hooks)
 }
 
 impl FakeHooks {
@@ -62,17 +87,24 @@ impl Hooks for FakeHooks {
         let used = usage.iter().filter(of).any(|one| one.allocated > 0);
         Some(used || self.held(cidr) > 0)
     }
-    fn donate(&self, config: &BlockIpam, request: &PartRequest<'_>) -> Option<Donation> {
+    fn donate(
+        &self,
+        config: &BlockIpam,
+        own: &NodeBlocks,
+        request: &PartRequest<'_>,
+    ) -> Option<Donation> {
         let mut pools = self.pools.lock().unwrap();
-        let donation = pools.donate(config, request.family, request.addresses, request.node)?;
+        let donation =
+            pools.donate(config, own, request.family, request.addresses, request.node)?;
         self.donations.lock().unwrap().push(donation.clone());
         Some(donation)
     }
     fn donations(&self) -> Option<Vec<Donation>> {
         Some(self.donations.lock().unwrap().clone())
     }
-    fn record_donation(&self, donation: &Donation) -> RecordOutcome {
-        if !self.pools.lock().unwrap().mark_donated_if_free(donation) {
+    fn record_donation(&self, donation: &Donation, given_back: &[IpNet]) -> RecordOutcome {
+        let mut pools = self.pools.lock().unwrap();
+        if !pools.mark_donated_if_free(donation, given_back) {
             return RecordOutcome::InUse;
         }
         let mut all = self.donations.lock().unwrap();

@@ -27,6 +27,8 @@ pub(super) trait Kind: Send + Sync + 'static {
     const OPTIONAL: bool = false;
     /// Whether its objects are in namespaces.
     const NAMESPACED: bool = true;
+    /// Whether the networks of pods are resolved by it.
+    const RESOLVED: bool = false;
     /// As it comes.
     type Wire: Resource<DynamicType = ()>
         + Clone
@@ -135,6 +137,7 @@ impl Kind for Pods {
 
 impl Kind for Networks {
     const NAME: &'static str = "network";
+    const RESOLVED: bool = true;
     type Wire = NetworkWire;
     type Cached = NetworkObject;
 
@@ -177,6 +180,7 @@ impl Kind for Networks {
 impl Kind for Nads {
     const NAME: &'static str = "nad";
     const OPTIONAL: bool = true;
+    const RESOLVED: bool = true;
     type Wire = NadWire;
     type Cached = NadObject;
 
@@ -283,6 +287,7 @@ impl Kind for Requests {
 impl Kind for Nodes {
     const NAME: &'static str = "node";
     const NAMESPACED: bool = false;
+    const RESOLVED: bool = true;
     type Wire = NodeWire;
     type Cached = CachedNode;
 
@@ -317,6 +322,7 @@ impl Kind for Nodes {
 impl Kind for Namespaces {
     const NAME: &'static str = "namespace";
     const NAMESPACED: bool = false;
+    const RESOLVED: bool = true;
     type Wire = PartialObjectMeta<Namespace>;
     type Cached = BTreeMap<String, String>;
 

@@ -9,6 +9,7 @@
 mod ask;
 mod blocks;
 mod cached;
+mod changes;
 mod claim;
 mod create;
 mod disk;
@@ -51,6 +52,8 @@ pub(crate) use report::{
 use claim::{BlockClaim, Claims};
 use ipnet::IpNet;
 use kube::Api;
+use plexus_api::cni::Error;
+use plexus_core::ipam::{BlockSource, NodeBlocks};
 use plexus_core::resolve::{NadObject, NetworkObject, Objects};
 use shared::Shared;
 use start::Side;
@@ -58,6 +61,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracing::Instrument as _;
 use wire::PodWire;
 
 /// How long a question for one pod may take.
@@ -93,6 +97,21 @@ impl Cluster {
     /// Waits for [`synced`](Self::synced), at most so long.
     pub(crate) fn wait_synced(&self, timeout: Duration) -> bool {
         self.shared.wait_synced(timeout)
+    }
+
+    /// Calls `resolve`, and once more after each change of what it may have read, as long as it answers "try
+    /// again later"; not after `timeout`.
+    pub(crate) fn retry_on_change<T>(
+        &self,
+        timeout: Duration,
+        resolve: impl FnMut() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.shared.changes.retry(timeout, resolve)
+    }
+
+    /// Configurations in the CNI directory may be others: networks are resolved by them, too.
+    pub(crate) fn files_changed(&self) {
+        self.shared.changes.note();
     }
 
     /// Whether the networks are as the API has them, not as the disk remembers them: only then may
@@ -144,11 +163,12 @@ impl Cluster {
     pub(crate) fn claim(&self, request: ClaimRequest<'_>) -> Result<IpNet, ClaimError> {
         let block_claim = BlockClaim::of(&request);
         let ours = || {
-            let own = self.blocks(&request.network.uid);
+            let own = self.blocks(&request.network.uid).own;
             block_claim.among(&own, request.have)
         };
         self.claims.share(&block_claim, ours, || {
             let claim = claim::claim(Arc::clone(&self.shared), block_claim.clone());
+            let claim = claim.in_current_span();
             let left = request.until.saturating_duration_since(Instant::now());
             let answer = self.side.run(claim::CLAIM_TIMEOUT.min(left), claim);
             answer.unwrap_or_else(|| Err(claim::late(&block_claim)))
@@ -183,7 +203,7 @@ impl Cluster {
         state.fabric(options.pod_cidrs)
     }
 
-    /// Blocks from which nothing may be issued any more. [`blocks`](Objects::blocks) leaves them out.
+    /// Blocks from which nothing may be issued any more. [`blocks`](BlockSource::blocks) leaves them out.
     #[cfg_attr(
         not(all(test, feature = "e2e")),
         expect(dead_code, reason = "asked by tests; the log and Events tell it")
@@ -243,21 +263,15 @@ impl Objects for Cluster {
         labels.map(|labels| labels.as_ref().clone())
     }
 
-    fn blocks(&self, network_uid: &str) -> Vec<IpNet> {
-        let shared = &self.shared;
-        shared
-            .blocks
-            .of(&shared.state(), &shared.options.node, network_uid)
-    }
-
-    fn donated_parts(&self, network_uid: &str) -> Vec<IpNet> {
-        let shared = &self.shared;
-        shared.blocks.apart(&shared.state(), network_uid)
-    }
-
     fn on_disk(&self, name: &str) -> Option<String> {
         let options = &self.shared.options;
         let root = options.host_root.as_deref();
         crate::host::cluster_network::on_disk(&options.cni_conf_dir, root, name)
+    }
+}
+
+impl BlockSource for Cluster {
+    fn blocks(&self, network_uid: &str) -> NodeBlocks {
+        self.shared.node_blocks(network_uid)
     }
 }

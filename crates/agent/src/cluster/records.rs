@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// How long news of a pod waits for more of it: whoever made the call comes first, and a container with two networks,
 /// which are two calls, is written about once.
-const SETTLING: Duration = Duration::from_millis(20);
+const SETTLE_DELAY: Duration = Duration::from_millis(20);
 const SHORTEST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -221,7 +221,7 @@ impl Queue {
 
     /// In the place of what was to be written of it, but not later than that.
     fn put(&mut self, key: String, what: What) {
-        let settled = Instant::now() + SETTLING;
+        let settled = Instant::now() + SETTLE_DELAY;
         let before = self.jobs.get(&key).map(|(_, _, due)| *due);
         let due = match before {
             Some(None) => None,
@@ -267,7 +267,7 @@ mod tests {
 
     /// What is due as soon as what is new now has settled.
     fn due(writer: &Writer) -> Vec<Job> {
-        writer.due(10, Instant::now() + SETTLING).0
+        writer.due(10, Instant::now() + SETTLE_DELAY).0
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
         writer.attached(report("u", "s1"));
         let jobs = due(&writer);
         writer.again(jobs[0].clone());
-        let (none, next) = writer.due(10, Instant::now() + SETTLING);
+        let (none, next) = writer.due(10, Instant::now() + SETTLE_DELAY);
         assert!(none.is_empty() && next.is_some());
         writer.hurry();
         assert_eq!(due(&writer)[0].tries, 1);

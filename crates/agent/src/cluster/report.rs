@@ -6,15 +6,12 @@ use plexus_api::cni::BlockIpam;
 use plexus_api::objects::AttachmentStatus;
 use plexus_client::Server;
 use plexus_core::fabric::{FabricNode, OwnedBlock};
-use plexus_core::ipam::Donation;
+use plexus_core::ipam::{Donation, NodeBlocks};
 use plexus_core::resolve::{NadObject, NetworkObject, PodFacts};
 use plexus_types::Family;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
-
-/// What stands for the cluster-wide default network where blocks are told apart by their network.
-pub(crate) const CLUSTER_NETWORK: &str = "cluster-default";
 
 /// How the API side is set up.
 #[derive(Debug, Clone)]
@@ -237,11 +234,17 @@ pub(crate) trait Hooks: Send + Sync {
     /// Gives up a part of this node's blocks, which are in `config`. When it returns, that is on
     /// disk, and nothing is issued from the part any more. None: there is nothing to give, or what is
     /// in use is not known.
-    fn donate(&self, config: &BlockIpam, request: &PartRequest<'_>) -> Option<Donation>;
+    fn donate(
+        &self,
+        config: &BlockIpam,
+        own: &NodeBlocks,
+        request: &PartRequest<'_>,
+    ) -> Option<Donation>;
     /// All parts of this node's blocks that were given away. None if unknown.
     fn donations(&self) -> Option<Vec<Donation>>;
-    /// Records a donation that is not known yet, or its new owner.
-    fn record_donation(&self, donation: &Donation) -> RecordOutcome;
+    /// Records a donation that is not known yet, or its new owner. `given_back` is what this node has of the
+    /// part by its owner's word: its use does not count.
+    fn record_donation(&self, donation: &Donation, given_back: &[IpNet]) -> RecordOutcome;
     /// The block that it is a part of is no longer this node's.
     fn delete_donation(&self, donation: &Donation);
 }

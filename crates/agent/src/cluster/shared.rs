@@ -1,15 +1,17 @@
 //! What the tasks of the API side and its callers share, and when it is in sync.
 
 use super::blocks::OwnBlocks;
+use super::changes::Changes;
 use super::disk::Disk;
 use super::donations::Donations;
 use super::events::Events;
-use super::kinds;
+use super::kinds::{self, Kind};
 use super::records::Writer;
 use super::report::{Change, ClusterOptions, Hooks};
 use super::state::State;
 use super::watch;
 use kube::Client;
+use plexus_core::ipam::NodeBlocks;
 use std::sync::{
     Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
@@ -19,11 +21,11 @@ use tokio::sync::Notify;
 /// Who writes, as the API server sees it.
 pub(super) const MANAGER: &str = "plexus-agent";
 /// How long the API may be away at the start before the disk is believed.
-const AWAY: Duration = Duration::from_secs(3);
+const UNREACHED_TIMEOUT: Duration = Duration::from_secs(3);
 /// And how long if it answers, but not everything.
-const SLOW: Duration = Duration::from_secs(30);
+const INCOMPLETE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often that is looked at, and how soon a change is in the cache.
-const TICK: Duration = Duration::from_millis(500);
+const FLUSH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Shared by all tasks.
 pub(super) struct Shared {
@@ -35,6 +37,8 @@ pub(super) struct Shared {
     pub(super) blocks: OwnBlocks,
     pub(super) donations: Donations,
     pub(super) events: Events,
+    /// Of what networks are resolved by.
+    pub(super) changes: Changes,
     /// Records and journal are to be compared.
     pub(super) resync: Notify,
     /// A record may be of a pod that is gone.
@@ -54,6 +58,7 @@ impl Shared {
             blocks: OwnBlocks::load(&disk),
             donations: Donations::default(),
             events: Events::default(),
+            changes: Changes::default(),
             resync: Notify::new(),
             orphans: Notify::new(),
             state: RwLock::default(),
@@ -77,6 +82,23 @@ impl Shared {
 
     pub(super) fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The blocks of a network that this node may issue from.
+    pub(super) fn node_blocks(&self, network_uid: &str) -> NodeBlocks {
+        let state = self.state();
+        NodeBlocks {
+            own: self.blocks.of(&state, &self.options.node, network_uid),
+            donated: self.blocks.apart(&state, network_uid),
+        }
+    }
+
+    /// Tells everyone that objects of a kind have changed: those who wait for a network, and the agent.
+    pub(super) fn changed<K: Kind>(&self) {
+        if K::RESOLVED {
+            self.changes.note();
+        }
+        self.notify(K::notices());
     }
 
     /// Tells the agent.
@@ -116,11 +138,11 @@ impl Shared {
                 self.disk.changed.notified().await;
             }
             // What changes together is written together.
-            tokio::time::sleep(TICK).await;
+            tokio::time::sleep(FLUSH_INTERVAL).await;
             self.disk.flush();
             let timeout = match self.state().is_reached() {
-                true => SLOW,
-                false => AWAY,
+                true => INCOMPLETE_TIMEOUT,
+                false => UNREACHED_TIMEOUT,
             };
             // A Node that registers late completes what was listed without a further list.
             self.check_synced();

@@ -2,14 +2,14 @@
 //! them; never waits, never asks.
 
 use super::cached::{self, CachedBlock, CachedNode, CachedPod, CachedRecord, CachedRequest};
-use super::report::{CLUSTER_NETWORK, Fabric, NodeFacts};
+use super::report::{Fabric, NodeFacts};
 use ipnet::IpNet;
 use kube::api::ObjectMeta;
 use plexus_api::cni::Routing;
-use plexus_api::objects::BlockSpec;
+use plexus_api::objects::{BlockSpec, DonatedPart};
 use plexus_core::fabric::{FabricNode, OwnedBlock};
-use plexus_core::ipam::{EnclosingBlock, enclosing_block};
-use plexus_core::resolve::{NadObject, NetworkObject};
+use plexus_core::ipam::{EnclosingBlock, enclosing_block, given_within};
+use plexus_core::resolve::{CLUSTER_DEFAULT, NadObject, NetworkObject};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -178,9 +178,21 @@ impl State {
         enclosing_block(*part, |prefix| {
             let spec = &network.spec;
             spec.whole_block(&network.earlier_subnets, prefix)?;
-            let enclosing_block = self.block(network_uid, prefix)?;
-            Some((&*enclosing_block.spec.node, &*enclosing_block.given))
+            self.owner_and_given(network_uid, prefix)
         })
+    }
+
+    /// What a node has of a part by the word of the part's owner, or of whoever has it from there.
+    pub(super) fn given_within(&self, network_uid: &str, part: &IpNet, node: &str) -> Vec<IpNet> {
+        let inside = self.inside(network_uid, part).map(|block| block.spec.cidr);
+        given_within(*part, node, inside.chain([*part]), |prefix| {
+            self.owner_and_given(network_uid, prefix)
+        })
+    }
+
+    fn owner_and_given(&self, network_uid: &str, cidr: &IpNet) -> Option<(&str, &[DonatedPart])> {
+        let block = self.block(network_uid, cidr)?;
+        Some((&*block.spec.node, &*block.given))
     }
 
     /// Parts that their blocks say are a node's, and that nobody has made yet; with their blocks.
@@ -260,7 +272,7 @@ impl State {
             if pod_cidrs {
                 let blocks = node.pod_cidrs.iter();
                 fabric.routed.extend(blocks.map(|cidr| OwnedBlock {
-                    uid: CLUSTER_NETWORK.to_owned(),
+                    uid: CLUSTER_DEFAULT.to_owned(),
                     cidr: *cidr,
                     node: name.clone(),
                     whole: true,

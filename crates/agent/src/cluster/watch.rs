@@ -64,14 +64,14 @@ fn apply<K: Kind>(shared: &Shared, wire: K::Wire) {
     let before = K::store(&shared.state()).get(&key);
     let after = read::<K>(wire, before.as_deref());
     if change::<K>(shared, &key, after) {
-        shared.notify(K::notices());
+        shared.changed::<K>();
     }
 }
 
 /// Forgets an object, as the watch will say.
 pub(super) fn forget<K: Kind>(shared: &Shared, key: &str) {
     if change::<K>(shared, key, None) {
-        shared.notify(K::notices());
+        shared.changed::<K>();
     }
 }
 
@@ -220,7 +220,7 @@ fn replace<K: Kind>(shared: &Shared, fresh: Fresh<K>) {
     shared.check_synced();
     K::listed(shared);
     if changed || first {
-        shared.notify(K::notices());
+        shared.changed::<K>();
     }
 }
 

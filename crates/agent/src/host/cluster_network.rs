@@ -5,7 +5,7 @@
 //! The directory and the chosen file are looked at by every ADD (two `stat`s) and read again if they
 //! have changed, so that a new version of the other CNI counts for the next pod.
 
-use plexus_api::cni::{Chain, Code, Error, OWN_TYPES, Version};
+use plexus_api::cni::{Chain, Code, Error, Executable, OWN_TYPES, Version};
 use plexus_cni::delegate::seen_from_here;
 use plexus_types::{NetworkName, PluginType};
 use serde_json::{Map, Value};
@@ -246,6 +246,7 @@ fn network(map: &Map<String, Value>) -> Result<(NetworkName, Chain), String> {
         return Err("\"plugins\" is not a list".to_owned());
     }
     let mut chain = Chain {
+        executable: Executable::Type,
         version: version(map),
         plugins: Vec::new(),
         unsupported_key: None,

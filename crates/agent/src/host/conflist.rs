@@ -240,7 +240,7 @@ fn text(socket: &Path, capabilities: &BTreeSet<&'static str>) -> String {
 mod tests {
     use super::*;
     use crate::host::atomic_file::tests::Scratch;
-    use plexus_api::cni::{Args, Body, NetConf};
+    use plexus_api::cni::{Args, Body, Executable, NetConf};
 
     fn conflist(scratch: &Scratch) -> Conflist {
         Conflist::new(&scratch.0, None, Path::new(DEFAULT_SOCKET))
@@ -249,6 +249,7 @@ mod tests {
     fn chain(capabilities: Value) -> Chain {
         let plugin = json!({"type": "x", "capabilities": capabilities});
         Chain {
+            executable: Executable::Type,
             version: Version::V1_0_0,
             plugins: vec![plugin.as_object().unwrap().clone()],
             unsupported_key: None,

@@ -28,6 +28,7 @@ fn networks(names: &[&str]) -> Vec<Arc<NetworkObject>> {
             made_from: None,
             unusable: None,
             going: false,
+            parsed: Default::default(),
         })
     };
     names.iter().map(one).collect()

@@ -20,8 +20,8 @@ mod schema;
 mod write_problem;
 
 pub(crate) use record::{
-    AttachmentRecord, BackendRecord, Details, NativeRecord, PluginsRecord, Record, State, Stored,
-    owner_of,
+    AttachmentRecord, BackendRecord, Details, NativeRecord, PluginsRecord, PreparationRecord,
+    Record, State, Stored, owner_of,
 };
 
 use plexus_core::plan::NodePlan;

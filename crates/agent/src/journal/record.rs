@@ -2,8 +2,10 @@
 //! next agent need.
 
 use super::JournalError;
-use plexus_api::cni::Outcome;
-use plexus_core::attach::{Attachment, Backend, Lease};
+use plexus_api::cni::{Executable, Outcome};
+use plexus_core::attach::{
+    Attachment, AwaitedLink, Backend, Lease, OutsideCall, PluginRun, Preparation,
+};
 use plexus_core::attachment::Assigned;
 use plexus_core::plan::{HostPort, Link, NodePlan, PodPlan};
 use plexus_core::resolve::Reference;
@@ -147,6 +149,9 @@ pub(crate) struct NativeRecord {
     /// Where they are taken from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
+    /// What had to happen before its link was planned, in order; the last may only have begun.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preparations: Vec<PreparationRecord>,
     /// Its link, once it is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Link>,
@@ -158,6 +163,24 @@ pub(crate) struct NativeRecord {
     pub outcome: Option<Outcome>,
 }
 
+/// A step that came before a link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum PreparationRecord {
+    /// The IPAM plugin was executed.
+    Ipam(PluginsRecord),
+    /// A link of the node was waited for.
+    Wait(AwaitedLink),
+    /// Somebody outside was asked.
+    Call {
+        /// Who, and for what.
+        call: OutsideCall,
+        /// The answer, once it came.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<Value>,
+    },
+}
+
 /// What plugins make.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PluginsRecord {
@@ -165,6 +188,9 @@ pub(crate) struct PluginsRecord {
     pub version: String,
     /// The plugins' configurations, exactly as they were for ADD.
     pub plugins: Vec<Map<String, Value>>,
+    /// Only the IPAM plugin that the configuration names is executed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ipam: bool,
     /// What the runtime added, exactly as it was for ADD.
     pub runtime: Map<String, Value>,
     /// How many plugins may have begun: each of them gets its DEL.
@@ -186,18 +212,13 @@ impl AttachmentRecord {
                     provider: configured.provider.name().to_owned(),
                     addresses,
                     lease: native.lease.clone(),
+                    preparations: native.preparations.iter().filter_map(preparation).collect(),
                     link: native.link.clone(),
                     node: native.node.clone(),
                     outcome: attachment.outcome.clone(),
                 }))
             }
-            Backend::Plugins(run) => BackendRecord::Plugins(PluginsRecord {
-                version: run.chain.version.to_string(),
-                plugins: run.chain.plugins.clone(),
-                runtime: run.runtime.clone(),
-                begun: run.begun,
-                results: run.results.clone(),
-            }),
+            Backend::Plugins(run) => BackendRecord::Plugins(PluginsRecord::of(run)),
         };
         Self {
             reference: attachment.reference,
@@ -245,7 +266,41 @@ impl AttachmentRecord {
     }
 }
 
+/// What the journal keeps of a preparation; nothing before it begins.
+fn preparation(preparation: &Preparation) -> Option<PreparationRecord> {
+    match preparation {
+        Preparation::Ipam(run) if run.begun == 0 => None,
+        Preparation::Ipam(run) => Some(PreparationRecord::Ipam(PluginsRecord::of(run))),
+        Preparation::Wait { link, .. } => Some(PreparationRecord::Wait(link.clone())),
+        Preparation::Call { call, answer } => Some(PreparationRecord::Call {
+            call: call.clone(),
+            answer: answer.clone(),
+        }),
+    }
+}
+
+impl PluginsRecord {
+    fn of(run: &PluginRun) -> Self {
+        Self {
+            version: run.chain.version.to_string(),
+            plugins: run.chain.plugins.clone(),
+            ipam: run.chain.executable == Executable::IpamType,
+            runtime: run.runtime.clone(),
+            begun: run.begun,
+            results: run.results.clone(),
+        }
+    }
+}
+
 impl NativeRecord {
+    /// The IPAM plugin that gave its addresses.
+    pub(crate) fn executed_ipam(&self) -> Option<&PluginsRecord> {
+        self.preparations.iter().find_map(|one| match one {
+            PreparationRecord::Ipam(plugins) => Some(plugins),
+            PreparationRecord::Wait(_) | PreparationRecord::Call { .. } => None,
+        })
+    }
+
     /// Its addresses alone.
     pub(crate) fn ips(&self) -> impl Iterator<Item = IpAddr> {
         self.addresses.ips.iter().map(|ip| ip.address.addr())
@@ -271,16 +326,26 @@ impl NativeRecord {
 impl Record {
     /// Whether something of it is still there after a reboot, and so needs its DEL then.
     pub(crate) fn outlives_reboot(&self) -> bool {
-        self.begun_plugins().next().is_some()
+        let mut natives = self.natives().flat_map(|(_, native)| &native.preparations);
+        let is_outside = |one: &PreparationRecord| !matches!(one, PreparationRecord::Wait(_));
+        natives.any(is_outside) || self.begun_plugins().next().is_some()
     }
 
-    /// Attachments whose plugins may have begun, in order.
+    /// Attachments whose plugins may have begun, in order; not IPAM plugins below our own links.
     pub(crate) fn begun_plugins(
         &self,
     ) -> impl DoubleEndedIterator<Item = (&AttachmentRecord, &PluginsRecord)> {
         let plugins = self.attachments.iter();
         let plugins = plugins.filter_map(|one| Some((one, one.plugins()?)));
         plugins.filter(|(_, plugins)| plugins.begun > 0)
+    }
+
+    /// Attachments that we make with the addresses of an IPAM plugin that was executed, in order.
+    pub(crate) fn executed_ipams(
+        &self,
+    ) -> impl Iterator<Item = (&AttachmentRecord, &PluginsRecord)> {
+        let natives = self.natives();
+        natives.filter_map(|(one, native)| Some((one, native.executed_ipam()?)))
     }
 
     /// Attachments that we make, in order.

@@ -67,6 +67,7 @@ fn native(ifname: &str, ips: Vec<AssignedIp>, lease: Lease) -> AttachmentRecord 
                 ..Assigned::default()
             },
             lease: Some(lease),
+            preparations: Vec::new(),
             link: None,
             node: NodePlan::default(),
             outcome: None,

@@ -5,11 +5,11 @@
 use crate::agent::Agent;
 use crate::background::task::Run;
 use crate::failure;
-use crate::verb::pod_networks::CLUSTER_DEFAULT;
 use plexus_api::cni::Error;
 use plexus_core::fabric;
 use plexus_core::plan::{NodePlan, Router};
 use plexus_core::resolve;
+use plexus_core::resolve::CLUSTER_DEFAULT;
 use plexus_kernel::nft;
 use plexus_types::{NetworkName, RouterName};
 use std::collections::BTreeSet;

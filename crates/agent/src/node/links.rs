@@ -3,25 +3,31 @@
 
 use crate::agent::Agent;
 use crate::failure;
+use crate::node::devices::DeviceClaim;
 use plexus_api::cni::Error;
 use plexus_core::attachment::NativeSpec;
 use plexus_core::plan::{self, Facts, LinkFacts, ObservedLink, ParentQuery};
 use plexus_kernel::{NetlinkError, Socket, observe};
-use plexus_types::IfName;
+use plexus_types::{ContainerId, IfName};
 use std::collections::BTreeMap;
 
 /// The node's links that one call has asked for.
 pub(crate) struct Links<'a> {
     agent: &'a Agent,
+    container: ContainerId,
     seen: BTreeMap<IfName, Option<LinkFacts>>,
+    /// The devices that are its alone.
+    pub(crate) claims: Vec<DeviceClaim<'a>>,
 }
 
 impl<'a> Links<'a> {
-    /// None yet.
-    pub(crate) fn of(agent: &'a Agent) -> Self {
+    /// None yet; for a request of that container.
+    pub(crate) fn of(agent: &'a Agent, container: &ContainerId) -> Self {
         Self {
             agent,
+            container: container.clone(),
             seen: BTreeMap::new(),
+            claims: Vec::new(),
         }
     }
 
@@ -30,12 +36,19 @@ impl<'a> Links<'a> {
         self.agent
             .require_features(&wanted.native, &wanted.network)?;
         let agent = self.agent;
+        let query = plan::facts_query(&wanted.native);
+        let mut device = None;
+        if let Some(query) = query.device
+            && let Some((found, claim)) = agent.device(query, &wanted.network, &self.container)?
+        {
+            device = Some(found);
+            self.claims.push(claim);
+        }
         let looked = agent.node.with_socket(|socket| {
-            let query = plan::facts_query(&wanted.native);
             Ok(Facts {
                 parent: match query.parent {
                     Some(ParentQuery::Named(name)) => self.named(socket, name)?,
-                    Some(ParentQuery::DefaultRoute) => known(agent.uplink.get(socket)?),
+                    Some(ParentQuery::DefaultRoute) => link_facts(agent.uplink.get(socket)?),
                     None => None,
                 },
                 bridge: match query.bridge {
@@ -46,6 +59,7 @@ impl<'a> Links<'a> {
                     true => agent.underlay(socket)?,
                     false => None,
                 },
+                device,
             })
         });
         looked.map_err(|error: NetlinkError| {
@@ -64,13 +78,14 @@ impl<'a> Links<'a> {
         if let Some(facts) = self.seen.get(name) {
             return Ok(facts.clone());
         }
-        let facts = known(observe::link_by_name(socket, name.as_str())?);
+        let facts = link_facts(observe::link_by_name(socket, name.as_str())?);
         self.seen.insert(name.clone(), facts.clone());
         Ok(facts)
     }
 }
 
-fn known(link: Option<ObservedLink>) -> Option<LinkFacts> {
+/// What a plan is told of a link.
+pub(crate) fn link_facts(link: Option<ObservedLink>) -> Option<LinkFacts> {
     let link = link?;
     let name = IfName::new(&link.name).ok()?;
     Some(LinkFacts {

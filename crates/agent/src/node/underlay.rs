@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long an answer is good for.
-const FRESH: Duration = Duration::from_secs(10);
+const CACHE_LIFETIME: Duration = Duration::from_secs(10);
 
 /// The underlay, as last seen.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Agent {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some((when, underlay)) = &*seen
-            && when.elapsed() < FRESH
+            && when.elapsed() < CACHE_LIFETIME
         {
             return Ok(Some(underlay.clone()));
         }

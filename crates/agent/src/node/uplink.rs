@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long an answer is good for.
-const FRESH: Duration = Duration::from_secs(10);
+const CACHE_LIFETIME: Duration = Duration::from_secs(10);
 
 /// The link of the default route, as last seen.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ impl Uplink {
     pub(crate) fn get(&self, socket: &mut Socket) -> Result<Option<ObservedLink>, NetlinkError> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((when, link)) = &*seen
-            && when.elapsed() < FRESH
+            && when.elapsed() < CACHE_LIFETIME
         {
             return Ok(link.clone());
         }

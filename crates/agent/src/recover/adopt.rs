@@ -5,18 +5,20 @@ use crate::addresses::Addresses;
 use crate::agent::Agent;
 use crate::failure;
 use crate::journal::{
-    AttachmentRecord, BackendRecord, Details, JournalError, NativeRecord, Record,
+    AttachmentRecord, BackendRecord, Details, Journal, JournalError, NativeRecord, Record,
 };
+use crate::span;
+use crate::verb::del::log_warnings;
 use plexus_api::cni::Error;
 use plexus_core::attach::Lease;
 use plexus_core::attachment::{Alias, Assigned, AssignedIp, derived_mac};
 use plexus_core::ipam::PoolKey;
 use plexus_core::plan::{
-    self, HostEnd, Link, LinkKind, MacvlanMode, NodePlan, ObservedLink, ObservedRule, Parent,
-    RULE_PRIORITY, Rule,
+    self, Device, HostEnd, Link, LinkKind, NodePlan, ObservedLink, ObservedRule, RULE_PRIORITY,
+    Rule, Stacked,
 };
 use plexus_kernel::observe::{self, What};
-use plexus_kernel::{Netns, NodeSide, Socket, scan};
+use plexus_kernel::{Netns, NodeSide, Socket, pod, scan};
 use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName, RouterName};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +35,7 @@ impl Agent {
             for link in links {
                 if let Some((key, one)) = MarkedLink::of(link, &rules, &path, namespace.cookie)
                     && one.alias.node == self.here
+                    && one.cookie != self.here
                     && one.is_made_here(&ends)
                 {
                     found.entry(key).or_default().push(one);
@@ -47,11 +50,37 @@ impl Agent {
                 Err(JournalError::Unreadable { .. }) => true,
                 Err(error) => return Err(failure::journal(&error)),
             };
+            let _span = span::of_container("adopt", &container, &ifname).entered();
             if !is_known && let Err(error) = self.adopt_one(container, ifname, &links) {
                 tracing::error!(%error, "cannot adopt interfaces that carry our mark");
             }
         }
+        self.restore_devices(journal);
         Ok(())
+    }
+
+    /// Devices that are back on the node, because their pods' namespaces died, and have no record that says how they were.
+    fn restore_devices(&self, journal: &Journal) {
+        let (links, _) = marked_links(self.node.netns());
+        let marks = links
+            .iter()
+            .filter_map(|link| Alias::parse(link.alias.as_deref()?));
+        for mark in marks.filter(|mark| mark.moved.is_some() && mark.node == self.here) {
+            let (Ok(container), Ok(ifname)) = (mark.container.parse(), mark.cni_ifname.parse())
+            else {
+                continue;
+            };
+            if !matches!(journal.find(&container, &ifname), Ok(None)) {
+                continue;
+            }
+            tracing::warn!(%container, network = mark.network, "giving back a device whose pod is gone and has no record");
+            let (container, ifname) = (container.as_str(), ifname.as_str());
+            let restored = pod::remove_marked(None, self.here, container, ifname, &self.node);
+            log_warnings(&restored);
+            if let Err(error) = restored {
+                tracing::error!(error = failure::chain(&error), "cannot give back a device");
+            }
+        }
     }
 
     fn adopt_one(
@@ -63,7 +92,10 @@ impl Agent {
         let Some(first) = links.first() else {
             return Ok(());
         };
-        tracing::warn!(%container, %ifname, links = links.len(), "adopting interfaces that carry our mark but have no record");
+        tracing::warn!(
+            links = links.len(),
+            "adopting interfaces that carry our mark but have no record"
+        );
         let attachments = links.iter().enumerate();
         let attachments = attachments.map(|(index, link)| AttachmentRecord {
             reference: index,
@@ -178,15 +210,14 @@ impl MarkedLink {
     /// Whether the node's side says the same: a pod may write what it likes on links of its own, and
     /// must not take addresses from others by that.
     fn is_made_here(&self, ends: &BTreeSet<String>) -> bool {
-        match self.link.kind.as_str() {
-            "veth" => self
-                .link
-                .alias
-                .as_ref()
-                .is_some_and(|alias| ends.contains(alias)),
-            "macvlan" => self.link.parent_elsewhere,
-            _ => false,
+        if self.alias.moved.is_some() {
+            return self.link.hardware.is_some() || self.link.parent_elsewhere;
         }
+        if self.link.kind == HostEnd::LINK_KIND {
+            let alias = self.link.alias.as_ref();
+            return alias.is_some_and(|alias| ends.contains(alias));
+        }
+        self.link.parent_elsewhere && Stacked::observed(&self.link, &self.ifname).is_some()
     }
 
     fn native(&self, link: Option<Link>, addresses: &Addresses) -> NativeRecord {
@@ -214,6 +245,7 @@ impl MarkedLink {
             provider: provider.unwrap_or("none").to_owned(),
             addresses: assigned,
             lease: lease.flatten(),
+            preparations: Vec::new(),
             link,
             node: NodePlan::default(),
             outcome: None,
@@ -230,19 +262,10 @@ impl MarkedLink {
     /// Enough of a plan to remove it.
     fn planned(&self, container: &ContainerId, node: &NodeSide) -> Option<Link> {
         let kind = match self.link.kind.as_str() {
-            "macvlan" => LinkKind::Macvlan {
-                parent: Parent {
-                    name: self.ifname.clone(),
-                    index: self.link.parent.unwrap_or(0),
-                },
-                mode: self
-                    .link
-                    .macvlan_mode
-                    .and_then(MacvlanMode::from_number)
-                    .unwrap_or_default(),
-                bcqueuelen: None,
-            },
-            "veth" => LinkKind::Veth(HostEnd {
+            _ if let Some(moved) = &self.alias.moved => {
+                LinkKind::Moved(Device::marked(&self.link, moved))
+            }
+            HostEnd::LINK_KIND => LinkKind::Veth(HostEnd {
                 name: IfName::host_end(
                     container.as_str(),
                     &self.alias.cni_ifname,
@@ -259,7 +282,7 @@ impl MarkedLink {
                 routes: Vec::new(),
                 neighbours: Vec::new(),
             }),
-            _ => return None,
+            _ => LinkKind::Stacked(Stacked::observed(&self.link, &self.ifname)?),
         };
         Some(Link {
             name: self.ifname.clone(),

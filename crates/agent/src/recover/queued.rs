@@ -12,6 +12,7 @@ use plexus_types::ContainerId;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tracing::Span;
 
 /// When a DEL is looked at again whose container somebody works on.
 const BUSY_INTERVAL: Duration = Duration::from_millis(500);
@@ -85,8 +86,8 @@ impl Agent {
                     continue;
                 };
                 match read(&body) {
-                    Ok(call) if call.container()? == container => {
-                        self.run_queued(&directory, &name, &call)?;
+                    Ok(queued) if queued.0.container()? == container => {
+                        self.run_queued(&directory, &name, &queued)?;
                     }
                     Ok(_) => {}
                     Err(why) => set_aside(&directory, &name, &why.to_string())?,
@@ -102,20 +103,26 @@ impl Agent {
         let Some(body) = body(directory, name)? else {
             return Ok(true);
         };
-        let call = match read(&body) {
-            Ok(call) => call,
+        let queued = match read(&body) {
+            Ok(queued) => queued,
             Err(why) => return set_aside(directory, name, &why.to_string()).map(|()| true),
         };
-        let Some(_lock) = self.try_lock_container(call.container()?)? else {
+        let Some(_lock) = self.try_lock_container(queued.0.container()?)? else {
             return Ok(false);
         };
         if !directory.join(name).exists() {
             return Ok(true);
         }
-        self.run_queued(directory, name, &call).map(|()| true)
+        self.run_queued(directory, name, &queued).map(|()| true)
     }
 
-    fn run_queued(&self, directory: &Path, name: &str, call: &Call<'_>) -> Result<(), Error> {
+    fn run_queued(
+        &self,
+        directory: &Path,
+        name: &str,
+        (call, span): &(Call<'_>, Span),
+    ) -> Result<(), Error> {
+        let _entered = span.enter();
         self.detach(call).map_err(|error| Error {
             code: Code::TryAgainLater,
             ..failure::at("a DEL that was queued earlier", error)
@@ -144,11 +151,11 @@ fn set_aside(directory: &Path, name: &str, why: &str) -> Result<(), Error> {
 }
 
 /// With its container and interface, without which it is of no use.
-fn read(body: &str) -> Result<Call<'_>, Error> {
-    let mut version = Version::V1_1_0;
-    let call = Call::read(Command::Del, body.as_bytes(), &mut version)?;
+fn read(body: &str) -> Result<(Call<'_>, Span), Error> {
+    let (mut version, mut span) = (Version::V1_1_0, Span::none());
+    let call = Call::read(Command::Del, body.as_bytes(), &mut version, &mut span)?;
     call.key()?;
-    Ok(call)
+    Ok((call, span))
 }
 
 fn unusable(error: &queue::Error) -> Error {

@@ -7,10 +7,12 @@ use crate::failure;
 use crate::journal::{Record, State};
 use crate::recover::sandbox::{self, Sandbox};
 use crate::serve::admission::{ContainerLock, Refused};
+use crate::span;
 use plexus_api::cni::Error;
 use plexus_kernel::observe;
 use plexus_types::{ContainerId, IfName};
 use std::time::{Duration, Instant};
+use tracing::Span;
 
 /// How long a caller that holds one container's lock, or has other work, waits for another's.
 const CONTAINER_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -69,16 +71,17 @@ impl Agent {
             }
             let (container, ifname) = key;
             step(format!("removing {ifname} of {container}"));
+            let _span = span::of_container("remove", container, ifname).entered();
             match self.retry_removal(key) {
                 Ok(Removal::Done) => {
-                    tracing::info!(%container, %ifname, "a removal that was left is done");
+                    tracing::info!("a removal that was left is done");
                 }
                 Ok(Removal::RowStays) => {
-                    tracing::warn!(%container, %ifname, "a removal that was left is done, but for the journal");
+                    tracing::warn!("a removal that was left is done, but for the journal");
                 }
                 Ok(Removal::Nothing | Removal::Busy) => {}
                 Err(error) => {
-                    tracing::error!(%container, %ifname, %error, "a removal failed again");
+                    tracing::error!(%error, "a removal failed again");
                 }
             }
             backoff.put_off(key, Instant::now());
@@ -98,6 +101,9 @@ impl Agent {
             Some(stored)
                 if stored.state == State::Deleting || removed && self.is_gone(&stored.record) =>
             {
+                if let Some(pod) = &stored.record.details.pod {
+                    Span::current().record("pod", pod);
+                }
                 self.undo(&stored.record)?;
                 Ok(match self.removed().contains(key) {
                     true => Removal::RowStays,
@@ -120,10 +126,12 @@ impl Agent {
         let done = stored.iter().filter(|one| one.state == State::Done);
         for record in done.map(|one| &one.record) {
             step(format!("looking whether {} is gone", record.container));
-            if matches!(self.sandbox_of(record, None, &search), Sandbox::Gone)
-                && let Err(error) = self.remove_if_gone(record)
-            {
-                tracing::error!(container = %record.container, %error, "cannot remove what a namespace had that is gone");
+            if !matches!(self.sandbox_of(record, None, &search), Sandbox::Gone) {
+                continue;
+            }
+            let _span = span::of_record("remove", record).entered();
+            if let Err(error) = self.remove_if_gone(record) {
+                tracing::error!(%error, "cannot remove what a namespace had that is gone");
             }
         }
     }
@@ -143,7 +151,10 @@ impl Agent {
                         Sandbox::Gone
                     ) =>
             {
-                tracing::info!(container = %seen.container, netns = seen.netns, "the namespace is gone, and no DEL came: removing its attachments");
+                tracing::info!(
+                    netns = seen.netns,
+                    "the namespace is gone, and no DEL came: removing its attachments"
+                );
                 self.undo(seen)
             }
             _ => Ok(()),

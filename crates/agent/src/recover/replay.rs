@@ -18,6 +18,7 @@ use crate::agent::Agent;
 use crate::failure;
 use crate::journal::{AttachmentRecord, BackendRecord, JournalError, Record, State, Stored};
 use crate::recover::sandbox::{self, Sandbox, Search};
+use crate::span;
 use crate::verb::add::observed_macs;
 use plexus_api::cni::{Args, Error, NetConf, Outcome};
 use plexus_core::attach::{answer, complete_macs};
@@ -108,8 +109,9 @@ impl Agent {
 
     fn settle_or_later(&self, stored: &Stored, search: &Search) {
         let record = &stored.record;
+        let _span = span::of_record("replay", record).entered();
         let settled = self.settle(stored, search).unwrap_or_else(|error| {
-            tracing::error!(container = %record.container, ifname = %record.ifname, %error, "cannot settle a record, will be tried again");
+            tracing::error!(%error, "cannot settle a record, will be tried again");
             false
         });
         if !settled {
@@ -143,7 +145,7 @@ impl Agent {
     fn settle(&self, stored: &Stored, search: &Search) -> Result<bool, Error> {
         let record = &stored.record;
         if record.boot != self.boot {
-            tracing::info!(container = %record.container, "the node was rebooted: dropping a record");
+            tracing::info!("the node was rebooted: dropping a record");
             return self.undo_or_mark(record).map(|()| true);
         }
         let settled = match (stored.state, self.sandbox_of(record, None, search)) {
@@ -151,12 +153,20 @@ impl Agent {
             (State::Done, Sandbox::Here(netns)) => self.repair(record, &netns),
             (State::Deleting, Sandbox::Here(_)) => self.undo_or_mark(record),
             (State::Done, Sandbox::Gone) => {
-                tracing::info!(container = %record.container, netns = record.netns, "the namespace is gone: removing its attachments");
+                tracing::info!(
+                    netns = record.netns,
+                    "the namespace is gone: removing its attachments"
+                );
                 self.undo_or_mark(record)
             }
             (State::Intent | State::Deleting, Sandbox::Gone) => self.undo_or_mark(record),
             (state, Sandbox::Unknown(why)) => {
-                tracing::warn!(container = %record.container, netns = record.netns, why, ?state, "a namespace cannot be seen: its record is left alone");
+                tracing::warn!(
+                    netns = record.netns,
+                    why,
+                    ?state,
+                    "a namespace cannot be seen: its record is left alone"
+                );
                 return Ok(false);
             }
         };
@@ -177,7 +187,7 @@ impl Agent {
         let journal = self.journal()?;
         match self.complete(record, &netns)? {
             Some(result) => {
-                tracing::info!(container = %record.container, "an ADD was complete when the agent died");
+                tracing::info!("an ADD was complete when the agent died");
                 journal
                     .done(record, &result)
                     .map_err(|e| failure::journal(&e))
@@ -193,7 +203,7 @@ impl Agent {
         let failed = |error: pod::ApplyError| failure::failed(&error, "");
         let seen = pod::observe(plan, netns, &self.node).map_err(failed)?;
         for difference in plan::diff_pod(plan, &seen.pod) {
-            tracing::warn!(container = %record.container, %difference, "a container's interface is not as it was made");
+            tracing::warn!(%difference, "a container's interface is not as it was made");
         }
         if !plan::diff_host_ends(plan, &seen.node).is_empty() {
             pod::restore_node(plan, &self.node).map_err(failed)?;
@@ -204,6 +214,7 @@ impl Agent {
     /// The answer of an ADD that had done everything but say so; none if something is missing.
     fn complete(&self, record: &Record, netns: &Netns) -> Result<Option<String>, Error> {
         let is_done = |one: &AttachmentRecord| match &one.backend {
+            // A link is planned when all its preparations are done.
             BackendRecord::Native(native) => native.link.is_some() && native.outcome.is_some(),
             BackendRecord::Plugins(plugins) => plugins.results.len() == plugins.plugins.len(),
         };

@@ -148,6 +148,7 @@ mod tests {
             origin: Some(origin),
             backend: BackendRecord::Plugins(PluginsRecord {
                 version: "1.1.0".to_owned(),
+                ipam: false,
                 plugins: Vec::new(),
                 runtime: Default::default(),
                 begun: 1,

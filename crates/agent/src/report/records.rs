@@ -12,7 +12,7 @@ use crate::serve::call::Call;
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, Error};
 use plexus_api::objects::{AttachmentState, AttachmentStatus, NetworkRef};
-use plexus_core::ipam::Donation;
+use plexus_core::ipam::{Donation, NodeBlocks};
 use plexus_types::{ContainerId, Family, IfName};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,16 +130,21 @@ impl Hooks for Agent {
         Some(held_in(&held, &own.own_blocks(), network_uid, cidr) > 0)
     }
 
-    fn donate(&self, config: &BlockIpam, request: &PartRequest<'_>) -> Option<Donation> {
-        self.donate_part(config, request)
+    fn donate(
+        &self,
+        config: &BlockIpam,
+        own: &NodeBlocks,
+        request: &PartRequest<'_>,
+    ) -> Option<Donation> {
+        self.donate_part(config, own, request)
     }
 
     fn donations(&self) -> Option<Vec<Donation>> {
         self.journaled_donations()
     }
 
-    fn record_donation(&self, donation: &Donation) -> RecordOutcome {
-        self.journal_donation(donation)
+    fn record_donation(&self, donation: &Donation, given_back: &[IpNet]) -> RecordOutcome {
+        self.journal_donation(donation, given_back)
     }
 
     fn delete_donation(&self, donation: &Donation) {

@@ -1,5 +1,8 @@
-//! Admits requests. Owns the bound on ADDs that wait or run, and the order of operations on one
-//! container. Does no work itself.
+//! Admits requests. Owns the bound on ADDs that wait or run, the smaller one on those that wait for somebody outside,
+//! and the order of operations on one container. Does no work itself.
+//!
+//! An ADD that waits for a link or for a service outside gives its slot back meanwhile, so that slow ADDs do not keep
+//! fast ones out.
 //!
 //! DEL is never refused. Operations on one container run one at a time, in the order in which
 //! they came; different containers do not wait for each other.
@@ -13,6 +16,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Admission {
     bound: usize,
+    slow_bound: usize,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -20,6 +24,7 @@ pub(crate) struct Admission {
 #[derive(Debug, Default)]
 struct State {
     adds: usize,
+    slow: usize,
     next_ticket: u64,
     queues: BTreeMap<ContainerId, VecDeque<u64>>,
 }
@@ -30,6 +35,12 @@ pub(crate) enum Refused {
     /// The bound is reached.
     #[error("{bound} ADDs are in the queue already (--queue {bound})")]
     Full {
+        /// The bound.
+        bound: usize,
+    },
+    /// The bound on slow ones is reached.
+    #[error("{bound} ADDs wait for links or services already (half of --queue)")]
+    SlowFull {
         /// The bound.
         bound: usize,
     },
@@ -58,6 +69,7 @@ impl Admission {
     pub(crate) fn new(bound: usize) -> Self {
         Self {
             bound,
+            slow_bound: bound.div_ceil(2),
             state: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -73,9 +85,10 @@ impl Admission {
         Ok(Slot(self))
     }
 
-    /// How many ADDs wait or run.
+    /// How many ADDs wait or run, slow ones too.
     pub(crate) fn adds(&self) -> usize {
-        self.lock().adds
+        let state = self.lock();
+        state.adds + state.slow
     }
 
     /// How many operations run, one a container, and how many wait for their container's lock.
@@ -137,6 +150,34 @@ impl Admission {
     }
 }
 
+impl Slot<'_> {
+    /// Does something slow without the slot, which another ADD may have meanwhile. Refused if too many are slow.
+    pub(crate) fn given_back<T>(&self, slow: impl FnOnce() -> T) -> Result<T, Refused> {
+        let bound = self.0.slow_bound;
+        {
+            let mut state = self.0.lock();
+            if state.slow >= bound {
+                return Err(Refused::SlowFull { bound });
+            }
+            state.slow += 1;
+            state.adds -= 1;
+        }
+        let _taken_again = TakenAgain(self.0);
+        Ok(slow())
+    }
+}
+
+/// A slow ADD gets its slot back, also if the bound is reached: the number of slow ones is the limit of that.
+struct TakenAgain<'a>(&'a Admission);
+
+impl Drop for TakenAgain<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.slow -= 1;
+        state.adds += 1;
+    }
+}
+
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.0.lock().adds -= 1;
@@ -179,6 +220,27 @@ mod tests {
         drop(one);
         assert!(admission.take_slot().is_ok());
         assert_eq!(admission.adds(), 1);
+    }
+
+    #[test]
+    fn slow_adds_keep_no_fast_one_out() {
+        let admission = Admission::new(2);
+        let (one, two) = (
+            admission.take_slot().unwrap(),
+            admission.take_slot().unwrap(),
+        );
+        let inside = one.given_back(|| {
+            let refused = two.given_back(|| ()).unwrap_err();
+            assert_eq!(refused, Refused::SlowFull { bound: 1 });
+            let fast = admission.take_slot();
+            assert!(fast.is_ok(), "a slow one's slot is free");
+            assert_eq!(admission.adds(), 3);
+            assert!(admission.take_slot().is_err());
+            fast
+        });
+        assert!(admission.take_slot().is_err(), "it has its slot again");
+        drop((inside, one));
+        assert!(admission.take_slot().is_ok());
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! One CNI call, read from the body of a request: environment and configuration, validated as far
 //! as its verb needs them.
 
+use crate::span;
 use plexus_api::cni::{Args, Code, Command, Error, NetConf, Remains, Request, Target, Version};
 use plexus_types::{ContainerId, IfName};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::path::PathBuf;
+use tracing::Span;
 
 /// The capability by which a runtime sends a pod's annotations.
 const POD_ANNOTATIONS: &str = "io.kubernetes.cri.pod-annotations";
@@ -23,29 +25,18 @@ pub(crate) struct Call<'a> {
     conf: Result<NetConf, Error>,
 }
 
-/// Whom a line of the log is about; empty where it is not known.
-#[derive(Debug)]
-pub(crate) struct About {
-    /// `namespace/name`.
-    pub(crate) pod: String,
-    /// Its id, shortened.
-    pub(crate) container: String,
-    /// The one that the call is for.
-    pub(crate) interface: String,
-    /// In order, separated by commas.
-    pub(crate) networks: String,
-}
-
 impl<'a> Call<'a> {
-    /// Reads a call. `version` is set as soon as it is known, for the answer in case of error.
+    /// Reads a call. `version` and `span` are set as soon as they are known, for the answer and the log in case of error.
     ///
     /// For DEL a configuration that does not validate is no error: the journal knows better.
     pub(crate) fn read(
         command: Command,
         body: &'a [u8],
         version: &mut Version,
+        span: &mut Span,
     ) -> Result<Self, Error> {
         let request: Request<'a> = serde_json::from_slice(body).map_err(|error| {
+            *span = span::of_call(command, None, None);
             Error::new(
                 Code::Decode,
                 format!("the request is not the expected JSON: {error}"),
@@ -57,11 +48,12 @@ impl<'a> Call<'a> {
             *version = NetConf::parse_lenient(text).version.unwrap_or(*version);
             error
         };
-        let target = request
-            .target(command)
-            .map_err(|error| written(error, version))?;
+        let (target, args) = (request.target(command), Args::parse(&request.args));
+        let named = target.as_ref().ok().and_then(Option::as_ref);
+        *span = span::of_call(command, named, args.as_ref().ok());
+        let target = target.map_err(|error| written(error, version))?;
         let deleting = command == Command::Del;
-        let args = match Args::parse(&request.args) {
+        let args = match args {
             Err(_) if deleting => Args::default(),
             parsed => parsed.map_err(|error| written(error, version))?,
         };
@@ -69,7 +61,7 @@ impl<'a> Call<'a> {
         match &conf {
             Ok(conf) => *version = conf.version,
             Err(error) if deleting => {
-                tracing::debug!(%error, "the configuration of a DEL does not validate");
+                tracing::debug!(parent: &*span, %error, "the configuration of a DEL does not validate");
                 let _ = written(error.clone(), version);
             }
             Err(error) => return Err(written(error.clone(), version)),
@@ -140,23 +132,13 @@ impl<'a> Call<'a> {
 
     /// `namespace/name` of the pod, if the runtime told it.
     pub(crate) fn pod(&self) -> Option<String> {
-        let (namespace, name) = (
-            self.args.pod_namespace.as_ref()?,
-            self.args.pod_name.as_ref()?,
-        );
-        Some(format!("{namespace}/{name}"))
+        span::pod(&self.args)
     }
 
-    /// Whom a line of the log is about; the network is the one that the runtime named.
-    pub(crate) fn about(&self) -> About {
-        let target = self.target.as_ref();
-        let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
-        About {
-            pod: self.pod().unwrap_or_default(),
-            container: text(target.map(|target| target.container.short())),
-            interface: text(target.map(|target| target.ifname.as_str())),
-            networks: text(self.conf.as_ref().ok().map(|conf| conf.name.as_str())),
-        }
+    /// The network that the runtime named, for the log.
+    pub(crate) fn network(&self) -> String {
+        let conf = self.conf.as_ref().ok();
+        conf.map(|conf| conf.name.to_string()).unwrap_or_default()
     }
 
     /// Whom an error is about: the pod if it is known, else the container. Not both: a failure that lasts is

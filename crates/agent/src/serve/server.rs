@@ -3,7 +3,6 @@
 //! threads no more often than it must; a spare is started when the last idle one gets busy.
 
 use crate::agent::{Agent, Handled};
-use crate::serve::call::About;
 use crate::serve::http::{self, Limits, Response};
 use crate::serve::peer::{self, Peer};
 use plexus_api::cni::Command;
@@ -12,9 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
+use tracing::Span;
 
-/// Idle workers that are kept; more than these end when they have nothing to do.
-const SPARE: usize = 6;
+/// Workers at first: one for whoever comes, one for whoever comes meanwhile.
+const FIRST: usize = 2;
+/// Idle workers that are kept, so that a runtime's usual burst starts none; more than these end when they have nothing
+/// to do.
+const SPARE: usize = 10;
 /// Workers beyond the queue's bound: DELs, queries, and those who are told that it is full.
 const BEYOND_QUEUE: usize = 256;
 /// A worker's stack: small, since there may be hundreds.
@@ -72,7 +75,7 @@ impl Server {
 
     /// Starts the first workers.
     pub(crate) fn start(self: &Arc<Self>) {
-        for _ in 0..SPARE {
+        for _ in 0..FIRST {
             self.start_worker();
         }
     }
@@ -177,24 +180,22 @@ impl Server {
     }
 
     fn cni(&self, command: Command, body: &[u8], mut stream: UnixStream) {
+        let mut span = Span::none();
         let Handled {
             response,
             undelivered,
             held,
-            about,
-        } = self
-            .agent
-            .handle(command, body, &mut || http::peer_is_gone(&stream));
+            networks,
+        } = self.agent.handle(
+            command,
+            body,
+            &mut || http::peer_is_gone(&stream),
+            &mut span,
+        );
+        let _entered = span.enter();
         let delivery = response.deliver(&mut stream);
-        if let Some(about) = about {
-            let About {
-                pod,
-                container,
-                interface,
-                networks,
-            } = about;
-            let verb = command.path();
-            tracing::info!(verb, pod, container, interface, networks, ?delivery, "done");
+        if let Some(networks) = networks {
+            tracing::info!(networks, ?delivery, "done");
         }
         match undelivered {
             Some(undo) if delivery == http::Delivery::Lost => self.agent.undo_undelivered(&undo),

@@ -11,13 +11,19 @@ use crate::addresses::{NotChosen, Reservation};
 use crate::agent::Agent;
 use crate::failure;
 use crate::journal::{AttachmentRecord, Details, Record, State, Stored};
+use crate::node::devices::DeviceClaim;
 use crate::node::links::Links;
+use crate::node::parents::Held;
 use crate::report::provider;
+use crate::serve::admission::Slot;
 use crate::serve::call::Call;
+use crate::span;
 use crate::verb::pod_networks::ListedNetworks;
-use plexus_api::cni::{Body, Code, Error, NetConf, Outcome};
+use plexus_api::cni::{Body, Code, Error, Ipam, Outcome};
 use plexus_cni::delegate as runner;
-use plexus_core::attach::{Attach, AttachError, AttachRequest, Backend, Sandbox, Step};
+use plexus_core::attach::{
+    Attach, AttachError, AttachRequest, Attachment, Backend, Preparation, Sandbox, Step,
+};
 use plexus_core::attachment::NativeSpec;
 use plexus_core::plan::{self, Link, LinkKind};
 use plexus_kernel::{NetlinkError, Netns, NetnsError, observe, pod};
@@ -29,20 +35,27 @@ use std::time::{Duration, Instant};
 /// How many blocks one ADD may claim: one a family and network, as a rule.
 const MOST_CLAIMS: usize = 32;
 /// All blocks that an ADD needs are claimed or asked for within that time: who called it waits for 120 s.
-const CLAIMING: Duration = Duration::from_secs(60);
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An ADD on its way.
 struct Adding<'a> {
     agent: &'a Agent,
+    slot: &'a Slot<'a>,
     attach: Attach,
     netns: Netns,
     record: Record,
+    /// Until it is done or undone.
+    _devices: Vec<DeviceClaim<'a>>,
 }
 
 impl Agent {
     /// Makes the attachments of a call. Also says whether they are new, as opposed to those of an
     /// earlier, identical call; and their networks, for the log.
-    pub(crate) fn attach(&self, call: &Call<'_>) -> Result<(Outcome, bool, String), Error> {
+    pub(crate) fn attach<'a>(
+        &'a self,
+        call: &Call<'_>,
+        slot: &'a Slot<'a>,
+    ) -> Result<(Outcome, bool, String), Error> {
         let conf = call.conf()?;
         let journal = self.journal()?;
         let at = |error| failure::at(call.context(), error);
@@ -60,7 +73,7 @@ impl Agent {
         self.replace_older_sandboxes(call).map_err(at)?;
         let listed = self.list_networks(call, conf).map_err(at)?;
         let mut adding = self
-            .prepare(call, conf, listed.as_ref(), netns, cookie)
+            .prepare(call, slot, listed.as_ref(), netns, cookie)
             .map_err(at)?;
         let started = Instant::now();
         let ran = adding.run();
@@ -129,22 +142,26 @@ impl Agent {
             .filter(|old| old.record.container != *container)
         {
             let _lock = self.lock_other_container(&old.record.container)?;
-            tracing::info!(pod = uid, old = %old.record.container, new = %container, "replacing an older sandbox of the pod");
+            let _span = span::of_record("replace", &old.record).entered();
+            tracing::info!(
+                uid,
+                "an ADD for a newer sandbox of the pod replaces this one"
+            );
             self.detach_record(&old.record.container, &old.record.ifname)?;
         }
         Ok(())
     }
 
-    fn prepare(
-        &self,
+    fn prepare<'a>(
+        &'a self,
         call: &Call<'_>,
-        conf: &NetConf,
+        slot: &'a Slot<'a>,
         listed: Option<&ListedNetworks>,
         netns: Netns,
         cookie: NetnsCookie,
-    ) -> Result<Adding<'_>, Error> {
+    ) -> Result<Adding<'a>, Error> {
         let (container, ifname) = call.key()?;
-        let written = conf;
+        let (conf, written) = (call.conf()?, call.conf()?);
         let conf = listed.map_or(conf, |listed| &listed.conf);
         conf.body.check_names(&ifname)?;
         let sandbox = Sandbox {
@@ -160,8 +177,8 @@ impl Agent {
             // For the plugins of the chain, not for us.
             request.port_mappings.clear();
         }
-        let mut attach = Attach::new(request).map_err(refused)?;
-        self.look_up_facts(&mut attach)?;
+        let mut attach = Attach::new(request).map_err(|error| failure::refusal(&error))?;
+        let devices = self.look_up_facts(&mut attach)?;
         let details = Details {
             pod: call.pod(),
             args: call.request.args.clone(),
@@ -190,29 +207,45 @@ impl Agent {
         };
         Ok(Adding {
             agent: self,
+            slot,
             attach,
             netns,
             record,
+            _devices: devices,
         })
     }
 
-    /// What the providers need to know of the node; plugins must be there to be executed.
-    fn look_up_facts(&self, attach: &mut Attach) -> Result<(), Error> {
-        let mut links = Links::of(self);
+    /// What the providers need to know of the node, and the devices that nobody else may take meanwhile; plugins must be
+    /// there to be executed.
+    fn look_up_facts(&self, attach: &mut Attach) -> Result<Vec<DeviceClaim<'_>>, Error> {
+        self.leave_to_plugins(attach)?;
+        let mut links = Links::of(self, &attach.request().sandbox.container);
         let mut found = Vec::new();
         for (index, attachment) in attach.attachments().iter().enumerate() {
+            let failed = |_: &Error| span::failed(std::slice::from_ref(attachment));
             match &attachment.backend {
-                Backend::Native(native) => found.push((index, links.facts(&native.spec)?)),
+                Backend::Native(native) => {
+                    if let Some(Ipam::Executed(ipam)) = &native.spec.native.ipam {
+                        let can_run = self.runner.can_run(&attachment.network, &ipam.chain);
+                        can_run
+                            .map_err(|error| error.to_cni())
+                            .inspect_err(failed)?;
+                    }
+                    let facts = links.facts(&native.spec).inspect_err(failed)?;
+                    found.push((index, facts));
+                }
                 Backend::Plugins(run) => {
                     let can_run = self.runner.can_run(&attachment.network, &run.chain);
-                    can_run.map_err(|error| error.to_cni())?;
+                    can_run
+                        .map_err(|error| error.to_cni())
+                        .inspect_err(failed)?;
                 }
             }
         }
         for (index, facts) in found {
             attach.set_facts(index, facts);
         }
-        Ok(())
+        Ok(links.claims)
     }
 
     /// The container's namespace; the node's own is nobody's container.
@@ -250,7 +283,7 @@ impl Agent {
         match self.undo(record) {
             Ok(()) => error,
             Err(undo) => {
-                tracing::error!(container = %record.container, %undo, "undoing a failed ADD failed, will be tried again");
+                tracing::error!(%undo, "undoing a failed ADD failed, will be tried again");
                 let msg = format!("{}; and undoing it failed: {}", error.msg, undo.msg);
                 Error { msg, ..error }
             }
@@ -272,6 +305,7 @@ impl Adding<'_> {
         // Only in test builds, and only when asked: proves that the crash test would notice.
         let late = plexus_faults::mistake("journal-late");
         if !late {
+            let _held = self.hold_parents(step.as_ref())?;
             self.journal_begin()?;
         }
         reservation.write()?;
@@ -279,13 +313,15 @@ impl Adding<'_> {
             self.execute(begun)?;
             step = self.begin_step()?;
             if let Some(next) = &step {
+                let _held = self.hold_parents(Some(next))?;
                 self.journal_update(attachments_of(next))?;
             }
         }
         if late {
             self.journal_begin()?;
         }
-        let outcome = self.attach.answer().map_err(refused)?;
+        let outcome = self.attach.answer();
+        let outcome = outcome.map_err(|error| failure::refusal(&error))?;
         let text = serde_json::to_string(&outcome).unwrap_or_default();
         agent
             .journal()?
@@ -296,18 +332,60 @@ impl Adding<'_> {
 
     /// Decides on the next step, and brings the record up to date with it.
     fn begin_step(&mut self) -> Result<Option<Step>, Error> {
-        let step = self.attach.begin_step().map_err(refused)?;
+        let step = self.attach.begin_step().map_err(|error| {
+            if let AttachError::Plan { ifname, .. } = &error {
+                let mut each = self.attach.attachments().chunks(1);
+                each.find(|one| one.iter().any(|one| one.ifname == *ifname))
+                    .into_iter()
+                    .for_each(span::failed);
+            }
+            failure::refusal(&error)
+        })?;
         if let Some(step) = &step {
             self.note(attachments_of(step));
         }
         Ok(step)
     }
 
+    fn hold_parents(&self, step: Option<&Step>) -> Result<Option<Held<'_>>, Error> {
+        let range = step.map_or(0..0, attachments_of);
+        self.agent.hold_parents(&self.record, range)
+    }
+
     fn execute(&mut self, step: Step) -> Result<(), Error> {
-        match step {
+        let range = attachments_of(&step);
+        let span = span::of_step(kind_of(&step), self.attachments(range.clone()));
+        let executed = span.in_scope(|| match step {
+            Step::Prepare {
+                attachment,
+                preparation,
+            } => self.prepare_link(attachment, preparation),
             Step::Links(range) => self.make_links(range),
             Step::Plugin { attachment, plugin } => self.run_plugin(attachment, plugin),
-        }
+        });
+        executed.inspect_err(|_| span::failed(self.attachments(range)))
+    }
+
+    fn attachments(&self, range: Range<usize>) -> &[Attachment] {
+        self.attach.attachments().get(range).unwrap_or_default()
+    }
+
+    fn prepare_link(&mut self, attachment: usize, preparation: usize) -> Result<(), Error> {
+        let one = self.attach.attachments().get(attachment);
+        let step = one.and_then(|one| Some((one, one.native()?.preparations.get(preparation)?)));
+        let (one, step) = step.ok_or_else(|| missing("preparation", preparation, attachment))?;
+        let prepare = || self.agent.prepare_link(&self.record, one, step);
+        let result = match step {
+            // Executed plugins are bounded by themselves.
+            Preparation::Ipam(_) => prepare()?,
+            Preparation::Wait { .. } | Preparation::Call { .. } => {
+                self.slot.given_back(prepare).map_err(failure::refused)??
+            }
+        };
+        let prepared = self.attach.prepared(attachment, result);
+        prepared.map_err(|error| failure::refusal(&error))?;
+        self.note(attachment..attachment + 1);
+        self.journal_update(attachment..attachment + 1)
     }
 
     fn make_links(&mut self, range: Range<usize>) -> Result<(), Error> {
@@ -320,10 +398,16 @@ impl Adding<'_> {
         agent.ensure_node(&needed.collect::<Vec<_>>())?;
         let part = self.attach.pod_plan(range.clone());
         let applied = pod::apply(&part, &self.netns, &agent.node).map_err(|error| {
-            failure::failed(
-                &error,
-                "correct the cause and repeat the ADD; nothing was left behind",
-            )
+            let refused = error.refused_link();
+            let refused =
+                refused.and_then(|name| part.links.iter().find(|link| link.name == *name));
+            let in_the_way = refused.and_then(|link| agent.in_the_way(&self.record, link));
+            in_the_way.unwrap_or_else(|| {
+                failure::failed(
+                    &error,
+                    "correct the cause and repeat the ADD; nothing was left behind",
+                )
+            })
         })?;
         agent.verify(&part, &applied)?;
         self.attach
@@ -339,17 +423,17 @@ impl Adding<'_> {
     }
 
     fn add_plugin(&self, attachment: usize, plugin: usize) -> Result<Outcome, Error> {
-        let missing = || {
-            let text = format!("there is no plugin {plugin} of attachment {attachment}");
-            Error::new(Code::Failed, text, "report this as a bug")
-        };
+        let missing = || missing("plugin", plugin, attachment);
         let one = self.attach.attachments().get(attachment);
         let one = one.ok_or_else(missing)?;
         let Backend::Plugins(run) = &one.backend else {
             return Err(missing());
         };
         if let (0, Some(because)) = (plugin, &run.chain.unsupported_key) {
-            tracing::warn!(network = %one.network, key = because, "a key is not understood: the plugin is executed, and handed its keys as they are");
+            tracing::warn!(
+                key = because,
+                "a key is not understood: the plugin is executed, and handed its keys as they are"
+            );
         }
         let call = runner::Call {
             container: &self.record.container,
@@ -390,22 +474,37 @@ impl Adding<'_> {
         Self: 'a,
     {
         let natives = self.attach.natives();
-        let (indices, mut wanted): (Vec<usize>, Vec<NativeSpec>) = natives
+        let (indices, wanted): (Vec<usize>, Vec<NativeSpec>) = natives
             .map(|(index, native)| (index, native.spec.clone()))
             .unzip();
         let agent = self.agent;
-        let until = Instant::now() + CLAIMING;
+        let this = |number: Option<usize>| {
+            let index = number.and_then(|number| indices.get(number));
+            index.map_or(&[][..], |index| self.attachments(*index..index + 1))
+        };
+        let (blocks, until) = (agent.block_source(), Instant::now() + CLAIM_TIMEOUT);
         for _ in 0..MOST_CLAIMS {
-            match agent.addresses.choose(&wanted, container, cni_ifname) {
+            let chosen = agent
+                .addresses
+                .choose(&wanted, blocks, container, cni_ifname);
+            match chosen {
                 Ok(mut reservation) => {
                     agent.check_open(&wanted)?;
-                    for (chosen, index) in reservation.chosen.iter_mut().zip(indices) {
-                        chosen.0 = index;
+                    for (chosen, index) in reservation.chosen.iter_mut().zip(&indices) {
+                        chosen.0 = *index;
                     }
                     return Ok(reservation);
                 }
-                Err(NotChosen::Refused(error)) => return Err(error),
-                Err(NotChosen::NeedsBlock(needs)) => agent.claim_for(&mut wanted, needs, until)?,
+                Err(NotChosen::Refused(number, error)) => {
+                    span::failed(this(number));
+                    return Err(error);
+                }
+                Err(NotChosen::NeedsBlock(needs)) => {
+                    let this = this(Some(needs.number));
+                    span::of_step("claim", this)
+                        .in_scope(|| agent.claim_for(&wanted, &needs, until))
+                        .inspect_err(|_| span::failed(this))?;
+                }
             }
         }
         Err(Error::new(
@@ -443,19 +542,26 @@ pub(crate) fn observed_macs(link: &Link, applied: &pod::Applied) -> plan::Observ
     }
 }
 
+fn missing(what: &str, number: usize, attachment: usize) -> Error {
+    let text = format!("there is no {what} {number} of attachment {attachment}");
+    Error::new(Code::Failed, text, "report this as a bug")
+}
+
 fn attachments_of(step: &Step) -> Range<usize> {
     match step {
         Step::Links(range) => range.clone(),
-        Step::Plugin { attachment, .. } => *attachment..attachment + 1,
+        Step::Prepare { attachment, .. } | Step::Plugin { attachment, .. } => {
+            *attachment..attachment + 1
+        }
     }
 }
 
-fn refused(error: AttachError) -> Error {
-    match error {
-        AttachError::Plan { ifname, source } => {
-            failure::at(format!("interface {ifname}"), source.into())
-        }
-        AttachError::Refused(error) => error,
+/// What the log calls a step.
+fn kind_of(step: &Step) -> &'static str {
+    match step {
+        Step::Prepare { .. } => "prepare",
+        Step::Links(_) => "links",
+        Step::Plugin { .. } => "plugin",
     }
 }
 

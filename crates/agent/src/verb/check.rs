@@ -6,6 +6,7 @@ use crate::failure;
 use crate::journal::{Record, State};
 use crate::recover::sandbox::{self, Sandbox};
 use crate::serve::call::Call;
+use crate::span;
 use crate::verb::plugins as executed;
 use plexus_api::cni::{Code, Error, Outcome};
 use plexus_core::plan::{self, PodPlan};
@@ -44,8 +45,12 @@ impl Agent {
                 "restart the container to get its interfaces anew",
             )));
         }
-        for plugins in record.begun_plugins() {
-            executed::check(&self.runner, plugins, record).map_err(at)?;
+        for plugins in record.begun_plugins().chain(record.executed_ipams()) {
+            let this = std::slice::from_ref(plugins.0);
+            span::of_step("plugin", this)
+                .in_scope(|| executed::check(&self.runner, plugins, record))
+                .inspect_err(|_| span::failed(this))
+                .map_err(at)?;
         }
         Ok(())
     }

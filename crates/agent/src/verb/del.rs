@@ -10,6 +10,7 @@ use crate::journal::{AttachmentRecord, Journal, JournalError, Record, Stored};
 use crate::recover::sandbox::{self, Sandbox};
 use crate::report::provider;
 use crate::serve::call::Call;
+use crate::span;
 use crate::verb::plugins as executed;
 use plexus_api::cni::{Body, Code, Error, RemainsNetwork};
 use plexus_kernel::{Netns, pod};
@@ -34,14 +35,20 @@ impl Agent {
         match stored {
             Ok(Some(Stored { record, .. })) if self.is_another(call, &record) => {
                 tracing::info!(
-                    interface = %record.ifname, network = %record.network,
+                    network = %record.network,
                     "a DEL of another network leaves the interface alone"
                 );
                 Ok(())
             }
-            Ok(Some(Stored { record, .. })) => self
-                .undo_at(&record, call.netns().map(PathBuf::as_path))
-                .map_err(at),
+            Ok(Some(Stored { record, .. })) => {
+                let undone = self.undo_at(&record, call.netns().map(PathBuf::as_path));
+                // Links tell nothing of plugins that were executed: the request does.
+                let rest = match record.details.adopted {
+                    true => undone.and_then(|()| self.detach_without_journal(call)),
+                    false => undone,
+                };
+                rest.map_err(at)
+            }
             Ok(None) => self.detach_without_record(call).map_err(at),
             Err(error) => {
                 tracing::error!(
@@ -104,7 +111,7 @@ impl Agent {
             Sandbox::Gone => None,
             Sandbox::Unknown(why) => {
                 // Whoever asked for this ends the namespace next; waiting would help nobody.
-                tracing::warn!(container = %record.container, why, "removing without the container's namespace");
+                tracing::warn!(why, "removing without the container's namespace");
                 None
             }
         };
@@ -140,22 +147,37 @@ impl Agent {
             let Some(plugins) = attachment.plugins().filter(|plugins| plugins.begun > 0) else {
                 continue;
             };
-            if let Err(error) = executed::del(&self.runner, (attachment, plugins), record, &path) {
+            let this = std::slice::from_ref(attachment);
+            let undone = span::of_step("plugin", this)
+                .in_scope(|| executed::del(&self.runner, (attachment, plugins), record, &path));
+            if let Err(error) = undone {
+                span::failed(this);
                 problems.push(error.to_string());
                 left.insert(index);
             }
         }
-        let removed = pod::remove(&record.plan(), netns, &self.node);
+        let mut plan = record.plan();
+        // After a reboot every device is on the node, under whatever name it has now.
+        plan.links
+            .retain(|link| record.boot == self.boot || link.kind.moved().is_none());
+        let removed = pod::remove(&plan, netns, &self.node);
+        log_warnings(&removed);
         let links_stay = removed.is_err();
         problems.extend(removed.err().map(|error| failure::chain(&error)));
-        for (index, attachment) in record.attachments.iter().enumerate() {
+        for (index, attachment) in record.attachments.iter().enumerate().rev() {
             let Some(native) = attachment.native() else {
                 continue;
             };
             if links_stay && native.link.is_some() {
                 left.insert(index);
-            } else if let Err(error) = self.addresses.release(native, &record.container) {
-                problems.push(error.to_string());
+                continue;
+            }
+            let mut errors = self.undo_preparations(record, attachment, &path);
+            let released = self.addresses.release(native, &record.container);
+            errors.extend(released.err().map(|error| error.to_string()));
+            if !errors.is_empty() {
+                span::failed(std::slice::from_ref(attachment));
+                problems.append(&mut errors);
                 left.insert(index);
             }
         }
@@ -272,7 +294,9 @@ impl Agent {
         };
         forgotten.map_err(|e| failure::journal(&e))?;
         if !is_told {
-            tracing::error!(%container, %ifname, "what plugins made for the container may be left: its rows stay for an agent that can read them");
+            tracing::error!(
+                "what plugins made for the container may be left: its rows stay for an agent that can read them"
+            );
             return Ok(());
         }
         for (pool, _, owner) in taken {
@@ -299,15 +323,25 @@ impl Agent {
     fn remove_marked(&self, call: &Call<'_>) -> Result<(), Error> {
         let (container, ifname) = (call.container()?, call.ifname()?);
         let netns = call.netns().and_then(|path| Netns::open(path).ok());
-        pod::remove_marked(
+        let removed = pod::remove_marked(
             netns.as_ref(),
             self.here,
             container.as_str(),
             ifname.as_str(),
             &self.node,
-        )
-        .map(drop)
-        .map_err(|error| failure::failed(&error, "repeat the DEL"))
+        );
+        log_warnings(&removed);
+        removed
+            .map(drop)
+            .map_err(|error| failure::failed(&error, "repeat the DEL"))
+    }
+}
+
+/// What the node has again, but not as it was.
+pub(crate) fn log_warnings(removed: &Result<pod::Removed, pod::RemoveError>) {
+    let removed = removed.as_ref().unwrap_or_else(|error| &error.removed);
+    for warning in &removed.warnings {
+        tracing::warn!(warning, "a device was not given back as it was");
     }
 }
 

@@ -4,7 +4,8 @@ use crate::agent::Agent;
 use crate::failure;
 use crate::journal::{Record, State, Stored};
 use crate::serve::call::Call;
-use plexus_api::cni::{Body, Code, Error, NetConf, NetworkBackend, ValidAttachment};
+use crate::span;
+use plexus_api::cni::{Body, Code, Error, NetConf, ValidAttachment};
 use plexus_types::{ContainerId, NetworkName};
 use std::collections::BTreeSet;
 
@@ -56,7 +57,8 @@ impl Agent {
             .map_err(|e| failure::journal(&e))?;
         match found {
             Some(stored) if stored.record.cookie == listed.cookie => {
-                tracing::info!(%container, %ifname, "GC removes an attachment");
+                let _span = span::of_record("gc", &stored.record).entered();
+                tracing::info!("GC removes an attachment");
                 self.undo(&stored.record)
             }
             _ => Ok(()),
@@ -71,11 +73,8 @@ impl Agent {
         valid: &[ValidAttachment],
         problems: &mut Vec<String>,
     ) -> Result<(), Error> {
-        if !body
-            .networks()
-            .iter()
-            .any(|network| matches!(network.backend, NetworkBackend::Delegate(_)))
-        {
+        let mut networks = body.networks().iter();
+        if !networks.any(|network| network.backend.executed().is_some()) {
             return Ok(());
         }
         let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
@@ -90,7 +89,7 @@ impl Agent {
             return Ok(());
         }
         for network in body.networks() {
-            if let NetworkBackend::Delegate(chain) = &network.backend {
+            if let Some(chain) = network.backend.executed() {
                 let valid = still_there(&network.name, valid, &stored);
                 let errors = self.runner.gc(&network.name, chain, &valid);
                 problems.extend(errors.iter().map(|error| error.to_cni().to_string()));
@@ -120,7 +119,8 @@ fn still_there(
 ) -> Vec<ValidAttachment> {
     let mut all: BTreeSet<ValidAttachment> = valid.iter().cloned().collect();
     for stored in stored.iter().filter(|s| s.state != State::Deleting) {
-        let plugins = stored.record.begun_plugins();
+        let record = &stored.record;
+        let plugins = record.begun_plugins().chain(record.executed_ipams());
         for (attachment, _) in plugins.filter(|(one, _)| one.network == *network) {
             all.insert(ValidAttachment {
                 container: stored.record.container.clone(),
@@ -161,6 +161,7 @@ mod tests {
             origin: None,
             backend: BackendRecord::Plugins(PluginsRecord {
                 version: "1.1.0".to_owned(),
+                ipam: false,
                 plugins: Vec::new(),
                 runtime: Default::default(),
                 begun: 1,

@@ -7,4 +7,5 @@ pub(crate) mod del;
 pub(crate) mod gc;
 pub(crate) mod plugins;
 pub(crate) mod pod_networks;
+mod prepare;
 pub(crate) mod status;

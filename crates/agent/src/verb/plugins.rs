@@ -4,7 +4,7 @@
 use crate::failure;
 use crate::journal::{AttachmentRecord, PluginsRecord, Record};
 use crate::serve::call::Call;
-use plexus_api::cni::{Chain, Code, Error, NetworkBackend, Outcome, RemainsNetwork, Version};
+use plexus_api::cni::{Chain, Code, Error, Executable, Outcome, RemainsNetwork, Version};
 use plexus_cni::delegate::{self as runner, Cause, Runner};
 
 /// Runs DEL of every plugin that may have begun, in reverse order.
@@ -59,16 +59,18 @@ pub(crate) fn del_from_request(
 ) -> Result<(), Error> {
     let conf = call.conf().ok();
     let configured = conf.and_then(|conf| conf.body.networks().get(network.index));
-    let (Some(name), None | Some(NetworkBackend::Delegate(_))) =
-        (&network.name, configured.map(|n| &n.backend))
-    else {
+    let Some(name) = &network.name else {
         return Ok(());
     };
-    let version = call.remains().version.unwrap_or(Version::V1_1_0);
-    let chain = Chain {
-        version,
-        plugins: network.plugins.clone(),
-        unsupported_key: None,
+    let chain = match configured.map(|configured| configured.backend.executed()) {
+        Some(None) => return Ok(()),
+        Some(Some(chain)) => chain.clone(),
+        None => Chain {
+            version: call.remains().version.unwrap_or(Version::V1_1_0),
+            plugins: network.plugins.clone(),
+            unsupported_key: None,
+            executable: Executable::Type,
+        },
     };
     let environment = runner::Call {
         container: call.container()?,
@@ -106,6 +108,10 @@ fn chain_of(record: &PluginsRecord) -> Chain {
         version: Version::parse(&record.version).unwrap_or(Version::V1_1_0),
         plugins: record.plugins.clone(),
         unsupported_key: None,
+        executable: match record.ipam {
+            true => Executable::IpamType,
+            false => Executable::Type,
+        },
     }
 }
 

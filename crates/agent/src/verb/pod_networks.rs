@@ -5,19 +5,17 @@
 
 use crate::agent::Agent;
 use crate::cluster::Cluster;
+use crate::failure;
 use crate::options::{ClusterNetwork, Kubernetes};
 use crate::serve::call::Call;
-use plexus_api::cni::{
-    BlockIpam, BlockSubnet, Body, Code, Error, Ipam, Native, NetConf, Network, NetworkBackend,
-    Routed,
-};
+use crate::span;
+use plexus_api::cni::{Body, Code, Error, NetConf, Network, NetworkBackend};
 use plexus_core::resolve::{
-    ANNOTATIONS, HOME, Objects, PodFacts, PodNetworks, Reference, Settings, container_network,
-    is_first, named_network, pod_networks,
+    ANNOTATIONS, CLUSTER_DEFAULT, HOME, Objects, PodFacts, PodNetworks, Reference, ResolveError,
+    Settings, block_network, container_network, is_first, named_network, pod_cidr_network,
+    pod_networks,
 };
-use plexus_types::NetworkName;
-use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long an ADD waits for the caches after a restart; the shim waits a little longer.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(8);
@@ -25,11 +23,6 @@ const SYNC_TIMEOUT: Duration = Duration::from_secs(8);
 /// How long an ADD waits for a network that the controller is about to make: the kubelet would try
 /// again, but only after many seconds.
 const PENDING_TIMEOUT: Duration = Duration::from_secs(5);
-const RETRY_INTERVAL: Duration = Duration::from_millis(25);
-
-/// The name of the cluster-wide default network, in records, and of the Network that describes it
-/// where it has blocks.
-pub(crate) const CLUSTER_DEFAULT: &str = "cluster-default";
 
 /// A call whose networks the cluster knows.
 pub(crate) struct ListedNetworks {
@@ -60,21 +53,17 @@ impl Agent {
             true => (no_pod(call)?, None),
             false => self.pod_of(call, conf, cluster)?,
         };
-        let until = Instant::now() + PENDING_TIMEOUT;
+        let mut failed = None;
+        let resolve = || self.resolve_networks(call, conf, &pod, kubernetes, cluster, &mut failed);
         let PodNetworks {
             body,
             references,
             warnings,
-        } = loop {
-            match self.resolve_networks(call, conf, &pod, kubernetes, cluster) {
-                Err(error) if error.code == Code::TryAgainLater && Instant::now() < until => {
-                    std::thread::sleep(RETRY_INTERVAL);
-                }
-                resolved => break resolved?,
-            }
-        };
+        } = cluster
+            .retry_on_change(PENDING_TIMEOUT, resolve)
+            .inspect_err(|_| span::failed_reference(failed.as_ref()))?;
         for warning in warnings {
-            tracing::warn!(pod = call.pod(), warning, "a network's configuration");
+            tracing::warn!(warning, "a network's configuration");
         }
         let mut conf = NetConf {
             body,
@@ -91,7 +80,7 @@ impl Agent {
         }))
     }
 
-    /// What the call means, as far as the cluster is known now.
+    /// What the call means, as far as the cluster is known now; `failed` is the reference that cannot be had.
     fn resolve_networks(
         &self,
         call: &Call<'_>,
@@ -99,19 +88,27 @@ impl Agent {
         pod: &PodFacts,
         kubernetes: &Kubernetes,
         cluster: &Cluster,
+        failed: &mut Option<(String, usize)>,
     ) -> Result<PodNetworks, Error> {
+        let refused = |error: ResolveError| {
+            *failed = error
+                .reference()
+                .map(|(name, number)| (name.to_owned(), number));
+            failure::refusal(&error)
+        };
         let settings = Settings {
             cluster_name: kubernetes.cluster_name.clone(),
             cluster_cidrs: kubernetes.cluster_cidrs.clone(),
         };
         let Body::Named(fq_name) = &conf.body else {
             let first = self.first_network(conf, kubernetes, cluster)?;
-            return pod_networks(pod, first, &conf.runtime, &settings, cluster);
+            return pod_networks(pod, first, &conf.runtime, &settings, cluster).map_err(refused);
         };
         if is_container(kubernetes, call) {
             let (name, ifname) = (conf.name.as_str(), call.ifname()?);
             let fq_name = fq_name.as_ref();
-            return container_network(name, fq_name, ifname, &conf.runtime, &settings, cluster);
+            return container_network(name, fq_name, ifname, &conf.runtime, &settings, cluster)
+                .map_err(refused);
         }
         named_network(
             pod,
@@ -122,6 +119,7 @@ impl Agent {
             &settings,
             cluster,
         )
+        .map_err(refused)
     }
 
     /// The cluster, or why there is none.
@@ -196,7 +194,8 @@ impl Agent {
                     backend: NetworkBackend::Delegate(chain.1),
                     runtime: Some(conf.runtime.raw.clone()),
                 };
-                Ok((network, default_reference(String::new(), Vec::new())))
+                let reference = Reference::cluster_default(String::new(), Vec::new());
+                Ok((network, reference))
             }
             ClusterNetwork::None => Err(Error::new(
                 Code::InvalidConfig,
@@ -236,26 +235,8 @@ fn own_network(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<(Network, R
             "does the controller manager run with --allocate-node-cidrs? else use --own-cidrs=blocks",
         )
     })?;
-    let subnets: Vec<BlockSubnet> = node
-        .pod_cidrs
-        .iter()
-        .map(|cidr| BlockSubnet {
-            cidr: cidr.trunc(),
-            gateway: first_usable(cidr.trunc()),
-            exclude: Vec::new(),
-            block_length: None,
-        })
-        .collect();
-    let blocks = subnets.iter().map(|subnet| subnet.cidr).collect();
-    let ipam = BlockIpam {
-        uid: CLUSTER_DEFAULT.to_owned(),
-        subnets,
-        blocks,
-        donated: Vec::new(),
-        routes: Vec::new(),
-    };
-    let name = CLUSTER_DEFAULT.parse().map_err(|_| not_synced())?;
-    own(kubernetes, name, ipam, None)
+    let network = pod_cidr_network(&node.pod_cidrs, &kubernetes.cluster_cidrs);
+    network.map_err(|_| not_synced())
 }
 
 /// Blocks of the Network `cluster-default`, routed.
@@ -271,65 +252,8 @@ fn own_blocks(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<(Network, Re
             "the controller makes it from its --cluster-cidrs; is the controller running?",
         )
     })?;
-    let ipam = plexus_core::resolve::block_ipam(&object, cluster)?;
-    // The name that the object has for everyone, so that there is one pool of its addresses.
-    let name = plexus_core::resolve::name_of(&object)?;
-    own(kubernetes, name, ipam, object.spec.mtu)
-}
-
-fn own(
-    kubernetes: &Kubernetes,
-    name: NetworkName,
-    ipam: BlockIpam,
-    mtu: Option<u32>,
-) -> Result<(Network, Reference), Error> {
-    let described = ipam
-        .subnets
-        .iter()
-        .map(|subnet| (subnet.cidr, Some(subnet.gateway)))
-        .collect();
-    let uuid = ipam.uid.clone();
-    let native = Native {
-        provider: Routed {
-            ip_masq: true,
-            not_masq: kubernetes.cluster_cidrs.clone(),
-            source_check: true,
-        }
-        .into(),
-        ipam: Some(Ipam::Blocks(ipam)),
-        mac: None,
-        ips: Vec::new(),
-        mtu,
-        dns: Default::default(),
-    };
-    let network = Network {
-        name,
-        interface: None,
-        source_routing: false,
-        backend: NetworkBackend::Native(native),
-        runtime: None,
-    };
-    Ok((network, default_reference(uuid, described)))
-}
-
-/// Index and total are set when all references are known.
-fn default_reference(uuid: String, subnets: Vec<(ipnet::IpNet, Option<IpAddr>)>) -> Reference {
-    Reference {
-        index: 0,
-        total: 1,
-        namespace: String::new(),
-        name: CLUSTER_DEFAULT.to_owned(),
-        uuid,
-        source: String::new(),
-        subnets,
-    }
-}
-
-fn first_usable(cidr: ipnet::IpNet) -> IpAddr {
-    match cidr {
-        ipnet::IpNet::V4(net) => IpAddr::V4(u32::from(net.network()).saturating_add(1).into()),
-        ipnet::IpNet::V6(net) => IpAddr::V6(u128::from(net.network()).saturating_add(1).into()),
-    }
+    let network = block_network(&object, &kubernetes.cluster_cidrs);
+    network.map_err(|error| failure::refusal(&error))
 }
 
 fn unanswered(error: &crate::cluster::AskError) -> Error {

@@ -4,22 +4,22 @@
 //!
 //! Native networks are answered from memory, and from the journal only if it could not be written last
 //! time. A configuration that leaves its networks to the cluster can be served if the first one is there:
-//! the others are each pod's own. Delegates that know STATUS are executed, apart from those of ADDs and
-//! DELs and within [`LIMIT`] for all of them; one that does not answer in time is logged and counts as
+//! the others are each pod's own. Plugins that know STATUS are executed, also IPAM plugins, apart from those of ADDs
+//! and DELs and within [`STATUS_TIMEOUT`] for all of them; one that does not answer in time is logged and counts as
 //! able.
 
 use crate::agent::{Agent, not_restored};
 use crate::cluster::Cluster;
 use crate::options::ClusterNetwork;
 use crate::serve::call::Call;
-use crate::verb::pod_networks::{CLUSTER_DEFAULT, not_synced};
+use crate::verb::pod_networks::not_synced;
 use plexus_api::cni::{Body, Code, Error, NetworkBackend};
-use plexus_core::resolve::Objects;
+use plexus_core::resolve::{CLUSTER_DEFAULT, Objects};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 /// The shim gives up after 5 s, and a plugin that is killed takes some time to end.
-const LIMIT: Duration = Duration::from_secs(2);
+const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Agent {
     /// Code 50 with the reason if an ADD would be refused.
@@ -28,7 +28,7 @@ impl Agent {
             code: Code::NotAvailable,
             ..error
         };
-        let until = Instant::now() + LIMIT;
+        let until = Instant::now() + STATUS_TIMEOUT;
         let journal = self.journal().map_err(unavailable)?;
         if let Some(error) = journal.write_problem() {
             return Err(unavailable(error));
@@ -41,16 +41,14 @@ impl Agent {
             self.ask_first_network(until)?;
         }
         for network in body.networks() {
-            match &network.backend {
-                NetworkBackend::Native(native) => {
-                    self.require_features(native, &network.name)
-                        .map_err(unavailable)?;
-                }
-                NetworkBackend::Delegate(chain) => {
-                    let asked = self.runner.status(&network.name, chain, until);
-                    for silent in asked.map_err(|error| unavailable(error.to_cni()))? {
-                        tracing::warn!(silent, "a plugin did not answer STATUS in time");
-                    }
+            if let NetworkBackend::Native(native) = &network.backend {
+                self.require_features(native, &network.name)
+                    .map_err(unavailable)?;
+            }
+            if let Some(chain) = network.backend.executed() {
+                let asked = self.runner.status(&network.name, chain, until);
+                for silent in asked.map_err(|error| unavailable(error.to_cni()))? {
+                    tracing::warn!(silent, "a plugin did not answer STATUS in time");
                 }
             }
         }

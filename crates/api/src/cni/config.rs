@@ -1,7 +1,7 @@
 //! The network configuration on standard input: plugin mode (one network) and standalone mode
 //! (a list of networks).
 
-use super::{Native, Outcome, Runtime, Version};
+use super::{Ipam, Native, Outcome, Runtime, Version};
 use plexus_types::{ContainerId, Family, IfName, NetworkName, PluginType};
 use serde_json::{Map, Value};
 
@@ -118,16 +118,59 @@ pub enum NetworkBackend {
     Delegate(Chain),
 }
 
+impl NetworkBackend {
+    /// What is executed for it: the plugins that make it, or the IPAM plugin below a link that we make.
+    pub fn executed(&self) -> Option<&Chain> {
+        match self {
+            NetworkBackend::Native(native) => match &native.ipam {
+                Some(Ipam::Executed(ipam)) => Some(&ipam.chain),
+                _ => None,
+            },
+            NetworkBackend::Delegate(chain) => Some(chain),
+        }
+    }
+}
+
 /// Plugins to execute, in order. Each is the plugin's configuration as written, with its `type`,
 /// without `cniVersion`, `name`, `runtimeConfig` and `prevResult`, which the runner inserts.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
+    /// Which binary gets each of the configurations.
+    pub executable: Executable,
     /// The version written in the configuration: what to talk unless the plugin knows only less.
     pub version: Version,
     /// At least one.
     pub plugins: Vec<Map<String, Value>>,
     /// The key of a reference plugin's configuration for which Plexus executes the plugin: `vlan`.
     pub unsupported_key: Option<String>,
+}
+
+impl Chain {
+    /// The names of the binaries, in order; `?` where there is none.
+    pub fn executables(&self) -> impl Iterator<Item = &str> {
+        let plugins = self.plugins.iter();
+        plugins.map(|plugin| self.executable.name(plugin).unwrap_or("?"))
+    }
+}
+
+/// Whose binary is executed with a plugin's configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Executable {
+    /// That of its `type`, which executes its IPAM plugin itself.
+    #[default]
+    Type,
+    /// That of its `ipam.type` alone: we make the link.
+    IpamType,
+}
+
+impl Executable {
+    /// The name of the binary, as the configuration has it.
+    pub fn name(self, plugin: &Map<String, Value>) -> Option<&str> {
+        match self {
+            Executable::Type => plugin.get("type")?.as_str(),
+            Executable::IpamType => plugin.get("ipam")?.get("type")?.as_str(),
+        }
+    }
 }
 
 /// An element of `cni.dev/valid-attachments`.

@@ -77,6 +77,11 @@ impl Error {
         }
     }
 
+    /// Whether trying again may help.
+    pub fn is_pending(&self) -> bool {
+        self.code == Code::TryAgainLater
+    }
+
     /// The JSON that goes to standard output.
     pub fn to_json(&self, version: Version) -> String {
         let wire = Wire {

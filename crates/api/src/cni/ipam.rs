@@ -1,6 +1,7 @@
-//! The `ipam` section: `host-local` and `static` with the reference plugins' JSON, and `plexus`.
+//! The `ipam` section: `host-local` and `static` with the reference plugins' JSON, `plexus`, and any other plugin,
+//! which is executed.
 
-use super::Dns;
+use super::{Chain, Dns};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -17,16 +18,19 @@ pub enum Ipam {
     Plexus(PlexusIpam),
     /// From the blocks that this node owns of a network's subnets; kept in the agent's journal.
     Blocks(BlockIpam),
+    /// Given by another IPAM plugin, which is executed before the link is made.
+    Executed(Box<ExecutedIpam>),
 }
 
 impl Ipam {
     /// As users write it.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Ipam::HostLocal(_) => "host-local",
             Ipam::Static(_) => "static",
             Ipam::Plexus(_) => "plexus",
             Ipam::Blocks(_) => "blocks",
+            Ipam::Executed(ipam) => ipam.chain.executables().next().unwrap_or("?"),
         }
     }
 }
@@ -90,18 +94,13 @@ pub struct PlexusIpam {
     pub routes: Vec<RouteConf>,
 }
 
-/// The subnets of a `Network`, and what of them is this node's.
+/// The subnets of a `Network`. Which blocks of them are this node's is asked when an address is chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockIpam {
     /// The network's identity: with it two networks of one name are two pools.
     pub uid: String,
     /// In order of preference; one address per family.
     pub subnets: Vec<BlockSubnet>,
-    /// What this node owns, masked; each inside one of the subnets. Grows when one is claimed.
-    pub blocks: Vec<IpNet>,
-    /// Parts of those that are blocks of their own, whoever's: from the block around them nothing
-    /// is handed out there.
-    pub donated: Vec<IpNet>,
     /// Routes for the interface.
     pub routes: Vec<RouteConf>,
 }
@@ -115,8 +114,18 @@ pub struct BlockSubnet {
     pub gateway: IpAddr,
     /// Inside it, never handed out.
     pub exclude: Vec<IpNet>,
-    /// Prefix length of its blocks; none: no block can be claimed (the node's podCIDRs).
+    /// Prefix length of its blocks; none: it is this node's as a whole, and no block can be claimed (the node's
+    /// podCIDRs).
     pub block_length: Option<u8>,
+}
+
+/// An IPAM plugin that is executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutedIpam {
+    /// One configuration, the whole of the network's, of which the binary of `ipam.type` is executed.
+    pub chain: Chain,
+    /// Routes beside those that it answers. A default route among these replaces its own of that family.
+    pub routes: Vec<RouteConf>,
 }
 
 /// A route as configurations write it.

@@ -1,6 +1,6 @@
 //! What the configuration of a NAD comes to, in one word each: for tables and explanations.
 
-use super::{Network, OWN_TYPES};
+use super::{Executable, Network, OWN_TYPES};
 use crate::{later, nad};
 use plexus_types::NetworkName;
 use serde_json::{Map, Value};
@@ -48,13 +48,14 @@ impl NetworkConfigKind {
     }
 }
 
-/// The plugins of a chain that come neither with Plexus nor with the reference plugins.
+/// The plugins of a chain, and those that they execute, that come neither with Plexus nor with the reference plugins.
 pub fn uncommon_plugins(chain: &super::Chain) -> Vec<&str> {
-    let each = chain.plugins.iter().flat_map(|plugin| {
-        let ipam = plugin.get("ipam").and_then(Value::as_object);
-        std::iter::once(plugin).chain(ipam)
-    });
-    let named = each.filter_map(|section| section.get("type")?.as_str());
+    let executed: &[Executable] = match chain.executable {
+        Executable::Type => &[Executable::Type, Executable::IpamType],
+        Executable::IpamType => &[Executable::IpamType],
+    };
+    let each = chain.plugins.iter();
+    let named = each.flat_map(|plugin| executed.iter().filter_map(|one| one.name(plugin)));
     let common = |name: &&str| {
         super::parse::is_reference(name) || OWN_TYPES.contains(name) || IPAMS.contains(name)
     };

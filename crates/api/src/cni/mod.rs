@@ -3,6 +3,7 @@
 
 mod args;
 mod config;
+mod device;
 mod environment;
 mod error;
 mod from;
@@ -18,16 +19,18 @@ mod wire;
 
 pub use args::Args;
 pub use config::{
-    Body, Chain, DefaultGw, FqName, NetConf, Network, NetworkBackend, ValidAttachment,
+    Body, Chain, DefaultGw, Executable, FqName, NetConf, Network, NetworkBackend, ValidAttachment,
 };
+pub use device::{DeviceKey, DeviceQuery};
 pub use environment::Target;
 pub use error::{Code, Error};
-pub use from::ObjectFacts;
 #[cfg(feature = "manifest")]
 pub(crate) use from::nad_problems;
 pub(crate) use from::provider_problems;
+pub use from::{ObjectFacts, ParsedNetwork};
 pub use ipam::{
-    BlockIpam, BlockSubnet, HostLocal, Ipam, PlexusIpam, Range, RouteConf, Static, StaticAddress,
+    BlockIpam, BlockSubnet, ExecutedIpam, HostLocal, Ipam, PlexusIpam, Range, RouteConf, Static,
+    StaticAddress,
 };
 #[cfg(feature = "manifest")]
 pub(crate) use kind::every_type;

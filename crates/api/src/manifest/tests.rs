@@ -507,7 +507,7 @@ fn definitions_say_what_is_done_with_them() {
         &nad(
             "'{\"type\": \"macvlan\", \"master\": \"eth1\", \"ipam\": {\"type\": \"whereabouts\", \"range\": \"10.0.0.0/24\"}}'",
         ),
-        &["N5 spec.config: is done by executing macvlan"],
+        &["N5 spec.config: gets its addresses by executing whereabouts: every node"],
     );
     finds(
         &nad("'{“type”: “plexus-cni”}'"),

@@ -9,8 +9,7 @@ use crate::snapshot::{
 };
 use ipnet::IpNet;
 use plexus_api::cni::{Ipam, Network, NetworkBackend, Provider, Runtime};
-use plexus_core::attach::preview::cluster_network;
-use plexus_core::resolve::{PodNetworks, Reference, pod_networks};
+use plexus_core::resolve::{PodNetworks, Reference, pod_cidr_network, pod_networks};
 use serde_json::Value;
 
 /// Describes a pod by what the snapshot has.
@@ -81,7 +80,7 @@ fn resolved(snapshot: &Snapshot, pod: &Value, node: &str) -> Option<PodNetworks>
     let cidrs: Vec<IpNet> = cidrs
         .filter_map(|cidr| cidr.as_str()?.parse().ok())
         .collect();
-    let first = cluster_network(&cidrs, &[]).ok()?;
+    let first = pod_cidr_network(&cidrs, &[]).ok()?;
     let seen = NodeView::from(snapshot, node);
     let facts = pod_facts(pod);
     pod_networks(
@@ -205,13 +204,15 @@ fn provider(snapshot: &Snapshot, attachment: &Value, network: Option<&Network>) 
         Some(NetworkBackend::Native(native)) => {
             // Without a Network these are the node's podCIDRs, which are said beside the addresses.
             let named = |ipam: &&Ipam| !matches!(ipam, Ipam::Blocks(_));
-            let ipam = native.ipam.as_ref().filter(named).map(Ipam::name);
-            let ipam = ipam.map(|ipam| format!(", addresses by {ipam}"));
+            let ipam = native.ipam.as_ref().filter(named).map(|ipam| match ipam {
+                Ipam::Executed(_) => format!(", addresses by {}, executed", ipam.name()),
+                _ => format!(", addresses by {}", ipam.name()),
+            });
             format!("{}{}", native.provider.name(), ipam.unwrap_or_default())
         }
         Some(NetworkBackend::Delegate(chain)) => {
-            let types = chain.plugins.iter().filter_map(|p| p.get("type")?.as_str());
-            format!("executed: {}", types.collect::<Vec<_>>().join(", "))
+            let names: Vec<&str> = chain.executables().collect();
+            format!("executed: {}", names.join(", "))
         }
         None => String::new(),
     }

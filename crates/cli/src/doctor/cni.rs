@@ -183,13 +183,18 @@ fn judge(file: &str, config: &Result<Value, String>, machine: &Machine) -> Optio
     ))
 }
 
-/// The types of a configuration's plugins, and of their IPAM.
+/// The types of a configuration's plugins, of their IPAM, and of the IPAM of networks that are listed for us.
 fn types(config: &Value) -> impl Iterator<Item = &str> {
     let list = config.get("plugins").and_then(Value::as_array);
     let plugins = list.map_or(std::slice::from_ref(config), Vec::as_slice);
-    let sections = plugins
-        .iter()
-        .flat_map(|plugin| [Some(plugin), plugin.get("ipam")]);
+    let sections = plugins.iter().flat_map(|plugin| {
+        let networks = plugin.get("networks").and_then(Value::as_array);
+        let networks = networks.into_iter().flatten();
+        let of_networks = networks.map(|network| network.get("ipam"));
+        [Some(plugin), plugin.get("ipam")]
+            .into_iter()
+            .chain(of_networks)
+    });
     sections
         .flatten()
         .filter_map(|section| section.get("type")?.as_str())

@@ -1,6 +1,7 @@
 //! What this kernel can do, tried for real in a namespace that is thrown away.
 
 use super::{Check, Subject, Verdict};
+use plexus_api::cni::{Provider, ProviderKind};
 use plexus_kernel::{Feature, probe};
 
 pub(super) fn check() -> Vec<Check> {
@@ -41,14 +42,23 @@ pub(super) fn judge<'a>(features: impl Iterator<Item = (Feature, Option<&'a str>
     checks
 }
 
-pub(super) fn needed_by(feature: Feature) -> (Verdict, &'static str) {
-    match feature {
-        Feature::Veth => (Verdict::Fail, "every network but macvlan needs it"),
+pub(super) fn needed_by(feature: Feature) -> (Verdict, String) {
+    let (verdict, text) = match feature {
+        Feature::Veth => {
+            let others = names(|kind| !kind.needs.contains(&feature));
+            return (
+                Verdict::Fail,
+                format!("every network but {others} needs it"),
+            );
+        }
         Feature::NetnsCookie => (Verdict::Fail, "namespaces are told apart by it"),
-        Feature::Bridge => (Verdict::Warn, "networks of provider bridge are refused"),
-        Feature::Macvlan => (Verdict::Warn, "networks of provider macvlan are refused"),
-        Feature::Ipvlan => (Verdict::Warn, "the plugin ipvlan cannot work"),
-        Feature::Vlan => (Verdict::Warn, "the plugin vlan cannot work"),
+        Feature::Bridge | Feature::Macvlan | Feature::Ipvlan | Feature::Vlan => {
+            let text = match names(|kind| kind.needs.contains(&feature)) {
+                none if none.is_empty() => format!("the plugin {feature} cannot work"),
+                providers => format!("networks of provider {providers} are refused"),
+            };
+            return (Verdict::Warn, text);
+        }
         Feature::Vxlan => (Verdict::Warn, "overlay networks are refused"),
         Feature::RouterNetns => (Verdict::Warn, "overlay networks are refused"),
         Feature::Vrf => (
@@ -57,5 +67,12 @@ pub(super) fn needed_by(feature: Feature) -> (Verdict, &'static str) {
         ),
         Feature::Dummy => (Verdict::Warn, "the plugin dummy cannot work"),
         Feature::Masquerade => (Verdict::Warn, "networks with SNAT or ipMasq are refused"),
-    }
+    };
+    (verdict, text.to_owned())
+}
+
+/// Those of the providers that fit.
+fn names(fits: impl Fn(&ProviderKind) -> bool) -> String {
+    let kinds = Provider::KINDS.iter().filter(|kind| fits(kind));
+    kinds.map(|kind| kind.name).collect::<Vec<_>>().join(", ")
 }

@@ -3,8 +3,10 @@
 use super::{Answer, Explanation, Reason, cluster, reference};
 use crate::get;
 use crate::snapshot::{ServedBy, Snapshot, find, name, namespace, text, texts};
-use plexus_api::cni::{NetworkBackend, NetworkConfigKind, uncommon_plugins};
+use plexus_api::cni::{Chain, Ipam, NetworkBackend, NetworkConfigKind, uncommon_plugins};
 use plexus_core::nad_meaning::{self, NadMeaning};
+use plexus_core::refusal::Refusal as _;
+use plexus_types::chain;
 use serde_json::Value;
 
 /// Explains a NAD by what the snapshot has; one that stands for a Network, together with that.
@@ -69,8 +71,15 @@ fn done_by(kind: NetworkConfigKind) -> Answer {
         NetworkConfigKind::Named(_) => Answer::good(Reason::NadUsable, "", "names a Network"),
         NetworkConfigKind::Network(plugins, network) => match network.backend {
             NetworkBackend::Native(native) => {
+                let about = format!("type {plugins}");
                 let why = format!("done natively, as provider {}", native.provider.name());
-                Answer::good(Reason::NadUsable, format!("type {plugins}"), why)
+                match &native.ipam {
+                    Some(ipam @ Ipam::Executed(executed)) => {
+                        let why = format!("{why}, its addresses by executing {}", ipam.name());
+                        done_by_plugins(&executed.chain, about, why)
+                    }
+                    _ => Answer::good(Reason::NadUsable, about, why),
+                }
             }
             NetworkBackend::Delegate(chain) => {
                 let because = match &chain.unsupported_key {
@@ -78,20 +87,24 @@ fn done_by(kind: NetworkConfigKind) -> Answer {
                     None => String::new(),
                 };
                 let why = format!("done by executing {plugins}{because}");
-                match uncommon_plugins(&chain).as_slice() {
-                    [] => Answer::good(Reason::NadUsable, "", why),
-                    plugins => Answer::waits(
-                        Reason::UnknownPlugin,
-                        "",
-                        why,
-                        format!(
-                            "every node needs {} in its plugin directory",
-                            plugins.join(", ")
-                        ),
-                    ),
-                }
+                done_by_plugins(&chain, String::new(), why)
             }
         },
+    }
+}
+
+fn done_by_plugins(chain: &Chain, about: String, why: String) -> Answer {
+    match uncommon_plugins(chain).as_slice() {
+        [] => Answer::good(Reason::NadUsable, about, why),
+        plugins => Answer::waits(
+            Reason::UnknownPlugin,
+            about,
+            why,
+            format!(
+                "every node needs {} in its plugin directory",
+                plugins.join(", ")
+            ),
+        ),
     }
 }
 
@@ -127,10 +140,10 @@ fn stands_for(snapshot: &Snapshot, nad: &Value, config: Option<&str>) -> Answer 
         }
         NadMeaning::Network(_) | NadMeaning::Nothing => {
             let (why, next) = match &stands_for {
-                Err(error) => (error.msg.as_str(), error.details.as_str()),
+                Err(error) => (chain(error), error.remedy()),
                 Ok(_) => (
-                    "it stands for a Network, and that is not there",
-                    "create that Network",
+                    "it stands for a Network, and that is not there".to_owned(),
+                    "create that Network".into(),
                 ),
             };
             Answer::wrong(Reason::NadWithoutNetwork, "", why, next)

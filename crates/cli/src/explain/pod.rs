@@ -5,10 +5,14 @@ use super::{Answer, Explanation, Reason, cluster, not_seen, reference};
 use crate::get::{network_of, record_of};
 use crate::holder::Holder;
 use crate::snapshot::{NodeView, Snapshot, list, name, namespace, pod_facts, text, texts};
-use plexus_api::cni::{Error, Runtime};
-use plexus_core::attach::preview::{self, cluster_network};
-use plexus_core::attach::{Attach, AttachError, AttachRequest};
-use plexus_core::resolve::{Examined, Named, examine, pod_networks};
+use plexus_api::cni::Runtime;
+use plexus_core::attach::preview;
+use plexus_core::attach::{Attach, AttachRequest};
+use plexus_core::refusal::Refusal as _;
+use plexus_core::resolve::{
+    Examined, Named, ResolveError, examine, pod_cidr_network, pod_networks,
+};
+use plexus_types::chain;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -85,8 +89,8 @@ fn answers(snapshot: &Snapshot, pod: &Value, node: &str) -> Vec<Answer> {
         (Err(error), None) => all.push(Answer::wrong(
             Reason::BadAnnotation,
             "its annotations",
-            error.msg.as_str(),
-            error.details.as_str(),
+            chain(error),
+            error.remedy(),
         )),
         (examined_networks, Some(record)) => {
             all.extend(interfaces(record));
@@ -225,7 +229,10 @@ fn interfaces(record: &Value) -> Vec<Answer> {
 }
 
 /// Whether a reference may mean something that we are not shown.
-fn is_unresolved(snapshot: &Snapshot, examined_networks: &Result<Vec<Examined>, Error>) -> bool {
+fn is_unresolved(
+    snapshot: &Snapshot,
+    examined_networks: &Result<Vec<Examined>, ResolveError>,
+) -> bool {
     let hidden = ["networks", "nads"].map(|list| snapshot.hidden(list, None).is_some());
     let unclear =
         |examined_networks: &Vec<Examined>| examined_networks.iter().any(|one| one.place.is_none());
@@ -233,7 +240,10 @@ fn is_unresolved(snapshot: &Snapshot, examined_networks: &Result<Vec<Examined>, 
 }
 
 /// Whether the pod's annotations ask for something else than it has.
-fn changed(record: &Value, examined_networks: &Result<Vec<Examined>, Error>) -> Option<Answer> {
+fn changed(
+    record: &Value,
+    examined_networks: &Result<Vec<Examined>, ResolveError>,
+) -> Option<Answer> {
     let attached = list(record, "/status/attachments");
     let extra = attached
         .iter()
@@ -330,7 +340,7 @@ fn not_attached(
 
 /// What is wrong with all references together, if each by itself is fine.
 fn addresses_for_all(snapshot: &Snapshot, pod: &Value, node: &str) -> Option<Answer> {
-    let first = cluster_network(&["10.0.0.0/24".parse().ok()?], &[]).ok()?;
+    let first = pod_cidr_network(&["10.0.0.0/24".parse().ok()?], &[]).ok()?;
     let seen = NodeView::from(snapshot, node);
     let facts = pod_facts(pod);
     let all = pod_networks(
@@ -340,17 +350,11 @@ fn addresses_for_all(snapshot: &Snapshot, pod: &Value, node: &str) -> Option<Ans
         &snapshot.settings(Vec::new()),
         &seen,
     );
-    let names = |error: &Error| {
-        Answer::wrong(
-            Reason::BadTogether,
-            "its annotations",
-            error.msg.as_str(),
-            error.details.as_str(),
-        )
-    };
+    let names =
+        |why: &str, next: &str| Answer::wrong(Reason::BadTogether, "its annotations", why, next);
     let body = match all {
         Ok(all) => all.body,
-        Err(error) => return Some(names(&error)),
+        Err(error) => return Some(names(&chain(&error), &error.remedy())),
     };
     let conf = plexus_api::cni::NetConf::parse(
         br#"{"cniVersion":"1.1.0","name":"plexus","type":"plexus-cni","networks":"pod"}"#,
@@ -359,10 +363,8 @@ fn addresses_for_all(snapshot: &Snapshot, pod: &Value, node: &str) -> Option<Ans
     .ok()?;
     let conf = plexus_api::cni::NetConf { body, ..conf };
     let request = AttachRequest::of(&conf, &[], preview::sandbox("pod").ok()?);
-    match Attach::new(request).err()? {
-        AttachError::Refused(error) => Some(names(&error)),
-        AttachError::Plan { .. } => None,
-    }
+    let error = Attach::new(request).err()?;
+    Some(names(&chain(&error), &error.remedy()))
 }
 
 /// What the runtime, or the agent, said last.

@@ -7,11 +7,12 @@ use crate::snapshot::{
     network_status, text,
 };
 use plexus_api::cni::{
-    Error, FqName, Network, NetworkBackend, NetworkConfigKind, uncommon_plugins,
+    Executable, FqName, Network, NetworkBackend, NetworkConfigKind, ProviderKind, uncommon_plugins,
 };
 use plexus_api::objects::Phase;
-use plexus_core::resolve::{Examined, Named, NetworkObject, by_fq_name, nad_network};
-use plexus_types::Family;
+use plexus_core::refusal::Refusal as _;
+use plexus_core::resolve::{Examined, Named, NetworkObject, ResolveError, by_fq_name, nad_network};
+use plexus_types::{Family, chain};
 use serde_json::Value;
 
 /// `network team-a/blue (number 1, annotation …)`
@@ -27,7 +28,7 @@ pub(super) fn missing(
     snapshot: &Snapshot,
     from: &str,
     examined: &Examined,
-    error: &Error,
+    error: &ResolveError,
 ) -> Answer {
     let about = about(examined);
     let (list, in_namespace) = match &examined.target {
@@ -47,7 +48,7 @@ pub(super) fn missing(
         },
         Named::Network(..) | Named::FqName(..) => match object_of(snapshot, examined) {
             Some(network) => of_network(snapshot, network, from, about, error),
-            None => Answer::wrong(Reason::NetworkMissing, about, plain(error), &error.details),
+            None => Answer::wrong(Reason::NetworkMissing, about, plain(error), error.remedy()),
         },
     }
 }
@@ -60,25 +61,27 @@ pub(super) fn found(
     node: &str,
 ) -> Option<Answer> {
     let about = about(examined);
-    if let NetworkBackend::Delegate(chain) = &network.backend {
-        let plugins = uncommon_plugins(chain);
-        if plugins.is_empty() {
-            return None;
-        }
-        let plugins = plugins.join(", ");
+    let uncommon = network.backend.executed().map(|chain| {
+        let what = match chain.executable {
+            Executable::Type => "is made",
+            Executable::IpamType => "gets its addresses",
+        };
+        (what, uncommon_plugins(chain).join(", "))
+    });
+    if let Some((what, plugins)) = uncommon.filter(|(_, plugins)| !plugins.is_empty()) {
         let node = if node.is_empty() { "its node" } else { node };
         return Some(Answer::waits(
             Reason::UnknownPlugin,
             about,
             format!(
-                "is made by executing {plugins}, which comes neither with Plexus nor with the reference plugins"
+                "{what} by executing {plugins}, which comes neither with Plexus nor with the reference plugins"
             ),
             format!(
                 "{node} needs it in its plugin directory (/opt/cni/bin, or where --delegate-bin-dir says)"
             ),
         ));
     }
-    if node.is_empty() {
+    if node.is_empty() || matches!(network.backend, NetworkBackend::Delegate(_)) {
         return None;
     }
     let object = object_of(snapshot, examined)?;
@@ -110,7 +113,7 @@ pub(super) fn object_of<'w>(snapshot: &'w Snapshot, examined: &Examined) -> Opti
 pub(super) fn of_its_name<'w>(
     snapshot: &'w Snapshot,
     nad: &Value,
-) -> Result<Option<&'w Value>, Error> {
+) -> Result<Option<&'w Value>, ResolveError> {
     let (settings, seen) = (snapshot.settings(Vec::new()), NodeView::from(snapshot, ""));
     let found = nad_network(&nad_object(nad), &settings, &seen)?;
     Ok(found.and_then(|found| as_written(snapshot, &found)))
@@ -154,7 +157,7 @@ fn addresses(snapshot: &Snapshot, network: &Value, about: &str, node: &str) -> O
     ))
 }
 
-fn no_nad(snapshot: &Snapshot, named: &str, about: String, error: &Error) -> Answer {
+fn no_nad(snapshot: &Snapshot, named: &str, about: String, error: &ResolveError) -> Answer {
     let multi_nic = snapshot
         .waiting
         .iter()
@@ -166,11 +169,17 @@ fn no_nad(snapshot: &Snapshot, named: &str, about: String, error: &Error) -> Ans
             format!("there is a MultiNicNetwork of that name; {text}"),
             "",
         ),
-        _ => Answer::wrong(Reason::NadMissing, about, plain(error), &error.details),
+        _ => Answer::wrong(Reason::NadMissing, about, plain(error), error.remedy()),
     }
 }
 
-fn of_nad(snapshot: &Snapshot, nad: &Value, from: &str, about: String, error: &Error) -> Answer {
+fn of_nad(
+    snapshot: &Snapshot,
+    nad: &Value,
+    from: &str,
+    about: String,
+    error: &ResolveError,
+) -> Answer {
     let config = nad.pointer("/spec/config").and_then(Value::as_str);
     let correct = "correct the NetworkAttachmentDefinition; plexus validate shows the line";
     match config.map(NetworkConfigKind::of) {
@@ -182,7 +191,7 @@ fn of_nad(snapshot: &Snapshot, nad: &Value, from: &str, about: String, error: &E
         }
         Some(NetworkConfigKind::Waits(_, text)) => Answer::waits(Reason::Later, about, text, ""),
         Some(NetworkConfigKind::Network(..)) => {
-            Answer::wrong(Reason::BadWish, about, plain(error), &error.details)
+            Answer::wrong(Reason::BadWish, about, plain(error), error.remedy())
         }
         None | Some(NetworkConfigKind::Named(_)) => {
             match (
@@ -195,7 +204,7 @@ fn of_nad(snapshot: &Snapshot, nad: &Value, from: &str, about: String, error: &E
                     Reason::NadWithoutNetwork,
                     about,
                     plain(error),
-                    format!("{}; {}", error.details, cluster::controller(snapshot)),
+                    format!("{}; {}", error.remedy(), cluster::controller(snapshot)),
                 ),
             }
         }
@@ -208,12 +217,12 @@ fn of_network(
     network: &Value,
     from: &str,
     about: String,
-    error: &Error,
+    error: &ResolveError,
 ) -> Answer {
     let status = network_status(network);
     let going = network.pointer("/metadata/deletionTimestamp").is_some();
     let why = plain(error);
-    let next = error.details.as_str();
+    let next = error.remedy();
     if going || status.phase == Some(Phase::Terminating) {
         return Answer::wrong(
             Reason::NetworkTerminating,
@@ -252,7 +261,9 @@ fn of_network(
             why,
             "correct the Network; the pod is tried again by itself",
         ),
-        Some(Phase::Active | Phase::Terminating) if why.contains("is only for pods of") => {
+        Some(Phase::Active | Phase::Terminating)
+            if matches!(error.innermost(), ResolveError::NotAllowed { .. }) =>
+        {
             // Which labels the pod's namespace has decides, and they may be hidden from us.
             let selects = text(network, "/spec/allowedNamespaces/from") == "Selector";
             match snapshot.hidden("namespaces", Some(from)) {
@@ -274,16 +285,16 @@ pub(super) fn reason(network: &Value) -> &str {
 /// What to do about a provider that is not there.
 pub(super) fn provider_next(network: &Value) -> String {
     format!(
-        "start the provider {}, or write one of overlay, routed, bridge, macvlan, delegate as \
-         spec.provider of a new Network",
-        text(network, "/spec/provider")
+        "start the provider {}, or write one of {}, delegate as spec.provider of a new Network",
+        text(network, "/spec/provider"),
+        ProviderKind::names(|_| true).join(", ")
     )
 }
 
 /// The error without the reference, which the answer names already.
-fn plain(error: &Error) -> String {
-    match error.msg.split_once("): ") {
-        Some((before, rest)) if before.starts_with("network ") => rest.to_owned(),
-        _ => error.msg.clone(),
+fn plain(error: &ResolveError) -> String {
+    match error {
+        ResolveError::Reference { source, .. } => chain(source),
+        error => chain(error),
     }
 }

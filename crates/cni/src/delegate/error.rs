@@ -1,18 +1,20 @@
 //! What can go wrong with a delegate, and what the runtime is told about it.
 
-use plexus_api::cni::{self, Code};
+use plexus_api::cni::{self, Code, Executable};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// A plugin that could not be run, or that failed: which, doing what, for whom.
 #[derive(Debug, thiserror::Error)]
-#[error("network {network:?}: {verb} by plugin {plugin:?}")]
+#[error("network {network:?}: {verb} by {} {plugin:?}", role(*executable))]
 pub struct Error {
     /// The network's name.
     pub network: String,
-    /// The plugin's type; `?` if it has none.
+    /// The plugin's name; `?` if it has none.
     pub plugin: String,
+    /// Where that name is written.
+    pub executable: Executable,
     /// `ADD`, …
     pub verb: &'static str,
     /// Why.
@@ -24,9 +26,9 @@ pub struct Error {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// No `type`, or not a string.
-    #[error("the configuration has no \"type\" that is a string")]
-    NoType,
+    /// No `type` (or `ipam.type`), or not a string.
+    #[error("the configuration has no {} that is a string", key(*.0))]
+    NoType(Executable),
     /// A path, or worse.
     #[error("the configuration names a plugin that cannot be one")]
     Type(#[source] Box<plexus_types::Invalid>),
@@ -135,7 +137,7 @@ impl Error {
 impl Cause {
     fn code(&self) -> Code {
         match self {
-            Cause::NoType | Cause::Type(_) | Cause::NotAllowed { .. } | Cause::Ourselves(_) => {
+            Cause::NoType(_) | Cause::Type(_) | Cause::NotAllowed { .. } | Cause::Ourselves(_) => {
                 Code::InvalidConfig
             }
             Cause::NoCommonVersion { .. } => Code::IncompatibleVersion,
@@ -148,7 +150,7 @@ impl Cause {
     fn next_step(&self) -> String {
         let text = match self {
             Cause::Told(error) => return error.details.clone(),
-            Cause::NoType | Cause::Type(_) => "name the plugin's file, without a path",
+            Cause::NoType(_) | Cause::Type(_) => "name the plugin's file, without a path",
             Cause::NotAllowed { .. } => "use an allowed type, or extend the agent's list",
             Cause::NotFound { .. } => {
                 "install the plugin there, or start the agent with the right --delegate-bin-dir"
@@ -163,6 +165,21 @@ impl Cause {
             _ => "run the plugin by hand with the same configuration, or see the agent's log",
         };
         text.to_owned()
+    }
+}
+
+/// What a plugin is to the network, for messages.
+pub(super) fn role(executable: Executable) -> &'static str {
+    match executable {
+        Executable::Type => "plugin",
+        Executable::IpamType => "IPAM plugin",
+    }
+}
+
+fn key(executable: Executable) -> &'static str {
+    match executable {
+        Executable::Type => "\"type\"",
+        Executable::IpamType => "\"ipam.type\"",
     }
 }
 

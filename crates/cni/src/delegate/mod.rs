@@ -1,4 +1,5 @@
-//! The delegate runner: executes CNI plugins that are not ours, alone or in a chain.
+//! The delegate runner: executes CNI plugins that are not ours, alone or in a chain, and IPAM plugins below links that
+//! we make.
 //!
 //! Owns finding a plugin, agreeing on a version with it, the environment and the configuration that
 //! it gets, and bounding what it may use: time, output, and how many run at once. Never decides

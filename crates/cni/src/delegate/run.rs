@@ -7,7 +7,7 @@ use super::find::{PluginFile, find};
 use super::spool::Spooled;
 use super::version::Spoken;
 use super::{Call, Cause, Runner};
-use plexus_api::cni::{self, Outcome, Version};
+use plexus_api::cni::{self, Executable, Outcome, Version};
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -81,11 +81,12 @@ impl Runner {
     /// `errand` is what it will be run for: it says whose slots the question takes.
     pub(super) fn ready(
         &self,
+        executable: Executable,
         plugin: &Map<String, Value>,
         errand: Errand,
         wanted: Version,
     ) -> Result<Ready, Cause> {
-        let plugin_file = self.locate(plugin)?;
+        let plugin_file = self.locate(executable, plugin)?;
         let spoken = match self.known.get(&plugin_file) {
             Some(spoken) => spoken,
             None => {
@@ -105,16 +106,18 @@ impl Runner {
         })
     }
 
-    /// Finds the plugin of a configuration, and its IPAM plugin; runs nothing.
-    pub(super) fn locate(&self, plugin: &Map<String, Value>) -> Result<PluginFile, Cause> {
-        let name = plugin
-            .get("type")
-            .and_then(Value::as_str)
-            .ok_or(Cause::NoType)?;
+    /// Finds the binary of a configuration, and that of the IPAM plugin that it executes; runs nothing.
+    pub(super) fn locate(
+        &self,
+        executable: Executable,
+        plugin: &Map<String, Value>,
+    ) -> Result<PluginFile, Cause> {
+        let name = executable.name(plugin).ok_or(Cause::NoType(executable))?;
         let plugin_file = find(&self.options, name)?;
         // The plugin executes its IPAM plugin itself, so this is the only chance to refuse it.
-        if let Some(ipam) = plugin.get("ipam").and_then(|ipam| ipam.get("type"))
-            && let Some(ipam) = ipam.as_str().filter(|ipam| !ipam.is_empty())
+        if executable == Executable::Type
+            && let Some(ipam) = Executable::IpamType.name(plugin)
+            && !ipam.is_empty()
         {
             find(&self.options, ipam)?;
         }
@@ -215,8 +218,13 @@ impl Runner {
     }
 }
 
-/// The result of an ADD. One without a version is in the version that we asked for.
-pub(super) fn read_outcome(text: &str, version: Version) -> Result<Outcome, Cause> {
+/// The result of an ADD. One without a version is in the version that we asked for. An IPAM plugin knows no
+/// interfaces: what it says of them is dropped.
+pub(super) fn read_outcome(
+    executable: Executable,
+    text: &str,
+    version: Version,
+) -> Result<Outcome, Cause> {
     let garbled = |why: String| Cause::Garbled {
         why,
         stdout: excerpt(text.as_bytes()),
@@ -234,6 +242,13 @@ pub(super) fn read_outcome(text: &str, version: Version) -> Result<Outcome, Caus
         }
         map.entry("cniVersion")
             .or_insert_with(|| version.as_str().into());
+        if executable == Executable::IpamType {
+            map.remove("interfaces");
+            let ips = map.get_mut("ips").and_then(Value::as_array_mut);
+            for ip in ips.into_iter().flatten().filter_map(Value::as_object_mut) {
+                ip.remove("interface");
+            }
+        }
     }
     Outcome::from_value(&value).map_err(|error| garbled(error.msg))
 }

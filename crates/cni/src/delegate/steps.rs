@@ -1,9 +1,10 @@
 //! A chain of plugins, verb by verb. The caller journals between the steps of an ADD.
 
 use super::derive::Extras;
-use super::run::{Errand, Verb, read_outcome};
+use super::error::role;
+use super::run::{Errand, Ready, Verb, read_outcome};
 use super::{Call, Cause, Error, Runner};
-use plexus_api::cni::{Chain, Outcome, ValidAttachment, Version};
+use plexus_api::cni::{Chain, Executable, Outcome, ValidAttachment, Version};
 use plexus_types::NetworkName;
 use serde_json::{Map, Value};
 use std::time::Instant;
@@ -40,8 +41,8 @@ impl Runner {
     /// asked before anything is begun, so that nothing needs to be undone.
     pub fn can_run(&self, network: &NetworkName, chain: &Chain) -> Result<(), Error> {
         for plugin in &chain.plugins {
-            self.ready(plugin, Verb::Add.into(), chain.version)
-                .map_err(|cause| failed(network, plugin, Verb::Add, cause))?;
+            self.ready(chain.executable, plugin, Verb::Add.into(), chain.version)
+                .map_err(|cause| failed(network, (chain.executable, plugin), Verb::Add, cause))?;
         }
         Ok(())
     }
@@ -64,12 +65,12 @@ impl Runner {
         };
         let mut silent = Vec::new();
         for plugin in &chain.plugins {
-            self.locate(plugin)
-                .map_err(|cause| failed(network, plugin, verb, cause))?;
+            self.locate(chain.executable, plugin)
+                .map_err(|cause| failed(network, (chain.executable, plugin), verb, cause))?;
             if Instant::now() >= until {
-                let name = plugin_type(plugin);
+                let (role, name) = (role(chain.executable), name(chain.executable, plugin));
                 silent.push(format!(
-                    "network {network}: no time was left to ask plugin {name}"
+                    "network {network}: no time was left to ask {role} {name}"
                 ));
                 continue;
             }
@@ -106,7 +107,7 @@ impl Runner {
         valid: Option<&[ValidAttachment]>,
     ) -> Result<(), Error> {
         let run = || {
-            let ready = self.ready(plugin, errand, chain.version)?;
+            let ready = self.ready(chain.executable, plugin, errand, chain.version)?;
             if ready.version < Version::V1_1_0 {
                 return Ok(());
             }
@@ -119,7 +120,7 @@ impl Runner {
             };
             self.run(&ready, errand, plugin, extras, None).map(drop)
         };
-        run().map_err(|cause| failed(network, plugin, errand.verb, cause))
+        run().map_err(|cause| failed(network, (chain.executable, plugin), errand.verb, cause))
     }
 }
 
@@ -134,9 +135,9 @@ impl Steps<'_> {
         self.chain.plugins.is_empty()
     }
 
-    /// The type of a plugin, for messages.
+    /// The name of a plugin, for messages.
     pub fn plugin(&self, step: usize) -> &str {
-        self.chain.plugins.get(step).map_or("?", plugin_type)
+        self.chain.executables().nth(step).unwrap_or("?")
     }
 
     /// Runs ADD of one plugin; `prev` is the result of the step before. Its result is the
@@ -147,16 +148,21 @@ impl Steps<'_> {
     pub fn add_step(&self, step: usize, prev: Option<&Outcome>) -> Result<Outcome, Error> {
         let plugin = self.get(step, Verb::Add)?;
         let run = || {
-            let ready = self
-                .runner
-                .ready(plugin, Verb::Add.into(), self.chain.version)?;
+            let ready = self.ready(plugin, Verb::Add)?;
             let extras = self.extras(ready.version, prev);
             let text =
                 self.runner
                     .run(&ready, Verb::Add.into(), plugin, extras, Some(&self.call))?;
-            read_outcome(&text, ready.version)
+            read_outcome(self.chain.executable, &text, ready.version)
         };
-        run().map_err(|cause| failed(self.network, plugin, Verb::Add, cause))
+        run().map_err(|cause| {
+            failed(
+                self.network,
+                (self.chain.executable, plugin),
+                Verb::Add,
+                cause,
+            )
+        })
     }
 
     /// Runs DEL of the first `count` plugins, the last of them first, each with `result`: the last
@@ -173,9 +179,7 @@ impl Steps<'_> {
     pub fn check(&self, result: &Outcome) -> Result<(), Error> {
         for plugin in &self.chain.plugins {
             let run = || {
-                let ready = self
-                    .runner
-                    .ready(plugin, Verb::Check.into(), self.chain.version)?;
+                let ready = self.ready(plugin, Verb::Check)?;
                 if ready.version < Version::V0_4_0 {
                     return Ok(());
                 }
@@ -184,16 +188,21 @@ impl Steps<'_> {
                     .run(&ready, Verb::Check.into(), plugin, extras, Some(&self.call))
                     .map(drop)
             };
-            run().map_err(|cause| failed(self.network, plugin, Verb::Check, cause))?;
+            run().map_err(|cause| {
+                failed(
+                    self.network,
+                    (self.chain.executable, plugin),
+                    Verb::Check,
+                    cause,
+                )
+            })?;
         }
         Ok(())
     }
 
     fn del(&self, plugin: &Map<String, Value>, result: Option<&Outcome>) -> Result<(), Error> {
         let run = || {
-            let ready = self
-                .runner
-                .ready(plugin, Verb::Del.into(), self.chain.version)?;
+            let ready = self.ready(plugin, Verb::Del)?;
             // Before 0.4.0 a DEL had no prevResult.
             let result = result.filter(|_| ready.version >= Version::V0_4_0);
             let extras = self.extras(ready.version, result);
@@ -201,16 +210,33 @@ impl Steps<'_> {
                 .run(&ready, Verb::Del.into(), plugin, extras, Some(&self.call))
                 .map(drop)
         };
-        run().map_err(|cause| failed(self.network, plugin, Verb::Del, cause))
+        run().map_err(|cause| {
+            failed(
+                self.network,
+                (self.chain.executable, plugin),
+                Verb::Del,
+                cause,
+            )
+        })
     }
 
     fn get(&self, step: usize, verb: Verb) -> Result<&Map<String, Value>, Error> {
         self.chain.plugins.get(step).ok_or_else(|| Error {
             network: self.network.to_string(),
             plugin: format!("#{step}"),
+            executable: self.chain.executable,
             verb: verb.name(),
-            cause: Cause::NoType,
+            cause: Cause::NoType(self.chain.executable),
         })
+    }
+
+    fn ready(&self, plugin: &Map<String, Value>, verb: Verb) -> Result<Ready, Cause> {
+        let Chain {
+            executable,
+            version,
+            ..
+        } = *self.chain;
+        self.runner.ready(executable, plugin, verb.into(), version)
     }
 
     fn extras<'b>(&'b self, version: Version, prev: Option<&'b Outcome>) -> Extras<'b> {
@@ -229,15 +255,21 @@ fn is_slow(error: &Error) -> bool {
     error.is_temporary() || matches!(error.cause, Cause::TimedOut { .. } | Cause::Watch(_))
 }
 
-fn plugin_type(plugin: &Map<String, Value>) -> &str {
-    plugin.get("type").and_then(Value::as_str).unwrap_or("?")
+fn name(executable: Executable, plugin: &Map<String, Value>) -> String {
+    let name = executable.name(plugin).unwrap_or("?");
+    name.chars().take(100).collect()
 }
 
-fn failed(network: &NetworkName, plugin: &Map<String, Value>, verb: Verb, cause: Cause) -> Error {
-    let plugin = plugin_type(plugin).chars().take(100).collect();
+fn failed(
+    network: &NetworkName,
+    (executable, plugin): (Executable, &Map<String, Value>),
+    verb: Verb,
+    cause: Cause,
+) -> Error {
     Error {
         network: network.to_string(),
-        plugin,
+        plugin: name(executable, plugin),
+        executable,
         verb: verb.name(),
         cause,
     }

@@ -47,7 +47,7 @@ impl<'a> Call<'a> {
     pub(super) fn run(&self) -> Result<String, Failure> {
         let patience = self.patience()?;
         let limit = answer_limit(self.command);
-        let request = http::request(self.command.path(), self.body);
+        let request = http::request(&format!("/cni/{}", self.command.path()), self.body);
         let mut pause = FIRST_PAUSE;
         let mut missed: Option<Instant> = None;
         let mut tries = 0;

@@ -1,6 +1,6 @@
 //! One HTTP/1.1 exchange over a unix socket: the request as one write, the response read to its
 //! declared end. Knows only what our agent sends: a status line, headers, a body with a length or
-//! up to the end of the connection. Anything else is an agent that went away.
+//! up to the end of the connection. Anything else is a server that went away.
 
 use plexus_faults::effect;
 use rustix::io::Errno;
@@ -13,17 +13,19 @@ use std::time::{Duration, Instant};
 const MAX_HEAD: usize = 16 << 10;
 const MAX_RESPONSE: usize = 4 << 20;
 
-/// What the agent answered.
-pub(super) struct Response {
+/// What the server answered.
+#[derive(Debug)]
+pub struct Response {
     /// 200, or an error.
-    pub(super) status: u16,
+    pub status: u16,
     /// The text after the headers.
-    pub(super) body: String,
+    pub body: String,
 }
 
 /// Why there is no answer.
-pub(super) enum RequestError {
-    /// No agent is there, or it went away before it had answered.
+#[derive(Debug)]
+pub enum RequestError {
+    /// Nobody is there, or it went away before it had answered.
     Away(String),
     /// It is there and does not answer in time.
     Slow,
@@ -31,10 +33,10 @@ pub(super) enum RequestError {
     Barred(String),
 }
 
-/// The whole request, ready to be sent any number of times.
-pub(super) fn request(verb: &str, body: &str) -> Vec<u8> {
+/// A whole POST, ready to be sent any number of times.
+pub fn request(path: &str, body: &str) -> Vec<u8> {
     let head = format!(
-        "POST /cni/{verb} HTTP/1.1\r\nHost: plexus\r\nContent-Type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nHost: plexus\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
@@ -45,11 +47,7 @@ pub(super) fn request(verb: &str, body: &str) -> Vec<u8> {
 }
 
 /// Connects, sends, and reads the answer; all of it within `limit`.
-pub(super) fn exchange(
-    socket: &Path,
-    request: &[u8],
-    limit: Duration,
-) -> Result<Response, RequestError> {
+pub fn exchange(socket: &Path, request: &[u8], limit: Duration) -> Result<Response, RequestError> {
     let until = Instant::now() + limit;
     effect("shim.connect<");
     let stream = connect(socket, limit);

@@ -10,7 +10,7 @@
 //! answer. VERSION it answers itself. A DEL that finds no agent goes to the [queue](crate::queue).
 
 mod call;
-mod http;
+pub mod http;
 mod input;
 mod locate;
 

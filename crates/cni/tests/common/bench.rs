@@ -2,7 +2,7 @@
 //! they were given; and a runner for them.
 
 use super::Dir;
-use plexus_api::cni::{Chain, Outcome, Version};
+use plexus_api::cni::{Chain, Executable, Outcome, Version};
 use plexus_cni::delegate::{Call, Error, Options, Runner};
 use plexus_types::{ContainerId, IfName, NetworkName};
 use serde_json::{Map, Value, json};
@@ -135,6 +135,7 @@ pub fn chain(version: Version, plugins: Value) -> Chain {
         .iter()
         .map(|p| p.as_object().unwrap().clone());
     Chain {
+        executable: Executable::Type,
         version,
         plugins: plugins.collect(),
         unsupported_key: None,

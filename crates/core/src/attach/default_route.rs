@@ -1,8 +1,9 @@
 //! Who has the default route, once it is known who brings a gateway.
 
+use super::DefaultRouteError;
 use crate::attachment::{Assigned, DefaultRoute, NativeSpec};
 use crate::plan::{effective, gateway, is_main_default};
-use plexus_api::cni::{Code, DefaultGw, Error, Outcome, RouteConf};
+use plexus_api::cni::{DefaultGw, Outcome, RouteConf};
 use plexus_types::{Family, IfName, NetworkName};
 
 /// One attachment of the call, with what it got.
@@ -40,7 +41,7 @@ pub enum Provided<'a> {
 pub fn choose_default(
     candidates: &[Candidate<'_>],
     choice: Option<&DefaultGw>,
-) -> Result<Vec<DefaultRoute>, Error> {
+) -> Result<Vec<DefaultRoute>, DefaultRouteError> {
     let Some(choice) = choice else {
         return Ok(vec![DefaultRoute::AsConfigured; candidates.len()]);
     };
@@ -57,7 +58,7 @@ fn choose(
     candidates: &[Candidate<'_>],
     choice: &DefaultGw,
     family: Family,
-) -> Result<Option<usize>, Error> {
+) -> Result<Option<usize>, DefaultRouteError> {
     let first = candidates
         .iter()
         .position(|candidate| candidate.has_gateway(family));
@@ -83,7 +84,7 @@ fn named(
     choice: &DefaultGw,
     name: &str,
     family: Family,
-) -> Result<Option<usize>, Error> {
+) -> Result<Option<usize>, DefaultRouteError> {
     let by_ifname = candidates
         .iter()
         .position(|candidate| candidate.ifname.as_str() == name);
@@ -113,6 +114,10 @@ fn named(
 }
 
 impl Candidate<'_> {
+    fn names(&self) -> (NetworkName, IfName) {
+        (self.network.clone(), self.ifname.clone())
+    }
+
     /// Whether a default route of that family could be, or is, on it.
     fn has_gateway(&self, family: Family) -> bool {
         match self.provided {
@@ -153,41 +158,34 @@ fn any_default(routes: &[RouteConf], family: Family) -> bool {
     routes.iter().any(|route| is_main_default(route, family))
 }
 
-fn unknown(candidates: &[Candidate<'_>], name: &str) -> Error {
-    let each = candidates
-        .iter()
-        .map(|c| format!("{} ({})", c.network, c.ifname));
-    let known = each.collect::<Vec<_>>().join(", ");
-    Error::new(
-        Code::InvalidConfig,
-        format!("default-gw: {name} is neither a network nor an interface of this container"),
-        format!("name one of {known}"),
-    )
+fn unknown(candidates: &[Candidate<'_>], name: &str) -> DefaultRouteError {
+    let each = candidates.iter();
+    DefaultRouteError::Unknown {
+        name: name.to_owned(),
+        known: each.map(Candidate::names).collect(),
+    }
 }
 
-fn no_gateway(candidate: &Candidate<'_>, name: &str, family: Family) -> Error {
-    let Candidate {
-        network, ifname, ..
-    } = candidate;
-    Error::new(
-        Code::InvalidConfig,
-        format!(
-            "default-gw: {name} is chosen for {family}, but network {network} (interface {ifname}) brings no {family} gateway"
-        ),
-        "give its IPAM a gateway or a default route, or choose another",
-    )
+fn no_gateway(candidate: &Candidate<'_>, name: &str, family: Family) -> DefaultRouteError {
+    let (network, ifname) = candidate.names();
+    DefaultRouteError::NoGateway {
+        name: name.to_owned(),
+        family,
+        network,
+        ifname,
+    }
 }
 
-fn set_already(candidate: &Candidate<'_>, winner: &Candidate<'_>, family: Family) -> Error {
-    let Candidate {
-        network, ifname, ..
-    } = candidate;
-    Error::new(
-        Code::InvalidConfig,
-        format!(
-            "the plugins of network {network} (interface {ifname}) set an {family} default route, which belongs to network {} (interface {})",
-            winner.network, winner.ifname
-        ),
-        format!("name {network} in default-gw, or take the default route out of its configuration"),
-    )
+fn set_already(
+    candidate: &Candidate<'_>,
+    winner: &Candidate<'_>,
+    family: Family,
+) -> DefaultRouteError {
+    let (network, ifname) = candidate.names();
+    DefaultRouteError::AlreadySet {
+        family,
+        network,
+        ifname,
+        winner: winner.names(),
+    }
 }

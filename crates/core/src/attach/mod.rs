@@ -6,19 +6,22 @@
 //!   AttachRequest ──new──► [Attachment] ──set_facts, set_addresses──► begin_step ──► Step
 //!                                                                         ▲            │ journal, execute, journal
 //!                                              answer ◄── no step is left ┤            ▼
-//!                                                                         └── links_made, plugin_done
+//!                                                                         └── prepared, links_made, plugin_done
 //! ```
-//! Links that stand together are one step, each plugin is one. A link behind a plugin is planned when that plugin's
-//! result is known, because the result may bring a default route.
+//! First come the preparations of all links ([`Preparation`]), because they bring addresses and parents. Links that
+//! stand together are one step, each plugin is one. A link behind a plugin is planned when that plugin's result is
+//! known, because the result may bring a default route.
 
 mod default_route;
 mod error;
 mod names;
+mod prepare;
 pub mod preview;
 mod request;
 
 pub use default_route::{Candidate, Provided, choose_default};
-pub use error::AttachError;
+pub use error::{AttachError, DefaultRouteError};
+pub use prepare::{AwaitedLink, OutsideCall, Preparation, PreparationResult, Service};
 pub use request::{AttachRequest, ReferenceRequest, Sandbox};
 
 use crate::attachment::{Assigned, DefaultRoute, NativeSpec};
@@ -27,7 +30,7 @@ use crate::plan::{
     host_ports, node_plan, pod_plan,
 };
 use crate::resolve::Reference;
-use plexus_api::cni::{Chain, Error, Outcome};
+use plexus_api::cni::{Chain, Network, NetworkBackend, Outcome};
 use plexus_types::{IfName, NetworkName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -73,11 +76,15 @@ pub struct NativeWork {
     pub addresses: Assigned,
     /// Where they are taken from; none: written in the configuration, or there are none.
     pub lease: Option<Lease>,
+    /// What must happen before its link is planned: those that are done, and the one that is next.
+    pub preparations: Vec<Preparation>,
     /// Its link, once it is planned.
     pub link: Option<Link>,
     /// What its network needs on the node, once the link is planned.
     pub node: NodePlan,
     made: bool,
+    /// Nobody will prepare it: its link stays unknown.
+    skipped: bool,
 }
 
 /// Where addresses are taken from, and must be given back to.
@@ -93,6 +100,18 @@ pub enum Lease {
         /// The interface that the files name.
         ifname: IfName,
     },
+}
+
+impl PluginRun {
+    fn new(chain: &Chain, runtime: &Map<String, Value>) -> Self {
+        Self {
+            chain: chain.clone(),
+            runtime: runtime.clone(),
+            begun: 0,
+            results: Vec::new(),
+            skipped: false,
+        }
+    }
 }
 
 /// Plugins of one attachment, and how far they are.
@@ -113,6 +132,13 @@ pub struct PluginRun {
 /// One side effect, or several that are made in one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
+    /// Something that must happen before the link of an attachment is planned.
+    Prepare {
+        /// Which attachment.
+        attachment: usize,
+        /// Which of its preparations.
+        preparation: usize,
+    },
     /// The links of these attachments.
     Links(Range<usize>),
     /// One plugin of an attachment.
@@ -166,6 +192,34 @@ impl Attach {
         }
     }
 
+    /// Lets the plugin make an attachment whose provider stands in for it, before the first step; nothing happens if
+    /// there is none.
+    pub fn execute_plugin(&mut self, attachment: usize) -> Result<(), AttachError> {
+        let Some(one) = self.attachments.get_mut(attachment) else {
+            return Ok(());
+        };
+        let reference = self.request.references.get(one.reference);
+        let network = reference.and_then(|it| it.networks.get(one.ordinal as usize));
+        let (Some(native), Some(network)) = (one.native(), network) else {
+            return Ok(());
+        };
+        if let Some(chain) = native.spec.native.provider.plugin() {
+            let backend = NetworkBackend::Delegate(chain.clone());
+            let network = Network {
+                backend,
+                ..network.clone()
+            };
+            one.backend = names::backend(
+                &network,
+                one.reference,
+                &one.ifname,
+                false,
+                &self.request.runtime,
+            )?;
+        }
+        Ok(())
+    }
+
     /// What an attachment's IPAM gave it.
     pub fn set_addresses(&mut self, attachment: usize, addresses: Assigned, lease: Option<Lease>) {
         if let Some(native) = self.native_mut(attachment) {
@@ -177,6 +231,16 @@ impl Attach {
     /// Decides on the next step, so that it can be journaled before it is executed. None: all are done. Asked again
     /// before the step is done, it is the same.
     pub fn begin_step(&mut self) -> Result<Option<Step>, AttachError> {
+        for (attachment, one) in self.attachments.iter_mut().enumerate() {
+            if let Backend::Native(native) = &mut one.backend
+                && let Some(preparation) = native.begin_preparation()
+            {
+                return Ok(Some(Step::Prepare {
+                    attachment,
+                    preparation,
+                }));
+            }
+        }
         let Some(first) = self.attachments.iter().position(|one| !one.is_done()) else {
             return Ok(None);
         };
@@ -189,7 +253,8 @@ impl Attach {
             }));
         }
         let links = self.attachments.iter().skip(first);
-        let count = links.take_while(|one| one.native().is_some()).count();
+        let is_link = |one: &&Attachment| one.native().is_some() && !one.is_done();
+        let count = links.take_while(is_link).count();
         let range = first..first + count;
         self.plan_links(range.clone())?;
         Ok(Some(Step::Links(range)))
@@ -208,6 +273,18 @@ impl Attach {
         }
     }
 
+    /// The preparation of an attachment that has begun is done.
+    pub fn prepared(
+        &mut self,
+        attachment: usize,
+        result: PreparationResult,
+    ) -> Result<(), AttachError> {
+        match self.native_mut(attachment) {
+            Some(native) => Ok(native.prepared(result)?),
+            None => Ok(()),
+        }
+    }
+
     /// A plugin has answered.
     pub fn plugin_done(&mut self, attachment: usize, outcome: Outcome) {
         if let Some(one) = self.attachments.get_mut(attachment)
@@ -218,10 +295,12 @@ impl Attach {
         }
     }
 
-    /// The plugins of an attachment are not executed: what they would do stays unknown.
-    pub fn skip_plugins(&mut self, attachment: usize) {
-        if let Some(Backend::Plugins(run)) = self.backend_mut(attachment) {
-            run.skipped = true;
+    /// Nothing is executed for an attachment: what its plugins or preparations would do stays unknown.
+    pub fn skip(&mut self, attachment: usize) {
+        match self.backend_mut(attachment) {
+            Some(Backend::Native(native)) => native.skipped = true,
+            Some(Backend::Plugins(run)) => run.skipped = true,
+            None => {}
         }
     }
 
@@ -305,7 +384,7 @@ impl Attach {
 
     /// Which default routes are on each attachment. Plugins that have not been executed are not known yet: they
     /// cannot be the first that brings a gateway, and if one of them is named, the others have none.
-    fn default_routes(&self) -> Result<Vec<DefaultRoute>, Error> {
+    fn default_routes(&self) -> Result<Vec<DefaultRoute>, DefaultRouteError> {
         let candidates: Vec<Candidate<'_>> = self.attachments.iter().map(candidate).collect();
         choose_default(&candidates, self.request.default_gw.as_ref())
     }
@@ -335,7 +414,7 @@ impl Attachment {
 
     fn is_done(&self) -> bool {
         match &self.backend {
-            Backend::Native(native) => native.made,
+            Backend::Native(native) => native.skipped || native.made,
             Backend::Plugins(run) => run.skipped || run.results.len() >= run.chain.plugins.len(),
         }
     }
@@ -375,6 +454,7 @@ pub fn complete_macs(outcome: &mut Outcome, link: &Link, observed: ObservedMacs)
 
 fn candidate(attachment: &Attachment) -> Candidate<'_> {
     let provided = match (&attachment.backend, &attachment.outcome) {
+        (Backend::Native(native), _) if native.skipped => Provided::Unknown,
         (Backend::Native(native), _) => Provided::Native(&native.spec, &native.addresses),
         (Backend::Plugins(run), Some(outcome)) if run.results.len() >= run.chain.plugins.len() => {
             Provided::Plugins(outcome)

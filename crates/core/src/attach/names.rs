@@ -3,14 +3,14 @@
 //! The first reference's interface has the request's name, another one's the name that it asks for, else
 //! `net<reference>`. Further interfaces of a reference have its name with `-<ordinal>` behind it.
 
-use super::{AttachRequest, Attachment, Backend, NativeWork, PluginRun};
+use super::{AttachError, AttachRequest, Attachment, Backend, NativeWork, PluginRun, Preparation};
 use crate::attachment::{Assigned, NativeSpec};
 use crate::plan::{Facts, NodePlan};
-use plexus_api::cni::{Code, Error, Network, NetworkBackend};
-use plexus_types::{IfName, NetworkName};
+use plexus_api::cni::{Ipam, Network, NetworkBackend};
+use plexus_types::IfName;
 use serde_json::{Map, Value};
 
-pub(super) fn attachments(request: &AttachRequest) -> Result<Vec<Attachment>, Error> {
+pub(super) fn attachments(request: &AttachRequest) -> Result<Vec<Attachment>, AttachError> {
     let several = request.references.len() > 1
         || request
             .references
@@ -21,7 +21,11 @@ pub(super) fn attachments(request: &AttachRequest) -> Result<Vec<Attachment>, Er
         for (ordinal, network) in (0_u32..).zip(&reference.networks) {
             let ifname = ifname(request, network, index, ordinal)?;
             if let Some(other) = all.iter().find(|other| other.ifname == ifname) {
-                return Err(clash(other, &network.name, index, &ifname));
+                return Err(AttachError::SameName {
+                    first: (other.network.clone(), other.reference),
+                    second: (network.name.clone(), index),
+                    ifname,
+                });
             }
             all.push(Attachment {
                 reference: index,
@@ -37,13 +41,14 @@ pub(super) fn attachments(request: &AttachRequest) -> Result<Vec<Attachment>, Er
     Ok(all)
 }
 
-fn backend(
+pub(super) fn backend(
     network: &Network,
     index: usize,
     ifname: &IfName,
     several: bool,
     runtime: &Map<String, Value>,
-) -> Result<Backend, Error> {
+) -> Result<Backend, AttachError> {
+    let runtime = network.runtime.as_ref().unwrap_or(runtime);
     match &network.backend {
         NetworkBackend::Native(native) => Ok(Backend::Native(Box::new(NativeWork {
             spec: NativeSpec {
@@ -57,25 +62,22 @@ fn backend(
             facts: Facts::default(),
             addresses: Assigned::default(),
             lease: None,
+            preparations: match &native.ipam {
+                Some(Ipam::Executed(ipam)) => {
+                    vec![Preparation::Ipam(PluginRun::new(&ipam.chain, runtime))]
+                }
+                _ => Vec::new(),
+            },
             link: None,
             node: NodePlan::default(),
             made: false,
-        }))),
-        NetworkBackend::Delegate(_) if network.source_routing => Err(Error::new(
-            Code::UnsupportedField,
-            format!(
-                "network {} (number {index}): sourceRouting is not available for executed plugins",
-                network.name
-            ),
-            "add the plugin `sbr` to its chain instead",
-        )),
-        NetworkBackend::Delegate(chain) => Ok(Backend::Plugins(PluginRun {
-            chain: chain.clone(),
-            runtime: network.runtime.as_ref().unwrap_or(runtime).clone(),
-            begun: 0,
-            results: Vec::new(),
             skipped: false,
-        })),
+        }))),
+        NetworkBackend::Delegate(_) if network.source_routing => Err(AttachError::SourceRouting {
+            network: network.name.clone(),
+            number: index,
+        }),
+        NetworkBackend::Delegate(chain) => Ok(Backend::Plugins(PluginRun::new(chain, runtime))),
     }
 }
 
@@ -84,7 +86,7 @@ fn ifname(
     network: &Network,
     index: usize,
     ordinal: u32,
-) -> Result<IfName, Error> {
+) -> Result<IfName, AttachError> {
     let asked = network.interface.as_ref();
     let first = match asked.filter(|_| request.is_standalone() && index > 0) {
         Some(interface) => interface.to_string(),
@@ -95,19 +97,9 @@ fn ifname(
         0 => first,
         _ => format!("{first}-{ordinal}"),
     };
-    IfName::new(&name).map_err(|invalid| {
-        let text = format!("network {} (number {index}): {invalid}", network.name);
-        Error::new(Code::InvalidConfig, text, "give it an `interface`")
+    IfName::new(&name).map_err(|source| AttachError::Name {
+        network: network.name.clone(),
+        number: index,
+        source,
     })
-}
-
-fn clash(other: &Attachment, network: &NetworkName, index: usize, ifname: &IfName) -> Error {
-    Error::new(
-        Code::InvalidConfig,
-        format!(
-            "network {} (number {}) and network {network} (number {index}) both want the interface name {ifname}",
-            other.network, other.reference,
-        ),
-        "give one of them another `interface`; the first is always named CNI_IFNAME, others net<number> unless they ask",
-    )
 }

@@ -3,22 +3,16 @@
 
 use super::{Attach, AttachError, AttachRequest, Sandbox, Step};
 use crate::attachment::{Assigned, AssignedIp, NativeSpec};
-use crate::ipam::{PoolKey, Pools, address_at, assigned_static, host_local};
+use crate::ipam::{AllocateError, BlockSource, PoolKey, Pools, assigned_static, host_local};
 use crate::plan::{
-    Facts, LinkFacts, NodePlan, ObservedMacs, ParentQuery, PodPlan, Underlay, facts_query,
+    Device, Facts, LinkFacts, NodePlan, ObservedMacs, ParentQuery, PodPlan, Underlay, facts_query,
 };
-use crate::resolve::Reference;
 use ipnet::IpNet;
-use plexus_api::cni::{
-    BlockIpam, BlockSubnet, Code, Dns, Error, Ipam, Native, Network, NetworkBackend, Range, Routed,
-};
-use plexus_types::{ContainerId, NetnsCookie};
+use plexus_api::cni::{DeviceKey, DeviceQuery, Ipam, Range};
+use plexus_types::{ContainerId, IfName, Invalid, NetnsCookie};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::IpAddr;
-
-/// The cluster-wide default network, where it is Plexus's own.
-const CLUSTER_DEFAULT: &str = "cluster-default";
 
 /// A node that is described.
 pub trait DescribedNode {
@@ -54,10 +48,10 @@ pub struct Issued {
 }
 
 /// The sandbox of a container whose namespace is nowhere.
-pub fn sandbox(container: &str) -> Result<Sandbox, Error> {
+pub fn sandbox(container: &str) -> Result<Sandbox, Invalid> {
     Ok(Sandbox {
-        container: container.parse().map_err(impossible)?,
-        ifname: "eth0".parse().map_err(impossible)?,
+        container: container.parse()?,
+        ifname: "eth0".parse()?,
         path: String::new(),
         cookie: NetnsCookie(2),
         node: NetnsCookie(1),
@@ -69,6 +63,7 @@ pub fn sandbox(container: &str) -> Result<Sandbox, Error> {
 pub fn preview(
     request: AttachRequest,
     node: &dyn DescribedNode,
+    blocks: &dyn BlockSource,
     issued: &mut Issued,
 ) -> Result<Preview, AttachError> {
     let mut attach = Attach::new(request)?;
@@ -79,12 +74,14 @@ pub fn preview(
         .collect();
     for (index, spec) in natives {
         attach.set_facts(index, node.facts(&spec));
-        attach.set_addresses(index, assign(&spec, &container, issued)?, None);
+        attach.set_addresses(index, assign(&spec, &container, blocks, issued)?, None);
     }
     while let Some(step) = attach.begin_step()? {
         match step {
             Step::Links(range) => attach.links_made(range, |_| ObservedMacs::default()),
-            Step::Plugin { attachment, .. } => attach.skip_plugins(attachment),
+            Step::Prepare { attachment, .. } | Step::Plugin { attachment, .. } => {
+                attach.skip(attachment);
+            }
         }
     }
     let mut kept = NodePlan::default();
@@ -98,80 +95,28 @@ pub fn preview(
     })
 }
 
-/// The cluster-wide default network on the node's podCIDRs, as an agent with
-/// `--cluster-network=own` makes it.
-pub fn cluster_network(
-    pod_cidrs: &[IpNet],
-    cluster_cidrs: &[IpNet],
-) -> Result<(Network, Reference), Error> {
-    let subnets: Vec<BlockSubnet> = pod_cidrs
-        .iter()
-        .filter_map(|cidr| {
-            Some(BlockSubnet {
-                cidr: cidr.trunc(),
-                gateway: address_at(&cidr.trunc(), 1)?,
-                exclude: Vec::new(),
-                block_length: None,
-            })
-        })
-        .collect();
-    let described = subnets.iter().map(|s| (s.cidr, Some(s.gateway))).collect();
-    let blocks = subnets.iter().map(|subnet| subnet.cidr).collect();
-    let native = Native {
-        provider: Routed {
-            ip_masq: true,
-            not_masq: cluster_cidrs.to_vec(),
-            source_check: true,
-        }
-        .into(),
-        ipam: Some(Ipam::Blocks(BlockIpam {
-            uid: CLUSTER_DEFAULT.to_owned(),
-            subnets,
-            blocks,
-            donated: Vec::new(),
-            routes: Vec::new(),
-        })),
-        mac: None,
-        ips: Vec::new(),
-        mtu: None,
-        dns: Dns::default(),
-    };
-    let network = Network {
-        name: CLUSTER_DEFAULT.parse().map_err(impossible)?,
-        interface: None,
-        source_routing: false,
-        backend: NetworkBackend::Native(native),
-        runtime: None,
-    };
-    let reference = Reference {
-        index: 0,
-        total: 1,
-        namespace: String::new(),
-        name: CLUSTER_DEFAULT.to_owned(),
-        uuid: CLUSTER_DEFAULT.to_owned(),
-        source: String::new(),
-        subnets: described,
-    };
-    Ok((network, reference))
-}
-
 fn assign(
     spec: &NativeSpec,
     container: &ContainerId,
+    blocks: &dyn BlockSource,
     issued: &mut Issued,
-) -> Result<Assigned, Error> {
+) -> Result<Assigned, AllocateError> {
     let native = &spec.native;
     let owner = &format!("{container}/{}", spec.ifname);
     let Issued { pools, host_local } = issued;
     match &native.ipam {
-        None => Ok(Assigned::default()),
+        // Nobody knows them before the plugin is executed.
+        None | Some(Ipam::Executed(_)) => Ok(Assigned::default()),
         Some(Ipam::Static(config)) => Ok(assigned_static(config)),
         Some(ipam @ Ipam::Plexus(config)) => match PoolKey::of(ipam, &spec.network) {
-            Some(key) => Ok(pools.allocate(&key, config, &native.ips, owner)?),
+            Some(key) => pools.allocate(&key, config, &native.ips, owner),
             None => Ok(Assigned::default()),
         },
         Some(ipam @ Ipam::Blocks(config)) => match PoolKey::of(ipam, &spec.network) {
-            Some(key) => Ok(pools.allocate_blocks(&key, config, &native.ips, owner)?),
+            Some(key) => {
+                let own = blocks.blocks(&config.uid);
+                pools.allocate_blocks(&key, config, &own, &native.ips, owner)
+            }
             None => Ok(Assigned::default()),
         },
         Some(Ipam::HostLocal(config)) => {
@@ -231,23 +176,38 @@ impl DescribedNode for Uplink {
             }),
             bridge: None,
             underlay: query.underlay.then(|| underlay.clone()),
+            device: query.device.and_then(|query| described(query, uplink)),
         }
     }
 }
 
-fn impossible(invalid: plexus_types::Invalid) -> Error {
-    Error::new(
-        Code::InvalidConfig,
-        invalid.to_string(),
-        "use a name of letters, digits and \"-\"",
-    )
+/// A device as the configuration names it; none if it does not.
+fn described(query: &DeviceQuery, uplink: &LinkFacts) -> Option<Device> {
+    let name = match query.key.as_ref()? {
+        DeviceKey::Name(name) => name.clone(),
+        _ => IfName::new("device").ok()?,
+    };
+    Some(Device {
+        name,
+        index: 0,
+        altnames: Vec::new(),
+        mac: None,
+        mtu: uplink.mtu,
+        up: true,
+        promisc: false,
+        alias: None,
+        kind: String::new(),
+        hardware: None,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::attach::Backend;
+    use crate::ipam::NodeBlocks;
     use crate::plan::{node_text, pod_text};
+    use crate::resolve::pod_cidr_network;
     use plexus_api::cni::{Args, Body, NetConf};
 
     fn node() -> Uplink {
@@ -271,8 +231,8 @@ mod tests {
         container: &str,
         issued: &mut Issued,
     ) -> Result<Preview, AttachError> {
-        let request = AttachRequest::of(conf, &[], sandbox(container)?);
-        preview(request, &node(), issued)
+        let request = AttachRequest::of(conf, &[], sandbox(container).unwrap());
+        preview(request, &node(), &NodeBlocks::default(), issued)
     }
 
     fn alone(config: &str) -> Result<Preview, AttachError> {
@@ -355,7 +315,7 @@ mod tests {
             "10.244.1.0/24".parse().unwrap(),
             "fd00:244:1::/64".parse().unwrap(),
         ];
-        let (network, reference) = cluster_network(&cidrs, &[]).unwrap();
+        let (network, reference) = pod_cidr_network(&cidrs, &[]).unwrap();
         assert_eq!(reference.subnets.len(), 2);
         let conf = NetConf {
             body: Body::All {

@@ -1,7 +1,9 @@
 //! Addresses from the blocks that this node owns of a network's subnets.
 //!
 //! One pool per block, and next-fit across the blocks of a subnet too: a freed address rests until
-//! the others have had their turn. Claims nothing: says which block would help, and the agent asks.
+//! the others have had their turn. Which blocks are this node's is asked when an address is chosen
+//! ([`BlockSource`]): they come and go while the configuration of the network stays. Claims nothing: says which
+//! block would help, and the agent asks.
 
 use super::PoolKey;
 use super::donation::Apart;
@@ -15,19 +17,53 @@ use plexus_api::cni::{BlockIpam, BlockSubnet, Dns};
 use plexus_types::Family;
 use std::net::IpAddr;
 
+/// What this node has of a network's subnets. A subnet that is not divided into blocks is the node's as a whole,
+/// whatever this says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodeBlocks {
+    /// Its blocks, each inside one of the subnets.
+    pub own: Vec<IpNet>,
+    /// Parts of those that are blocks of their own, whoever's: from the block around them nothing is handed out
+    /// there.
+    pub donated: Vec<IpNet>,
+}
+
+/// Who knows which blocks are this node's.
+pub trait BlockSource {
+    /// The blocks of a network, by its identity, from which addresses may be issued now.
+    fn blocks(&self, network_uid: &str) -> NodeBlocks;
+}
+
+/// The same for every network.
+impl BlockSource for NodeBlocks {
+    fn blocks(&self, _: &str) -> NodeBlocks {
+        self.clone()
+    }
+}
+
+/// A network's subnets, and what of them is this node's to hand out.
+#[derive(Clone, Copy)]
+pub(super) struct BlockView<'a> {
+    pub(super) config: &'a BlockIpam,
+    pub(super) own: &'a NodeBlocks,
+    pub(super) apart: &'a Apart,
+}
+
 impl Network {
     /// See [`Pools::allocate_blocks`](super::Pools::allocate_blocks).
     pub(super) fn allocate_blocks(
         &mut self,
         key: &PoolKey,
-        config: &BlockIpam,
-        apart: &Apart,
+        view: BlockView<'_>,
         requested: &[(IpAddr, Option<u8>)],
         owner: &str,
     ) -> Result<Assigned, AllocateError> {
+        let config = view.config;
         let subnets: Vec<IpNet> = config.subnets.iter().map(|subnet| subnet.cidr).collect();
         check_requests(key, &subnets, requested)?;
-        self.forget_all_but(&config.blocks);
+        let blocks = config.subnets.iter();
+        let blocks = blocks.flat_map(|subnet| of_subnet(view.own, subnet));
+        self.forget_all_but(&blocks.collect::<Vec<_>>());
         let mut ips = Vec::with_capacity(2);
         for family in families(&subnets) {
             let asked = requested
@@ -35,9 +71,9 @@ impl Network {
                 .find(|(address, _)| Family::of(*address) == family);
             ips.push(match asked {
                 Some(&(address, prefix)) => {
-                    self.block_specific(key, (config, apart), (address, prefix), owner)?
+                    self.block_specific(key, view, (address, prefix), owner)?
                 }
-                None => self.block_any(key, (config, apart), family, owner)?,
+                None => self.block_any(key, view, family, owner)?,
             });
         }
         Ok(Assigned {
@@ -50,17 +86,18 @@ impl Network {
     fn block_any(
         &mut self,
         key: &PoolKey,
-        (config, apart): (&BlockIpam, &Apart),
+        view: BlockView<'_>,
         family: Family,
         owner: &str,
     ) -> Result<AssignedIp, AllocateError> {
+        let BlockView { config, apart, .. } = view;
         let subnets = || of_family(config, family);
         if let Some((address, subnet)) = self.block_has(config, family, owner) {
             return Ok(assigned(subnet, address));
         }
         let mut capacity = 0_u128;
         for subnet in subnets() {
-            for block in self.in_turn(config, subnet) {
+            for block in self.in_turn(view.own, subnet) {
                 let exclude = apart.excluded(subnet, &block);
                 self.prepare_pool(&block, &subnet.cidr, &exclude, &[subnet.gateway]);
                 let Some(pool) = self.pools.get_mut(&block) else {
@@ -74,16 +111,17 @@ impl Network {
                 capacity = capacity.saturating_add(pool.capacity());
             }
         }
-        Err(no_room(key, (config, apart), family, capacity))
+        Err(no_room(key, view, family, capacity))
     }
 
     fn block_specific(
         &mut self,
         key: &PoolKey,
-        (config, apart): (&BlockIpam, &Apart),
+        view: BlockView<'_>,
         (address, prefix): (IpAddr, Option<u8>),
         owner: &str,
     ) -> Result<AssignedIp, AllocateError> {
+        let BlockView { config, own, apart } = view;
         let network = || key.network.clone();
         let family = Family::of(address);
         let refused = |source: PoolError| AllocateError::Requested {
@@ -111,9 +149,9 @@ impl Network {
             None => {}
         }
         check_usable(address, &subnet.cidr, &subnet.exclude, &[subnet.gateway]).map_err(refused)?;
-        let block = of_subnet(config, subnet)
+        let block = of_subnet(own, subnet)
             .find(|block| block.contains(&address) && !apart.has(block, address));
-        let block = block.ok_or_else(|| not_owned(key, (config, apart), subnet, address))?;
+        let block = block.ok_or_else(|| not_owned(key, subnet, address))?;
         let exclude = apart.excluded(subnet, &block);
         self.prepare_pool(&block, &subnet.cidr, &exclude, &[subnet.gateway]);
         if let Some(pool) = self.pools.get_mut(&block) {
@@ -138,8 +176,8 @@ impl Network {
     }
 
     /// The blocks of a subnet, the one that was used last first.
-    fn in_turn(&self, config: &BlockIpam, subnet: &BlockSubnet) -> Vec<IpNet> {
-        let mut blocks: Vec<IpNet> = of_subnet(config, subnet).collect();
+    fn in_turn(&self, own: &NodeBlocks, subnet: &BlockSubnet) -> Vec<IpNet> {
+        let mut blocks: Vec<IpNet> = of_subnet(own, subnet).collect();
         blocks.sort_unstable();
         blocks.dedup();
         let last = self.last_block.get(&subnet.cidr);
@@ -163,43 +201,41 @@ pub(super) fn of_family(config: &BlockIpam, family: Family) -> impl Iterator<Ite
     subnets.filter(move |subnet| Family::of(subnet.cidr.network()) == family)
 }
 
+/// This node's blocks of a subnet.
 pub(super) fn of_subnet<'a>(
-    config: &'a BlockIpam,
+    own: &'a NodeBlocks,
     subnet: &'a BlockSubnet,
 ) -> impl Iterator<Item = IpNet> + 'a {
-    let blocks = config.blocks.iter();
+    let undivided = subnet.block_length.is_none().then_some(&subnet.cidr);
+    let blocks = own.own.iter().chain(undivided);
     blocks
         .filter(|block| subnet.cidr.contains(*block))
         .map(IpNet::trunc)
 }
 
 /// Whether there may be a block in it, or a part of one, that the node does not own.
-fn has_more(config: &BlockIpam, apart: &Apart, subnet: &BlockSubnet) -> bool {
+fn has_more(BlockView { own, apart, .. }: BlockView<'_>, subnet: &BlockSubnet) -> bool {
     let Some(length) = subnet.block_length else {
         return false;
     };
     let is_whole = |block: &IpNet| block.prefix_len() <= length;
     let all = length.checked_sub(subnet.cidr.prefix_len());
     let all = all.map(|bits| 1_usize.checked_shl(u32::from(bits)).unwrap_or(usize::MAX));
-    let owned = of_subnet(config, subnet).filter(is_whole).count();
-    let everything = of_subnet(config, subnet).any(|block| block == subnet.cidr);
-    let given = of_subnet(config, subnet).any(|block| apart.of(&block).next().is_some());
+    let owned = of_subnet(own, subnet).filter(is_whole).count();
+    let everything = of_subnet(own, subnet).any(|block| block == subnet.cidr);
+    let given = of_subnet(own, subnet).any(|block| apart.of(&block).next().is_some());
     given || (!everything && all.is_some_and(|all| owned < all))
 }
 
-fn no_room(
-    key: &PoolKey,
-    (config, apart): (&BlockIpam, &Apart),
-    family: Family,
-    capacity: u128,
-) -> AllocateError {
+fn no_room(key: &PoolKey, view: BlockView<'_>, family: Family, capacity: u128) -> AllocateError {
+    let BlockView { config, own, .. } = view;
     let network = key.network.clone();
     let could: Vec<IpNet> = of_family(config, family)
-        .filter(|subnet| has_more(config, apart, subnet))
+        .filter(|subnet| has_more(view, subnet))
         .map(|subnet| subnet.cidr)
         .collect();
     if could.is_empty() {
-        let blocks = of_family(config, family).flat_map(|subnet| of_subnet(config, subnet));
+        let blocks = of_family(config, family).flat_map(|subnet| of_subnet(own, subnet));
         return AllocateError::BlocksFull {
             network,
             family,
@@ -218,26 +254,12 @@ fn no_room(
     }
 }
 
-fn not_owned(
-    key: &PoolKey,
-    (config, apart): (&BlockIpam, &Apart),
-    subnet: &BlockSubnet,
-    address: IpAddr,
-) -> AllocateError {
-    let network = key.network.clone();
-    if has_more(config, apart, subnet) {
-        return AllocateError::NeedsBlock {
-            network,
-            family: Family::of(address),
-            subnets: vec![subnet.cidr],
-            containing: Some(address),
-        };
-    }
-    AllocateError::Elsewhere {
-        network,
-        address,
-        subnet: subnet.cidr,
-        blocks: of_subnet(config, subnet).collect(),
+fn not_owned(key: &PoolKey, subnet: &BlockSubnet, address: IpAddr) -> AllocateError {
+    AllocateError::NeedsBlock {
+        network: key.network.clone(),
+        family: Family::of(address),
+        subnets: vec![subnet.cidr],
+        containing: Some(address),
     }
 }
 

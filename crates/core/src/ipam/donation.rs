@@ -15,7 +15,7 @@ use super::blocks::{of_family, of_subnet};
 use super::index::{address_at, exclude_range, index_of, last_index};
 use super::pool::never_handed_out;
 use super::runs::Runs;
-use super::{PoolKey, Pools};
+use super::{NodeBlocks, PoolKey, Pools};
 use crate::stable::hash64;
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, BlockSubnet};
@@ -48,11 +48,12 @@ impl Pools {
     pub fn donate(
         &mut self,
         config: &BlockIpam,
+        own: &NodeBlocks,
         family: Family,
         addresses: u32,
         node: &str,
     ) -> Option<Donation> {
-        let rooms = self.rooms(config, family);
+        let rooms = self.rooms(config, own, family);
         let free = rooms.iter().map(|room| room.free);
         let free = free.fold(0_u128, u128::saturating_add);
         let most = u128::from(addresses).min(free / 2).max(1);
@@ -72,9 +73,13 @@ impl Pools {
 
     /// Marks a part as donated that somebody else says is, unless an address of it is in use here, or
     /// another part of it is donated. Returns whether it is marked.
-    pub fn mark_donated_if_free(&mut self, donation: &Donation) -> bool {
+    ///
+    /// What this node has of the part by its owner's word ([`given_within`](super::given_within)) does not count:
+    /// the owner issues nothing from that.
+    pub fn mark_donated_if_free(&mut self, donation: &Donation, given_back: &[IpNet]) -> bool {
         let part = donation.part.trunc();
-        let mut known = self.donated.get(&donation.network).into_iter().flatten();
+        let known = self.donated.get(&donation.network).into_iter().flatten();
+        let mut known = known.filter(|one| !given_back.iter().any(|back| back.contains(*one)));
         let overlaps = |one: &&IpNet| one.contains(&part) || part.contains(*one);
         if let Some(known) = known.find(overlaps) {
             return *known == part;
@@ -82,7 +87,10 @@ impl Pools {
         let of_it = |key: &&PoolKey| key.ipam == BLOCKS && key.data_dir == donation.network;
         let pools = self.networks.iter().filter(|(key, _)| of_it(key));
         let inside = part.network()..=part.broadcast();
-        let in_use = |held: &BTreeMap<IpAddr, _>| held.range(inside.clone()).next().is_some();
+        let in_use = |held: &BTreeMap<IpAddr, _>| {
+            let mut held = held.range(inside.clone());
+            held.any(|(address, _)| !given_back.iter().any(|back| back.contains(address)))
+        };
         let free = !pools.map(|(_, network)| &network.held).any(in_use);
         if free {
             self.mark_donated(donation);
@@ -106,22 +114,18 @@ impl Pools {
         }
     }
 
-    /// What no block of the configuration may hand out though it is inside.
-    pub(super) fn apart(&self, config: &BlockIpam) -> Apart {
+    /// What no block of the network may hand out though it is inside.
+    pub(super) fn apart(&self, config: &BlockIpam, own: &NodeBlocks) -> Apart {
         let marked = self.donated.get(&config.uid).into_iter().flatten().copied();
-        let told = config
-            .donated
-            .iter()
-            .chain(&config.blocks)
-            .map(IpNet::trunc);
+        let told = own.donated.iter().chain(&own.own).map(IpNet::trunc);
         Apart(marked.chain(told).collect())
     }
 
-    fn rooms(&self, config: &BlockIpam, family: Family) -> Vec<Room> {
-        let apart = self.apart(config);
+    fn rooms(&self, config: &BlockIpam, own: &NodeBlocks, family: Family) -> Vec<Room> {
+        let apart = self.apart(config, own);
         let mut rooms = Vec::new();
         for subnet in of_family(config, family) {
-            let blocks: BTreeSet<IpNet> = of_subnet(config, subnet).collect();
+            let blocks: BTreeSet<IpNet> = of_subnet(own, subnet).collect();
             for block in blocks {
                 let mut busy = apart.busy(subnet, &block);
                 let mut cursor = None;

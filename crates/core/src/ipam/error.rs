@@ -1,12 +1,13 @@
 //! Why an attachment gets no address.
 
 use super::PoolError;
+use crate::refusal::{Fault, Refusal};
 use ipnet::IpNet;
-use plexus_api::cni::{Code, Error};
 use plexus_types::{Family, NetworkName};
+use std::borrow::Cow;
 use std::net::IpAddr;
 
-/// Why IPAM `plexus` hands out nothing.
+/// Why an attachment gets no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AllocateError {
     /// No subnet of the family has room.
@@ -48,21 +49,6 @@ pub enum AllocateError {
         blocks: Vec<IpNet>,
         /// How many addresses those can hand out.
         capacity: u128,
-    },
-    /// A requested address is in a part of its subnet that this node does not hand out.
-    #[error(
-        "network {network}: the requested address {address} is in subnet {subnet}, but not in this node's part of it ({})",
-        list(blocks)
-    )]
-    Elsewhere {
-        /// The network.
-        network: NetworkName,
-        /// The address.
-        address: IpAddr,
-        /// The subnet.
-        subnet: IpNet,
-        /// The node's blocks of it.
-        blocks: Vec<IpNet>,
     },
     /// A requested address is in none of the subnets.
     #[error(
@@ -114,6 +100,12 @@ pub enum AllocateError {
         #[source]
         source: PoolError,
     },
+    /// An IPAM plugin that was executed gave none.
+    #[error("the IPAM plugin {plugin} succeeded, but its result has no addresses")]
+    NoneAnswered {
+        /// Its name.
+        plugin: String,
+    },
     /// An address that is to be recorded is recorded for somebody else.
     #[error("network {network}: address {address} is held by {owner}")]
     Held {
@@ -126,28 +118,26 @@ pub enum AllocateError {
     },
 }
 
-impl AllocateError {
-    /// Whose fault it is, as a CNI code.
-    pub fn code(&self) -> Code {
+impl Refusal for AllocateError {
+    fn fault(&self) -> Fault {
         match self {
             AllocateError::Full { .. }
             | AllocateError::BlocksFull { .. }
-            | AllocateError::Elsewhere { .. }
-            | AllocateError::Held { .. } => Code::Failed,
-            AllocateError::NeedsBlock { .. } => Code::TryAgainLater,
+            | AllocateError::NoneAnswered { .. }
+            | AllocateError::Held { .. } => Fault::Unavailable,
+            AllocateError::NeedsBlock { .. } => Fault::Pending,
             AllocateError::Outside { .. }
             | AllocateError::Prefix { .. }
-            | AllocateError::TwoRequested { .. } => Code::InvalidConfig,
+            | AllocateError::TwoRequested { .. } => Fault::Invalid,
             AllocateError::Requested { source, .. } => match source {
-                PoolError::Full { .. } | PoolError::Taken { .. } => Code::Failed,
-                _ => Code::InvalidConfig,
+                PoolError::Full { .. } | PoolError::Taken { .. } => Fault::Unavailable,
+                _ => Fault::Invalid,
             },
         }
     }
 
-    /// The next step.
-    pub fn remedy(&self) -> &'static str {
-        match self {
+    fn remedy(&self) -> Cow<'static, str> {
+        let next = match self {
             AllocateError::Full { .. } => {
                 "remove containers that no longer need theirs, or add a subnet to `ipam.subnets`"
             }
@@ -157,27 +147,18 @@ impl AllocateError {
             AllocateError::NeedsBlock { .. } => {
                 "try again once this node can claim a block; see the agent's log for why it could not"
             }
-            AllocateError::Elsewhere { .. } => {
-                "ask for no address in particular, or run the pod on the node that has this part"
-            }
             AllocateError::Outside { .. } => {
                 "ask for an address of one of these subnets, or add its subnet to `ipam.subnets`"
             }
             AllocateError::Prefix { .. } => "leave the prefix length out, or write the subnet's",
             AllocateError::TwoRequested { .. } => "ask for one address per family",
             AllocateError::Requested { .. } => "ask for another address, or for none in particular",
+            AllocateError::NoneAnswered { .. } => {
+                "see its own log, and `ipam` in the network's configuration: does it name a range?"
+            }
             AllocateError::Held { .. } => "remove the container that has it",
-        }
-    }
-}
-
-impl From<AllocateError> for Error {
-    fn from(error: AllocateError) -> Self {
-        let text = match std::error::Error::source(&error) {
-            Some(source) => format!("{error}: {source}"),
-            None => error.to_string(),
         };
-        Error::new(error.code(), text, error.remedy())
+        next.into()
     }
 }
 

@@ -16,13 +16,14 @@ pub struct PoolKey {
 }
 
 impl PoolKey {
-    /// The key of a network's IPAM section; none for `static`, which has no pool.
+    /// The key of a network's IPAM section; none for `static` and for executed plugins, which have no
+    /// pool here.
     pub fn of(ipam: &Ipam, network: &NetworkName) -> Option<Self> {
         let data_dir = match ipam {
             Ipam::HostLocal(host_local) => host_local.data_dir.to_string_lossy().into_owned(),
             Ipam::Plexus(_) => String::new(),
             Ipam::Blocks(blocks) => blocks.uid.clone(),
-            Ipam::Static(_) => return None,
+            Ipam::Static(_) | Ipam::Executed(_) => return None,
         };
         Some(Self {
             ipam: ipam.name().to_owned(),

@@ -57,14 +57,40 @@ pub fn is_legal<'a>(
     enclosing_block(cidr, find).is_none_or(|enclosing_block| enclosing_block.gives(&cidr, node))
 }
 
+/// What `node` has of the block `part` by the word of its owner, or of whoever has it from there. What is around
+/// `part` does not count. `blocks` are `part` and those inside it.
+pub fn given_within<'a>(
+    part: IpNet,
+    node: &str,
+    blocks: impl IntoIterator<Item = IpNet>,
+    find: impl Fn(&IpNet) -> Option<(&'a str, &'a [DonatedPart])>,
+) -> Vec<IpNet> {
+    let inside = |prefix: &IpNet| find(prefix).filter(|_| part.contains(prefix));
+    let mut all = Vec::new();
+    for block in blocks {
+        let given = inside(&block).map_or(&[][..], |(_, given)| given);
+        let given = given.iter().filter(|donated| donated.node == node);
+        // Just that block has it to give.
+        let by_block = given.map(|donated| donated.cidr.trunc()).filter(|cidr| {
+            let enclosing_block = enclosing_block(*cidr, inside);
+            enclosing_block.is_some_and(|enclosing_block| enclosing_block.cidr == block)
+        });
+        all.extend(by_block);
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
+    fn net(text: &str) -> IpNet {
+        text.parse().unwrap()
+    }
+
     /// Blocks, each with what was given of it: `prefix node part>node …`.
-    fn granted(blocks: &[&str], cidr: &str) -> bool {
-        let net = |text: &str| text.parse::<IpNet>().unwrap();
+    fn parsed(blocks: &[&str]) -> BTreeMap<IpNet, (String, Vec<DonatedPart>)> {
         let mut all = BTreeMap::new();
         for block in blocks {
             let mut words = block.split(' ');
@@ -79,6 +105,11 @@ mod tests {
             let given: Vec<DonatedPart> = words.map(donated).collect();
             all.insert(net(cidr), (node.to_owned(), given));
         }
+        all
+    }
+
+    fn granted(blocks: &[&str], cidr: &str) -> bool {
+        let all = parsed(blocks);
         let node = all[&net(cidr)].0.clone();
         is_legal(net(cidr), &node, |prefix| {
             let (node, given) = all.get(prefix)?;
@@ -125,6 +156,33 @@ mod tests {
         let back = ["10.0.0.8/29 b 10.0.0.9/32>a", "10.0.0.9/32 a"];
         assert!(granted(&[a, back[0], back[1]], "10.0.0.9/32"));
         assert!(!granted(&[a, "10.0.0.8/29 b", back[1]], "10.0.0.9/32"));
+    }
+
+    #[test]
+    fn what_a_node_has_of_a_part_is_what_the_part_s_owner_gave_or_its_heirs() {
+        let within = |blocks: &[&str]| {
+            let all = parsed(blocks);
+            let (part, cidrs) = (net("10.0.0.8/29"), all.keys().copied());
+            let given = given_within(part, "a", cidrs, |prefix| {
+                let (node, given) = all.get(prefix)?;
+                Some((node.as_str(), given.as_slice()))
+            });
+            given.iter().map(IpNet::to_string).collect::<Vec<_>>()
+        };
+        // That the block around is a's, and gives nothing, does not matter; whether a has made its block neither.
+        let (whole, part) = ("10.0.0.0/26 a", "10.0.0.8/29 b 10.0.0.9/32>a");
+        assert_eq!(within(&[whole, part, "10.0.0.9/32 a"]), ["10.0.0.9/32"]);
+        assert_eq!(within(&[part]), ["10.0.0.9/32"]);
+        assert!(within(&[whole, "10.0.0.8/29 b", "10.0.0.9/32 a"]).is_empty());
+        assert!(within(&[whole, "10.0.0.8/29 b 10.0.0.9/32>c"]).is_empty());
+        // What is not in the part, or is all of it, is not b's to give.
+        let lies = "10.0.0.8/29 b 10.0.0.8/29>a 10.0.0.16/29>a 10.0.0.0/27>a";
+        assert!(within(&[whole, lies]).is_empty());
+        // By way of c: only if c has it from b.
+        let from_c = "10.0.0.12/30 c 10.0.0.12/31>a";
+        let given = within(&["10.0.0.8/29 b 10.0.0.12/30>c", from_c]);
+        assert_eq!(given, ["10.0.0.12/31"]);
+        assert!(within(&["10.0.0.8/29 b", from_c]).is_empty());
     }
 
     #[test]

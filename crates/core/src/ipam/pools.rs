@@ -4,11 +4,12 @@
 //! its addresses are in use, and after a restart they are replayed before any configuration is
 //! seen. A pool is made from both when a subnet is first asked for.
 
-use super::PoolKey;
+use super::blocks::BlockView;
 use super::error::AllocateError;
 use super::index::index_of;
 use super::index::with_prefix;
 use super::pool::{Pool, PoolError, first_usable};
+use super::{NodeBlocks, PoolKey};
 use crate::attachment::{Assigned, AssignedIp};
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, Dns, PlexusIpam};
@@ -51,12 +52,14 @@ impl Pools {
         &mut self,
         key: &PoolKey,
         config: &BlockIpam,
+        own: &NodeBlocks,
         requested: &[(IpAddr, Option<u8>)],
         owner: &str,
     ) -> Result<Assigned, AllocateError> {
-        let apart = self.apart(config);
+        let apart = &self.apart(config, own);
+        let view = BlockView { config, own, apart };
         self.all_or_nothing(key, owner, |network| {
-            network.allocate_blocks(key, config, &apart, requested, owner)
+            network.allocate_blocks(key, view, requested, owner)
         })
     }
 

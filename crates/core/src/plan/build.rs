@@ -1,7 +1,7 @@
 //! Makes the plan of a pod: one [`Link`] per attachment.
 
 use super::provider::{self, LinkRequest};
-use super::{Address, Facts, Link, PlanError, PodPlan, route, settings};
+use super::{Address, Device, Facts, Link, PlanError, PodPlan, route, settings};
 use crate::attachment::{Alias, Assigned, DefaultRoute, NativeSpec, derived_mac};
 use crate::ipam::PoolKey;
 use crate::stable::hash32;
@@ -33,7 +33,7 @@ pub fn build(
 ) -> Result<Link, PlanError> {
     check(spec, assigned)?;
     let provider = provider::of(&spec.native.provider);
-    let alias = alias(spec, assigned, owner);
+    let alias = alias(spec, assigned, owner, facts);
     let mac = spec.native.mac.or_else(|| {
         (!provider.keeps_parent_mac())
             .then(|| derived_mac(owner.container.as_str(), owner.netns, &spec.ifname, "pod"))
@@ -132,7 +132,7 @@ fn addresses(spec: &NativeSpec, assigned: &Assigned) -> Vec<Address> {
     addresses
 }
 
-fn alias(spec: &NativeSpec, assigned: &Assigned, owner: &LinkOwner<'_>) -> String {
+fn alias(spec: &NativeSpec, assigned: &Assigned, owner: &LinkOwner<'_>, facts: &Facts) -> String {
     let ipam = spec.native.ipam.as_ref();
     let pool = ipam.and_then(|ipam| PoolKey::of(ipam, &spec.network));
     let alias = Alias {
@@ -142,6 +142,7 @@ fn alias(spec: &NativeSpec, assigned: &Assigned, owner: &LinkOwner<'_>) -> Strin
         network: spec.network.to_string(),
         ifname: spec.ifname.to_string(),
         pool: pool.map_or_else(|| "-".to_owned(), |key| key.word()),
+        moved: facts.device.as_ref().map(Device::mark),
         addresses: assigned.ips.iter().map(|ip| ip.address).collect(),
     };
     alias.render()

@@ -5,8 +5,8 @@
 
 use super::effective::MAIN_TABLE;
 use super::{
-    Address, Bridge, HostEnd, Link, LinkKind, MacvlanMode, Neighbour, NodePlan, Observed,
-    ObservedLink, PodPlan, Route, Rule,
+    Address, Bridge, HostEnd, Link, Neighbour, NodePlan, Observed, ObservedLink, PodPlan, Route,
+    Rule, Stacked,
 };
 use plexus_types::{Family, IfName, Mac, RouterName};
 use std::fmt;
@@ -122,8 +122,8 @@ fn diff_link(link: &Link, observed: &Observed) -> Vec<Difference> {
         return differences;
     };
     side.same("kind", &seen.kind.as_str(), &link.kind.name());
-    if let LinkKind::Macvlan { mode, .. } = &link.kind {
-        side.mode(seen, *mode);
+    if let Some(stacked) = link.kind.stacked() {
+        side.options(seen, stacked);
     }
     side.mac(seen, link.mac);
     side.mtu(seen, link.mtu);
@@ -146,7 +146,7 @@ fn diff_host_end(end: &HostEnd, observed: &Observed) -> Vec<Difference> {
     let Some(seen) = side.link() else {
         return differences;
     };
-    side.same("kind", &seen.kind.as_str(), &"veth");
+    side.same("kind", &seen.kind.as_str(), &HostEnd::LINK_KIND);
     side.mac(seen, Some(end.mac));
     side.mtu(seen, end.mtu);
     side.up(seen);
@@ -217,14 +217,11 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn mode(&mut self, seen: &ObservedLink, mode: MacvlanMode) {
-        if seen.macvlan_mode != Some(mode.number()) {
-            let is = seen.macvlan_mode.and_then(MacvlanMode::from_number);
-            let is = is.map_or("unknown", MacvlanMode::name);
-            self.altered(
-                Object::Link,
-                format!("mode is {is} instead of {}", mode.name()),
-            );
+    fn options(&mut self, seen: &ObservedLink, stacked: &Stacked) {
+        for (option, value) in stacked.options().filter(|(option, _)| option.is_compared) {
+            let is = seen.option(option.attribute);
+            let is = is.map_or_else(|| "unknown".to_owned(), |is| option.text(is));
+            self.same(option.name, &is, &option.text(value));
         }
     }
 

@@ -1,8 +1,9 @@
 //! Why there is no plan.
 
+use crate::refusal::{Fault, Refusal};
 use ipnet::IpNet;
-use plexus_api::cni::{Code, Error};
 use plexus_types::{IfName, NetworkName};
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 /// Why there is no plan: each names the network, the value and what would be right.
@@ -80,6 +81,14 @@ pub enum PlanError {
         /// What it is.
         kind: String,
     },
+    /// The device is not there.
+    #[error("network {network}: there is no {device} on this node")]
+    UnknownDevice {
+        /// Whose configuration.
+        network: NetworkName,
+        /// What it says of the device.
+        device: String,
+    },
     /// IPAM is configured, but gave nothing.
     #[error("network {network}: its IPAM gave no address")]
     NoAddress {
@@ -110,10 +119,13 @@ pub enum PlanError {
     },
 }
 
-impl PlanError {
-    /// The next step.
-    pub fn remedy(&self) -> &'static str {
-        match self {
+impl Refusal for PlanError {
+    fn fault(&self) -> Fault {
+        Fault::Invalid
+    }
+
+    fn remedy(&self) -> Cow<'static, str> {
+        let next = match self {
             PlanError::UnknownMaster { .. } => {
                 "check the spelling, `ip link` lists the node's links; if it is a device that comes and goes, try again when it is there"
             }
@@ -129,17 +141,15 @@ impl PlanError {
             }
             PlanError::MtuTooSmall { .. } => "raise `mtu`, or use IPv4 addresses only",
             PlanError::NotABridge { .. } => "choose another name in `bridge`, or rename that link",
+            PlanError::UnknownDevice { .. } => {
+                "check the spelling, `ip -d link` lists the node's devices and what they are part of; if it comes and goes, try again when it is there"
+            }
             PlanError::NoAddress { .. } => {
                 "list an address, or leave `ipam` out for a link without"
             }
             PlanError::GatewayFamily { .. } => "give IPv4 gateways to IPv4, and IPv6 to IPv6",
             PlanError::RoutedGateway { .. } => "leave the route's `gw` out",
-        }
-    }
-}
-
-impl From<PlanError> for Error {
-    fn from(error: PlanError) -> Self {
-        Error::new(Code::InvalidConfig, error.to_string(), error.remedy())
+        };
+        next.into()
     }
 }

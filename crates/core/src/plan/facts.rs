@@ -1,7 +1,10 @@
 //! What a plan is told of the node. Owns which links a network asks about and what is known of
 //! them; never looks itself.
 
+use super::Device;
+use plexus_api::cni::DeviceQuery;
 use plexus_types::IfName;
+use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 /// What was looked up on the node for one attachment.
@@ -13,6 +16,8 @@ pub struct Facts {
     pub bridge: Option<LinkFacts>,
     /// How this node is reached by others.
     pub underlay: Option<Underlay>,
+    /// The device that [`FactsQuery::device`] means, if it is there and nobody has it.
+    pub device: Option<Device>,
 }
 
 /// What must be looked up for the networks of a provider.
@@ -24,6 +29,8 @@ pub struct FactsQuery<'a> {
     pub bridge: Option<&'a IfName>,
     /// How this node is reached by others.
     pub underlay: bool,
+    /// The device that the pod gets.
+    pub device: Option<&'a DeviceQuery>,
 }
 
 /// One of the node's links.
@@ -47,7 +54,7 @@ pub struct Underlay {
 }
 
 /// A link of the node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkFacts {
     /// Name.
     pub name: IfName,

@@ -5,6 +5,7 @@
 //! Never talks to a kernel. The same inputs give the same plan, byte for byte.
 
 mod build;
+mod device;
 mod diff;
 mod effective;
 mod error;
@@ -16,9 +17,11 @@ mod outcome;
 mod provider;
 mod route;
 mod settings;
+mod stacked;
 mod text;
 
 pub use build::{LinkOwner, build, group, pod_plan};
+pub use device::{Device, Hardware};
 pub use diff::{Difference, Object, Side, State, diff_host_ends, diff_node, diff_pod};
 pub use effective::effective;
 pub(crate) use effective::{gateway, is_main_default};
@@ -30,12 +33,13 @@ pub use observed::{
     Observed, ObservedAddress, ObservedLink, ObservedNeighbour, ObservedRoute, ObservedRule,
 };
 pub use outcome::{ObservedMacs, dns, outcome};
+pub(crate) use provider::next_preparation;
 pub use provider::{facts_query, features, provider_of};
 pub use route::{reported_route, source_table};
+pub use stacked::{LinkOption, Parent, ParentUse, RECEIVED, Refusal, Stacked, StackedKind, Width};
 pub use text::{node_text, pod_text, ports_text};
 
 use ipnet::IpNet;
-pub use plexus_types::MacvlanMode;
 use plexus_types::{IfName, Mac, NetworkName, RouterName};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
@@ -94,7 +98,7 @@ pub struct Link {
     pub name: IfName,
     /// What it is made of.
     pub kind: LinkKind,
-    /// Given or derived; none where the parent's must be kept (macvlan passthru).
+    /// Given or derived; none where the parent's must be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<Mac>,
     /// None: the kernel takes the parent's.
@@ -123,26 +127,21 @@ pub struct Link {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkKind {
-    /// A macvlan on a link of the node.
-    Macvlan {
-        /// The node's link.
-        parent: Parent,
-        /// How it talks to its siblings.
-        mode: MacvlanMode,
-        /// Length of the queue for broadcasts, if asked for.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        bcqueuelen: Option<u32>,
-    },
+    /// A link on a link of the node.
+    Stacked(Stacked),
     /// One end of a veth pair; the other end stays on the node.
     Veth(HostEnd),
+    /// A device of the node, which is moved here and goes back.
+    Moved(Device),
 }
 
 impl LinkKind {
     /// The kernel's word for it.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
-            LinkKind::Macvlan { .. } => "macvlan",
-            LinkKind::Veth(_) => "veth",
+            LinkKind::Stacked(stacked) => &stacked.kind,
+            LinkKind::Veth(_) => HostEnd::LINK_KIND,
+            LinkKind::Moved(device) => &device.kind,
         }
     }
 
@@ -150,18 +149,25 @@ impl LinkKind {
     pub fn host_end(&self) -> Option<&HostEnd> {
         match self {
             LinkKind::Veth(end) => Some(end),
-            LinkKind::Macvlan { .. } => None,
+            LinkKind::Stacked(_) | LinkKind::Moved(_) => None,
         }
     }
-}
 
-/// A link of the node that others hang off.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parent {
-    /// Its name, for people.
-    pub name: IfName,
-    /// Its index when the plan was made, for the kernel.
-    pub index: u32,
+    /// The link itself, if it is on a link of the node.
+    pub fn stacked(&self) -> Option<&Stacked> {
+        match self {
+            LinkKind::Stacked(stacked) => Some(stacked),
+            LinkKind::Veth(_) | LinkKind::Moved(_) => None,
+        }
+    }
+
+    /// The device of the node that it is, if it is moved.
+    pub fn moved(&self) -> Option<&Device> {
+        match self {
+            LinkKind::Moved(device) => Some(device),
+            LinkKind::Stacked(_) | LinkKind::Veth(_) => None,
+        }
+    }
 }
 
 /// The node's end of a veth pair.
@@ -197,6 +203,11 @@ pub struct HostEnd {
     /// Permanent neighbours on the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbours: Vec<Neighbour>,
+}
+
+impl HostEnd {
+    /// The kernel's word for both ends.
+    pub const LINK_KIND: &str = "veth";
 }
 
 /// One sysctl: key as a path below `/proc/sys`, without a leading slash.

@@ -23,7 +23,7 @@ pub fn node_plan(
     let every = match &native.ipam {
         Some(Ipam::Plexus(config)) => Some(every_subnet(config)),
         Some(Ipam::Blocks(config)) => Some(every_block_subnet(config)),
-        Some(Ipam::HostLocal(_) | Ipam::Static(_)) | None => None,
+        Some(Ipam::HostLocal(_) | Ipam::Static(_) | Ipam::Executed(_)) | None => None,
     };
     let every = every.map(|ips| Assigned {
         ips,

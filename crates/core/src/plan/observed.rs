@@ -1,5 +1,6 @@
 //! What a kernel has, as `kernel` reports it: the other side of the comparison with a plan.
 
+use super::Hardware;
 use ipnet::IpNet;
 use plexus_types::{IfName, Mac};
 use std::net::IpAddr;
@@ -35,8 +36,8 @@ pub struct ObservedLink {
     pub name: String,
     /// `macvlan`, `veth`, `bridge`, …; empty for hardware and loopback.
     pub kind: String,
-    /// Mode of a macvlan, as the kernel numbers it.
-    pub macvlan_mode: Option<u32>,
+    /// The numbers in the data of its kind, by attribute, if it has a parent.
+    pub options: Vec<(u16, u32)>,
     /// Hardware address, if it has one of six bytes that is not zero.
     pub mac: Option<Mac>,
     /// MTU.
@@ -55,6 +56,19 @@ pub struct ObservedLink {
     pub parent_elsewhere: bool,
     /// Promiscuity was asked for by flag.
     pub promisc: bool,
+    /// Its further names.
+    pub altnames: Vec<String>,
+    /// What it is part of, if that is hardware.
+    pub hardware: Option<Hardware>,
+}
+
+impl ObservedLink {
+    /// The number that it has in an attribute of its kind's data.
+    pub fn option(&self, attribute: u16) -> Option<u32> {
+        let mut options = self.options.iter();
+        let found = options.find(|(number, _)| *number == attribute);
+        found.map(|(_, value)| *value)
+    }
 }
 
 /// One address.

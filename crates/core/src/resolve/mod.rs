@@ -4,7 +4,8 @@
 mod pod;
 
 pub use pod::{
-    ANNOTATIONS, Examined, HOME, NadObject, Named, NetworkObject, Objects, PodFacts, PodNetworks,
-    Reference, Settings, block_ipam, by_fq_name, container_network, examine, is_first, nad_network,
-    name_of, named_network, pod_networks, runtime_name,
+    ANNOTATIONS, CLUSTER_DEFAULT, Examined, HOME, Instead, NadObject, Named, NetworkObject,
+    Objects, ParsedNad, PodFacts, PodNetworks, ReadOnce, Reference, ResolveError, Settings,
+    block_network, by_fq_name, container_network, examine, is_first, nad_network, name_of,
+    named_network, pod_cidr_network, pod_networks, runtime_name,
 };

@@ -2,12 +2,15 @@
 
 use ipnet::IpNet;
 use plexus_api::cni::{
-    Args, BlockIpam, BlockSubnet, Error, Ipam, Native, NetConf, Network, NetworkBackend, Provider,
-    Routed,
+    Args, BlockIpam, BlockSubnet, Code, Error, Ipam, Native, NetConf, Network, NetworkBackend,
+    Provider, Routed,
 };
+use plexus_core::ipam::{BlockSource, NodeBlocks};
+use plexus_core::refusal::{Fault, Refusal};
 use plexus_core::resolve::{
     NadObject, NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, pod_networks,
 };
+use plexus_types::chain;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,9 +50,27 @@ impl Case {
     }
 
     pub(crate) fn networks(&self, conf: &NetConf) -> Result<PodNetworks, Error> {
-        let first = first(&self.0["podCIDRs"]);
-        pod_networks(&self.pod(), first, &conf.runtime, &self.settings(), self)
+        let runtime = &conf.runtime;
+        pod_networks(&self.pod(), self.first(), runtime, &self.settings(), self)
+            .map_err(|error| answered(&error))
     }
+
+    /// The cluster-wide default network.
+    pub(crate) fn first(&self) -> (Network, Reference) {
+        first(&self.0["podCIDRs"])
+    }
+}
+
+/// What a runtime is told.
+pub(crate) fn answered(error: &impl Refusal) -> Error {
+    let code = match (error.config_error(), error.fault()) {
+        (Some(config), _) => config.code,
+        (None, Fault::Invalid) => Code::InvalidConfig,
+        (None, Fault::Unsupported) => Code::UnsupportedField,
+        (None, Fault::Pending) => Code::TryAgainLater,
+        (None, Fault::Unavailable) => Code::Failed,
+    };
+    Error::new(code, chain(error), error.remedy())
 }
 
 impl Objects for Case {
@@ -70,6 +91,7 @@ impl Objects for Case {
             },
             unusable: object["unusable"].as_str().map(str::to_owned),
             going: false,
+            parsed: Default::default(),
         }))
     }
 
@@ -86,6 +108,7 @@ impl Objects for Case {
             uid: format!("uid-nad-{name}"),
             annotations: texts(&object["annotations"]),
             config,
+            parsed: Default::default(),
         }))
     }
 
@@ -93,16 +116,17 @@ impl Objects for Case {
         self.0["namespaces"].get(name).map(texts)
     }
 
-    fn blocks(&self, network_uid: &str) -> Vec<IpNet> {
-        nets(&self.0["blocks"][network_uid])
-    }
-
-    fn donated_parts(&self, _: &str) -> Vec<IpNet> {
-        Vec::new()
-    }
-
     fn on_disk(&self, name: &str) -> Option<String> {
         self.0["onDisk"].get(name).map(Value::to_string)
+    }
+}
+
+impl BlockSource for Case {
+    fn blocks(&self, network_uid: &str) -> NodeBlocks {
+        NodeBlocks {
+            own: nets(&self.0["blocks"][network_uid]),
+            donated: Vec::new(),
+        }
     }
 }
 
@@ -127,8 +151,6 @@ fn first(cidrs: &Value) -> (Network, Reference) {
         ipam: Some(Ipam::Blocks(BlockIpam {
             uid: "cluster-default".to_owned(),
             subnets: subnets.collect(),
-            blocks: cidrs.clone(),
-            donated: Vec::new(),
             routes: Vec::new(),
         })),
         mac: None,

@@ -1,11 +1,15 @@
 //! The way from a configuration to plans and a result, as the agent goes it, without a kernel: the
 //! node's links are given, every address is free.
 
-use plexus_api::cni::{Args, Error, NetConf, Outcome};
+use crate::cluster::answered;
+use plexus_api::cni::{Args, DeviceKey, Error, NetConf, Outcome};
 use plexus_core::attach::preview::{DescribedNode, Issued, Preview, preview};
 use plexus_core::attach::{AttachError, AttachRequest, Sandbox};
 use plexus_core::attachment::NativeSpec;
-use plexus_core::plan::{Facts, LinkFacts, NodePlan, ParentQuery, PodPlan, Underlay, facts_query};
+use plexus_core::ipam::{BlockSource, NodeBlocks};
+use plexus_core::plan::{
+    Device, Facts, LinkFacts, NodePlan, ParentQuery, PodPlan, Underlay, facts_query,
+};
 use plexus_types::{IfName, NetnsCookie};
 
 /// The node's links; the first has the default route.
@@ -19,11 +23,16 @@ pub(crate) struct Made {
 }
 
 pub(crate) fn make(config: &[u8], node: &Node) -> Result<Made, Error> {
-    make_conf(&NetConf::parse(config, &Args::default())?, node)
+    let conf = NetConf::parse(config, &Args::default())?;
+    make_conf(&conf, node, &NodeBlocks::default())
 }
 
 /// The same, for a configuration whose networks have been listed.
-pub(crate) fn make_conf(conf: &NetConf, node: &Node) -> Result<Made, Error> {
+pub(crate) fn make_conf(
+    conf: &NetConf,
+    node: &Node,
+    blocks: &dyn BlockSource,
+) -> Result<Made, Error> {
     let sandbox = Sandbox {
         container: "5f10db93aabb".parse().unwrap(),
         ifname: "eth0".parse().unwrap(),
@@ -36,7 +45,7 @@ pub(crate) fn make_conf(conf: &NetConf, node: &Node) -> Result<Made, Error> {
         attach,
         pod,
         node: kept,
-    } = preview(request, node, &mut Issued::default()).map_err(without_place)?;
+    } = preview(request, node, blocks, &mut Issued::default()).map_err(without_place)?;
     Ok(Made {
         pod,
         node: kept,
@@ -47,8 +56,23 @@ pub(crate) fn make_conf(conf: &NetConf, node: &Node) -> Result<Made, Error> {
 /// The agent says which interface it is.
 fn without_place(error: AttachError) -> Error {
     match error {
-        AttachError::Plan { source, .. } => source.into(),
-        AttachError::Refused(error) => error,
+        AttachError::Plan { source, .. } => answered(&source),
+        error => answered(&error),
+    }
+}
+
+fn device(link: LinkFacts) -> Device {
+    Device {
+        name: link.name,
+        index: link.index,
+        altnames: Vec::new(),
+        mac: Some("52:54:00:12:34:56".parse().unwrap()),
+        mtu: link.mtu,
+        up: true,
+        promisc: false,
+        alias: None,
+        kind: link.kind,
+        hardware: None,
     }
 }
 
@@ -70,6 +94,10 @@ impl DescribedNode for Node {
                 node: "n1".to_owned(),
                 address: "192.0.2.1".parse().unwrap(),
                 mtu: first.mtu,
+            }),
+            device: query.device.and_then(|query| match query.key.as_ref()? {
+                DeviceKey::Name(name) => find(name).map(device),
+                _ => None,
             }),
         }
     }

@@ -217,6 +217,38 @@ fn the_rest_of_a_block_returns_when_its_node_is_gone() {
     assert_eq!(fill(&mut world, 2), 29 - 4);
 }
 
+/// A node has a block inside a part that it now claims the block around: the part is still whose it was,
+/// though pods of the claiming node have addresses in it.
+#[test]
+fn a_part_whose_owner_gave_this_node_some_of_it_stays_its_owner_s() {
+    let mut world = World::new(27);
+    for step in [
+        Step::Post(3),
+        Step::List(3),
+        Step::Settle(3),
+        Step::Give(3, 1, 4, Dies::BeforeStatus),
+        Step::Give(3, 0, 2, Dies::After),
+        Step::Gone(3),
+        Step::Deleted(0, 0),
+        Step::Del(0, 0),
+        Step::Add(1, 0),
+        Step::Add(0, 0),
+        Step::Returns(3),
+        Step::Take(0),
+        Step::Give(0, 3, 1, Dies::After),
+        Step::Collect,
+        Step::Watch(3),
+        Step::Take(3),
+        Step::Add(3, 0),
+        Step::Add(0, 0),
+        Step::Add(3, 1),
+    ] {
+        world.step(step);
+        world.check().unwrap();
+    }
+    assert_eq!(world.nodes[3].addresses.len(), 2, "it claimed the block");
+}
+
 #[test]
 fn a_gift_that_is_void_is_not_used() {
     let mut world = given_and_deleted(false);

@@ -13,7 +13,7 @@ mod parts;
 
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, BlockSubnet, Ipam};
-use plexus_core::ipam::PoolKey;
+use plexus_core::ipam::{NodeBlocks, PoolKey};
 use plexus_types::NetworkName;
 use std::net::IpAddr;
 
@@ -34,17 +34,27 @@ fn subnet(cidr: &str, gateway: &str, length: u8) -> BlockSubnet {
     }
 }
 
-fn config(subnet: &BlockSubnet, blocks: &[IpNet], donated: &[IpNet]) -> BlockIpam {
-    BlockIpam {
-        uid: "u-1".to_owned(),
-        subnets: vec![subnet.clone()],
-        blocks: blocks.to_vec(),
-        donated: donated.to_vec(),
-        routes: Vec::new(),
+/// A network, and what of it is this node's.
+struct Config {
+    ipam: BlockIpam,
+    own: NodeBlocks,
+}
+
+fn config(subnet: &BlockSubnet, blocks: &[IpNet], donated: &[IpNet]) -> Config {
+    Config {
+        ipam: BlockIpam {
+            uid: "u-1".to_owned(),
+            subnets: vec![subnet.clone()],
+            routes: Vec::new(),
+        },
+        own: NodeBlocks {
+            own: blocks.to_vec(),
+            donated: donated.to_vec(),
+        },
     }
 }
 
-fn key(config: &BlockIpam) -> PoolKey {
+fn key(config: &Config) -> PoolKey {
     let network = NetworkName::new("default.blue").unwrap();
-    PoolKey::of(&Ipam::Blocks(config.clone()), &network).unwrap()
+    PoolKey::of(&Ipam::Blocks(config.ipam.clone()), &network).unwrap()
 }

@@ -6,12 +6,12 @@
 //! own pods have addresses; whoever makes a block of a part looks whether it is still given; what is said
 //! of a block is said of that very object.
 
-use crate::{config, key, subnet};
+use crate::{Config, config, key, subnet};
 use ipnet::IpNet;
-use plexus_api::cni::{BlockIpam, BlockSubnet};
+use plexus_api::cni::BlockSubnet;
 use plexus_api::objects::DonatedPart;
 use plexus_core::ipam::{
-    AllocateError, Donation, EnclosingBlock, Pools, blocks_to_try, enclosing_block,
+    AllocateError, Donation, EnclosingBlock, Pools, blocks_to_try, enclosing_block, given_within,
 };
 use plexus_types::Family;
 use proptest::prelude::{TestCaseError, prop_assert};
@@ -95,7 +95,7 @@ pub(crate) enum Step {
 
 impl Node {
     /// What it issues from, and what it leaves out of that.
-    fn config(&self, subnet: &BlockSubnet) -> BlockIpam {
+    fn config(&self, subnet: &BlockSubnet) -> Config {
         let usable = |(cidr, object): &(&IpNet, &Object)| {
             let settled = self.settled.get(*cidr) == Some(&object.uid);
             self.is_own(object) && settled && is_legal(&self.cache, **cidr)
@@ -127,9 +127,17 @@ impl Node {
         self.own.extend(own);
     }
 
-    /// Whether it may be another's: nothing of it is in use here.
+    /// Whether it may be another's: nothing of it is in use here, but what its owner gave this node.
     fn record(&mut self, donation: Donation) -> bool {
-        let kept = self.pools.mark_donated_if_free(&donation);
+        let part = donation.part;
+        let blocks = self.cache.keys().copied();
+        let given_back = given_within(
+            part,
+            &self.name,
+            blocks.filter(|one| part.contains(one)),
+            |prefix| found(&self.cache, prefix),
+        );
+        let kept = self.pools.mark_donated_if_free(&donation, &given_back);
         if kept {
             self.donations.insert(donation.part, donation);
         }
@@ -221,9 +229,9 @@ impl World {
             let subnet = self.subnet.clone();
             let node = &mut self.nodes[n];
             let config = node.config(&subnet);
-            let got = node
-                .pools
-                .allocate_blocks(&key(&config), &config, &[], owner);
+            let got =
+                node.pools
+                    .allocate_blocks(&key(&config), &config.ipam, &config.own, &[], owner);
             match got {
                 Ok(assigned) => {
                     let address = assigned.ips[0].address.addr();
@@ -379,7 +387,10 @@ impl World {
         let subnet = self.subnet.clone();
         let node = &mut self.nodes[n];
         let config = node.config(&subnet);
-        let Some(donation) = node.pools.donate(&config, Family::V4, addresses, &to) else {
+        let Some(donation) =
+            node.pools
+                .donate(&config.ipam, &config.own, Family::V4, addresses, &to)
+        else {
             return;
         };
         if dies > Dies::BeforeJournal {
@@ -518,7 +529,7 @@ impl World {
             });
             let free = cidr.prefix_len() == whole || !anothers && !promised;
             let idle = machine.is_none_or(|node| {
-                !node.uses(cidr) && !node.config(&self.subnet).blocks.contains(cidr)
+                !node.uses(cidr) && !node.config(&self.subnet).own.own.contains(cidr)
             });
             gone && free || !is_legal(&self.api, **cidr) && idle
         });
@@ -581,10 +592,12 @@ fn donation(block: IpNet, part: IpNet, node: &str) -> Donation {
 
 /// The smallest legal block around one.
 fn enclosing_block_in(objects: &Objects, cidr: IpNet) -> Option<EnclosingBlock<'_>> {
-    enclosing_block(cidr, |prefix| {
-        let object = objects.get(prefix)?;
-        Some((&*object.node, &*object.given))
-    })
+    enclosing_block(cidr, |prefix| found(objects, prefix))
+}
+
+fn found<'a>(objects: &'a Objects, cidr: &IpNet) -> Option<(&'a str, &'a [DonatedPart])> {
+    let object = objects.get(cidr)?;
+    Some((&*object.node, &*object.given))
 }
 
 fn is_legal(objects: &Objects, cidr: IpNet) -> bool {

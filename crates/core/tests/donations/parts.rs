@@ -1,23 +1,22 @@
 //! One owner: which part it gives, and what it hands out afterwards.
 
-use crate::{config, ip, key, net, subnet};
+use crate::{Config, config, ip, key, net, subnet};
 use ipnet::IpNet;
-use plexus_api::cni::BlockIpam;
 use plexus_core::ipam::{AllocateError, Donation, Pools, rounds_to_wait};
 use plexus_types::Family;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-fn donate(pools: &mut Pools, config: &BlockIpam, addresses: u32) -> Option<String> {
-    let donation = pools.donate(config, Family::V4, addresses, "n2")?;
+fn donate(pools: &mut Pools, config: &Config, addresses: u32) -> Option<String> {
+    let donation = pools.donate(&config.ipam, &config.own, Family::V4, addresses, "n2")?;
     assert_eq!((&*donation.network, &*donation.node), ("u-1", "n2"));
-    assert!(config.blocks.contains(&donation.block) && donation.block.contains(&donation.part));
+    assert!(config.own.own.contains(&donation.block) && donation.block.contains(&donation.part));
     Some(donation.part.to_string())
 }
 
-fn add(pools: &mut Pools, config: &BlockIpam, owner: &str) -> Result<IpAddr, AllocateError> {
-    let assigned = pools.allocate_blocks(&key(config), config, &[], owner)?;
+fn add(pools: &mut Pools, config: &Config, owner: &str) -> Result<IpAddr, AllocateError> {
+    let assigned = pools.allocate_blocks(&key(config), &config.ipam, &config.own, &[], owner)?;
     Ok(assigned.ips[0].address.addr())
 }
 
@@ -93,8 +92,13 @@ fn nothing_that_is_set_apart_is_given_and_a_block_is_not_given_whole() {
     let v6 = subnet("fd00::/64", "fd00::1", 64);
     let wide = config(&v6, &[net("fd00::/64")], &[]);
     let mut pools = Pools::default();
-    assert_eq!(pools.donate(&wide, Family::V4, 8, "n2"), None);
-    let donation = pools.donate(&wide, Family::V6, 8, "n2").unwrap();
+    assert_eq!(
+        pools.donate(&wide.ipam, &wide.own, Family::V4, 8, "n2"),
+        None
+    );
+    let donation = pools
+        .donate(&wide.ipam, &wide.own, Family::V6, 8, "n2")
+        .unwrap();
     assert_eq!(donation.part, net("fd00::8/125"));
 }
 
@@ -110,7 +114,13 @@ fn what_others_have_said_is_given_counts_and_survives_a_restart() {
     assert_eq!(got.first(), Some(&ip("10.1.0.20")));
     assert!(add(&mut pools, &published, "late").is_err());
     let asked = [(ip("10.1.0.17"), None)];
-    let error = pools.allocate_blocks(&key(&published), &published, &asked, "late");
+    let error = pools.allocate_blocks(
+        &key(&published),
+        &published.ipam,
+        &published.own,
+        &asked,
+        "late",
+    );
     assert!(
         matches!(error, Err(AllocateError::NeedsBlock { .. })),
         "{error:?}"
@@ -133,7 +143,7 @@ fn what_others_have_said_is_given_counts_and_survives_a_restart() {
     assert_eq!(add(&mut pools, &back, "late").unwrap(), ip("10.1.0.20"));
     let asked = [(ip("10.1.0.23"), None)];
     let got = pools
-        .allocate_blocks(&key(&back), &back, &asked, "last")
+        .allocate_blocks(&key(&back), &back.ipam, &back.own, &asked, "last")
         .unwrap();
     assert_eq!(got.ips[0].address, net("10.1.0.23/24"));
 }
@@ -143,7 +153,9 @@ fn a_gift_that_nobody_was_told_of_can_be_undone() {
     let shared = subnet("10.1.0.0/24", "10.1.0.254", 31);
     let config = config(&shared, &[net("10.1.0.16/31")], &[]);
     let mut pools = Pools::default();
-    let donation = pools.donate(&config, Family::V4, 1, "n2").unwrap();
+    let donation = pools
+        .donate(&config.ipam, &config.own, Family::V4, 1, "n2")
+        .unwrap();
     add(&mut pools, &config, "a").unwrap();
     assert!(add(&mut pools, &config, "b").is_err());
     pools.unmark_donated(&donation);
@@ -219,7 +231,7 @@ proptest! {
                 }
                 1 => drop(pools.release(&key(&config), &format!("o{number}"))),
                 _ => {
-                    let Some(donation) = pools.donate(&config, Family::V4, number, "n2") else {
+                    let Some(donation) = pools.donate(&config.ipam, &config.own, Family::V4, number, "n2") else {
                         continue;
                     };
                     let (part, block) = (donation.part, donation.block);

@@ -46,6 +46,14 @@ pub enum NetlinkError {
     /// The kernel said no.
     #[error(transparent)]
     Refused(Box<Refused>),
+    /// A device that must be given back is nowhere.
+    #[error(
+        "cannot give {device} back: it is neither on the node nor in the pod, but on its way back, or in a namespace that cannot be seen"
+    )]
+    Lost {
+        /// Its name on the node, and what it is part of.
+        device: String,
+    },
 }
 
 impl From<NetnsError> for NetlinkError {
@@ -68,7 +76,9 @@ impl NetlinkError {
             NetlinkError::Open { source }
             | NetlinkError::Send { source, .. }
             | NetlinkError::Receive { source, .. } => source.raw_os_error(),
-            NetlinkError::Netns(_) | NetlinkError::Garbled { .. } => None,
+            NetlinkError::Netns(_) | NetlinkError::Garbled { .. } | NetlinkError::Lost { .. } => {
+                None
+            }
         }
     }
 

@@ -13,7 +13,6 @@
 //! ```
 
 pub(crate) mod chain;
-mod changes;
 pub(crate) mod encode;
 pub mod guard;
 pub mod host_ports;
@@ -21,7 +20,6 @@ mod masquerade;
 mod peers;
 mod restore;
 
-pub use changes::Changes;
 pub(crate) use masquerade::probe;
 pub use masquerade::{NftError, ensure, list, remove};
 pub(crate) use restore::Table;

@@ -175,7 +175,7 @@ impl Job<'_> {
             let bridge = end
                 .and_then(|end| bridge_of(end, &bridges))
                 .map(|bridge| bridge.index);
-            requests.push(link::create(link, self.plan.group, pod, bridge));
+            requests.extend(link::create(link, self.plan.group, pod, bridge));
             if let Some(end) = end {
                 requests.push(link::set_alias(end.name.as_str(), 0, &end.alias));
                 if end.hairpin && bridge.is_some() {

@@ -107,6 +107,16 @@ impl ApplyError {
             _ => None,
         }
     }
+
+    /// The link that the kernel refuses because of something that is there.
+    pub fn refused_link(&self) -> Option<&IfName> {
+        match self {
+            ApplyError::Create { link, source, .. } => {
+                matches!(source.errno(), Some(libc::EBUSY | libc::EEXIST)).then_some(link)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What was refused, and why most likely.

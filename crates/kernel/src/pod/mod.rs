@@ -2,7 +2,7 @@
 //! what it made: the caller does, with [`remove`].
 //!
 //! ```text
-//! node socket   NEWLINK ×n (born in the pod, down; node ends up, marked)
+//! node socket   NEWLINK ×n (born in the pod, down; node ends up, marked); devices of the node are marked and moved
 //! pod socket    sysctls, then: lo up, aliases, addresses, up, neighbours, routes, rules
 //! node socket   sysctls, routes and neighbours of the node ends
 //! both          announce, read back
@@ -10,6 +10,7 @@
 
 mod apply;
 mod error;
+mod give_back;
 mod remove;
 mod restore;
 

@@ -1,5 +1,5 @@
 //! Removing a pod's interfaces: needs no memory of how far their making went, can be repeated,
-//! tries everything and reports every error.
+//! tries everything and reports every error. What was made is deleted, what was moved is given back.
 
 use crate::effect::effect;
 use crate::netlink::{Refused, Request};
@@ -7,14 +7,14 @@ use crate::nft::host_ports::HostPortError;
 use crate::node_side::Home;
 use crate::observe::{link_by_name, links, list};
 use crate::router::{self, RouterError};
-use crate::{NetlinkError, Netns, NodeSide, Socket, link, nft, rule};
-use plexus_core::attachment::Alias;
+use crate::{NetlinkError, Netns, NodeSide, Socket, Sysfs, link, nft, rule};
+use plexus_core::attachment::{Alias, MovedMark};
 use plexus_core::plan::{HostEnd, ObservedLink, PodPlan, RULE_PRIORITY, Rule};
 use plexus_types::{Family, NetnsCookie, RouterName};
 use std::fmt;
 
 /// What was removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Removed {
     /// Links in the pod's namespace.
     pub in_pod: usize,
@@ -22,6 +22,10 @@ pub struct Removed {
     pub on_node: usize,
     /// Rules in the pod's namespace.
     pub rules: usize,
+    /// Devices that are the node's again.
+    pub returned: usize,
+    /// What could not be given back as it was.
+    pub warnings: Vec<String>,
 }
 
 /// Something may still be there.
@@ -58,15 +62,20 @@ impl std::error::Error for RemoveError {
 }
 
 /// Removes what the plan made. A link is taken only if it has the plan's name and either our mark
-/// for this container or the plan's group. What is gone already counts as removed.
+/// for this container or the plan's group. What is gone already counts as removed. A device of the node is given back
+/// to it, wherever it is.
 ///
-/// Without a namespace only the node's ends are looked for: the rest went with the namespace.
+/// Without a namespace only the node's ends and devices are looked for: the rest went with the namespace.
 pub fn remove(
     plan: &PodPlan,
     pod: Option<&Netns>,
     node: &NodeSide,
 ) -> Result<Removed, RemoveError> {
     let mut work = Work::default();
+    let moved = plan.links.iter();
+    for one in moved.filter_map(|link| Some((link, link.kind.moved()?))) {
+        work.attempt(|work| work.give_back(one, pod, node));
+    }
     if let Some(pod) = pod {
         work.attempt(|work| {
             let mut socket = node.socket_in(pod)?;
@@ -104,7 +113,8 @@ pub fn remove(
 }
 
 /// Removes the links that carry our mark for this node, container and CNI_IFNAME, in the pod's namespace
-/// and on the node: for when there is no plan.
+/// and on the node: for when there is no plan. Those whose mark says that they were moved are given back, as far as the
+/// mark tells how they were.
 pub fn remove_marked(
     pod: Option<&Netns>,
     here: NetnsCookie,
@@ -121,6 +131,10 @@ pub fn remove_marked(
         work.attempt(|work| {
             let mut socket = node.socket_in(pod)?;
             work.delete_marked_rules(&mut socket, marked)?;
+            let found = links(&mut socket)?;
+            for seen in found.iter().filter(|link| marked(link)) {
+                work.give_back_marked(&mut socket, &found, seen, node)?;
+            }
             work.removed.in_pod += work.delete_where(&mut socket, marked)?;
             Ok(())
         });
@@ -131,6 +145,7 @@ pub fn remove_marked(
                 return Ok(());
             };
             node.with_home(&home, |socket| {
+                work.restore_marked(socket, marked)?;
                 work.removed.on_node += work.delete_where(socket, marked)?;
                 Ok(())
             })
@@ -155,8 +170,9 @@ fn present(home: Result<Home, RouterError>) -> Result<Option<Home>, NetlinkError
 }
 
 #[derive(Default)]
-struct Work {
-    removed: Removed,
+pub(super) struct Work {
+    pub(super) removed: Removed,
+    pub(super) sysfs: Sysfs,
     errors: Vec<NetlinkError>,
     ports: Option<HostPortError>,
 }
@@ -266,7 +282,8 @@ impl Work {
         wanted: impl Fn(&ObservedLink) -> bool,
     ) -> Result<usize, NetlinkError> {
         let found = links(socket)?;
-        let ours: Vec<_> = found.iter().filter(|link| wanted(link)).collect();
+        let made = found.iter().filter(|link| !is_moved(link));
+        let ours: Vec<_> = made.filter(|link| wanted(link)).collect();
         let refused = self.run(socket, effect!("netlink.marked-delete"), &deletions(&ours))?;
         Ok(ours.len().saturating_sub(refused))
     }
@@ -279,15 +296,22 @@ fn deletions(links: &[&ObservedLink]) -> Vec<Request> {
         .collect()
 }
 
+/// Whether we cannot have made it: its mark says so, or nobody can make such a link.
+fn is_moved(found: &ObservedLink) -> bool {
+    let mark = found.alias.as_deref();
+    found.kind.is_empty() || mark.is_some_and(|mark| MovedMark::of(mark).is_some())
+}
+
 fn is_of_plan(found: &ObservedLink, plan: &PodPlan) -> bool {
-    plan.links.iter().any(|link| {
+    let mut made = plan.links.iter().filter(|link| link.kind.moved().is_none());
+    made.any(|link| {
         link.name.as_str() == found.name
             && ((plan.group != 0 && found.group == plan.group) || has_owner_of(found, &link.alias))
     })
 }
 
 /// Whether a link's mark is of the same call as the planned one.
-fn has_owner_of(found: &ObservedLink, planned: &str) -> bool {
+pub(super) fn has_owner_of(found: &ObservedLink, planned: &str) -> bool {
     let mark = found.alias.as_deref();
     mark.is_some_and(|mark| Alias::same_owner(mark, planned))
 }

@@ -3,13 +3,13 @@
 use ipnet::IpNet;
 use plexus_core::attachment::Alias;
 use plexus_core::plan::{
-    Address, Bridge, HostEnd, Link, LinkKind, MacvlanMode, Neighbour, NodePlan, Parent, PodPlan,
-    Route, Setting, diff_host_ends, diff_pod,
+    Address, Bridge, HostEnd, Link, LinkKind, Neighbour, NodePlan, Parent, PodPlan, Route, Setting,
+    Stacked, diff_host_ends, diff_pod,
 };
 use plexus_kernel::pod::{self, Applied};
 use plexus_kernel::{Netns, NodeSide, observe};
 use plexus_testkit::{NetNs, Node};
-use plexus_types::{IfName, Mac, NetnsCookie};
+use plexus_types::{IfName, Mac, MacvlanMode, NetnsCookie};
 
 pub(crate) struct Lab {
     pub(crate) node: Node,
@@ -60,11 +60,11 @@ impl Lab {
             name: ifname("eth1"),
             index: self.uplink,
         };
-        let kind = LinkKind::Macvlan {
+        let kind = LinkKind::Stacked(Stacked {
             parent,
-            mode: MacvlanMode::Bridge,
-            bcqueuelen: None,
-        };
+            kind: "macvlan".to_owned(),
+            options: [("mode".to_owned(), MacvlanMode::Bridge.number())].into(),
+        });
         link(container, name, kind, addresses)
     }
 }
@@ -127,7 +127,7 @@ pub(crate) fn host_end(container: &str, name: &str) -> HostEnd {
 }
 
 pub(crate) fn link(container: &str, name: &str, kind: LinkKind, addresses: &[&str]) -> Link {
-    let macvlan = matches!(kind, LinkKind::Macvlan { .. });
+    let macvlan = kind.stacked().is_some();
     let setting = |family: &str, key: &str, value: &str| Setting {
         key: format!("net/{family}/conf/{name}/{key}"),
         value: value.into(),
@@ -153,6 +153,13 @@ pub(crate) fn link(container: &str, name: &str, kind: LinkKind, addresses: &[&st
         routes: vec![],
         rules: vec![],
     }
+}
+
+pub(crate) fn set_option(link: &mut Link, name: &str, value: u32) {
+    let LinkKind::Stacked(stacked) = &mut link.kind else {
+        panic!("{link:?} is not on a link of the node");
+    };
+    stacked.options.insert(name.to_owned(), value);
 }
 
 pub(crate) fn plan(group: u32, links: Vec<Link>) -> PodPlan {
@@ -206,6 +213,7 @@ pub(crate) fn alias(container: &str, name: &str) -> String {
         network: "blue".into(),
         ifname: name.into(),
         pool: "-".into(),
+        moved: None,
         addresses: vec![],
     }
     .render()

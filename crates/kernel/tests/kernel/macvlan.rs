@@ -1,5 +1,6 @@
-use crate::lab::{Lab, ifname, net, plan};
-use plexus_core::plan::{LinkKind, MacvlanMode, Route, Rule};
+use crate::lab::{Lab, ifname, net, plan, set_option};
+use plexus_core::plan::{Route, Rule};
+use plexus_types::MacvlanMode;
 
 #[test]
 fn two_pods_talk_over_one_parent() {
@@ -17,7 +18,7 @@ fn two_pods_talk_over_one_parent() {
     let applied = lab.apply(&plan(1, vec![first.clone()]), &one);
     let link = applied.pod.link(&ifname("net1")).unwrap();
     assert_eq!(link.kind, "macvlan");
-    assert_eq!(link.macvlan_mode, Some(4));
+    assert_eq!(link.option(1), Some(4));
     assert_eq!(link.mac, first.mac);
     assert_eq!(link.group, 0x8000_0001);
     assert_eq!(link.alias.as_deref(), Some(first.alias.as_str()));
@@ -128,16 +129,11 @@ fn every_mode() {
     for (index, (wanted, number)) in modes.into_iter().enumerate() {
         let pod = lab.pod(&format!("p{index}"));
         let mut link = lab.macvlan(&format!("c{index}"), "net1", &[]);
-        if let LinkKind::Macvlan {
-            mode, bcqueuelen, ..
-        } = &mut link.kind
-        {
-            *mode = wanted;
-            *bcqueuelen = Some(500);
-        }
+        set_option(&mut link, "mode", wanted.number());
+        set_option(&mut link, "bcqueuelen", 500);
         let applied = lab.apply(&plan(1, vec![link]), &pod);
         assert_eq!(
-            applied.pod.link(&ifname("net1")).unwrap().macvlan_mode,
+            applied.pod.link(&ifname("net1")).unwrap().option(1),
             Some(number)
         );
         assert!(pod.ns.sh("ip -d link show net1").contains("bcqueuelen 500"));
@@ -150,9 +146,7 @@ fn passthru_takes_the_parent_alone_and_keeps_its_mac() {
     let pod = lab.pod("one");
     let mut link = lab.macvlan("c1", "net1", &["192.0.2.11/24"]);
     link.mac = None;
-    if let LinkKind::Macvlan { mode, .. } = &mut link.kind {
-        *mode = MacvlanMode::Passthru;
-    }
+    set_option(&mut link, "mode", MacvlanMode::Passthru.number());
     let applied = lab.apply(&plan(1, vec![link]), &pod);
     let mac = applied.pod.link(&ifname("net1")).unwrap().mac.unwrap();
     assert_eq!(mac.to_string(), "02:00:5e:00:00:02");

@@ -68,7 +68,7 @@ fn once_is_enough_and_a_duplicate_goes() {
 #[test]
 fn changes_are_told_of_this_node_alone() {
     let (lab, other) = (Lab::new(), Lab::new());
-    let changes = nft::Changes::of(&lab.side).unwrap();
+    let changes = plexus_kernel::Changes::of_nftables(&lab.side).unwrap();
     let told = || events::wait(&[&changes], Some(Duration::ZERO)).unwrap();
     assert_eq!(told(), None);
     for change in ["nft add table inet other", "nft flush ruleset"] {

@@ -1,8 +1,9 @@
 //! Plans that the kernel refuses: each error names the object and the likely cause.
 
-use crate::lab::{Lab, Pod, ifname, net, plan, port};
-use plexus_core::plan::{LinkKind, MacvlanMode, PodPlan, Route};
+use crate::lab::{Lab, Pod, ifname, net, plan, port, set_option};
+use plexus_core::plan::{LinkKind, PodPlan, Route};
 use plexus_kernel::pod;
+use plexus_types::MacvlanMode;
 
 fn refusal(lab: &Lab, plan: &PodPlan, pod: &Pod) -> String {
     let error = pod::apply(plan, &pod.netns, &lab.side).unwrap_err();
@@ -43,8 +44,8 @@ fn the_parent_is_gone() {
     let lab = Lab::new();
     let pod = lab.pod("one");
     let mut link = lab.macvlan("c1", "net1", &[]);
-    if let LinkKind::Macvlan { parent, .. } = &mut link.kind {
-        parent.index = 4242;
+    if let LinkKind::Stacked(stacked) = &mut link.kind {
+        stacked.parent.index = 4242;
     }
     let text = refusal(&lab, &plan(1, vec![link]), &pod);
     contains(
@@ -60,9 +61,7 @@ fn passthru_wants_a_free_parent() {
     lab.apply(&plan(1, vec![lab.macvlan("c1", "net1", &[])]), &one);
     let mut link = lab.macvlan("c2", "net1", &[]);
     link.mac = None;
-    if let LinkKind::Macvlan { mode, .. } = &mut link.kind {
-        *mode = MacvlanMode::Passthru;
-    }
+    set_option(&mut link, "mode", MacvlanMode::Passthru.number());
     let text = refusal(&lab, &plan(2, vec![link]), &two);
     contains(&text, &["net1", "eth1 cannot carry it", "passthru"]);
 }

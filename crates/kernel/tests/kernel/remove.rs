@@ -35,7 +35,8 @@ fn everything_goes_and_again_is_fine() {
         Removed {
             in_pod: 3,
             on_node: 0,
-            rules: 1
+            rules: 1,
+            ..Removed::default()
         }
     );
     let after = pod.ns.sh("ip -o link set lo down; ip -o link; ip rule");
@@ -135,7 +136,8 @@ fn without_a_namespace_the_host_ends_go_unless_they_are_foreign() {
         Removed {
             in_pod: 0,
             on_node: 1,
-            rules: 0
+            rules: 0,
+            ..Removed::default()
         }
     );
     assert!(!node.sh("ip -o link").contains(end.as_str()));
@@ -201,6 +203,7 @@ fn long_alias(container: &str, name: &str) -> String {
         network: "n".repeat(190),
         ifname: name.to_owned(),
         pool: "p".repeat(100),
+        moved: None,
         addresses: vec![],
     };
     alias.render()

@@ -5,6 +5,7 @@ use super::{Structured, print, structured};
 use crate::value;
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
+use plexus_api::cni::{Provider, ProviderKind};
 use plexus_cli::client::object_name;
 use plexus_cli::create::{NetworkFlags, network};
 use std::process::ExitCode;
@@ -25,8 +26,7 @@ pub(crate) struct Flags {
     /// A subnet: [KEY=]CIDR[,gateway=ADDRESS][,exclude=PREFIX]…; may be repeated.
     #[arg(long, value_name = "SUBNET")]
     subnet: Vec<String>,
-    /// overlay, routed, bridge, macvlan, delegate, or an external one with /; default: overlay.
-    #[arg(long)]
+    #[arg(long, help = provider_help())]
     provider: Option<String>,
     /// Prefix length of nodes' IPv4 blocks.
     #[arg(long, value_parser = value::number::<1, 32>)]
@@ -102,4 +102,12 @@ pub(super) fn run(what: &What) -> anyhow::Result<ExitCode> {
     let text = || format!("{} created\n", object_name(&made));
     print(&structured(form, || made.clone(), text))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn provider_help() -> String {
+    format!(
+        "{}, delegate, or an external one with /; default: {}",
+        ProviderKind::names(|_| true).join(", "),
+        Provider::DEFAULT
+    )
 }

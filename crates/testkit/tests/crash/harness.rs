@@ -1,7 +1,7 @@
 //! The mechanism: run, die, start again, compare; k rising until a run survives.
 
 use crate::case::Case;
-use plexus_testkit::{Agent, CniOutput, Dump, Node, Pod, Start, TIMEOUT, within};
+use plexus_testkit::{Agent, CniOutput, Dump, Node, Pod, StandIn, Start, TIMEOUT, within};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -29,6 +29,9 @@ pub(crate) struct Harness {
     never: Dump,
     completed: Dump,
     mistake: Option<&'static str>,
+    _stand_in: StandIn,
+    /// Of how many places to die one is taken, and which is the first.
+    every: (usize, usize),
 }
 
 impl Harness {
@@ -36,6 +39,7 @@ impl Harness {
     pub(crate) fn new(case: Case) -> Self {
         let node = Node::new();
         let config = case.config(&node);
+        let stand_in = StandIn::serve(&node);
         let agent = Agent::start(&node);
         {
             let pod = container(&node, "warm");
@@ -43,9 +47,10 @@ impl Harness {
             pod.del(&config);
         }
         let pod = container(&node, "c1");
-        let never = node.dump(Some(&pod)).naming_macs();
+        let steady = || steady(|| node.dump(Some(&pod)).naming_macs());
+        let never = steady();
         pod.add(&config);
-        let completed = node.dump(Some(&pod)).naming_macs();
+        let completed = steady();
         pod.del(&config);
         never.assert_same(
             &node.dump(Some(&pod)).naming_macs(),
@@ -63,6 +68,8 @@ impl Harness {
             never,
             completed,
             mistake: None,
+            _stand_in: stand_in,
+            every: (1, 0),
         }
     }
 
@@ -72,10 +79,22 @@ impl Harness {
         self
     }
 
+    /// The agents die only at each `count`-th place, beginning with `offset`: other cases take the others.
+    #[allow(dead_code, reason = "the cases of this test take all")]
+    pub(crate) fn every(mut self, count: usize, offset: usize) -> Self {
+        self.every = (count, offset);
+        self
+    }
+
+    fn places(&self, first: usize) -> impl Iterator<Item = usize> {
+        let (count, offset) = self.every;
+        (first..first + MAX_EFFECTS).skip(offset).step_by(count)
+    }
+
     /// The agent dies while it serves an ADD; says how often it died.
     pub(crate) fn agent_dies_in_add(&self) -> Result<usize, String> {
         let first = self.effects_until_ready() + 1;
-        for k in first..first + MAX_EFFECTS {
+        for (deaths, k) in self.places(first).enumerate() {
             let pod = container(&self.node, "c1");
             let mut agent = self.doomed(k).ready();
             let answer = self.add(&pod);
@@ -85,7 +104,7 @@ impl Harness {
             self.recover(&pod, &context, answer.success().then_some(&self.completed))?;
             if !died {
                 return match answer.success() {
-                    true => Ok(k - first),
+                    true => Ok(deaths),
                     false => Err(format!("{context}: survived, but failed: {answer:?}")),
                 };
             }
@@ -108,7 +127,7 @@ impl Harness {
             pod.del(&self.config);
             until_ready + 1
         };
-        for k in first..first + MAX_EFFECTS {
+        for (deaths, k) in self.places(first).enumerate() {
             let pod = container(&self.node, "c1");
             let agent = Agent::start(&self.node);
             pod.add(&self.config);
@@ -127,7 +146,7 @@ impl Harness {
             }
             self.recover(&pod, &context, kept.then_some(&self.never))?;
             if !died {
-                return Ok(k - first);
+                return Ok(deaths);
             }
         }
         Err(format!(
@@ -376,6 +395,19 @@ pub(crate) fn survives(agent: &mut Agent<'_>, node: &Node, k: usize) -> bool {
     let (effects, last) = (Agent::effects(node), format!("{k} "));
     let dies = effects.iter().any(|effect| effect.starts_with(&last));
     !dies || agent.wait_exit(TIMEOUT).is_none()
+}
+
+/// A dump to compare with: on a busy machine the kernel adds the routes of IPv6 addresses some time after an ADD.
+fn steady(dump: impl Fn() -> Dump) -> Dump {
+    let mut last = dump();
+    within(SETTLE_TIMEOUT, || {
+        std::thread::sleep(Duration::from_millis(200));
+        let next = dump();
+        let is_same = last.diff(&next).is_empty();
+        last = next;
+        is_same
+    });
+    last
 }
 
 /// Waits a little for one of the wanted states: the kernel itself adds some routes later. Says what differs from

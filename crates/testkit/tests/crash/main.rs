@@ -65,6 +65,9 @@ crash_tests! {
     four: Case::FOUR, 2;
     one_delegate: Case::DELEGATE, 2;
     four_with_delegate: Case::FOUR_WITH_DELEGATE, 2;
+    executed_ipam: Case::EXECUTED_IPAM, 1;
+    stand_in: Case::STAND_IN, 1;
+    one_host_device: Case::HOST_DEVICE, 2;
 }
 
 #[test]

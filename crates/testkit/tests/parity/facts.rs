@@ -56,7 +56,8 @@ impl Facts {
         };
         let firewall = |line: &String| line.starts_with("node nft") && pair.masquerades();
         let own = |line: &String| line.contains(" address ") && line.contains(" fe80::");
-        lines.retain(|line| !firewall(line) && !own(line));
+        let otherwise = |line: &String| pair.otherwise.is_some_and(|text| line.contains(text));
+        lines.retain(|line| !firewall(line) && !own(line) && !otherwise(line));
         Self {
             lines: lines.into_iter().map(masked).collect(),
         }

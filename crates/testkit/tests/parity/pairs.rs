@@ -37,6 +37,8 @@ pub(crate) struct Pair {
     pub(crate) refusal: Option<&'static str>,
     /// What the reference's CHECK says although nothing is wrong.
     pub(crate) check_bug: Option<&'static str>,
+    /// Lines with this in them are not compared: we do it otherwise, for a reason that the pair gives.
+    pub(crate) otherwise: Option<&'static str>,
     pub(crate) implementation: Implementation,
 }
 
@@ -53,6 +55,7 @@ impl Pair {
             mac: None,
             refusal: None,
             check_bug: None,
+            otherwise: None,
             implementation: Implementation::Native,
         }
     }

@@ -10,7 +10,7 @@ use crate::cluster::state::State;
 use ipnet::IpNet;
 use plexus_api::cni::BlockIpam;
 use plexus_api::objects::DonatedPart;
-use plexus_core::ipam::{Donation, rounds_to_wait};
+use plexus_core::ipam::{Donation, NodeBlocks, rounds_to_wait};
 use plexus_types::Family;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ pub(in crate::cluster) async fn donate(
 /// Takes a part out of this node's blocks, in memory and on disk.
 fn choose(shared: &Shared, donor: &mut Donor, request: &CachedRequest) -> Option<Donation> {
     let spec = &request.spec;
-    let (family, config) = (spec.family()?, config(shared, request)?);
+    let (family, (config, own)) = (spec.family()?, config(shared, request)?);
     let part_request = PartRequest {
         node: &spec.node,
         family,
@@ -106,23 +106,21 @@ fn choose(shared: &Shared, donor: &mut Donor, request: &CachedRequest) -> Option
     if part_request.addresses == 0 {
         return None;
     }
-    shared.hooks.donate(&config, &part_request)
+    shared.hooks.donate(&config, &own, &part_request)
 }
 
-/// This node's blocks of the network; none if it has none, or if nobody may use the network.
-fn config(shared: &Shared, request: &CachedRequest) -> Option<BlockIpam> {
-    let state = shared.state();
+/// The network and this node's blocks of it; none if it has none, or if nobody may use the network.
+fn config(shared: &Shared, request: &CachedRequest) -> Option<(BlockIpam, NodeBlocks)> {
     let uid = &request.spec.network.uuid;
-    let network = state.network_by_uid(uid)?;
-    let blocks = shared.blocks.of(&state, &shared.options.node, uid);
-    let usable = network.unusable.is_none() && !blocks.is_empty();
-    usable.then(|| BlockIpam {
+    let network = shared.state().network_by_uid(uid)?;
+    let own = shared.node_blocks(uid);
+    let config = BlockIpam {
         uid: uid.clone(),
         subnets: network.spec.block_subnets(),
-        blocks,
-        donated: shared.blocks.apart(&state, uid),
         routes: Vec::new(),
-    })
+    };
+    let usable = network.unusable.is_none() && !own.own.is_empty();
+    usable.then_some((config, own))
 }
 
 /// How long after the request was seen this node answers; none: not at all, as things are.

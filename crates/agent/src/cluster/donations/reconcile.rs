@@ -4,6 +4,7 @@
 
 use super::answer::answer;
 use super::receive::{receive, withdraw_old};
+use super::record;
 use crate::cluster::cached::{CachedBlock, CachedRequest};
 use crate::cluster::create::{Created, create};
 use crate::cluster::kinds::Blocks;
@@ -178,10 +179,11 @@ async fn agree(shared: &Shared, donor: &mut Donor, journaled: Vec<Donation>) -> 
                     .remove(&(donation.network.clone(), donation.part)),
             ),
             Fate::Ours => {
-                shared.hooks.record_donation(&Donation {
+                let ours = Donation {
                     node: node.clone(),
                     ..donation.clone()
-                });
+                };
+                record(shared, &ours);
             }
             Fate::Nobodys => {
                 let key = (donation.network.clone(), donation.part);
@@ -267,11 +269,11 @@ async fn take_back(shared: &Shared, donation: &Donation) -> bool {
             let name = BlockSpec::name(&donation.network, &donation.part);
             shared.blocks.claimed(shared, &name, &spec);
             tracing::info!(part = %donation.part, node = donation.node, "whoever a part of a block was given to is gone: it is this node's again");
-            let cached = shared.hooks.record_donation(&Donation {
+            let ours = Donation {
                 node: node.clone(),
                 ..donation.clone()
-            });
-            cached == RecordOutcome::OnDisk
+            };
+            record(shared, &ours) == RecordOutcome::OnDisk
         }
         Ok(Created::Unclear | Created::Theirs(_)) => true,
         Err(error) => {
@@ -301,13 +303,13 @@ pub(in crate::cluster) async fn publish_donations(
         .filter(|donation| donation.network == network && donation.block == *block);
     let (mut all, unknown) = merged(&there, cached);
     for (part, node) in unknown {
-        let keeping = shared.hooks.record_donation(&Donation {
+        let donation = Donation {
             network: network.to_owned(),
             block: *block,
             part,
             node: node.clone(),
-        });
-        if keeping == RecordOutcome::InUse {
+        };
+        if record(shared, &donation) == RecordOutcome::InUse {
             tracing::warn!(%block, %part, node, "the API says that a part of a block was given, but its addresses are in use here: taken out");
             all.retain(|donated| donated.cidr != part);
         }

@@ -6,6 +6,7 @@ use crate::cluster::{ClaimError, ClaimRequest};
 use ipnet::IpNet;
 use plexus_api::cni::BlockSubnet;
 use plexus_api::objects::BlockSpec;
+use plexus_core::ipam::BlockSource;
 use plexus_core::resolve::{NetworkObject, Objects};
 use serde_json::json;
 use std::sync::Arc;
@@ -63,7 +64,7 @@ fn two_nodes_share_a_subnet_and_a_third_finds_nothing() {
         assert!(all.iter().all(|block| *block == all[0]), "{all:?}");
         all[0]
     });
-    assert_eq!(nodes[0].cluster.blocks(&uid), [first]);
+    assert_eq!(nodes[0].cluster.blocks(&uid).own, [first]);
     let second = claim(&nodes[1], &network, None, &[]).unwrap();
     assert_ne!(first, second);
     let third = claim(&nodes[2], &network, None, &[]);
@@ -112,7 +113,7 @@ fn a_block_in_use_comes_back_and_says_how_full_it_is() {
         let block = admin.get(BLOCKS, &name);
         block.is_some_and(|block| block["status"]["allocated"] == json!(3))
     });
-    assert_eq!(node.cluster.blocks(&uid), [cidr]);
+    assert_eq!(node.cluster.blocks(&uid).own, [cidr]);
     assert!(node.cluster.lost_blocks().is_empty());
 
     // Restored from a backup while this node was not looking, and claimed by another.
@@ -133,7 +134,7 @@ fn a_block_in_use_comes_back_and_says_how_full_it_is() {
         let lost = node.cluster.lost_blocks();
         lost.iter().any(|lost| lost.owner == "elsewhere")
     });
-    assert!(node.cluster.blocks(&uid).is_empty());
+    assert!(node.cluster.blocks(&uid).own.is_empty());
     until("an Event about it", || {
         let events = admin.list(&format!("/api/v1/namespaces/{team}/events"));
         events

@@ -1,6 +1,7 @@
 //! What is known, and from whom.
 
 use super::{TestNode, server, until};
+use plexus_core::ipam::BlockSource;
 use plexus_core::resolve::Objects;
 use serde_json::json;
 
@@ -59,7 +60,7 @@ fn what_the_cluster_has_is_known() {
         fabric.nodes.iter().any(|one| one.name == n2
             && one.addresses == ["192.0.2.2".parse::<std::net::IpAddr>().unwrap()])
     );
-    assert!(cluster.blocks(&overlay).is_empty());
+    assert!(cluster.blocks(&overlay).own.is_empty());
 
     // What comes later is known too, and the agent is told.
     let before = node.hooks.changes.load(std::sync::atomic::Ordering::SeqCst);

@@ -6,7 +6,7 @@ use crate::cluster::{ClaimError, ClaimRequest};
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, BlockSubnet, Ipam};
 use plexus_api::objects::{BlockRequestSpec, BlockSpec};
-use plexus_core::ipam::{Donation, PoolKey};
+use plexus_core::ipam::{BlockSource, Donation, PoolKey};
 use plexus_core::resolve::Objects;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -56,30 +56,27 @@ impl Stage {
             network: &network,
             subnet: &subnet(),
             containing: None,
-            have: &cluster.blocks(&self.uid),
+            have: &cluster.blocks(&self.uid).own,
             ask,
             until: Instant::now() + Duration::from_secs(60),
         })
     }
 
-    fn config(&self, n: usize) -> BlockIpam {
-        let cluster = &self.nodes[n].cluster;
+    fn config(&self) -> BlockIpam {
         BlockIpam {
             uid: self.uid.clone(),
             subnets: vec![subnet()],
-            blocks: cluster.blocks(&self.uid),
-            donated: cluster.donated_parts(&self.uid),
             routes: Vec::new(),
         }
     }
 
     /// Takes every address that a node has; how many.
     fn fill(&self, n: usize) -> usize {
-        let config = self.config(n);
+        let (config, own) = (self.config(), self.nodes[n].cluster.blocks(&self.uid));
         let network = "team.blue".parse().unwrap();
         let key = PoolKey::of(&Ipam::Blocks(config.clone()), &network).unwrap();
         let mut pools = self.nodes[n].hooks.pools.lock().unwrap();
-        let mut take = |i: usize| pools.allocate_blocks(&key, &config, &[], &format!("o{i}"));
+        let mut take = |i: usize| pools.allocate_blocks(&key, &config, &own, &[], &format!("o{i}"));
         (0..200).take_while(|i| take(*i).is_ok()).count()
     }
 
@@ -146,12 +143,15 @@ fn a_node_without_a_block_is_given_a_part_of_another_s() {
     let labels = &block["metadata"]["labels"];
     assert_eq!(labels["plexus.dev/from"], json!(stage.names[giver]));
     assert!(stage.request(2).is_none(), "it is withdrawn");
-    assert_eq!(stage.nodes[2].cluster.blocks(&stage.uid), [part]);
+    assert_eq!(stage.nodes[2].cluster.blocks(&stage.uid).own, [part]);
     until("that the giver knows what became of it", || {
         let network = stage.nodes[giver].cluster.fabric().overlay;
         network[&stage.uid].iter().any(|block| block.cidr == part)
     });
-    assert_eq!(stage.nodes[giver].cluster.donated_parts(&stage.uid), [part]);
+    assert_eq!(
+        stage.nodes[giver].cluster.blocks(&stage.uid).donated,
+        [part]
+    );
     // Of both together, each address once: two are set apart, one is the gateway's.
     let all: usize = (0..3).map(|n| stage.fill(n)).sum();
     assert_eq!((stage.fill(2), all), (8, 128 - 3));
@@ -194,7 +194,7 @@ fn a_giver_that_dies_before_it_says_so_says_so_later() {
         .push(given.clone());
     stage.restart(0, |_| ());
     until("that the third has it, though it never asked", || {
-        stage.nodes[2].cluster.blocks(&stage.uid) == [part]
+        stage.nodes[2].cluster.blocks(&stage.uid).own == [part]
     });
     assert_eq!(
         stage.given(&whole),
@@ -203,7 +203,7 @@ fn a_giver_that_dies_before_it_says_so_says_so_later() {
     // The journal is lost: what the API knows is in it again, and nothing is issued from it meanwhile.
     stage.restart(0, |_| ());
     stage.nodes[0].hooks.donations.lock().unwrap().clear();
-    assert_eq!(stage.nodes[0].cluster.donated_parts(&stage.uid), [part]);
+    assert_eq!(stage.nodes[0].cluster.blocks(&stage.uid).donated, [part]);
     stage.restart(0, |_| ());
     until("that it is journaled again", || {
         *stage.nodes[0].hooks.donations.lock().unwrap() == [given.clone()]
@@ -237,10 +237,10 @@ fn an_asker_that_dies_takes_what_it_was_given_when_it_is_back() {
         assert!(stage.block(&part).is_none());
     });
     until("that it has it", || {
-        !stage.nodes[2].cluster.blocks(&stage.uid).is_empty()
+        !stage.nodes[2].cluster.blocks(&stage.uid).own.is_empty()
     });
     until("that the request is gone", || stage.request(2).is_none());
-    let own = stage.nodes[2].cluster.blocks(&stage.uid);
+    let own = stage.nodes[2].cluster.blocks(&stage.uid).own;
     let size = |block: &IpNet| 1_usize << (32 - block.prefix_len());
     assert_eq!(stage.fill(2), own.iter().map(size).sum::<usize>());
 }
@@ -270,7 +270,7 @@ fn what_was_given_to_a_node_that_is_gone_is_the_giver_s_again() {
     until("that its status says so", || {
         stage.given(&whole) == json!([{"cidr": part, "node": stage.names[giver]}])
     });
-    let own = stage.nodes[giver].cluster.blocks(&stage.uid);
+    let own = stage.nodes[giver].cluster.blocks(&stage.uid).own;
     assert!(own.contains(&whole) && own.contains(&part), "{own:?}");
     assert_eq!(stage.fill(giver), before + 8);
 }
@@ -298,7 +298,7 @@ fn a_part_that_is_not_given_is_not_used() {
         return;
     }
     until("that the third sees it", || {
-        stage.nodes[2].cluster.blocks(&stage.uid).is_empty()
+        stage.nodes[2].cluster.blocks(&stage.uid).own.is_empty()
     });
     stage.admin.edit_status(
         BLOCKS,
@@ -306,6 +306,6 @@ fn a_part_that_is_not_given_is_not_used() {
         &json!({"status": {"given": [{"cidr": part, "node": stage.names[2]}]}}),
     );
     until("that it is given by the new owner", || {
-        stage.nodes[2].cluster.blocks(&stage.uid) == [part]
+        stage.nodes[2].cluster.blocks(&stage.uid).own == [part]
     });
 }

@@ -1,12 +1,14 @@
 //! Answering, and knowing whether the answer arrived.
 
 use super::Connection;
-use std::io::{ErrorKind, Read};
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// How long a peer may take to read an answer that fits its socket buffer.
-const CONFIRM: Duration = Duration::from_secs(2);
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An answer.
 #[derive(Debug)]
@@ -53,7 +55,7 @@ impl Response {
         if self.write(stream).is_err() {
             return Delivery::Lost;
         }
-        let deadline = Instant::now() + CONFIRM;
+        let deadline = Instant::now() + CONFIRM_TIMEOUT;
         let mut rest = [0; 256];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -86,7 +88,7 @@ impl Response {
             self.content_type,
             self.body.len()
         );
-        stream.write_within(CONFIRM)?;
+        stream.write_within(CONFIRM_TIMEOUT)?;
         stream.write_all(&[head.as_bytes(), self.body.as_bytes()].concat())?;
         stream.end()
     }
@@ -94,19 +96,16 @@ impl Response {
 
 /// Whether the peer has closed its end while it waits for an answer.
 pub(crate) fn peer_is_gone(stream: &UnixStream) -> bool {
-    if stream.set_nonblocking(true).is_err() {
-        return true;
+    match rustix::net::recv(stream, &mut [0_u8; 16], RecvFlags::DONTWAIT) {
+        Ok((_, count)) => count == 0,
+        Err(errno) => !matches!(errno, Errno::AGAIN | Errno::INTR),
     }
-    let gone = match (&*stream).read(&mut [0; 16]) {
-        Ok(count) => count == 0,
-        Err(e) => !matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
-    };
-    stream.set_nonblocking(false).is_err() || gone
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
 
     fn answer() -> Response {
         Response::json(200, "{}".to_owned())

@@ -4,14 +4,16 @@
 
 mod nad;
 mod object;
+mod parsed;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use nad::flattened;
 pub use object::ObjectFacts;
 pub(crate) use object::provider_problems;
+pub use parsed::ParsedNetwork;
 
-use super::{Code, Error, Network, NetworkBackend, parse};
+use super::{Error, Network, NetworkBackend, parse};
 use crate::Fields;
 use crate::objects::NetworkSpec;
 use crate::pod::NetworkSelection;
@@ -27,9 +29,7 @@ impl Network {
         config: &Map<String, Value>,
         selection: &NetworkSelection,
     ) -> Result<Self, Error> {
-        let version = parse::version_or_newest(config)?;
-        nad::read(name, config, version, selection, "")
-            .map_err(|problems| parse::invalid(&nad::with_name(config, name), &problems))
+        read_config(name, config, selection).map(|parsed| parsed.network)
     }
 
     /// The network of a `Network` object. Errors: what [`NetworkSpec::problems`] says; an overlay
@@ -40,20 +40,18 @@ impl Network {
         facts: &ObjectFacts,
         selection: &NetworkSelection,
     ) -> Result<Self, Error> {
-        let mut problems = spec.problems();
-        if problems.0.is_empty() {
-            object::check_ready(name, spec, facts)?;
-            match object::read(name, spec, facts, selection) {
-                Ok(network) => return Ok(network),
-                Err(found) => problems = found,
-            }
-        }
-        Err(Error::new(
-            Code::InvalidConfig,
-            format!("Network {name}: {problems}"),
-            "correct the object, or what the pod asks of it: nothing was changed",
-        ))
+        object::checked(name, spec, facts, selection).map(|parsed| parsed.network)
     }
+}
+
+fn read_config(
+    name: &NetworkName,
+    config: &Map<String, Value>,
+    selection: &NetworkSelection,
+) -> Result<ParsedNetwork, Error> {
+    let version = parse::version_or_newest(config)?;
+    nad::read(name, config, version, selection, "")
+        .map_err(|problems| parse::invalid(&nad::with_name(config, name), &problems))
 }
 
 /// What is wrong with the configuration of a NAD that is found at `path`, whatever pods ask of it.
@@ -73,14 +71,28 @@ pub(crate) fn nad_problems(
         .unwrap_or_default()
 }
 
-/// Everything that is asked for must be taken by somebody. `declared` are the capabilities of a
-/// native network: all that it has if it is written for us.
+/// Everything that is asked for must be taken by somebody.
 fn check_taken(
     fields: &mut Fields<'_>,
     selection: &NetworkSelection,
     backend: &NetworkBackend,
-    declared: impl Fn(&str) -> bool,
+    declared: Option<&[String]>,
 ) {
+    for (key, text) in untaken(selection, backend, declared) {
+        fields.unsupported(&key, text);
+    }
+}
+
+/// What is asked for and nobody takes, and why. `declared` are the capabilities of a native network; none: all
+/// that it has, since it is written for us.
+fn untaken(
+    selection: &NetworkSelection,
+    backend: &NetworkBackend,
+    declared: Option<&[String]>,
+) -> Vec<(String, String)> {
+    let mut untaken = Vec::new();
+    let declares =
+        |key: &str| declared.is_none_or(|declared| declared.iter().any(|name| name == key));
     for key in selection.runtime_config().keys() {
         let native = match backend {
             NetworkBackend::Native(native) => native.provider.kind().capabilities,
@@ -88,7 +100,7 @@ fn check_taken(
         };
         let is_native = native.contains(&key.as_str());
         let taken = match backend {
-            NetworkBackend::Native(_) => is_native && declared(key),
+            NetworkBackend::Native(_) => is_native && declares(key),
             NetworkBackend::Delegate(_) if key == "deviceID" => true,
             NetworkBackend::Delegate(chain) => parse::chain::takes(chain, key),
         };
@@ -107,15 +119,17 @@ fn check_taken(
                         .to_owned()
                 }
             };
-            fields.unsupported(&format!("capabilities.{key}"), text);
+            untaken.push((format!("capabilities.{key}"), text));
         }
     }
-    if let (Some(claim), NetworkBackend::Native(_)) = (&selection.ipam_claim, backend) {
+    if let (Some(claim), None) = (&selection.ipam_claim, backend.executed()) {
         let text =
             format!("{claim} is asked for by the pod, but native networks take no IPAMClaim");
-        fields.unsupported("ipam-claim-reference", text);
+        untaken.push(("ipam-claim-reference".to_owned(), text));
     }
     for key in selection.others.keys().take(8) {
-        fields.unsupported(key, "is asked for by the pod, but nobody here knows it");
+        let text = "is asked for by the pod, but nobody here knows it".to_owned();
+        untaken.push((key.clone(), text));
     }
+    untaken
 }

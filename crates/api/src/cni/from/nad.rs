@@ -1,6 +1,6 @@
 //! The configuration of a NAD.
 
-use super::check_taken;
+use super::{ParsedNetwork, check_taken};
 use crate::cni::parse::request::RuntimeRequest;
 use crate::cni::parse::{self, OWN_TYPES, TOP_KEYS, common, network};
 use crate::cni::{Network, NetworkBackend, Version};
@@ -32,7 +32,7 @@ pub(super) fn read(
     version: Version,
     selection: &NetworkSelection,
     path: &str,
-) -> Result<Network, Problems> {
+) -> Result<ParsedNetwork, Problems> {
     let mut config = flattened(config).unwrap_or_else(|| config.clone());
     let wrong = merge_args(&mut config, &selection.cni_args);
     let mut fields = Fields::new(&config, path);
@@ -63,20 +63,22 @@ pub(super) fn read(
         }
     };
     network::check_source_routing(&mut fields, source_routing, backend.as_ref());
+    let ours = plugin.is_some_and(|name| OWN_TYPES.contains(&name.as_str()));
+    let declared = (!ours).then_some(capabilities);
     if let Some(backend) = &backend {
-        let ours = plugin.is_some_and(|name| OWN_TYPES.contains(&name.as_str()));
-        check_taken(&mut fields, selection, backend, |key| {
-            ours || capabilities.iter().any(|name| name == key)
-        });
+        check_taken(&mut fields, selection, backend, declared.as_deref());
     }
     let problems = fields.finish().without_repetition();
     match (problems.0.is_empty(), backend) {
-        (true, Some(backend)) => Ok(Network {
-            name: own_name.unwrap_or_else(|| name.clone()),
-            interface: selection.interface.clone(),
-            source_routing,
-            backend: with_device(backend, selection),
-            runtime: Some(selection.runtime_config()),
+        (true, Some(backend)) => Ok(ParsedNetwork {
+            network: Network {
+                name: own_name.unwrap_or_else(|| name.clone()),
+                interface: selection.interface.clone(),
+                source_routing,
+                backend: with_device(backend, selection),
+                runtime: Some(selection.runtime_config()),
+            },
+            declared,
         }),
         _ => Err(problems),
     }
@@ -149,7 +151,10 @@ fn merge(plugin: &mut Map<String, Value>, request: &Map<String, Value>) -> Optio
 
 /// A device that is asked for, for a plugin that does not declare the capability: as an option, which
 /// is how delegating plugins have always passed it.
-fn with_device(mut backend: NetworkBackend, selection: &NetworkSelection) -> NetworkBackend {
+pub(super) fn with_device(
+    mut backend: NetworkBackend,
+    selection: &NetworkSelection,
+) -> NetworkBackend {
     if let (NetworkBackend::Delegate(chain), Some(device)) = (&mut backend, &selection.device_id)
         && !parse::chain::takes(chain, "deviceID")
         && let Some(first) = chain.plugins.first_mut()

@@ -1,11 +1,11 @@
 //! The spec of a `Network`.
 
-use super::{check_taken, nad};
+use super::{ParsedNetwork, check_taken, nad};
 use crate::cni::parse::native::{self, Written};
 use crate::cni::parse::request::RuntimeRequest;
 use crate::cni::parse::version_or_newest;
 use crate::cni::{
-    BlockIpam, Code, Error, Ipam, Native, Network, NetworkBackend, ProviderKind, RouteConf,
+    BlockIpam, Code, Error, Ipam, Native, Network, NetworkBackend, ProviderKind, RouteConf, Version,
 };
 use crate::fault::fault;
 use crate::objects::{DELEGATE, NetworkSpec, RouteSpec};
@@ -22,16 +22,15 @@ pub struct ObjectFacts {
     pub uid: String,
     /// `overlay`: its number, once it has one.
     pub vni: Option<u32>,
-    /// The blocks that this node owns of it.
-    pub blocks: Vec<IpNet>,
-    /// Parts of those that are blocks of their own.
-    pub donated: Vec<IpNet>,
     /// `routed`: what is reached without masquerading beside its own subnets.
     pub not_masq: Vec<IpNet>,
 }
 
 /// Where the options are found.
 const PATH: &str = "spec.config";
+
+/// What is spoken with an IPAM plugin: the newest that all plugins know.
+const VERSION: Version = Version::V1_0_0;
 
 /// What is wrong with the options of the provider, whatever the cluster knows.
 pub(crate) fn provider_problems(spec: &NetworkSpec) -> Problems {
@@ -44,12 +43,30 @@ pub(crate) fn provider_problems(spec: &NetworkSpec) -> Problems {
         .unwrap_or_default()
 }
 
-/// Whether pods can use it now.
-pub(super) fn check_ready(
+/// Checks and reads the spec.
+pub(super) fn checked(
     name: &NetworkName,
     spec: &NetworkSpec,
     facts: &ObjectFacts,
-) -> Result<(), Error> {
+    selection: &NetworkSelection,
+) -> Result<ParsedNetwork, Error> {
+    let mut problems = spec.problems();
+    if problems.0.is_empty() {
+        check_ready(name, spec, facts)?;
+        match read(name, spec, facts, selection) {
+            Ok(parsed) => return Ok(parsed),
+            Err(found) => problems = found,
+        }
+    }
+    Err(Error::new(
+        Code::InvalidConfig,
+        format!("Network {name}: {problems}"),
+        "correct the object, or what the pod asks of it: nothing was changed",
+    ))
+}
+
+/// Whether pods can use it now.
+fn check_ready(name: &NetworkName, spec: &NetworkSpec, facts: &ObjectFacts) -> Result<(), Error> {
     let provider = spec.provider_name();
     if provider.contains('/') {
         return Err(Error::new(
@@ -57,7 +74,10 @@ pub(super) fn check_ready(
             format!(
                 "Network {name}: its provider {provider} is external, and none of that name is connected"
             ),
-            "start the provider, or write overlay, routed, macvlan, bridge or delegate",
+            format!(
+                "start the provider, or write {} or delegate",
+                ProviderKind::names(|_| true).join(", ")
+            ),
         ));
     }
     let has_vni = spec.provider_kind().is_some_and(ProviderKind::has_vni);
@@ -72,18 +92,18 @@ pub(super) fn check_ready(
 }
 
 /// Reads the options of its provider. An external provider's are its own.
-pub(super) fn read(
+fn read(
     name: &NetworkName,
     spec: &NetworkSpec,
     facts: &ObjectFacts,
     selection: &NetworkSelection,
-) -> Result<Network, Problems> {
+) -> Result<ParsedNetwork, Problems> {
     if spec.provider_name() == DELEGATE {
         return delegate(name, spec, selection);
     }
     let kind = spec.provider_kind().ok_or_else(Problems::default)?;
     let network = options(spec, selection, |fields, request| {
-        let mut native = native::read(fields, kind, Written::ForUs, request)?;
+        let mut native = native::read(fields, kind, Written::ForUs, VERSION, request)?;
         native.provider.with_network(spec, facts);
         Some(native)
     });
@@ -92,12 +112,15 @@ pub(super) fn read(
     if !spec.subnets.is_empty() {
         native.ipam = Some(Ipam::Blocks(blocks(spec, facts)));
     }
-    Ok(Network {
-        name: name.clone(),
-        interface: selection.interface.clone(),
-        source_routing: source_routing(spec),
-        backend: NetworkBackend::Native(native),
-        runtime: Some(selection.runtime_config()),
+    Ok(ParsedNetwork {
+        network: Network {
+            name: name.clone(),
+            interface: selection.interface.clone(),
+            source_routing: source_routing(spec),
+            backend: NetworkBackend::Native(native),
+            runtime: Some(selection.runtime_config()),
+        },
+        declared: None,
     })
 }
 
@@ -134,7 +157,7 @@ fn options(
     let native = read(&mut fields, &request);
     if let Some(native) = native {
         let backend = NetworkBackend::Native(native);
-        check_taken(&mut fields, selection, &backend, |_| true);
+        check_taken(&mut fields, selection, &backend, None);
         let problems = fields.finish().without_repetition();
         return match (problems.0.is_empty(), backend) {
             (true, NetworkBackend::Native(native)) => Ok(native),
@@ -149,7 +172,7 @@ fn delegate(
     name: &NetworkName,
     spec: &NetworkSpec,
     selection: &NetworkSelection,
-) -> Result<Network, Problems> {
+) -> Result<ParsedNetwork, Problems> {
     let version = version_or_newest(&spec.config)
         .map_err(|error| fault(format!("{PATH}.cniVersion"), error.msg))?;
     let mut config: Map<String, Value> = spec.config.clone();
@@ -167,8 +190,6 @@ fn blocks(spec: &NetworkSpec, facts: &ObjectFacts) -> BlockIpam {
     BlockIpam {
         uid: facts.uid.clone(),
         subnets: spec.block_subnets(),
-        blocks: facts.blocks.clone(),
-        donated: facts.donated.clone(),
         routes: spec.routes.iter().map(route).collect(),
     }
 }

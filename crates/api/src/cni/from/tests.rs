@@ -1,7 +1,7 @@
 //! Networks from definitions and from objects.
 
 use super::*;
-use crate::cni::{Chain, Ipam, Native, Provider};
+use crate::cni::{Chain, Code, Ipam, Native, Provider};
 use crate::objects::NetworkSpec;
 use serde_json::json;
 
@@ -35,9 +35,7 @@ fn facts() -> ObjectFacts {
     ObjectFacts {
         uid: "uid-1".to_owned(),
         vni: Some(4097),
-        blocks: vec!["10.1.0.64/26".parse().unwrap()],
         not_masq: vec!["10.9.0.0/16".parse().unwrap()],
-        ..ObjectFacts::default()
     }
 }
 
@@ -317,7 +315,7 @@ fn an_overlay() {
         .collect();
     assert_eq!(lengths, [Some(26), Some(122)]);
     assert_eq!(blocks.subnets[0].exclude, ["10.1.0.9/32".parse().unwrap()]);
-    assert_eq!(blocks.blocks, facts().blocks);
+    assert_eq!(blocks.uid, facts().uid);
     assert_eq!(blocks.routes.len(), 1);
     assert_eq!((native.mtu, native.dns.nameservers.len()), (Some(1400), 1));
     assert_eq!(native.ips.len(), 1);
@@ -395,4 +393,38 @@ fn objects_that_cannot_be_used() {
         assert!(error.msg.contains(cause), "{value}: {error}");
         assert!(error.msg.starts_with("Network nad: "), "{error}");
     }
+}
+
+#[test]
+fn an_ipam_plugin_is_executed_below_native_networks() {
+    let wide = json!({"type": "whereabouts", "range": "10.0.0.0/24"});
+    let executed = |network: &Network| match &native(network).ipam {
+        Some(Ipam::Executed(ipam)) => Value::Object(ipam.chain.plugins[0].clone()),
+        other => panic!("{other:?}"),
+    };
+    let asked = json!({"ips": ["10.0.0.7/24"], "cni-args": {"x": 1}});
+    let nad = json!({"cniVersion": "0.3.1", "name": "own", "type": "macvlan", "master": "eth1",
+        "capabilities": {"ips": true}, "ipam": wide});
+    let listed = json!({"cniVersion": "0.3.1", "plugins": [nad]});
+    for nad in [nad.clone(), listed] {
+        let network = config(nad, asked.clone()).unwrap();
+        let expected = json!({"type": "macvlan", "master": "eth1", "capabilities": {"ips": true},
+            "ipam": wide, "args": {"cni": {"x": 1}}});
+        assert_eq!(executed(&network), expected);
+        assert_eq!(network.runtime.unwrap()["ips"], json!(["10.0.0.7/24"]));
+    }
+    let mut silent = nad;
+    silent["capabilities"] = json!({});
+    let error = config(silent, asked.clone()).unwrap_err();
+    assert!(error.msg.contains("capabilities.ips"), "{error}");
+
+    let spec = json!({"provider": "macvlan", "config": {"master": "eth1", "ipam": wide}});
+    let network = from_spec(spec.clone(), asked).unwrap();
+    let expected = json!({"type": "macvlan", "master": "eth1", "capabilities": {"ips": true},
+        "ipam": wide, "args": {"cni": {"x": 1}}});
+    assert_eq!(executed(&network), expected);
+    let mut both = spec;
+    both["subnets"] = json!({"v4": {"cidr": "10.1.0.0/16"}});
+    let error = from_spec(both, json!({})).unwrap_err();
+    assert!(error.msg.contains("exclude each other"), "{error}");
 }

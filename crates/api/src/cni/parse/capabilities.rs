@@ -4,7 +4,7 @@
 
 use super::{Head, OWN_TYPES};
 use crate::Fields;
-use crate::cni::{Body, Native, Network, NetworkBackend, POD_ANNOTATIONS};
+use crate::cni::{Body, Ipam, Native, Network, NetworkBackend, POD_ANNOTATIONS};
 
 /// What a configuration may declare that leaves its networks to the cluster.
 const USUAL: [&str; 12] = [
@@ -51,7 +51,10 @@ pub(super) fn check(fields: &mut Fields<'_>, head: &Head, body: &Body) {
             _ => body.takes(name),
         };
         if !taken && !value.is_null() {
-            let text = "is taken by no plugin here: a native network takes ips and mac";
+            let text = format!(
+                "is taken by no plugin here: a native network takes {}",
+                taken_natively(body).join(" and ")
+            );
             let name: String = name.chars().take(64).collect();
             fields.unsupported(&format!("runtimeConfig.{name}"), text);
         }
@@ -82,7 +85,21 @@ fn is_own(name: &str) -> bool {
         .any(|own| own.eq_ignore_ascii_case(name))
 }
 
+/// What the first network takes, if it is native; else what any may.
+fn taken_natively(body: &Body) -> &'static [&'static str] {
+    match body.networks().first().map(|network| &network.backend) {
+        Some(NetworkBackend::Native(native)) => native.provider.kind().capabilities,
+        _ => &["ips", "mac"],
+    }
+}
+
+/// Addresses that are asked for are given by whoever gives addresses.
 fn takes(native: &Native, name: &str) -> bool {
+    if let Some(Ipam::Executed(ipam)) = &native.ipam
+        && name.eq_ignore_ascii_case("ips")
+    {
+        return super::chain::takes(&ipam.chain, name);
+    }
     let mut taken = native.provider.kind().capabilities.iter();
     taken.any(|taken| taken.eq_ignore_ascii_case(name))
 }

@@ -4,7 +4,7 @@
 use super::request::RuntimeRequest;
 use super::{OWN_TYPES, common};
 use crate::Fields;
-use crate::cni::{Chain, Version};
+use crate::cni::{Chain, Executable, Version};
 use plexus_types::PluginType;
 use serde_json::{Map, Value};
 
@@ -43,6 +43,7 @@ pub(super) fn plugins(
         ),
     }
     Some(Chain {
+        executable: Executable::Type,
         version,
         plugins,
         unsupported_key: None,
@@ -60,6 +61,7 @@ pub(super) fn single(
     check(fields);
     let plugin = config(fields.map(), ours, request);
     Chain {
+        executable: Executable::Type,
         version,
         plugins: vec![plugin],
         unsupported_key,
@@ -80,6 +82,11 @@ pub(crate) fn takes(chain: &Chain, capability: &str) -> bool {
     chain.plugins.iter().any(declares)
 }
 
+/// Whether a key at the top of a network is its plugin's too.
+pub(super) fn is_plugins(key: &str) -> bool {
+    matches!(key, "type" | "args" | "capabilities")
+}
+
 /// Checks what we must know of a plugin's configuration; the rest is the plugin's.
 fn check(fields: &mut Fields<'_>) {
     if fields.lacks("type") {
@@ -97,7 +104,8 @@ fn check(fields: &mut Fields<'_>) {
     fields.accept_rest();
 }
 
-fn plugin_type(fields: &mut Fields<'_>) {
+/// Takes `type`: a name that a plugin can have, and not one of ours.
+pub(super) fn plugin_type(fields: &mut Fields<'_>) {
     if let Some(name) = fields.parsed::<PluginType>("type")
         && OWN_TYPES.contains(&name.as_str())
     {
@@ -109,7 +117,8 @@ fn plugin_type(fields: &mut Fields<'_>) {
     }
 }
 
-fn config(
+/// A plugin's configuration: the object without some keys, with the `args` of the request if it has none.
+pub(super) fn config(
     map: &Map<String, Value>,
     without: &[&str],
     request: &RuntimeRequest,

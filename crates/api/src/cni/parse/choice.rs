@@ -55,7 +55,12 @@ fn natives() -> Vec<&'static str> {
     kinds.map(|kind| kind.name).collect()
 }
 
-/// An IPAM that is not native, of a network of `provider` that is written at `path`.
+/// Whether a name is almost that of an IPAM of ours.
+pub(super) fn is_near_ipam(name: &str) -> bool {
+    meant(name, &IPAMS).is_some()
+}
+
+/// An IPAM that neither we do nor is executed alone, of a network of `provider` that is written at `path`.
 pub(super) fn ipam(name: &str, provider: &str, path: &str) -> String {
     let wrong = quoted(name);
     let meant = meant(name, &IPAMS)
@@ -109,7 +114,8 @@ mod tests {
             }
             let text = provider("overlay", path);
             assert!(!text.contains("did you mean"), "{text}");
-            assert!(text.contains("write macvlan, bridge, routed"), "{text}");
+            let all = natives().join(", ");
+            assert!(text.contains(&format!("write {all}")), "{text}");
             assert!(text.ends_with(" or delegate"), "{text}");
         }
         assert!(provider(&"x".repeat(1 << 16), "").len() < 500);

@@ -99,7 +99,7 @@ fn network(map: &Map<String, Value>, ours: &[&str]) -> RemainsNetwork {
     }
     let stripped: Vec<&str> = ours
         .iter()
-        .filter(|key| !["type", "args", "capabilities"].contains(*key))
+        .filter(|key| !super::chain::is_plugins(key))
         .copied()
         .collect();
     remains.plugins = match map.get("plugins").and_then(Value::as_array) {

@@ -3,7 +3,7 @@
 
 use super::request::RuntimeRequest;
 use super::{choice, common, ipam};
-use crate::cni::{Ipam, Native, Provider, ProviderKind};
+use crate::cni::{Ipam, Native, Provider, ProviderKind, Version};
 use crate::{Fields, Problem, Problems};
 
 /// Who the options are written for.
@@ -25,11 +25,12 @@ pub(super) fn all_keys() -> impl Iterator<Item = &'static str> {
     COMMON_KEYS.into_iter().chain(own)
 }
 
-/// Reads the options of one native network. `request` is what the request adds to it.
+/// Reads the options of one native network. `version` is the configuration's, `request` what the request adds to it.
 pub(crate) fn read(
     fields: &mut Fields<'_>,
     kind: &ProviderKind,
     written: Written,
+    version: Version,
     request: &RuntimeRequest,
 ) -> Option<Native> {
     let mtu = common::mtu(fields);
@@ -38,13 +39,13 @@ pub(crate) fn read(
     let has_mac = owned || kind.keys.contains(&"mac");
     let mac = if has_mac { fields.parsed("mac") } else { None };
     let provider = Provider::read(kind, fields, request);
-    let ipam = kind
-        .in_config
-        .then(|| ipam::read(fields, kind.name, request));
+    let ipam = (kind.in_config || kind.is_plugin)
+        .then(|| ipam::read(fields, kind, written, version, request));
     let ipam = ipam.flatten();
-    check_request(fields, request);
+    check_request(fields, kind, ipam.as_ref(), request);
     let ips = match ipam {
-        Some(Ipam::Static(_)) => Vec::new(),
+        // The plugin gets them as they came.
+        Some(Ipam::Static(_) | Ipam::Executed(_)) => Vec::new(),
         _ => request.ips().to_vec(),
     };
     Some(Native {
@@ -57,12 +58,27 @@ pub(crate) fn read(
     })
 }
 
-/// What is asked for must have a place in the network.
-fn check_request(fields: &mut Fields<'_>, request: &RuntimeRequest) {
+/// What is asked for must have a place in the network. What we do not know in `args.cni` may be for a plugin that is
+/// executed.
+fn check_request(
+    fields: &mut Fields<'_>,
+    kind: &ProviderKind,
+    ipam: Option<&Ipam>,
+    request: &RuntimeRequest,
+) {
+    if let (Some(mac), false) = (request.mac, kind.capabilities.contains(&"mac")) {
+        let name = kind.name;
+        let text =
+            format!("{mac} is asked for, but every {name} has the MAC of its master: ask for none");
+        fields.problem("mac", text);
+    }
     let addressed = fields.has("ipam") || request.has_subnets;
     if let (Some((ip, _)), false) = (request.ips().first(), addressed) {
         let text = format!("is missing, but the address {ip} is asked for: write one");
         fields.problem("ipam", text);
+    }
+    if matches!(ipam, Some(Ipam::Executed(_))) {
+        return;
     }
     for key in &request.unknown {
         let path = format!("args.cni.{}", key.chars().take(64).collect::<String>());

@@ -156,9 +156,8 @@ fn ours_or_chain(
             unclear(fields)
         }
         Some(name) => match ProviderKind::of(name).filter(|kind| kind.in_config) {
-            Some(kind) => {
-                native::read(fields, kind, Written::ForUs, request).map(NetworkBackend::Native)
-            }
+            Some(kind) => native::read(fields, kind, Written::ForUs, version, request)
+                .map(NetworkBackend::Native),
             None => {
                 let text = choice::provider(name, fields.path());
                 fields.problem("provider", text);
@@ -179,15 +178,20 @@ fn typed(
 ) -> Option<NetworkBackend> {
     fields.accept_rest();
     let mut unsupported_key = None;
+    let kept = |key: &&&str| !chain::is_plugins(key);
+    let stripped: Vec<&str> = ours.iter().filter(kept).copied().collect();
     if let Some(kind) = ProviderKind::of(plugin).filter(|kind| kind.is_plugin) {
         let mut options = Fields::new(fields.map(), fields.path());
         options.know(ours);
         options.know(&["type"]);
         foreign_capabilities(&mut options, kind);
-        let native = native::read(&mut options, kind, Written::ForPlugin, request);
+        let native = native::read(&mut options, kind, Written::ForPlugin, version, request);
         let problems = options.finish();
         if problems.0.is_empty() {
-            return native.map(NetworkBackend::Native);
+            let mut native = native?;
+            let plugin = || chain::single(fields, &stripped, version, request, None);
+            native.provider.keep_plugin(plugin);
+            return Some(NetworkBackend::Native(native));
         }
         let (foreign, wrong): (Vec<_>, Vec<_>) = problems
             .0
@@ -203,8 +207,6 @@ fn typed(
             return None;
         }
     }
-    let kept = |key: &&&str| !matches!(**key, "type" | "args" | "capabilities");
-    let stripped: Vec<&str> = ours.iter().filter(kept).copied().collect();
     Some(NetworkBackend::Delegate(chain::single(
         fields,
         &stripped,

@@ -18,6 +18,8 @@ pub(crate) struct RuntimeRequest {
     pub(super) env_ips: Vec<(IpAddr, Option<u8>)>,
     pub(super) gateways: Vec<IpAddr>,
     pub(crate) mac: Option<Mac>,
+    /// The device that the runtime names, if the network declares that it takes it.
+    pub(crate) device_id: Option<String>,
     pub(super) ignore_unknown: bool,
     /// `args` as it came, for plugins that we execute.
     pub(super) args: Option<Value>,
@@ -38,6 +40,7 @@ impl RuntimeRequest {
             env_ips: args.ips.clone(),
             gateways: args.gateways.clone(),
             mac: runtime.mac.or(cni_args.mac).or(args.mac),
+            device_id: device_id(&runtime),
             ignore_unknown: args.ignore_unknown,
             args: fields.value("args").cloned(),
             unknown: cni_args.unknown,
@@ -53,6 +56,7 @@ impl RuntimeRequest {
             runtime_ips: selection.ips.clone(),
             args_ips: cni_args.ips,
             mac: selection.mac.or(cni_args.mac),
+            device_id: selection.device_id.clone(),
             unknown: cni_args.unknown,
             ..Self::default()
         }
@@ -66,6 +70,13 @@ impl RuntimeRequest {
             .find(|ips| !ips.is_empty())
             .map_or(&[], Vec::as_slice)
     }
+}
+
+fn device_id(runtime: &Runtime) -> Option<String> {
+    let mut sent = runtime.raw.iter();
+    let (_, value) = sent.find(|(name, _)| name.eq_ignore_ascii_case("deviceID"))?;
+    let text = value.as_str().filter(|text| !text.is_empty())?;
+    Some(text.to_owned())
 }
 
 /// Puts the annotations back into what plugins get: one of them takes them.

@@ -124,10 +124,8 @@ impl Body {
     pub fn takes(&self, capability: &str) -> bool {
         self.networks()
             .iter()
-            .any(|network| match &network.backend {
-                crate::cni::NetworkBackend::Delegate(plugins) => chain::takes(plugins, capability),
-                crate::cni::NetworkBackend::Native(_) => false,
-            })
+            .filter_map(|network| network.backend.executed())
+            .any(|plugins| chain::takes(plugins, capability))
     }
 }
 

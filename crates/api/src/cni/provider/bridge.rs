@@ -6,7 +6,7 @@ use crate::cni::ObjectFacts;
 use crate::cni::parse::native::{not_native, not_ours};
 use crate::cni::parse::request::RuntimeRequest;
 use crate::objects::NetworkSpec;
-use plexus_types::IfName;
+use plexus_types::{Feature, IfName};
 
 /// Options of `bridge`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,7 @@ impl Bridge {
         name: "bridge",
         in_config: true,
         is_plugin: true,
+        needs: &[Feature::Bridge, Feature::Veth],
         routing: Routing::OnLink,
         snat: true,
         host_ports: true,

@@ -3,9 +3,10 @@
 
 use super::Provider;
 use crate::Fields;
-use crate::cni::ObjectFacts;
 use crate::cni::parse::request::RuntimeRequest;
+use crate::cni::{Chain, ObjectFacts};
 use crate::objects::NetworkSpec;
+use plexus_types::Feature;
 use serde_json::{Map, Value};
 
 /// What holds of all networks of one provider.
@@ -17,6 +18,8 @@ pub struct ProviderKind {
     pub in_config: bool,
     /// Whether it stands in for the reference plugin whose `type` is its name.
     pub is_plugin: bool,
+    /// The kernel features without which no network of it can be made.
+    pub needs: &'static [Feature],
     /// Who leads to a pod's addresses.
     pub routing: Routing,
     /// Whether traffic passes the node, and so can leave under its address.
@@ -72,7 +75,9 @@ impl ProviderKind {
 
     /// The names of those that a `Network` object may name, where `fits`.
     pub fn names(fits: impl Fn(&Self) -> bool) -> Vec<&'static str> {
-        let kinds = Provider::KINDS.iter().rev().filter(|kind| fits(kind));
+        let listed = |kind: &&&Self| kind.in_config || !kind.is_plugin;
+        let kinds = Provider::KINDS.iter().rev().filter(listed);
+        let kinds = kinds.filter(|kind| fits(kind));
         kinds.map(|kind| kind.name).collect()
     }
 }
@@ -84,4 +89,12 @@ pub(super) trait Options: Sized {
 
     /// Adds what the spec of a `Network` says to every provider, and what the cluster knows of it.
     fn with_network(&mut self, _spec: &NetworkSpec, _facts: &ObjectFacts) {}
+
+    /// Keeps the plugin that it stands in for, if there are devices that it must be executed for.
+    fn keep_plugin(&mut self, _plugin: impl FnOnce() -> Chain) {}
+
+    /// The plugin, if it was kept.
+    fn plugin(&self) -> Option<&Chain> {
+        None
+    }
 }

@@ -6,7 +6,7 @@ use crate::Fields;
 use crate::cni::parse::native::not_native;
 use crate::cni::parse::request::RuntimeRequest;
 use crate::text::quoted;
-use plexus_types::{IfName, MacvlanMode};
+use plexus_types::{Feature, IfName, MacvlanMode};
 use serde_json::Value;
 
 /// Options of `macvlan`.
@@ -26,6 +26,7 @@ impl Macvlan {
         name: "macvlan",
         in_config: true,
         is_plugin: true,
+        needs: &[Feature::Macvlan],
         routing: Routing::OnLink,
         snat: false,
         host_ports: false,

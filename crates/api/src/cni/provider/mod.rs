@@ -6,7 +6,7 @@ mod kind;
 
 pub use kind::{ProviderKind, Routing, Segment};
 
-use super::{Dns, Ipam, ObjectFacts};
+use super::{Chain, Dns, Ipam, ObjectFacts};
 use crate::Fields;
 use crate::cni::parse::request::RuntimeRequest;
 use crate::objects::NetworkSpec;
@@ -26,22 +26,27 @@ macro_rules! with_providers {
             bridge Bridge,
             routed Routed,
             overlay Overlay,
+            #[cfg(feature = "stand-in")]
+            stand_in StandIn,
         }
     };
 }
 
 macro_rules! registry {
-    ($($module:ident $Options:ident,)*) => {
-        $(mod $module;)*
-        $(pub use $module::$Options;)*
+    ($($(#[$when:meta])* $module:ident $Options:ident,)*) => {
+        $($(#[$when])* mod $module;)*
+        $($(#[$when])* pub use $module::*;)*
 
         /// The options of a native provider.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub enum Provider {
-            $(#[doc = concat!("Those of `", stringify!($module), "`.")] $Options($Options),)*
+            $(
+                #[doc = concat!("Those of `", stringify!($module), "`.")]
+                $(#[$when])* $Options($Options),
+            )*
         }
 
-        $(impl From<$Options> for Provider {
+        $($(#[$when])* impl From<$Options> for Provider {
             fn from(options: $Options) -> Self {
                 Provider::$Options(options)
             }
@@ -49,12 +54,12 @@ macro_rules! registry {
 
         impl Provider {
             /// All providers.
-            pub const KINDS: &[&ProviderKind] = &[$(&$Options::KIND),*];
+            pub const KINDS: &[&ProviderKind] = &[$($(#[$when])* &$Options::KIND),*];
 
             /// What holds of all networks of this provider.
             pub fn kind(&self) -> &'static ProviderKind {
                 match self {
-                    $(Provider::$Options(_) => &$Options::KIND,)*
+                    $($(#[$when])* Provider::$Options(_) => &$Options::KIND,)*
                 }
             }
 
@@ -65,17 +70,31 @@ macro_rules! registry {
                 request: &RuntimeRequest,
             ) -> Option<Self> {
                 match kind.name {
-                    $(name if name == $Options::KIND.name => {
+                    $($(#[$when])* name if name == $Options::KIND.name => {
                         $Options::read(fields, request).map(Provider::$Options)
                     })*
                     _ => None,
                 }
             }
 
+            /// Gives it the plugin that it stands in for, if it may have to be executed.
+            pub(super) fn keep_plugin(&mut self, plugin: impl FnOnce() -> Chain) {
+                match self {
+                    $($(#[$when])* Provider::$Options(options) => options.keep_plugin(plugin),)*
+                }
+            }
+
+            /// The plugin that is executed where it cannot do without.
+            pub fn plugin(&self) -> Option<&Chain> {
+                match self {
+                    $($(#[$when])* Provider::$Options(options) => options.plugin(),)*
+                }
+            }
+
             /// Adds what a `Network` object says, and what the cluster knows of it.
             pub(super) fn with_network(&mut self, spec: &NetworkSpec, facts: &ObjectFacts) {
                 match self {
-                    $(Provider::$Options(options) => options.with_network(spec, facts),)*
+                    $($(#[$when])* Provider::$Options(options) => options.with_network(spec, facts),)*
                 }
             }
         }
@@ -108,7 +127,7 @@ pub struct Native {
     /// The MAC asked for: runtimeConfig, else `args.cni`, else CNI_ARGS, else the configuration.
     pub mac: Option<Mac>,
     /// Addresses asked for: runtimeConfig, else `args.cni`, else CNI_ARGS; prefix if written.
-    /// Empty for `static`: there they are among its addresses already.
+    /// Empty for `static`, where they are among its addresses already, and where a plugin is executed, which gets them.
     pub ips: Vec<(IpAddr, Option<u8>)>,
     /// MTU of the interface.
     pub mtu: Option<u32>,

@@ -7,6 +7,7 @@ use crate::cni::ObjectFacts;
 use crate::cni::parse::request::RuntimeRequest;
 use crate::objects::NetworkSpec;
 use ipnet::IpNet;
+use plexus_types::Feature;
 use std::net::IpAddr;
 
 /// Options of `overlay`.
@@ -30,6 +31,7 @@ impl Overlay {
         name: "overlay",
         in_config: false,
         is_plugin: false,
+        needs: &[Feature::Veth, Feature::Vxlan],
         routing: Routing::Router,
         snat: true,
         host_ports: false,

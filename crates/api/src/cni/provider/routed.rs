@@ -6,6 +6,7 @@ use crate::cni::ObjectFacts;
 use crate::cni::parse::request::RuntimeRequest;
 use crate::objects::NetworkSpec;
 use ipnet::IpNet;
+use plexus_types::Feature;
 
 /// Options of `routed`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,7 @@ impl Routed {
         name: "routed",
         in_config: true,
         is_plugin: false,
+        needs: &[Feature::Veth],
         routing: Routing::Node,
         snat: true,
         host_ports: true,

@@ -1,7 +1,7 @@
 //! A NetworkAttachmentDefinition: its configuration and Contrail's annotations.
 
 use super::pod::annotations;
-use crate::cni::{Network, every_type, nad_problems};
+use crate::cni::{Executable, Network, every_type, nad_problems};
 use crate::later;
 use crate::manifest::Level;
 use crate::manifest::finding::Findings;
@@ -84,20 +84,18 @@ fn config(text: &str, findings: &mut Findings<'_>) {
 /// Which plugins a node must have for it.
 fn executed(name: &NetworkName, config: &Map<String, Value>) -> Option<String> {
     let network = Network::from_config(name, config, &Default::default()).ok()?;
-    let crate::cni::NetworkBackend::Delegate(chain) = network.backend else {
-        return None;
+    let chain = network.backend.executed()?;
+    let what = match chain.executable {
+        Executable::Type => "is done",
+        Executable::IpamType => "gets its addresses",
     };
-    let types: Vec<&str> = chain
-        .plugins
-        .iter()
-        .filter_map(|plugin| plugin.get("type")?.as_str())
-        .collect();
-    let because = chain
-        .unsupported_key
+    let names: Vec<&str> = chain.executables().collect();
+    let because = chain.unsupported_key.as_ref();
+    let because = because
         .map(|key| format!(", because of the key {key:?}"))
         .unwrap_or_default();
     Some(format!(
-        "is done by executing {}{because}: every node needs it in its plugin directory",
-        types.join(", ")
+        "{what} by executing {}{because}: every node needs it in its plugin directory",
+        names.join(", ")
     ))
 }

@@ -8,14 +8,12 @@ use crate::plan::node::{add_new, masquerades};
 use crate::plan::{self, Facts, FactsQuery, LinkKind, NodePlan, PlanError, settings};
 use ipnet::IpNet;
 use plexus_api::cni::{Bridge, Native, RouteConf};
-use plexus_types::{Family, Feature, NetworkName};
+use plexus_types::{Family, NetworkName};
 use std::net::IpAddr;
 
 impl ProviderPlan for Bridge {
-    fn features(&self) -> Vec<Feature> {
-        let mut needed = vec![Feature::Bridge, Feature::Veth];
-        needed.extend(self.ip_masq.then_some(Feature::Masquerade));
-        needed
+    fn masquerades(&self) -> bool {
+        self.ip_masq
     }
 
     fn facts(&self) -> FactsQuery<'_> {

@@ -1,15 +1,42 @@
 //! `macvlan`: the pod's link hangs off a link of the node, which keeps nothing for it.
 
 use super::{LinkParts, LinkRequest, ProviderPlan};
-use crate::plan::{FactsQuery, LinkKind, Parent, ParentQuery, PlanError};
+use crate::plan::{
+    FactsQuery, LinkOption, ParentQuery, ParentUse, PlanError, RECEIVED, Refusal, Stacked,
+    StackedKind, Width,
+};
 use plexus_api::cni::Macvlan;
-use plexus_types::{Feature, MacvlanMode};
+use plexus_types::MacvlanMode;
+
+/// The kernel's side of it.
+static LINK: StackedKind = StackedKind {
+    name: Macvlan::KIND.name,
+    options: &[
+        LinkOption {
+            name: "mode",
+            attribute: 1,
+            width: Width::U32,
+            word: |number| MacvlanMode::from_number(number).map(MacvlanMode::name),
+            is_compared: true,
+        },
+        LinkOption {
+            name: "bcqueuelen",
+            attribute: 7,
+            width: Width::U32,
+            word: |_| None,
+            is_compared: false,
+        },
+    ],
+    refusal,
+    parent_use: |_| ParentUse {
+        resource: RECEIVED.to_owned(),
+        shared_as: Some(Macvlan::KIND.name.to_owned()),
+        why: "the kernel hands what a link receives to macvlans or to links of another kind, not to both",
+    },
+    changes_siblings: false,
+};
 
 impl ProviderPlan for Macvlan {
-    fn features(&self) -> Vec<Feature> {
-        vec![Feature::Macvlan]
-    }
-
     fn facts(&self) -> FactsQuery<'_> {
         let master = self.master.as_ref().map(ParentQuery::Named);
         FactsQuery {
@@ -19,42 +46,15 @@ impl ProviderPlan for Macvlan {
     }
 
     fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanError> {
-        let network = || request.spec.network.clone();
-        let parent = request.facts.parent.as_ref();
-        let parent = parent.ok_or_else(|| match &self.master {
-            Some(master) => PlanError::UnknownMaster {
-                network: network(),
-                master: master.clone(),
-            },
-            None => PlanError::NoMaster { network: network() },
-        })?;
-        let mtu = request.spec.native.mtu;
-        if let Some(mtu) = mtu.filter(|mtu| *mtu > parent.mtu) {
-            let (parent, parent_mtu) = (parent.name.clone(), parent.mtu);
-            return Err(PlanError::MtuTooLarge {
-                network: network(),
-                mtu,
-                parent,
-                parent_mtu,
-            });
-        }
-        let kind = LinkKind::Macvlan {
-            parent: Parent {
-                name: parent.name.clone(),
-                index: parent.index,
-            },
-            mode: self.mode,
-            bcqueuelen: self.bcqueuelen.filter(|length| *length > 0),
-        };
-        Ok(LinkParts {
-            kind,
-            mtu,
-            neighbours: Vec::new(),
-        })
+        let options = [
+            ("mode", Some(self.mode.number())),
+            ("bcqueuelen", self.bcqueuelen.filter(|length| *length > 0)),
+        ];
+        request.stacked(self.master.as_ref(), &LINK, &options)
     }
 
-    fn is_of(kind: &LinkKind) -> bool {
-        matches!(kind, LinkKind::Macvlan { .. })
+    fn stacked_kind() -> Option<&'static StackedKind> {
+        Some(&LINK)
     }
 
     fn keeps_parent_mac(&self) -> bool {
@@ -70,4 +70,17 @@ impl ProviderPlan for Macvlan {
     fn takes_ipam_dns(&self) -> bool {
         false
     }
+}
+
+fn refusal(link: &Stacked, refusal: Refusal) -> Option<String> {
+    let passthru = MacvlanMode::Passthru.number();
+    let text = match refusal {
+        Refusal::Busy => "it is a bridge port, or has ipvlans, or is the loopback",
+        Refusal::Invalid if link.options.get("mode") == Some(&passthru) => {
+            "it carries macvlans already, and passthru wants it alone"
+        }
+        Refusal::Invalid => "a passthru macvlan has taken it, or the MTU is larger than its own",
+        Refusal::Exists | Refusal::Unsupported => return None,
+    };
+    Some(text.to_owned())
 }

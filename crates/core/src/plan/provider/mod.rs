@@ -1,7 +1,11 @@
 //! What each provider makes of a network: the planning half of the registry in `api`. Owns what a
 //! provider is asked, one file each; everything that is the same for all of them is around here.
 
-use super::{Facts, FactsQuery, HostEnd, LinkKind, Neighbour, NodePlan, PlanError, settings};
+use super::{
+    Facts, FactsQuery, HostEnd, LinkKind, Neighbour, NodePlan, Parent, PlanError, Stacked,
+    StackedKind, settings,
+};
+use crate::attach::Preparation;
 use crate::attachment::{Assigned, NativeSpec, derived_mac};
 use crate::plan::LinkOwner;
 use plexus_api::cni::{self, Native, Provider};
@@ -9,21 +13,46 @@ use plexus_types::{Feature, IfName, Mac, NetworkName};
 
 /// What the file of a provider answers about plans.
 pub(super) trait ProviderPlan {
-    /// The kernel features without which its networks cannot be made.
-    fn features(&self) -> Vec<Feature>;
+    /// Whether traffic leaves under the node's address.
+    fn masquerades(&self) -> bool {
+        false
+    }
 
     /// What it must know of the node.
     fn facts(&self) -> FactsQuery<'_> {
         FactsQuery::default()
     }
 
+    /// What must happen next before the link can be planned, given what is done; none: nothing more.
+    fn next_preparation(
+        &self,
+        _spec: &NativeSpec,
+        _addresses: &Assigned,
+        _done: &[Preparation],
+    ) -> Option<Preparation> {
+        None
+    }
+
     /// The pod's link.
     fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanError>;
+
+    /// The kind of links that it alone makes, on links of the node.
+    fn stacked_kind() -> Option<&'static StackedKind>
+    where
+        Self: Sized,
+    {
+        None
+    }
 
     /// Whether a link of that kind is one of its own.
     fn is_of(kind: &LinkKind) -> bool
     where
-        Self: Sized;
+        Self: Sized,
+    {
+        let own = Self::stacked_kind().map(|own| own.name);
+        kind.stacked()
+            .is_some_and(|stacked| own == Some(&stacked.kind))
+    }
 
     /// Whether the pod's link has the MAC of its parent, unless another one is asked for.
     fn keeps_parent_mac(&self) -> bool {
@@ -77,6 +106,47 @@ pub(super) struct LinkParts {
 }
 
 impl LinkRequest<'_> {
+    /// A link on `master`, else on the link that has the default route, with an MTU that fits.
+    fn stacked(
+        &self,
+        master: Option<&IfName>,
+        kind: &StackedKind,
+        options: &[(&str, Option<u32>)],
+    ) -> Result<LinkParts, PlanError> {
+        let network = || self.spec.network.clone();
+        let parent = self.facts.parent.as_ref();
+        let parent = parent.ok_or_else(|| match master {
+            Some(master) => PlanError::UnknownMaster {
+                network: network(),
+                master: master.clone(),
+            },
+            None => PlanError::NoMaster { network: network() },
+        })?;
+        let mtu = self.spec.native.mtu;
+        if let Some(mtu) = mtu.filter(|mtu| *mtu > parent.mtu) {
+            return Err(PlanError::MtuTooLarge {
+                network: network(),
+                mtu,
+                parent: parent.name.clone(),
+                parent_mtu: parent.mtu,
+            });
+        }
+        let options = options.iter();
+        let options = options.filter_map(|(name, value)| Some(((*name).to_owned(), (*value)?)));
+        Ok(LinkParts {
+            kind: LinkKind::Stacked(Stacked {
+                parent: Parent {
+                    name: parent.name.clone(),
+                    index: parent.index,
+                },
+                kind: kind.name.to_owned(),
+                options: options.collect(),
+            }),
+            mtu,
+            neighbours: Vec::new(),
+        })
+    }
+
     /// The node's end of a veth pair, in the node's namespace, a port of nothing.
     fn host_end(&self, mtu: Option<u32>) -> HostEnd {
         let container = self.owner.container.as_str();
@@ -99,22 +169,28 @@ impl LinkRequest<'_> {
 }
 
 macro_rules! plans {
-    ($($module:ident $Options:ident,)*) => {
-        $(mod $module;)*
+    ($($(#[$when:meta])* $module:ident $Options:ident,)*) => {
+        $($(#[$when])* mod $module;)*
 
         /// Who answers for a provider.
         pub(super) fn of(provider: &Provider) -> &dyn ProviderPlan {
             match provider {
-                $(Provider::$Options(options) => options,)*
+                $($(#[$when])* Provider::$Options(options) => options,)*
             }
         }
 
         /// The name of the provider that makes links of that kind; none: no provider does.
         pub fn provider_of(kind: &LinkKind) -> Option<&'static str> {
             match kind {
-                $(kind if cni::$Options::is_of(kind) => Some(cni::$Options::KIND.name),)*
+                $($(#[$when])* kind if cni::$Options::is_of(kind) => Some(cni::$Options::KIND.name),)*
                 _ => None,
             }
+        }
+
+        /// The kind of stacked links that the kernel calls so; none: no provider makes them.
+        pub(super) fn stacked_kind(name: &str) -> Option<&'static StackedKind> {
+            let kinds = [$($(#[$when])* cni::$Options::stacked_kind()),*];
+            kinds.into_iter().flatten().find(|kind| kind.name == name)
         }
     };
 }
@@ -122,7 +198,22 @@ plexus_api::with_providers!(plans);
 
 /// The kernel features that a network needs.
 pub fn features(native: &Native) -> Vec<Feature> {
-    of(&native.provider).features()
+    let mut needed = native.provider.kind().needs.to_vec();
+    needed.extend(
+        of(&native.provider)
+            .masquerades()
+            .then_some(Feature::Masquerade),
+    );
+    needed
+}
+
+/// What must happen next before a link can be planned, given what is done; none: nothing more.
+pub(crate) fn next_preparation(
+    spec: &NativeSpec,
+    addresses: &Assigned,
+    done: &[Preparation],
+) -> Option<Preparation> {
+    of(&spec.native.provider).next_preparation(spec, addresses, done)
 }
 
 /// What a network must know of the node.

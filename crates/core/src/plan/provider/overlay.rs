@@ -6,14 +6,12 @@ use crate::attachment::Assigned;
 use crate::fabric::vtep_mac;
 use crate::plan::{Facts, FactsQuery, LinkKind, NodePlan, PlanError, Router, Underlay};
 use plexus_api::cni::{Native, Overlay};
-use plexus_types::{Feature, NetworkName, RouterName};
+use plexus_types::{NetworkName, RouterName};
 use std::net::IpAddr;
 
 impl ProviderPlan for Overlay {
-    fn features(&self) -> Vec<Feature> {
-        let mut needed = vec![Feature::Veth, Feature::Vxlan];
-        needed.extend(self.snat.then_some(Feature::Masquerade));
-        needed
+    fn masquerades(&self) -> bool {
+        self.snat
     }
 
     fn facts(&self) -> FactsQuery<'_> {

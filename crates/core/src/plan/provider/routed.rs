@@ -11,15 +11,13 @@ use crate::plan::{
 };
 use ipnet::IpNet;
 use plexus_api::cni::{Native, Routed};
-use plexus_types::{Family, Feature, NetworkName};
+use plexus_types::{Family, NetworkName};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 impl ProviderPlan for Routed {
-    fn features(&self) -> Vec<Feature> {
-        let mut needed = vec![Feature::Veth];
-        needed.extend(self.ip_masq.then_some(Feature::Masquerade));
-        needed
+    fn masquerades(&self) -> bool {
+        self.ip_masq
     }
 
     fn facts(&self) -> FactsQuery<'_> {

@@ -110,16 +110,18 @@ impl Lines {
         let name = &link.name;
         let shape = Shape(link.mac.map(|mac| mac.to_string()), link.mtu, group);
         match &link.kind {
-            LinkKind::Macvlan {
-                parent,
-                mode,
-                bcqueuelen,
-            } => {
-                let queue = bcqueuelen.map_or_else(String::new, |n| format!(" bcqueuelen {n}"));
+            LinkKind::Stacked(stacked) => self.line(format_args!(
+                "ip link add {name} link {} netns pod{shape} type {stacked}",
+                stacked.parent.name
+            )),
+            LinkKind::Moved(device) => {
+                let mac = link.mac.map(|mac| format!(" address {mac}"));
+                let mtu = link.mtu.map(|mtu| format!(" mtu {mtu}"));
                 self.line(format_args!(
-                    "ip link add {name} link {} netns pod{shape} type macvlan mode {}{queue}",
-                    parent.name,
-                    mode.name()
+                    "ip link set {} netns pod name {name}{}{}",
+                    device.name,
+                    mac.unwrap_or_default(),
+                    mtu.unwrap_or_default()
                 ));
             }
             LinkKind::Veth(end) => {

@@ -2,15 +2,14 @@
 //! network, and which network a call means. Nobody but the machine's administrator starts them, so
 //! each counts as one of the network's own namespace.
 
+use super::error::ResolveError;
 use super::lookup::{Lookup, ResolvedNetwork, network_name};
 use super::object::name_of;
 use super::{
     NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_of_fabric, is_routed,
     subnets,
 };
-use plexus_api::cni::{
-    Body, Code, DefaultGw, Error, FqName, Network, NetworkBackend, ProviderKind, Runtime,
-};
+use plexus_api::cni::{Body, DefaultGw, FqName, Network, NetworkBackend, Runtime};
 use plexus_api::pod::NetworkSelection;
 use plexus_types::{IfName, NetworkName};
 
@@ -37,7 +36,7 @@ const TAKEN: [&str; 12] = [
 
 /// What a runtime calls a network: its name if it is in `default`, else `<namespace>.<name>`. No two
 /// networks have the same, and none has a word that means something else to a runtime.
-pub fn runtime_name(network: &NetworkObject) -> Result<NetworkName, Error> {
+pub fn runtime_name(network: &NetworkObject) -> Result<NetworkName, ResolveError> {
     let name = network.name.as_str();
     if network.namespace == HOME && !name.contains('.') && !TAKEN.contains(&name) {
         return network_name(&[name]);
@@ -55,17 +54,15 @@ pub fn container_network(
     runtime: &Runtime,
     settings: &Settings,
     objects: &dyn Objects,
-) -> Result<PodNetworks, Error> {
+) -> Result<PodNetworks, ResolveError> {
     let fq_name = fq_name.cloned().unwrap_or_else(|| FqName {
         project: HOME.to_owned(),
         name: name.to_owned(),
     });
-    let at = |error: Error| Error {
-        msg: format!(
-            "network {}/{}: {}",
-            fq_name.project, fq_name.name, error.msg
-        ),
-        ..error
+    let at = |error: ResolveError| ResolveError::Container {
+        project: fq_name.project.clone(),
+        name: fq_name.name.clone(),
+        source: Box::new(error),
     };
     let found = find(&fq_name, runtime, settings, objects).map_err(at)?;
     let first = is_first(cni_ifname);
@@ -108,7 +105,7 @@ fn find(
     runtime: &Runtime,
     settings: &Settings,
     objects: &dyn Objects,
-) -> Result<ResolvedNetwork, Error> {
+) -> Result<ResolvedNetwork, ResolveError> {
     let lookup = |pod| Lookup {
         pod,
         settings,
@@ -129,7 +126,7 @@ fn find(
 }
 
 /// Ports of the node that would lead nowhere are refused.
-fn check_ports(network: &Network, runtime: &Runtime) -> Result<(), Error> {
+fn check_ports(network: &Network, runtime: &Runtime) -> Result<(), ResolveError> {
     if runtime.port_mappings.is_empty() {
         return Ok(());
     }
@@ -139,14 +136,9 @@ fn check_ports(network: &Network, runtime: &Runtime) -> Result<(), Error> {
         NetworkBackend::Delegate(_) if takes_ports(network) => return Ok(()),
         NetworkBackend::Delegate(_) => "delegate without a plugin for port mappings",
     };
-    Err(Error::new(
-        Code::UnsupportedField,
-        format!("ports of the node cannot lead to it: its provider is {what}"),
-        format!(
-            "publish no ports, or name a network of provider {} first",
-            ProviderKind::names(|kind| kind.host_ports).join(" or ")
-        ),
-    ))
+    Err(ResolveError::Ports {
+        provider: what.to_owned(),
+    })
 }
 
 fn takes_ports(network: &Network) -> bool {

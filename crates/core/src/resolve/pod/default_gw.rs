@@ -1,11 +1,11 @@
 //! Who has the default route of a pod, by its annotations: `opencontrail.org/default-gw`, and the
 //! Working Group's `default-route`.
 
-use super::error::{invalid, within};
+use super::error::{ResolveError, invalid};
 use super::request::NetworkRequest;
 use super::{All, PodFacts, Settings};
 use ipnet::IpNet;
-use plexus_api::cni::{Code, DefaultGw, Error, Ipam, Network, NetworkBackend, RouteConf};
+use plexus_api::cni::{DefaultGw, Ipam, Network, NetworkBackend, RouteConf};
 use plexus_api::pod::{self, DEFAULT_GW};
 use plexus_types::Family;
 use std::net::IpAddr;
@@ -20,10 +20,10 @@ pub(super) fn choose(
     all: &mut All,
     request: &[NetworkRequest],
     settings: &Settings,
-) -> Result<DefaultGw, Error> {
+) -> Result<DefaultGw, ResolveError> {
     let mut chosen: [Option<usize>; 2] = [None, None];
     if let Some(text) = pod.annotations.get(DEFAULT_GW) {
-        let written = pod::default_gw(text).map_err(|problems| invalid("", &problems))?;
+        let written = pod::default_gw(text).map_err(|problems| invalid("", problems))?;
         for (slot, family) in chosen.iter_mut().zip(Family::ALL) {
             let name = written.of(family);
             *slot = name.map(|name| position(all, name)).transpose()?;
@@ -37,13 +37,15 @@ pub(super) fn choose(
             let mut of_family = gateways.iter().filter(|ip| Family::of(**ip) == family);
             if gateways.is_empty() || of_family.next().is_some() {
                 if let Some(other) = slot.filter(|other| *other != index) {
-                    return Err(within(contradiction(all, other, family), request, index));
+                    let interface = name(all, other);
+                    let taken = ResolveError::DefaultRouteTaken { family, interface };
+                    return Err(taken.within(request, index));
                 }
                 *slot = Some(index);
             }
         }
         if let Some(network) = all.networks.get_mut(index) {
-            set_gateways(network, gateways).map_err(|error| within(error, request, index))?;
+            set_gateways(network, gateways).map_err(|error| error.within(request, index))?;
         }
     }
     for (slot, family) in chosen.iter().zip(Family::ALL) {
@@ -58,7 +60,7 @@ pub(super) fn choose(
 }
 
 /// Which network is meant: an interface, a reference, a network, in this order.
-fn position(all: &All, text: &str) -> Result<usize, Error> {
+fn position(all: &All, text: &str) -> Result<usize, ResolveError> {
     let by_interface = all
         .networks
         .iter()
@@ -93,20 +95,16 @@ fn name(all: &All, index: usize) -> String {
 }
 
 /// `default-route` with gateways: they replace the network's own.
-fn set_gateways(network: &mut Network, gateways: &[IpAddr]) -> Result<(), Error> {
+fn set_gateways(network: &mut Network, gateways: &[IpAddr]) -> Result<(), ResolveError> {
     if gateways.is_empty() {
         return Ok(());
     }
     let routes = match &mut network.backend {
         NetworkBackend::Native(native) => native.ipam.as_mut().map(routes_of),
-        NetworkBackend::Delegate(_) => return Err(delegated()),
+        NetworkBackend::Delegate(_) => return Err(ResolveError::GatewayOfPlugins),
     };
     let Some(routes) = routes else {
-        return Err(Error::new(
-            Code::InvalidConfig,
-            "`default-route` is asked for, but the network gives no addresses",
-            "give it addresses, or leave `default-route` out",
-        ));
+        return Err(ResolveError::DefaultRouteAlone);
     };
     for family in Family::ALL {
         let mut of_family = gateways.iter().filter(|ip| Family::of(**ip) == family);
@@ -114,11 +112,8 @@ fn set_gateways(network: &mut Network, gateways: &[IpAddr]) -> Result<(), Error>
             continue;
         };
         if let Some(second) = of_family.next() {
-            return Err(Error::new(
-                Code::UnsupportedField,
-                format!("`default-route` has two {family} gateways, {gateway} and {second}"),
-                "write one per family",
-            ));
+            let gateways = [*gateway, *second];
+            return Err(ResolveError::TwoGateways { family, gateways });
         }
         routes.retain(|route| !crate::plan::is_main_default(route, family));
         routes.push(plain(family.everything(), Some(*gateway)));
@@ -153,10 +148,11 @@ fn routes_of(ipam: &mut Ipam) -> &mut Vec<RouteConf> {
         Ipam::Static(ipam) => &mut ipam.routes,
         Ipam::Plexus(ipam) => &mut ipam.routes,
         Ipam::Blocks(ipam) => &mut ipam.routes,
+        Ipam::Executed(ipam) => &mut ipam.routes,
     }
 }
 
-/// Whether it gives addresses of that family.
+/// Whether it gives addresses of that family, as far as anybody knows before it is asked.
 fn has(ipam: &Ipam, family: Family) -> bool {
     let of = |net: &IpNet| Family::of(net.network()) == family;
     match ipam {
@@ -164,6 +160,7 @@ fn has(ipam: &Ipam, family: Family) -> bool {
         Ipam::Static(ipam) => ipam.addresses.iter().any(|written| of(&written.address)),
         Ipam::Plexus(ipam) => ipam.subnets.iter().any(of),
         Ipam::Blocks(ipam) => ipam.subnets.iter().any(|subnet| of(&subnet.cidr)),
+        Ipam::Executed(_) => true,
     }
 }
 
@@ -179,7 +176,7 @@ fn plain(dst: IpNet, gw: Option<IpAddr>) -> RouteConf {
     }
 }
 
-fn unknown(all: &All, text: &str) -> Error {
+fn unknown(all: &All, text: &str) -> ResolveError {
     let each = (0..).zip(&all.references).map(|(index, reference)| {
         let interface = name(all, index);
         match &*reference.namespace {
@@ -187,33 +184,8 @@ fn unknown(all: &All, text: &str) -> Error {
             namespace => format!("{namespace}/{} ({interface})", reference.name),
         }
     });
-    let known: Vec<String> = each.collect();
-    Error::new(
-        Code::InvalidConfig,
-        format!(
-            "annotation {DEFAULT_GW}: {text:?} is neither a network nor an interface of this pod"
-        ),
-        format!("name one of {}", known.join(", ")),
-    )
-}
-
-fn contradiction(all: &All, other: usize, family: Family) -> Error {
-    Error::new(
-        Code::InvalidConfig,
-        format!(
-            "it asks for the {family} default route, which interface {} has been given already",
-            name(all, other)
-        ),
-        format!(
-            "let one of them have it: one `default-route` per family, and {DEFAULT_GW} agreeing with it"
-        ),
-    )
-}
-
-fn delegated() -> Error {
-    Error::new(
-        Code::UnsupportedField,
-        "`default-route` names a gateway, but executed plugins make this interface and its routes",
-        "write the default route into the network's configuration, and an empty `default-route` into the annotation",
-    )
+    ResolveError::DefaultGw {
+        text: text.to_owned(),
+        known: each.collect(),
+    }
 }

@@ -1,11 +1,11 @@
 //! Each of a pod's references by itself, for people: what it names, and what it would become. Where
 //! [`pod_networks`](super::pod_networks) stops at the first that cannot be had, this goes on.
 
-use super::error::within;
+use super::error::ResolveError;
 use super::lookup::Lookup;
 use super::request::{self, Target};
 use super::{Objects, PodFacts, Settings};
-use plexus_api::cni::{Error, Network};
+use plexus_api::cni::Network;
 
 /// A reference, and what is known of it.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct Examined {
     /// Namespace and name of what it leads to, as records have them; none if there is none.
     pub place: Option<(String, String)>,
     /// The network that it means, or why there is none.
-    pub network: Result<Network, Error>,
+    pub network: Result<Network, ResolveError>,
     /// What users must be told though it works.
     pub warnings: Vec<String>,
 }
@@ -54,7 +54,7 @@ pub fn examine(
     pod: &PodFacts,
     settings: &Settings,
     objects: &dyn Objects,
-) -> Result<Vec<Examined>, Error> {
+) -> Result<Vec<Examined>, ResolveError> {
     let lookup = Lookup {
         pod,
         settings,
@@ -67,7 +67,7 @@ pub fn examine(
     let each = default.chain(listed).map(|(index, request)| {
         let found = lookup
             .find(&request)
-            .map_err(|error| within(error, &request, index));
+            .map_err(|error| error.within(&request, index));
         let ifname = match index {
             0 => None,
             _ => request.ifname(index).ok().map(|name| name.to_string()),

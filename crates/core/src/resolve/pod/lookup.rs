@@ -1,11 +1,11 @@
 //! From a reference to the network that it means.
 
-use super::error::missing;
+use super::error::{Instead, ResolveError};
 use super::request::{NetworkRequest, Target};
 use super::{NetworkObject, Objects, PodFacts, Settings};
 use crate::stable::hash64;
-use plexus_api::cni::{Code, Error, FqName, Network};
-use plexus_api::pod::{NETWORKS, NetworkSelection, PLEXUS_NETWORKS};
+use plexus_api::cni::{FqName, Network};
+use plexus_api::pod::NetworkSelection;
 use plexus_types::NetworkName;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) struct ResolvedNetwork {
 
 impl Lookup<'_> {
     /// The network of a reference.
-    pub(super) fn find(&self, request: &NetworkRequest) -> Result<ResolvedNetwork, Error> {
+    pub(super) fn find(&self, request: &NetworkRequest) -> Result<ResolvedNetwork, ResolveError> {
         let selection = &request.selection;
         let (namespace, name) = (&*selection.namespace, &*selection.name);
         match &request.target {
@@ -48,37 +48,42 @@ impl Lookup<'_> {
     }
 
     /// The `Network` of a fully qualified name.
-    pub(super) fn by_fq_name(&self, fq: &FqName) -> Result<Arc<NetworkObject>, Error> {
+    pub(super) fn by_fq_name(&self, fq: &FqName) -> Result<Arc<NetworkObject>, ResolveError> {
         by_fq_name(fq, self.settings, self.objects)
     }
 
-    fn no_nad(&self, namespace: &str, name: &str) -> Error {
-        let next = if self.objects.network(namespace, name).is_some() {
-            format!("there is a Network of that name: name it in {PLEXUS_NETWORKS}")
-        } else if namespace != self.pod.namespace
-            && self.objects.nad(&self.pod.namespace, name).is_some()
-        {
-            let own = &self.pod.namespace;
-            format!("there is one in the pod's own namespace: did you mean {own}/{name}?")
-        } else {
-            "create it, or correct the pod's annotation".to_owned()
-        };
-        let what = format!("there is no NetworkAttachmentDefinition {namespace}/{name}");
-        missing(what, next)
+    fn no_nad(&self, namespace: &str, name: &str) -> ResolveError {
+        let is_other_kind = self.objects.network(namespace, name).is_some();
+        let is_there = |own: &str| self.objects.nad(own, name).is_some();
+        ResolveError::NoNad {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            instead: self.instead(namespace, is_other_kind, is_there),
+        }
     }
 
-    fn no_object(&self, namespace: &str, name: &str) -> Error {
-        let next = if self.objects.nad(namespace, name).is_some() {
-            format!("there is a NetworkAttachmentDefinition of that name: name it in {NETWORKS}")
-        } else if namespace != self.pod.namespace
-            && self.objects.network(&self.pod.namespace, name).is_some()
-        {
-            let own = &self.pod.namespace;
-            format!("there is one in the pod's own namespace: did you mean {own}/{name}?")
-        } else {
-            "create it, or correct the pod's annotation".to_owned()
-        };
-        missing(format!("there is no Network {namespace}/{name}"), next)
+    fn no_object(&self, namespace: &str, name: &str) -> ResolveError {
+        let is_other_kind = self.objects.nad(namespace, name).is_some();
+        let is_there = |own: &str| self.objects.network(own, name).is_some();
+        ResolveError::NoNetwork {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            instead: self.instead(namespace, is_other_kind, is_there),
+        }
+    }
+
+    fn instead(
+        &self,
+        namespace: &str,
+        is_other_kind: bool,
+        is_there: impl Fn(&str) -> bool,
+    ) -> Instead {
+        let own = &self.pod.namespace;
+        match is_other_kind {
+            true => Instead::OtherKind,
+            false if namespace != own && is_there(own) => Instead::Own(own.clone()),
+            false => Instead::Nothing,
+        }
     }
 }
 
@@ -88,7 +93,7 @@ pub fn by_fq_name(
     fq: &FqName,
     settings: &Settings,
     objects: &dyn Objects,
-) -> Result<Arc<NetworkObject>, Error> {
+) -> Result<Arc<NetworkObject>, ResolveError> {
     let FqName { project, name } = fq;
     if let Some(object) = objects.network(project, name) {
         return Ok(object);
@@ -100,37 +105,26 @@ pub fn by_fq_name(
     if let Some(object) = stripped.and_then(|namespace| objects.network(namespace, name)) {
         return Ok(object);
     }
-    let place = match stripped {
-        Some(namespace) => format!("neither in namespace {project} nor in {namespace}"),
-        None => format!("in namespace {project}"),
-    };
-    Err(missing(
-        format!("there is no Network {name} {place}, as the project {project} says"),
-        format!(
-            "create it; a project is a namespace, or {}-<namespace>",
-            settings.cluster_name
-        ),
-    ))
+    Err(ResolveError::NoNetworkOfProject {
+        name: name.clone(),
+        project: project.clone(),
+        namespace: stripped.map(str::to_owned),
+        cluster: settings.cluster_name.clone(),
+    })
 }
 
 /// The longest name that is kept as it is.
 const LONGEST: usize = 200;
 
 /// The name of a network that an object describes; what is too long ends in a hash.
-pub(super) fn network_name(parts: &[&str]) -> Result<NetworkName, Error> {
+pub(super) fn network_name(parts: &[&str]) -> Result<NetworkName, ResolveError> {
     let mut name = parts.join(".");
     if name.len() > LONGEST {
         let hash = format!("-{:016x}", hash64(parts));
         let kept: String = name.chars().take(LONGEST - hash.len()).collect();
         name = kept + &hash;
     }
-    NetworkName::new(&name).map_err(|invalid| {
-        Error::new(
-            Code::InvalidConfig,
-            invalid.to_string(),
-            "give the object a name as Kubernetes has them",
-        )
-    })
+    NetworkName::new(&name).map_err(ResolveError::Name)
 }
 
 /// What is asked for, without what somebody else does.

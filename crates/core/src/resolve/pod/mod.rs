@@ -3,7 +3,15 @@
 //!
 //! Takes the pod, and what the node knows of networks ([`Objects`]); never asks anyone else. Gives
 //! a [`Body`] for the one path behind every door, with where each network came from.
+//!
+//! ```text
+//!   object ──read and checked once──► ParsedNad, ParsedNetwork ──request, for each pod──► Network
+//! ```
+//! An object is read when a pod first refers to it, and what was read stays with it until it changes: a node holds
+//! nothing of networks that its pods do not use. The text of a NAD stays beside: it tells whether the NAD has
+//! changed, and is read again for pods whose `cni-args` stand in the configuration ([`ParsedNetwork`]).
 
+mod cluster_default;
 mod container;
 mod default_gw;
 mod error;
@@ -12,22 +20,26 @@ mod lookup;
 mod nad;
 mod named;
 mod object;
+mod once;
+mod remedy;
 mod request;
 
+pub use cluster_default::{CLUSTER_DEFAULT, block_network, pod_cidr_network};
 pub use container::{HOME, container_network, is_first, runtime_name};
+pub use error::{Instead, ResolveError};
 pub use examine::{Examined, Named, examine};
 pub use lookup::by_fq_name;
-pub use nad::nad_network;
+pub use nad::{ParsedNad, nad_network};
 pub use named::named_network;
-pub use object::{block_ipam, name_of};
+pub use object::name_of;
+pub use once::ReadOnce;
 pub use plexus_api::pod::ANNOTATIONS;
 
-use error::within;
 use ipnet::IpNet;
 use lookup::{Lookup, ResolvedNetwork};
-use plexus_api::cni::{Body, Code, Error, Ipam, Network, NetworkBackend, Routing, Runtime};
+use plexus_api::cni::{Body, Ipam, Network, NetworkBackend, ParsedNetwork, Routing, Runtime};
 use plexus_api::objects::NetworkSpec;
-use plexus_api::pod::{DEFAULT_NETWORK, MAX_NETWORKS};
+use plexus_api::pod::MAX_NETWORKS;
 use request::NetworkRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -67,6 +79,8 @@ pub struct NetworkObject {
     pub unusable: Option<String>,
     /// It is being deleted.
     pub going: bool,
+    /// What the spec means; nothing if no pod can use it so.
+    pub parsed: ReadOnce<Option<ParsedNetwork>>,
 }
 
 /// A NetworkAttachmentDefinition.
@@ -82,6 +96,8 @@ pub struct NadObject {
     pub annotations: BTreeMap<String, String>,
     /// `spec.config`, as written.
     pub config: Option<String>,
+    /// What it means.
+    pub parsed: ReadOnce<ParsedNad>,
 }
 
 /// What the node knows. `None` means: there is no such object, and the caches are in sync.
@@ -92,10 +108,6 @@ pub trait Objects {
     fn nad(&self, namespace: &str, name: &str) -> Option<Arc<NadObject>>;
     /// Labels of a namespace.
     fn namespace(&self, name: &str) -> Option<BTreeMap<String, String>>;
-    /// The blocks of a network that this node owns.
-    fn blocks(&self, network_uid: &str) -> Vec<IpNet>;
-    /// Parts of those that are blocks of their own, this node's or another's.
-    fn donated_parts(&self, network_uid: &str) -> Vec<IpNet>;
     /// A configuration in the CNI directory with that `name` (NADs without a config).
     fn on_disk(&self, name: &str) -> Option<String>;
 }
@@ -151,7 +163,7 @@ pub fn pod_networks(
     runtime: &Runtime,
     settings: &Settings,
     objects: &dyn Objects,
-) -> Result<PodNetworks, Error> {
+) -> Result<PodNetworks, ResolveError> {
     let lookup = Lookup {
         pod,
         settings,
@@ -159,7 +171,7 @@ pub fn pod_networks(
     };
     let request = request::of(pod)?;
     if request.len() > MAX_NETWORKS {
-        return Err(too_many(request.len()));
+        return Err(ResolveError::TooMany(request.len()));
     }
     let mut all = All::default();
     let (network, reference) = match request::default_network(pod)? {
@@ -172,7 +184,7 @@ pub fn pod_networks(
     for (index, request) in (1..).zip(&request) {
         let found = lookup
             .find(request)
-            .map_err(|error| within(error, request, index))?;
+            .map_err(|error| error.within(request, index))?;
         all.push(found, request, index)?;
     }
     all.answer_where_asked();
@@ -205,10 +217,10 @@ impl All {
         found: ResolvedNetwork,
         request: &NetworkRequest,
         index: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ResolveError> {
         let mut network = found.network;
         network.interface = Some(request.ifname(index)?);
-        if let NetworkBackend::Delegate(_) = network.backend {
+        if network.backend.executed().is_some() {
             // What the runtime sent is for the first interface alone.
             network.runtime.get_or_insert_default();
         }
@@ -260,26 +272,19 @@ fn replaced(
     request: &NetworkRequest,
     runtime: &Runtime,
     warnings: &mut Vec<String>,
-) -> Result<(Network, Reference), Error> {
-    let refused = |what: &str| {
-        Error::new(
-            Code::UnsupportedField,
-            format!("annotation {DEFAULT_NETWORK}: {what} is not possible for the first interface"),
-            "leave it out: the runtime names the first interface, and its default route is the pod's unless another network asks for it",
-        )
-    };
+) -> Result<(Network, Reference), ResolveError> {
     if request.selection.interface.is_some() {
-        return Err(refused("another name"));
+        return Err(ResolveError::OfFirst("another name"));
     }
     if request.selection.default_route.is_some() {
-        return Err(refused("`default-route`"));
+        return Err(ResolveError::OfFirst("`default-route`"));
     }
     let found = lookup
         .find(request)
-        .map_err(|error| within(error, request, 0))?;
+        .map_err(|error| error.within(request, 0))?;
     let mut network = found.network;
     network.interface = None;
-    if let NetworkBackend::Delegate(_) = network.backend {
+    if network.backend.executed().is_some() {
         let mut raw = runtime.raw.clone();
         raw.extend(network.runtime.take().unwrap_or_default());
         network.runtime = Some(raw);
@@ -320,7 +325,7 @@ fn subnets(network: &Network) -> Vec<(IpNet, Option<IpAddr>)> {
         gateways.find(|gateway| subnet.contains(*gateway)).copied()
     };
     match &native.ipam {
-        None => Vec::new(),
+        None | Some(Ipam::Executed(_)) => Vec::new(),
         Some(Ipam::Blocks(ipam)) => {
             let each = ipam.subnets.iter();
             each.map(|subnet| (subnet.cidr, Some(subnet.gateway)))
@@ -342,12 +347,4 @@ fn subnets(network: &Network) -> Vec<(IpNet, Option<IpAddr>)> {
                 .collect()
         }
     }
-}
-
-fn too_many(count: usize) -> Error {
-    Error::new(
-        Code::InvalidConfig,
-        format!("the pod's annotations name {count} networks: at most {MAX_NETWORKS} are attached"),
-        "name fewer",
-    )
 }

@@ -1,9 +1,9 @@
 //! The network of a NetworkAttachmentDefinition.
 
-use super::error::{invalid, missing};
+use super::error::{ResolveError, invalid};
 use super::lookup::{Lookup, ResolvedNetwork, by_fq_name, network_name, without_default_route};
 use super::{NadObject, NetworkObject, Objects, Settings};
-use plexus_api::cni::{Code, Error, FqName, Network};
+use plexus_api::cni::{FqName, Network, ParsedNetwork};
 use plexus_api::nad::{self, Contrail};
 use plexus_api::pod::NetworkSelection;
 use serde_json::{Map, Value};
@@ -12,14 +12,36 @@ use std::sync::Arc;
 /// The device plugin's resource that a NAD is tied to.
 const RESOURCE: &str = "k8s.v1.cni.cncf.io/resourceName";
 
+/// What a NAD means, whoever asks.
+#[derive(Debug)]
+pub struct ParsedNad {
+    /// The name in its configuration, if that can be read.
+    pub(super) name: Option<String>,
+    /// What it is about, or what is wrong with it.
+    means: Result<Means, ResolveError>,
+    /// What users must be told of it.
+    warnings: Vec<String>,
+}
+
 /// What the configuration of a NAD is about.
+#[derive(Debug)]
 pub(super) enum Means {
-    /// A network that the cluster knows, with what users must be told of the configuration.
-    Object(Option<FqName>, Vec<String>),
-    /// A configuration to attach by, with what users must be told of it.
-    Config(Map<String, Value>, Vec<String>),
+    /// A network that the cluster knows.
+    Object(Option<FqName>),
+    /// A configuration to attach by; none if no pod can use it so.
+    Config(Option<Box<ParsedNetwork>>),
     /// Nothing: a network that is known by the NAD's name.
     Nothing,
+}
+
+impl NadObject {
+    pub(super) fn parsed(&self) -> &ParsedNad {
+        self.parsed.get(|| parse(self))
+    }
+
+    pub(super) fn means(&self) -> Result<&Means, ResolveError> {
+        self.parsed().means.as_ref().map_err(Clone::clone)
+    }
 }
 
 impl Lookup<'_> {
@@ -29,54 +51,33 @@ impl Lookup<'_> {
         &self,
         nad: &NadObject,
         selection: &NetworkSelection,
-    ) -> Result<ResolvedNetwork, Error> {
-        match means(nad)? {
-            Means::Object(fq_name, warnings) => {
+    ) -> Result<ResolvedNetwork, ResolveError> {
+        let request = || without_default_route(selection);
+        let (network, mut warnings) = match nad.means()? {
+            Means::Object(fq_name) => {
                 let found = self.of_nad_object(nad, fq_name.as_ref(), selection)?;
-                Ok(ResolvedNetwork {
-                    warnings: told(nad, warnings),
+                return Ok(ResolvedNetwork {
+                    warnings: told(nad, &nad.parsed().warnings),
                     ..found
-                })
+                });
             }
-            Means::Config(config, warnings) => self.of_config(nad, &config, warnings, selection),
+            Means::Config(parsed) => {
+                let network = of_config(nad, parsed.as_deref(), &request())?;
+                (network, told(nad, &nad.parsed().warnings))
+            }
             Means::Nothing => match self.objects.on_disk(&nad.name) {
                 Some(text) => {
                     let what = format!("the configuration {} in the CNI directory", nad.name);
                     let (config, warnings) =
-                        nad::config(&text).map_err(|problems| invalid(&what, &problems))?;
-                    self.of_config(nad, &config, warnings, selection)
+                        nad::config(&text).map_err(|problems| invalid(&what, problems))?;
+                    let name = network_name(&[&nad.name])?;
+                    let network = Network::from_config(&name, &config, &request())
+                        .map_err(ResolveError::Config)?;
+                    (network, told(nad, &warnings))
                 }
-                None => self.of_nad_object(nad, None, selection),
+                None => return self.of_nad_object(nad, None, selection),
             },
-        }
-    }
-
-    /// The `Network` that a NAD stands for: the fully qualified one, else its namesake.
-    pub(super) fn of_nad_object(
-        &self,
-        nad: &NadObject,
-        fq_name: Option<&FqName>,
-        selection: &NetworkSelection,
-    ) -> Result<ResolvedNetwork, Error> {
-        let object = object_of(nad, fq_name, self.settings, self.objects)?;
-        let found = self.of_object(&object, selection)?;
-        Ok(ResolvedNetwork {
-            namespace: nad.namespace.clone(),
-            name: nad.name.clone(),
-            ..found
-        })
-    }
-
-    fn of_config(
-        &self,
-        nad: &NadObject,
-        config: &Map<String, Value>,
-        warnings: Vec<String>,
-        selection: &NetworkSelection,
-    ) -> Result<ResolvedNetwork, Error> {
-        let request = without_default_route(selection);
-        let network = Network::from_config(&network_name(&[&nad.name])?, config, &request)?;
-        let mut warnings = told(nad, warnings);
+        };
         if let (Some(resource), None) = (nad.annotations.get(RESOURCE), &selection.device_id) {
             warnings.push(format!(
                 "{}: no device of {resource} is passed on; name one by `deviceID`",
@@ -91,6 +92,37 @@ impl Lookup<'_> {
             warnings,
         })
     }
+
+    /// The `Network` that a NAD stands for: the fully qualified one, else its namesake.
+    pub(super) fn of_nad_object(
+        &self,
+        nad: &NadObject,
+        fq_name: Option<&FqName>,
+        selection: &NetworkSelection,
+    ) -> Result<ResolvedNetwork, ResolveError> {
+        let object = object_of(nad, fq_name, self.settings, self.objects)?;
+        let found = self.of_object(&object, selection)?;
+        Ok(ResolvedNetwork {
+            namespace: nad.namespace.clone(),
+            name: nad.name.clone(),
+            ..found
+        })
+    }
+}
+
+/// The network of a configuration with what the pod asks; read again where both must be read together.
+fn of_config(
+    nad: &NadObject,
+    parsed: Option<&ParsedNetwork>,
+    request: &NetworkSelection,
+) -> Result<Network, ResolveError> {
+    if let Some(network) = parsed.and_then(|parsed| parsed.with_request(request)) {
+        return Ok(network);
+    }
+    let text = nad.config.as_deref().unwrap_or_default();
+    let (config, _) = nad::config(text).map_err(|all| invalid(&display_name(nad), all))?;
+    Network::from_config(&network_name(&[&nad.name])?, &config, request)
+        .map_err(ResolveError::Config)
 }
 
 /// The `Network` that a NAD stands for, or why there is none; nothing if it holds a configuration instead.
@@ -98,13 +130,13 @@ pub fn nad_network(
     nad: &NadObject,
     settings: &Settings,
     objects: &dyn Objects,
-) -> Result<Option<Arc<NetworkObject>>, Error> {
-    let fq_name = match means(nad)? {
-        Means::Object(fq_name, _) => fq_name,
+) -> Result<Option<Arc<NetworkObject>>, ResolveError> {
+    let fq_name = match nad.means()? {
+        Means::Object(fq_name) => fq_name.as_ref(),
         Means::Nothing if objects.on_disk(&nad.name).is_none() => None,
-        Means::Nothing | Means::Config(..) => return Ok(None),
+        Means::Nothing | Means::Config(_) => return Ok(None),
     };
-    object_of(nad, fq_name.as_ref(), settings, objects).map(Some)
+    object_of(nad, fq_name, settings, objects).map(Some)
 }
 
 /// The fully qualified one, else the NAD's namesake.
@@ -113,7 +145,7 @@ fn object_of(
     fq_name: Option<&FqName>,
     settings: &Settings,
     objects: &dyn Objects,
-) -> Result<Arc<NetworkObject>, Error> {
+) -> Result<Arc<NetworkObject>, ResolveError> {
     if let Some(fq_name) = fq_name {
         return by_fq_name(fq_name, settings, objects);
     }
@@ -124,23 +156,47 @@ fn object_of(
 }
 
 /// Reads what a NAD is about.
-pub(super) fn means(nad: &NadObject) -> Result<Means, Error> {
-    let refused = |problems| invalid(&display_name(nad), &problems);
+fn parse(nad: &NadObject) -> ParsedNad {
     let text = nad.config.as_deref().filter(|text| !text.trim().is_empty());
     let Some(text) = text else {
-        let contrail = Contrail::read(&nad.annotations).map_err(refused)?;
-        return Ok(match contrail.network {
-            Some(fq_name) => Means::Object(Some(fq_name), Vec::new()),
+        let contrail = Contrail::read(&nad.annotations);
+        let means = contrail.map(|contrail| match contrail.network {
+            Some(fq_name) => Means::Object(Some(fq_name)),
             None => Means::Nothing,
         });
+        return ParsedNad {
+            name: None,
+            means: means.map_err(|problems| invalid(&display_name(nad), problems)),
+            warnings: Vec::new(),
+        };
     };
-    let (config, warnings) = nad::config(text).map_err(refused)?;
-    if !nad::is_named(&config) {
-        return Ok(Means::Config(config, warnings));
+    match nad::config(text) {
+        Ok((config, warnings)) => ParsedNad {
+            name: config
+                .get("name")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+            means: means(nad, &config),
+            warnings,
+        },
+        Err(problems) => ParsedNad {
+            name: None,
+            means: Err(invalid(&display_name(nad), problems)),
+            warnings: Vec::new(),
+        },
     }
+}
+
+fn means(nad: &NadObject, config: &Map<String, Value>) -> Result<Means, ResolveError> {
+    if !nad::is_named(config) {
+        let name = network_name(&[&nad.name]).ok();
+        let parsed = name.and_then(|name| ParsedNetwork::of_config(&name, config).ok());
+        return Ok(Means::Config(parsed.map(Box::new)));
+    }
+    let refused = |problems| invalid(&display_name(nad), problems);
     let contrail = Contrail::read(&nad.annotations).map_err(refused)?;
-    let written = nad::named(&config).map_err(refused)?;
-    Ok(Means::Object(contrail.network.or(written), warnings))
+    let written = nad::named(config).map_err(refused)?;
+    Ok(Means::Object(contrail.network.or(written)))
 }
 
 fn display_name(nad: &NadObject) -> String {
@@ -148,52 +204,29 @@ fn display_name(nad: &NadObject) -> String {
 }
 
 /// Warnings that say whose they are.
-fn told(nad: &NadObject, warnings: Vec<String>) -> Vec<String> {
-    let display_name = display_name(nad);
-    let each = warnings.into_iter();
-    each.map(|warning| format!("{display_name}: {warning}"))
+fn told(nad: &NadObject, warnings: &[String]) -> Vec<String> {
+    let each = warnings.iter();
+    each.map(|warning| format!("{}: {warning}", display_name(nad)))
         .collect()
 }
 
 /// A NAD that describes a network means the one that was made from it, and no other of its name.
-fn check_made_from(object: &NetworkObject, nad: &NadObject) -> Result<(), Error> {
+fn check_made_from(object: &NetworkObject, nad: &NadObject) -> Result<(), ResolveError> {
     let describes = nad.annotations.contains_key(nad::CIDR);
     if !describes || object.made_from.as_deref() == Some(&nad.uid) {
         return Ok(());
     }
-    let what = display_name(nad);
-    Err(Error::new(
-        Code::InvalidConfig,
-        format!(
-            "{what} describes a network by {}, but the Network {}/{} was not made from it",
-            nad::CIDR,
-            object.namespace,
-            object.name
-        ),
-        "rename one of them, or name the Network in plexus.dev/networks",
-    ))
+    Err(ResolveError::NotMadeFrom {
+        namespace: nad.namespace.clone(),
+        name: nad.name.clone(),
+    })
 }
 
-fn no_namesake(nad: &NadObject) -> Error {
-    let NadObject {
-        namespace, name, ..
-    } = nad;
-    let has = nad
-        .config
-        .as_deref()
-        .is_some_and(|text| !text.trim().is_empty());
-    if has {
-        return missing(
-            format!(
-                "NetworkAttachmentDefinition {namespace}/{name} leaves everything to the Network {namespace}/{name}, which is not there"
-            ),
-            "the controller makes it from opencontrail.org/cidr: is it running, has the definition that annotation, and what do its Events say?".to_owned(),
-        );
+fn no_namesake(nad: &NadObject) -> ResolveError {
+    let (namespace, name) = (nad.namespace.clone(), nad.name.clone());
+    let config = nad.config.as_deref().unwrap_or_default();
+    match config.trim().is_empty() {
+        true => ResolveError::NoConfig { namespace, name },
+        false => ResolveError::NoNamesake { namespace, name },
     }
-    missing(
-        format!(
-            "NetworkAttachmentDefinition {namespace}/{name} has no config, the CNI directory of this node has none of that name, and there is no Network {namespace}/{name}"
-        ),
-        "give the definition a config, or create the Network".to_owned(),
-    )
 }

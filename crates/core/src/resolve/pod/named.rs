@@ -1,14 +1,14 @@
 //! Plugin mode under a delegating plugin (Multus, CNI-Genie): which network a call means.
 
-use super::error::{invalid, missing, within};
+use super::error::{ResolveError, invalid};
 use super::lookup::{Lookup, ResolvedNetwork, without_default_route};
-use super::nad::{Means, means};
+use super::nad::Means;
 use super::request::{self, NetworkRequest, Target};
 use super::{
     NadObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_of_fabric, is_routed,
     subnets,
 };
-use plexus_api::cni::{Body, Code, Error, FqName, Runtime};
+use plexus_api::cni::{Body, FqName, Runtime};
 use plexus_api::pod::{self, NETWORKS, NetworkSelection};
 use plexus_types::IfName;
 
@@ -23,14 +23,14 @@ pub fn named_network(
     runtime: &Runtime,
     settings: &Settings,
     objects: &dyn Objects,
-) -> Result<PodNetworks, Error> {
+) -> Result<PodNetworks, ResolveError> {
     let lookup = Lookup {
         pod,
         settings,
         objects,
     };
     let elements = match pod.annotations.get(NETWORKS) {
-        Some(text) => pod::networks(text, &pod.namespace).map_err(|all| invalid("", &all))?,
+        Some(text) => pod::networks(text, &pod.namespace).map_err(|all| invalid("", all))?,
         None => Vec::new(),
     };
     let at = element(&lookup, &elements, name, cni_ifname)?;
@@ -48,7 +48,7 @@ pub fn named_network(
         request.selection.ips.clone_from(&runtime.ips);
     }
     let index = at.map_or(0, |at| at + 1);
-    let found = find(&lookup, &request, fq_name).map_err(|error| within(error, &request, index))?;
+    let found = find(&lookup, &request, fq_name).map_err(|error| error.within(&request, index))?;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let reference = Reference {
         index: count(index),
@@ -80,7 +80,7 @@ fn element(
     elements: &[NetworkSelection],
     name: &str,
     cni_ifname: &IfName,
-) -> Result<Option<usize>, Error> {
+) -> Result<Option<usize>, ResolveError> {
     let fits = |at: &usize| {
         elements
             .get(*at)
@@ -104,14 +104,14 @@ fn element(
     let (first, second) = (of_name.next(), of_name.next());
     let place = |at: Option<usize>| at.and_then(|at| elements.get(at));
     match (place(first), place(second)) {
-        (Some(one), Some(other)) if one.namespace != other.namespace => Err(Error::new(
-            Code::InvalidConfig,
-            format!(
-                "network {name} for interface {cni_ifname} may be {}/{} or {}/{}, and nothing tells which",
-                one.namespace, one.name, other.namespace, other.name
-            ),
-            format!("give the elements of {NETWORKS} an `interface`"),
-        )),
+        (Some(one), Some(other)) if one.namespace != other.namespace => {
+            Err(ResolveError::Ambiguous {
+                name: name.to_owned(),
+                ifname: cni_ifname.clone(),
+                one: format!("{}/{}", one.namespace, one.name),
+                other: format!("{}/{}", other.namespace, other.name),
+            })
+        }
         _ => Ok(first),
     }
 }
@@ -120,15 +120,14 @@ fn element(
 /// in its configuration.
 fn is_called(lookup: &Lookup<'_>, element: &NetworkSelection, name: &str) -> bool {
     let in_config = || {
-        let nad = lookup.objects.nad(&element.namespace, &element.name)?;
-        let (config, _) = plexus_api::nad::config(nad.config.as_deref()?).ok()?;
-        Some(config.get("name")?.as_str()? == name)
+        let nad = lookup.objects.nad(&element.namespace, &element.name);
+        nad.is_some_and(|nad| nad.parsed().name.as_deref() == Some(name))
     };
-    element.name == name || in_config().unwrap_or(false)
+    element.name == name || in_config()
 }
 
 /// Not in the list of networks: Multus' `default-network`, or the namesake in the pod's namespace.
-fn elsewhere(pod: &PodFacts, name: &str) -> Result<NetworkRequest, Error> {
+fn elsewhere(pod: &PodFacts, name: &str) -> Result<NetworkRequest, ResolveError> {
     let default = request::default_network(pod)?.filter(|request| request.selection.name == name);
     Ok(default.unwrap_or_else(|| by("", NetworkSelection::named(&pod.namespace, name))))
 }
@@ -146,7 +145,7 @@ fn find(
     lookup: &Lookup<'_>,
     request: &NetworkRequest,
     fq_name: Option<&FqName>,
-) -> Result<ResolvedNetwork, Error> {
+) -> Result<ResolvedNetwork, ResolveError> {
     let selection = &request.selection;
     let NetworkSelection {
         namespace, name, ..
@@ -157,20 +156,21 @@ fn find(
     }
     let object = match fq_name {
         Some(fq_name) => lookup.by_fq_name(fq_name)?,
-        None => lookup.objects.network(namespace, name).ok_or_else(|| {
-            missing(
-                format!("there is neither a NetworkAttachmentDefinition nor a Network {namespace}/{name}"),
-                "create it, or write a provider into the configuration".to_owned(),
-            )
-        })?,
+        None => {
+            let object = lookup.objects.network(namespace, name);
+            object.ok_or_else(|| ResolveError::Neither {
+                namespace: namespace.clone(),
+                name: name.clone(),
+            })?
+        }
     };
     lookup.of_object(&object, selection)
 }
 
 /// The fully qualified name that counts: the annotation's on the NAD, else the configuration's.
-fn fq_of(nad: &NadObject, in_call: Option<&FqName>) -> Result<Option<FqName>, Error> {
-    match means(nad)? {
-        Means::Object(Some(fq_name), _) => Ok(Some(fq_name)),
-        Means::Object(None, _) | Means::Config(..) | Means::Nothing => Ok(in_call.cloned()),
+fn fq_of(nad: &NadObject, in_call: Option<&FqName>) -> Result<Option<FqName>, ResolveError> {
+    match nad.means()? {
+        Means::Object(Some(fq_name)) => Ok(Some(fq_name.clone())),
+        Means::Object(None) | Means::Config(_) | Means::Nothing => Ok(in_call.cloned()),
     }
 }

@@ -1,9 +1,10 @@
 //! The network of a `Network` object.
 
-use super::error::invalid;
+use super::NetworkObject;
+use super::error::{ResolveError, invalid};
 use super::lookup::{Lookup, ResolvedNetwork, network_name, without_default_route};
-use super::{NetworkObject, Objects};
-use plexus_api::cni::{BlockIpam, Code, Error, Network, ObjectFacts, ProviderKind, RouteConf};
+use plexus_api::Problems;
+use plexus_api::cni::{BlockIpam, Network, ObjectFacts, ParsedNetwork, ProviderKind, RouteConf};
 use plexus_api::objects::From;
 use plexus_api::pod::NetworkSelection;
 
@@ -16,20 +17,25 @@ impl Lookup<'_> {
         &self,
         object: &NetworkObject,
         selection: &NetworkSelection,
-    ) -> Result<ResolvedNetwork, Error> {
+    ) -> Result<ResolvedNetwork, ResolveError> {
         check_usable(object)?;
         self.check_allowed(object)?;
         check_addresses(object)?;
         let facts = ObjectFacts {
             uid: object.uid.clone(),
             vni: object.vni,
-            blocks: self.objects.blocks(&object.uid),
-            donated: self.objects.donated_parts(&object.uid),
             not_masq: self.settings.cluster_cidrs.clone(),
         };
-        let name = name_of(object)?;
         let request = without_default_route(selection);
-        let network = Network::from_spec(&name, &object.spec, &facts, &request)?;
+        let parsed = object.parsed.get(|| parse(object)).as_ref();
+        let network = match parsed.and_then(|parsed| parsed.with_request(&request)) {
+            Some(mut network) => {
+                network.set_object_facts(&object.spec, &facts);
+                network
+            }
+            None => Network::from_spec(&name_of(object)?, &object.spec, &facts, &request)
+                .map_err(ResolveError::Config)?,
+        };
         let uuid = object.spec.uuid.as_ref().unwrap_or(&object.uid);
         Ok(ResolvedNetwork {
             network,
@@ -40,7 +46,7 @@ impl Lookup<'_> {
         })
     }
 
-    fn check_allowed(&self, object: &NetworkObject) -> Result<(), Error> {
+    fn check_allowed(&self, object: &NetworkObject) -> Result<(), ResolveError> {
         let pod = &self.pod.namespace;
         let Some(allowed) = &object.spec.allowed_namespaces else {
             return Ok(());
@@ -67,30 +73,42 @@ impl Lookup<'_> {
         if fits {
             return Ok(());
         }
-        Err(Error::new(
-            Code::InvalidConfig,
-            format!(
-                "Network {}/{} is only for pods of {rule}, and this pod is in {pod}",
-                object.namespace, object.name
-            ),
-            "use another network, or change spec.allowedNamespaces of this one",
-        ))
+        Err(ResolveError::NotAllowed {
+            namespace: object.namespace.clone(),
+            name: object.name.clone(),
+            rule,
+            pod: pod.clone(),
+        })
     }
 }
 
+/// What the object means, whoever asks. If no pod can use it so, whoever reads it with a request says why.
+fn parse(object: &NetworkObject) -> Option<ParsedNetwork> {
+    let facts = ObjectFacts {
+        uid: object.uid.clone(),
+        vni: object.vni,
+        ..ObjectFacts::default()
+    };
+    ParsedNetwork::of_spec(&name_of(object).ok()?, &object.spec, &facts).ok()
+}
+
 /// What a `Network` is called where CNI has one name: in pools, marks and files.
-pub fn name_of(object: &NetworkObject) -> Result<plexus_types::NetworkName, Error> {
+pub fn name_of(object: &NetworkObject) -> Result<plexus_types::NetworkName, ResolveError> {
     network_name(&[&object.namespace, &object.name])
 }
 
-/// The subnets of a network, and what of them is this node's.
-pub fn block_ipam(object: &NetworkObject, objects: &dyn Objects) -> Result<BlockIpam, Error> {
+/// The subnets of a network.
+pub(super) fn block_ipam(object: &NetworkObject) -> Result<BlockIpam, ResolveError> {
     check_usable(object)?;
     let spec = &object.spec;
-    let problems = spec.problems();
+    let is_sound = object.parsed.get(|| parse(object)).is_some();
+    let problems = match is_sound {
+        true => Problems::default(),
+        false => spec.problems(),
+    };
     if !problems.0.is_empty() {
         let what = format!("Network {}/{}", object.namespace, object.name);
-        return Err(invalid(&what, &problems));
+        return Err(invalid(&what, problems));
     }
     let routes = spec.routes.iter().map(|route| RouteConf {
         dst: route.dst,
@@ -104,52 +122,33 @@ pub fn block_ipam(object: &NetworkObject, objects: &dyn Objects) -> Result<Block
     Ok(BlockIpam {
         uid: object.uid.clone(),
         subnets: spec.block_subnets(),
-        blocks: objects.blocks(&object.uid),
-        donated: objects.donated_parts(&object.uid),
         routes: routes.collect(),
     })
 }
 
-fn check_usable(object: &NetworkObject) -> Result<(), Error> {
+fn check_usable(object: &NetworkObject) -> Result<(), ResolveError> {
     let Some(reason) = &object.unusable else {
         return Ok(());
     };
     let passing = PASSING.iter().any(|phase| reason.starts_with(phase));
-    let (code, next) = match passing {
-        true => (
-            Code::TryAgainLater,
-            "the kubelet tries again; the conditions in its status say what it waits for",
-        ),
-        false => (
-            Code::Failed,
-            "the conditions in its status say more; correct it, or use another network",
-        ),
-    };
-    Err(Error::new(
-        code,
-        format!(
-            "Network {}/{} cannot be used: {reason}",
-            object.namespace, object.name
-        ),
-        next,
-    ))
+    Err(ResolveError::Unusable {
+        namespace: object.namespace.clone(),
+        name: object.name.clone(),
+        reason: reason.clone(),
+        passing,
+    })
 }
 
 /// A link without addresses leads nowhere if it must be routed.
-fn check_addresses(object: &NetworkObject) -> Result<(), Error> {
+fn check_addresses(object: &NetworkObject) -> Result<(), ResolveError> {
     let kind = object.spec.provider_kind();
     let needed = kind.is_some_and(ProviderKind::needs_addresses);
     if !object.spec.subnets.is_empty() || !needed {
         return Ok(());
     }
-    let provider = object.spec.provider_name();
-    let without = ProviderKind::names(|kind| !kind.needs_addresses()).join(", ");
-    Err(Error::new(
-        Code::InvalidConfig,
-        format!(
-            "Network {}/{} has no subnets: a pod on provider {provider} could not be reached",
-            object.namespace, object.name
-        ),
-        format!("give it spec.subnets, or a provider that does without addresses ({without})"),
-    ))
+    Err(ResolveError::NoSubnets {
+        namespace: object.namespace.clone(),
+        name: object.name.clone(),
+        provider: object.spec.provider_name().to_owned(),
+    })
 }

@@ -1,8 +1,8 @@
 //! What a pod's annotations refer to, in the order in which its interfaces are numbered.
 
 use super::PodFacts;
-use super::error::invalid;
-use plexus_api::cni::{Code, Error, FqName};
+use super::error::{ResolveError, invalid};
+use plexus_api::cni::FqName;
 use plexus_api::pod::{
     self, CONTRAIL_NETWORK, DEFAULT_NETWORK, NETWORKS, NetworkSelection, PLEXUS_NETWORKS,
 };
@@ -36,7 +36,7 @@ pub(super) enum Target {
 impl NetworkRequest {
     /// The interface's name: as asked for, else `eth<index>` after Contrail's annotation and
     /// `net<index>` after the others.
-    pub(super) fn ifname(&self, index: usize) -> Result<IfName, Error> {
+    pub(super) fn ifname(&self, index: usize) -> Result<IfName, ResolveError> {
         if let Some(interface) = &self.selection.interface {
             return Ok(interface.clone());
         }
@@ -44,12 +44,10 @@ impl NetworkRequest {
             CONTRAIL_NETWORK => "eth",
             _ => "net",
         };
-        IfName::new(&format!("{stem}{index}")).map_err(|invalid| {
-            let text = format!(
-                "network {} (number {index}): {invalid}",
-                self.display_name()
-            );
-            Error::new(Code::InvalidConfig, text, "give it an `interface`")
+        IfName::new(&format!("{stem}{index}")).map_err(|source| ResolveError::Interface {
+            name: self.display_name(),
+            number: index,
+            source,
         })
     }
 
@@ -65,14 +63,14 @@ impl NetworkRequest {
 }
 
 /// All references of a pod; the first has index 1.
-pub(super) fn of(pod: &PodFacts) -> Result<Vec<NetworkRequest>, Error> {
+pub(super) fn of(pod: &PodFacts) -> Result<Vec<NetworkRequest>, ResolveError> {
     let mut all = Vec::new();
     if let Some(text) = pod.annotations.get(NETWORKS) {
-        let found = pod::networks(text, &pod.namespace).map_err(|all| invalid("", &all))?;
+        let found = pod::networks(text, &pod.namespace).map_err(|all| invalid("", all))?;
         all.extend(selected(NETWORKS, &Target::Nad, found));
     }
     if let Some(text) = pod.annotations.get(CONTRAIL_NETWORK) {
-        let found = pod::contrail_networks(text).map_err(|all| invalid("", &all))?;
+        let found = pod::contrail_networks(text).map_err(|all| invalid("", all))?;
         all.extend(found.into_iter().map(|fq| NetworkRequest {
             source: CONTRAIL_NETWORK,
             selection: NetworkSelection::named(&fq.project, &fq.name),
@@ -80,19 +78,18 @@ pub(super) fn of(pod: &PodFacts) -> Result<Vec<NetworkRequest>, Error> {
         }));
     }
     if let Some(text) = pod.annotations.get(PLEXUS_NETWORKS) {
-        let found = pod::plexus_networks(text, &pod.namespace).map_err(|all| invalid("", &all))?;
+        let found = pod::plexus_networks(text, &pod.namespace).map_err(|all| invalid("", all))?;
         all.extend(selected(PLEXUS_NETWORKS, &Target::Object, found));
     }
     Ok(all)
 }
 
 /// What replaces the cluster-wide default network, if anything does.
-pub(super) fn default_network(pod: &PodFacts) -> Result<Option<NetworkRequest>, Error> {
+pub(super) fn default_network(pod: &PodFacts) -> Result<Option<NetworkRequest>, ResolveError> {
     let Some(text) = pod.annotations.get(DEFAULT_NETWORK) else {
         return Ok(None);
     };
-    let selection =
-        pod::default_network(text, MULTUS_NAMESPACE).map_err(|all| invalid("", &all))?;
+    let selection = pod::default_network(text, MULTUS_NAMESPACE).map_err(|all| invalid("", all))?;
     Ok(Some(NetworkRequest {
         source: DEFAULT_NETWORK,
         target: Target::Nad,

@@ -1,5 +1,6 @@
-//! The `ipam` section. Owns what is native, and how each kind is checked.
+//! The `ipam` section. Owns which kinds we do ourselves, how each is checked, and which plugins are executed instead.
 
+mod executed;
 mod fixed;
 pub(super) mod host_local;
 mod plexus;
@@ -8,45 +9,64 @@ pub(crate) mod span;
 mod tests;
 
 use super::choice;
+use super::native::Written;
 use super::request::RuntimeRequest;
 use crate::Fields;
-use crate::cni::Ipam;
+use crate::cni::{Ipam, ProviderKind, Version};
 
-/// Reads `ipam` of a native network; none: a link without addresses. `provider` is what a user
-/// would write as `type` to have the real plugin instead.
+/// Reads `ipam` of a native network; none: a link without addresses. `fields` are those of the network, and `version`
+/// is what to speak with a plugin that is executed.
 pub(super) fn read(
     fields: &mut Fields<'_>,
-    provider: &str,
+    kind: &ProviderKind,
+    written: Written,
+    version: Version,
     request: &RuntimeRequest,
 ) -> Option<Ipam> {
     let path = fields.path().to_owned();
-    fields
-        .object("ipam", |ipam| section(ipam, provider, &path, request))
-        .flatten()
+    let read = |ipam: &mut Fields<'_>| section(ipam, kind, written, &path, request);
+    match fields.object("ipam", read)?? {
+        Section::Ours(ipam) => Some(ipam),
+        Section::Executed => {
+            let ipam = executed::read(fields.map(), kind, written, version, request);
+            Some(Ipam::Executed(Box::new(ipam)))
+        }
+    }
+}
+
+/// Who gives the addresses.
+enum Section {
+    Ours(Ipam),
+    Executed,
 }
 
 /// `path` is where the network is written.
 fn section(
     fields: &mut Fields<'_>,
-    provider: &str,
+    kind: &ProviderKind,
+    written: Written,
     path: &str,
     request: &RuntimeRequest,
-) -> Option<Ipam> {
-    match fields.text("type") {
-        Some("host-local") => Some(Ipam::HostLocal(host_local::read(fields))),
-        Some("static") => Some(Ipam::Static(fixed::read(fields, request))),
-        Some("plexus") => Some(Ipam::Plexus(plexus::read(fields))),
+) -> Option<Section> {
+    let ipam = match fields.text("type") {
+        Some("host-local") => Ipam::HostLocal(host_local::read(fields)),
+        Some("static") => Ipam::Static(fixed::read(fields, request)),
+        Some("plexus") => Ipam::Plexus(plexus::read(fields)),
         None | Some("") => {
             if fields.map().keys().any(|key| key != "type") && fields.is_sound() {
                 fields.missing("type", "write host-local, static or plexus");
                 fields.accept_rest();
             }
-            None
+            return None;
         }
         Some(other) => {
-            fields.unsupported("type", choice::ipam(other, provider, path));
+            let may = executed::may_be(fields, other, written);
+            if !may && fields.is_sound() {
+                fields.unsupported("type", choice::ipam(other, kind.name, path));
+            }
             fields.accept_rest();
-            None
+            return may.then_some(Section::Executed);
         }
-    }
+    };
+    Some(Section::Ours(ipam))
 }

@@ -72,9 +72,9 @@ fn the_plugin_gets_its_configuration_as_written() {
         "runtimeConfig": {"portMappings": [{"HostPort": 1}]}, "agentSocket": "/x",
         "disableGC": true, "cni.dev/valid-attachments": []}),
     );
-    let conf = parse(&of_plugin("ipvlan", &conf)).unwrap();
+    let conf = parse(&of_plugin("ptp", &conf)).unwrap();
     let chain = chain(&conf.body.networks()[0]);
-    let expected = over(&options, &json!({"type": "ipvlan"}));
+    let expected = over(&options, &json!({"type": "ptp"}));
     assert_eq!(Value::Object(chain.plugins[0].clone()), expected);
     assert_eq!(
         (chain.version, &chain.unsupported_key),

@@ -130,9 +130,9 @@ fn unknown_keys_at_every_level() {
         ),
         (ipam(json!({"type": "static", "x": 1})), 2, "ipam.x"),
         (
-            ipam(json!({"type": "whereabouts", "range": "x"})),
+            ipam(json!({"type": "dhcp", "daemonSocketPath": "x"})),
             2,
-            "ipam.type: \"whereabouts\"",
+            "ipam.type: \"dhcp\"",
         ),
         (
             ipam(json!({"type": "static", "dns": {"x": 1}})),
@@ -182,9 +182,9 @@ fn values_that_are_wrong() {
             "provider: \"foo\" is not a native provider",
         ),
         (
-            with("ipvlan", &json!({})),
+            with("ptp", &json!({})),
             7,
-            "an entry of \"networks\" with \"type\": \"ipvlan\"",
+            "an entry of \"networks\" with \"type\": \"ptp\"",
         ),
         (with("", &json!({})), 7, "provider: \"\""),
         (

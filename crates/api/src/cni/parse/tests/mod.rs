@@ -3,6 +3,7 @@
 mod accepted;
 mod cluster;
 mod delegation;
+mod executed_ipam;
 mod hostile;
 mod property;
 mod standalone;

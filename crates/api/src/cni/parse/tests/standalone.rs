@@ -61,7 +61,7 @@ fn entries_of_every_kind() {
     let conf = parse(&networks(json!([
         {"name": "a", "type": "macvlan", "master": "eth1"},
         {"name": "b", "type": "bridge", "vlan": 5, "interface": "x", "sourceRouting": false},
-        {"name": "c", "type": "ipvlan", "master": "eth1"},
+        {"name": "c", "type": "ptp", "mtu": 1400},
         {"name": "d", "plugins": [{"type": "ptp"}]},
         {"name": "d", "provider": "delegate", "plugins": [{"type": "ptp"}]},
     ])))

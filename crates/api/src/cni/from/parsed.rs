@@ -1,0 +1,89 @@
+//! A network that is read and checked once, and what a pod asks of it, which is added per pod.
+//!
+//! Addresses, a MAC, and what the executed plugins take are added without reading anything again. Some requests
+//! decide how the configuration is read, and it must be read together with them: `cni-args`, which stand in the
+//! configuration; addresses of IPAM `static`, and of a network that may have no IPAM; whatever is refused, so that
+//! the message names every problem at once.
+
+use super::{nad, object, read_config, untaken};
+use crate::cni::{Error, Ipam, Native, Network, NetworkBackend, ObjectFacts};
+use crate::objects::NetworkSpec;
+use crate::pod::NetworkSelection;
+use plexus_types::NetworkName;
+use serde_json::{Map, Value};
+
+/// A network as it is for a pod that asks nothing of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ParsedNetwork {
+    pub(super) network: Network,
+    /// The capabilities that a plugin's configuration declares; none: it is written for us, and takes all that
+    /// its provider has.
+    pub(super) declared: Option<Vec<String>>,
+}
+
+impl ParsedNetwork {
+    /// Reads the configuration of a NAD: see [`Network::from_config`].
+    pub fn of_config(name: &NetworkName, config: &Map<String, Value>) -> Result<Self, Error> {
+        read_config(name, config, &NetworkSelection::default())
+    }
+
+    /// Reads the spec of a `Network` object: see [`Network::from_spec`].
+    pub fn of_spec(
+        name: &NetworkName,
+        spec: &NetworkSpec,
+        facts: &ObjectFacts,
+    ) -> Result<Self, Error> {
+        object::checked(name, spec, facts, &NetworkSelection::default())
+    }
+
+    /// The network for a pod that asks for `selection`; none if that decides how the configuration is read, or is
+    /// refused: then [`Network::from_config`] or [`Network::from_spec`] reads both together.
+    pub fn with_request(&self, selection: &NetworkSelection) -> Option<Network> {
+        let backend = &self.network.backend;
+        let refused = untaken(selection, backend, self.declared.as_deref());
+        if !selection.cni_args.is_empty() || !refused.is_empty() {
+            return None;
+        }
+        let backend = match backend {
+            NetworkBackend::Native(native) => NetworkBackend::Native(asked(native, selection)?),
+            NetworkBackend::Delegate(_) => nad::with_device(backend.clone(), selection),
+        };
+        Some(Network {
+            name: self.network.name.clone(),
+            interface: selection.interface.clone(),
+            source_routing: self.network.source_routing,
+            backend,
+            runtime: Some(selection.runtime_config()),
+        })
+    }
+}
+
+impl Network {
+    /// Adds what a `Network` object says to every provider, and what the cluster knows of it.
+    pub fn set_object_facts(&mut self, spec: &NetworkSpec, facts: &ObjectFacts) {
+        if let NetworkBackend::Native(native) = &mut self.backend {
+            native.provider.with_network(spec, facts);
+        }
+    }
+}
+
+/// What a native network takes: addresses and a MAC. A provider may read other requests by itself.
+fn asked(native: &Native, selection: &NetworkSelection) -> Option<Native> {
+    let keys = selection.runtime_config();
+    if keys.keys().any(|key| key != "ips" && key != "mac") {
+        return None;
+    }
+    let mut native = native.clone();
+    native.mac = selection.mac.or(native.mac);
+    if !selection.ips.is_empty() {
+        match native.ipam {
+            None | Some(Ipam::Static(_)) => return None,
+            Some(_) => native.ips.clone_from(&selection.ips),
+        }
+    }
+    Some(native)
+}
+
+#[cfg(test)]
+#[path = "parsed_tests.rs"]
+mod tests;

@@ -23,6 +23,7 @@ macro_rules! with_providers {
     ($callback:ident) => {
         $callback! {
             macvlan Macvlan,
+            ipvlan Ipvlan,
             bridge Bridge,
             routed Routed,
             overlay Overlay,

@@ -5,6 +5,7 @@ mod cluster;
 mod delegation;
 mod executed_ipam;
 mod hostile;
+mod ipvlan;
 mod property;
 mod standalone;
 

@@ -24,6 +24,7 @@ macro_rules! with_providers {
         $callback! {
             macvlan Macvlan,
             ipvlan Ipvlan,
+            vlan Vlan,
             bridge Bridge,
             routed Routed,
             overlay Overlay,

@@ -8,6 +8,7 @@ mod hostile;
 mod ipvlan;
 mod property;
 mod standalone;
+mod vlan;
 
 use crate::cni::{Args, Chain, Error, Native, NetConf, Network, NetworkBackend};
 use serde_json::{Value, json};

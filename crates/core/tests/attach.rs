@@ -8,7 +8,7 @@
 
 use plexus_api::cni::{Args, NetConf, Outcome, RouteConf};
 use plexus_core::attach::preview::sandbox;
-use plexus_core::attach::{Attach, AttachError, AttachRequest, Step};
+use plexus_core::attach::{Attach, AttachError, AttachRequest, Backend, PreparationResult, Step};
 use plexus_core::attachment::{Assigned, AssignedIp};
 use plexus_core::plan::ObservedMacs;
 
@@ -131,7 +131,7 @@ fn a_default_gateway_that_a_plugin_does_not_bring_is_refused_once_that_is_known(
         attach.plugin_done(2, Outcome::default());
     }
     let error = attach.begin_step().unwrap_err();
-    assert!(matches!(&error, AttachError::Refused(_)), "{error}");
+    assert!(matches!(&error, AttachError::DefaultRoute(_)), "{error}");
     assert!(
         error.to_string().contains("brings no IPv4 gateway"),
         "{error}"
@@ -168,4 +168,69 @@ fn plugin_mode_answers_all_interfaces_of_the_reference() {
         0,
         "what was there before us comes first"
     );
+}
+
+const EXECUTED_IPAM: &str = r#"{"cniVersion":"1.1.0","name":"all","type":"plexus-cni",
+    "default-gw":{"4":"wide"},"networks":[
+    {"name":"a","provider":"bridge","bridge":"br0","ipam":{"type":"plexus","subnets":["10.0.0.0/24"]}},
+    {"name":"wide","provider":"bridge","bridge":"br1","ipam":{"type":"whereabouts","range":"10.40.0.0/24"}}]}"#;
+
+/// An IPAM plugin comes before all links; with its answer it is known who has the default route.
+#[test]
+fn an_executed_ipam_plugin_comes_first_and_may_bring_the_default_route() {
+    let answer = |text: &str| {
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        PreparationResult::Addresses(Outcome::from_value(&value).unwrap())
+    };
+    let ready = || {
+        let mut attach = attach(request(EXECUTED_IPAM));
+        attach.set_addresses(1, Assigned::default(), None);
+        let first = Step::Prepare {
+            attachment: 1,
+            preparation: 0,
+        };
+        assert_eq!(attach.begin_step().unwrap(), Some(first));
+        attach
+    };
+    let mut made = ready();
+    let given =
+        r#"{"cniVersion":"1.0.0","ips":[{"address":"10.40.0.2/24","gateway":"10.40.0.1"}]}"#;
+    made.prepared(1, answer(given)).unwrap();
+    assert_eq!(made.begin_step().unwrap(), Some(Step::Links(0..2)));
+    assert!(!has_default_route(&made, 0) && has_default_route(&made, 1));
+
+    let mut without = ready();
+    let given = r#"{"cniVersion":"1.0.0","ips":[{"address":"10.40.0.2/24"}]}"#;
+    without.prepared(1, answer(given)).unwrap();
+    let error = without.begin_step().unwrap_err().to_string();
+    assert!(error.contains("brings no IPv4 gateway"), "{error}");
+
+    let mut none = ready();
+    let error = none.prepared(1, answer(r#"{"cniVersion":"1.0.0"}"#));
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("whereabouts"), "{error}");
+}
+
+#[test]
+fn the_plugin_may_take_over_from_its_provider_before_the_first_step() {
+    let config = r#"{"cniVersion":"1.1.0","name":"all","type":"plexus-cni","networks":[
+        {"name":"a","provider":"bridge","bridge":"br0","ipam":{"type":"plexus","subnets":["10.0.0.0/24"]}},
+        {"name":"b","type":"host-device","pciBusID":"0000:3b:00.1"}]}"#;
+    let mut attach = Attach::new(request(config)).unwrap();
+    for index in [0, 1, 2] {
+        attach.execute_plugin(index).unwrap();
+    }
+    assert_eq!(
+        attach.natives().map(|(index, _)| index).collect::<Vec<_>>(),
+        [0]
+    );
+    let Backend::Plugins(run) = &attach.attachments()[1].backend else {
+        panic!("{attach:?}");
+    };
+    let plugin = &run.chain.plugins[0];
+    assert_eq!(
+        (&plugin["type"], &plugin["pciBusID"]),
+        (&"host-device".into(), &"0000:3b:00.1".into())
+    );
+    assert_eq!(plugin.get("name"), None);
 }

@@ -28,6 +28,7 @@ macro_rules! with_providers {
             bridge Bridge,
             routed Routed,
             overlay Overlay,
+            host_device HostDevice,
             #[cfg(feature = "stand-in")]
             stand_in StandIn,
         }

@@ -4,6 +4,7 @@ mod accepted;
 mod cluster;
 mod delegation;
 mod executed_ipam;
+mod host_device;
 mod hostile;
 mod ipvlan;
 mod property;

@@ -10,11 +10,12 @@
 //! given: it stays nobody's. Where this is cut short, [`restore`](super::restore) does the rest before
 //! anything is issued.
 
-use super::cached;
+use super::cached::{self, CachedBlock};
 use super::donations;
 use super::kinds::Blocks;
 use super::report::RecordOutcome;
 use super::shared::{MANAGER, Shared, within};
+use super::state::State;
 use super::watch;
 use super::wire::BlockWire;
 use ipnet::IpNet;
@@ -22,10 +23,11 @@ use kube::api::{ListParams, PostParams};
 use kube::core::Request;
 use kube::{Api, Resource};
 use plexus_api::objects::{BlockSpec, FROM_LABEL, NETWORK_LABEL, NODE_LABEL};
-use plexus_core::ipam::Donation;
+use plexus_core::ipam::{Donation, superseded};
 use plexus_faults::effect;
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -168,6 +170,11 @@ fn keep_holes(shared: &Shared, spec: &BlockSpec) -> bool {
     };
     let mut known = true;
     for (part, node) in theirs.into_iter().filter(|(part, _)| is_new(part)) {
+        let is_alive = |one: &Donation| is_alive(&shared.state(), one);
+        for void in superseded(&journaled, uid, &spec.cidr, &part, is_alive) {
+            tracing::info!(block = %spec.cidr, part = %void.part, node = void.node, within = %part, owner = node, "nobody took a donated part of an earlier Block, and another node has the part around it: the donation is void");
+            shared.hooks.delete_donation(void);
+        }
         let given = Donation {
             network: uid.clone(),
             block: spec.cidr,
@@ -185,4 +192,15 @@ fn keep_holes(shared: &Shared, spec: &BlockSpec) -> bool {
         }
     }
     known
+}
+
+/// Whether a Block of a donated part exists, or the status of its block has it.
+fn is_alive(state: &State, donation: &Donation) -> bool {
+    let (network, part) = (&donation.network, &donation.part);
+    let published = |block: &Arc<CachedBlock>| {
+        let mut given = block.given.iter();
+        given.any(|given| given.cidr.trunc() == part.trunc())
+    };
+    state.block(network, part).is_some()
+        || state.block(network, &donation.block).is_some_and(published)
 }

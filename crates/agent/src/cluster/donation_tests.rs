@@ -363,6 +363,39 @@ fn what_is_said_late_of_a_block_is_not_said_of_the_next_one() {
     assert_eq!(fixture.calls("PATCH"), 2);
 }
 
+/// The journal has donations of an earlier Block of the same addresses, which its next owner did not know of.
+#[test]
+fn a_donation_of_an_earlier_block_gives_way_to_the_part_that_another_has() {
+    let fixture = Fixture::new("superseded");
+    for (part, node) in [
+        ("10.1.0.4/31", "n2"),
+        ("10.1.0.16/30", "n2"),
+        ("10.1.0.40/31", "n2"),
+        ("10.1.0.48/31", "n2"),
+    ] {
+        fixture.journal("10.1.0.0/26", part, node);
+    }
+    fixture.block("10.1.0.0/26", "n1", &[("10.1.0.48/31", "n2")]);
+    fixture.block("10.1.0.40/31", "n2", &[]);
+    for around in ["10.1.0.4/30", "10.1.0.40/30", "10.1.0.48/30"] {
+        fixture.block(around, "n3", &[]);
+    }
+    fixture.see();
+    assert!(fixture.settled("10.1.0.0/26"));
+    let mut journaled = fixture.journaled();
+    journaled.sort();
+    // Those that somebody took, or that the Block's status has, stay; so does one that is in nobody's way.
+    assert_eq!(
+        journaled,
+        [
+            "10.1.0.16/30 n2",
+            "10.1.0.4/30 n3",
+            "10.1.0.40/31 n2",
+            "10.1.0.48/31 n2"
+        ]
+    );
+}
+
 #[test]
 fn one_node_s_word_takes_nothing_from_others() {
     let fixture = Fixture::new("forged");

@@ -39,6 +39,25 @@ pub struct Donation {
     pub node: String,
 }
 
+/// Those donations of `block` that are void because another node has the part around them.
+///
+/// A node that journals a donation may lose the block before it publishes it. Whoever has the block next
+/// knows nothing of the donation, and may donate a part around it. `is_alive`: a Block of the donation exists, or the
+/// block's status has it; such a donation is never void.
+pub fn superseded<'a>(
+    journaled: &'a [Donation],
+    network: &str,
+    block: &IpNet,
+    part: &IpNet,
+    is_alive: impl Fn(&Donation) -> bool,
+) -> Vec<&'a Donation> {
+    let of_block = journaled
+        .iter()
+        .filter(|one| one.network == network && one.block == *block);
+    let inside = of_block.filter(|one| one.part != *part && part.contains(&one.part));
+    inside.filter(|one| !is_alive(one)).collect()
+}
+
 impl Pools {
     /// Gives up a part of the node's blocks for `node`: as many addresses as it would like, but no
     /// more than half of what is free here, and never less than one. None: nothing is free.
@@ -74,12 +93,14 @@ impl Pools {
     /// Marks a part as donated that somebody else says is, unless an address of it is in use here, or
     /// another part of it is donated. Returns whether it is marked.
     ///
+    /// A donation around the whole block does not count: the block was made of it.
     /// What this node has of the part by its owner's word ([`given_within`](super::given_within)) does not count:
     /// the owner issues nothing from that.
     pub fn mark_donated_if_free(&mut self, donation: &Donation, given_back: &[IpNet]) -> bool {
         let part = donation.part.trunc();
         let known = self.donated.get(&donation.network).into_iter().flatten();
-        let mut known = known.filter(|one| !given_back.iter().any(|back| back.contains(*one)));
+        let known = known.filter(|one| !given_back.iter().any(|back| back.contains(*one)));
+        let mut known = known.filter(|one| !one.contains(&donation.block));
         let overlaps = |one: &&IpNet| one.contains(&part) || part.contains(*one);
         if let Some(known) = known.find(overlaps) {
             return *known == part;

@@ -24,7 +24,7 @@ mod share;
 pub(crate) use blocks::every_block_subnet;
 pub use blocks::{BlockSource, NodeBlocks};
 pub use claim::{MOST_CANDIDATES, blocks_to_try};
-pub use donation::{Donation, rounds_to_wait};
+pub use donation::{Donation, rounds_to_wait, superseded};
 pub use error::AllocateError;
 pub use executed::assigned_executed;
 pub use fixed::assigned_static;

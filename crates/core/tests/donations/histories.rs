@@ -249,6 +249,67 @@ fn a_part_whose_owner_gave_this_node_some_of_it_stays_its_owner_s() {
     assert_eq!(world.nodes[3].addresses.len(), 2, "it claimed the block");
 }
 
+/// A node journals donations of a block that is then deleted. The next owner knows nothing of them, and donates a part
+/// around them; the node that claims the block again must not issue from that part.
+#[test]
+fn a_donation_of_an_earlier_object_gives_way_to_the_part_around_it() {
+    let mut world = World::new(27);
+    for step in [
+        Step::Post(3),
+        Step::List(3),
+        Step::Settle(3),
+        Step::Give(3, 1, 2, Dies::BeforeStatus),
+        Step::Give(3, 1, 2, Dies::BeforeStatus),
+        Step::Deleted(3, 0),
+        Step::Post(2),
+        Step::List(2),
+        Step::Settle(2),
+        Step::Give(2, 0, 4, Dies::Not),
+        Step::Watch(0),
+        Step::Take(0),
+        Step::Gone(2),
+        Step::Collect,
+    ] {
+        world.step(step);
+        world.check().unwrap();
+    }
+    assert_eq!(fill(&mut world, 0), 4);
+    assert!(fill(&mut world, 3) >= 29 - 4 - 2);
+}
+
+/// … or inside them: whoever makes a block of the donation again leaves that part out.
+#[test]
+fn a_donation_of_an_earlier_object_is_taken_back_without_the_part_inside() {
+    let mut world = World::new(27);
+    for step in [
+        Step::Post(3),
+        Step::List(3),
+        Step::Settle(3),
+        Step::Give(3, 1, 8, Dies::BeforeStatus),
+        Step::Deleted(3, 0),
+        Step::Post(2),
+        Step::List(2),
+        Step::Settle(2),
+        Step::Give(2, 1, 4, Dies::Not),
+        Step::Give(2, 0, 4, Dies::Not),
+        Step::Watch(0),
+        Step::Take(0),
+        Step::Gone(2),
+        Step::Gone(1),
+        Step::Collect,
+        Step::Watch(3),
+        Step::Post(3),
+        Step::List(3),
+        Step::Settle(3),
+        Step::TakeBack(3),
+    ] {
+        world.step(step);
+        world.check().unwrap();
+    }
+    assert_eq!(fill(&mut world, 0), 4);
+    assert!(fill(&mut world, 3) >= 29 - 8);
+}
+
 #[test]
 fn a_gift_that_is_void_is_not_used() {
     let mut world = given_and_deleted(false);

@@ -12,6 +12,7 @@ use plexus_api::cni::BlockSubnet;
 use plexus_api::objects::DonatedPart;
 use plexus_core::ipam::{
     AllocateError, Donation, EnclosingBlock, Pools, blocks_to_try, enclosing_block, given_within,
+    superseded,
 };
 use plexus_types::Family;
 use proptest::prelude::{TestCaseError, prop_assert};
@@ -142,6 +143,19 @@ impl Node {
             self.donations.insert(donation.part, donation);
         }
         kept
+    }
+
+    /// Donations of an earlier object of this block that nobody has, where another has the part around them.
+    fn drop_superseded(&mut self, block: IpNet, part: IpNet) {
+        let journaled: Vec<Donation> = self.donations.values().cloned().collect();
+        let given = &self.cache[&block].given;
+        let is_alive = |one: &Donation| {
+            self.cache.contains_key(&one.part) || given.iter().any(|given| given.cidr == one.part)
+        };
+        for void in superseded(&journaled, "u-1", &block, &part, is_alive) {
+            self.pools.unmark_donated(void);
+            self.donations.remove(&void.part);
+        }
     }
 
     fn restart(&mut self, subnet: &BlockSubnet) {
@@ -363,6 +377,7 @@ impl World {
                 .iter()
                 .any(|(other, _)| other != part && other.contains(part));
             if *to != node.name && !outer {
+                node.drop_superseded(cidr, *part);
                 node.record(donation(cidr, *part, to));
             }
         }

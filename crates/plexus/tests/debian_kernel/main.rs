@@ -17,6 +17,7 @@ mod case;
 mod death;
 #[path = "../../../testkit/tests/parity/deliberate.rs"]
 mod deliberate;
+mod executed_ipam;
 #[path = "../../../testkit/tests/parity/facts.rs"]
 mod facts;
 #[path = "../../../testkit/tests/crash/harness.rs"]
@@ -45,6 +46,10 @@ const CASES: &[(&str, fn())] = &[
     ("vlan is as the reference makes it", parity::vlan),
     ("pods talk over ipvlan", talk::ipvlan),
     ("a pod talks over its vlan", talk::vlan),
+    (
+        "an IPAM plugin is executed below ipvlan and vlan",
+        executed_ipam::below_each,
+    ),
     (
         "a second mode on a master is refused",
         refusals::second_mode,

@@ -2,7 +2,7 @@
 //! natively. Owns the rule that nothing resolves to ourselves.
 
 use super::request::RuntimeRequest;
-use super::{OWN_TYPES, common};
+use super::{OWN_TYPES, TOP_KEYS, common};
 use crate::Fields;
 use crate::cni::{Chain, Executable, Version};
 use plexus_types::PluginType;
@@ -14,6 +14,9 @@ const MAX_PLUGINS: usize = 32;
 /// What the runner inserts.
 const INSERTED: [&str; 4] = ["cniVersion", "name", "runtimeConfig", "prevResult"];
 
+/// Whose `type` says which IPAM plugin a plugin executes.
+const IPAM: &str = "ipam";
+
 /// Takes `plugins`.
 pub(super) fn plugins(
     fields: &mut Fields<'_>,
@@ -21,13 +24,17 @@ pub(super) fn plugins(
     request: &RuntimeRequest,
 ) -> Option<Chain> {
     let plugins = fields.objects("plugins", |plugin, _| {
+        let map = canonical(plugin);
+        let mut read = Fields::new(&map, plugin.path());
         for key in ["runtimeConfig", "prevResult"] {
-            if plugin.has(key) {
-                plugin.problem(key, "is inserted when the plugin is executed: remove it");
+            if read.has(key) {
+                read.problem(key, "is inserted when the plugin is executed: remove it");
             }
         }
-        check(plugin);
-        Some(config(plugin.map(), &INSERTED, request))
+        check(&mut read);
+        plugin.accept_rest();
+        plugin.absorb(read.finish());
+        Some(config(&map, &INSERTED, request))
     })?;
     match plugins.len() {
         0 if fields.is_sound() => {
@@ -58,8 +65,12 @@ pub(super) fn single(
     request: &RuntimeRequest,
     unsupported_key: Option<String>,
 ) -> Chain {
-    check(fields);
-    let plugin = config(fields.map(), ours, request);
+    let map = canonical(fields);
+    let mut read = Fields::new(&map, fields.path());
+    check(&mut read);
+    fields.accept_rest();
+    fields.absorb(read.finish());
+    let plugin = config(&map, ours, request);
     Chain {
         executable: Executable::Type,
         version,
@@ -87,6 +98,48 @@ pub(super) fn is_plugins(key: &str) -> bool {
     matches!(key, "type" | "args" | "capabilities")
 }
 
+/// A plugin's configuration with the keys that we read, write or remove as the specification spells them. Plugins in Go
+/// read keys without regard to case: whoever writes `IPAM` decides what is executed as much as who writes `ipam`.
+fn canonical(fields: &mut Fields<'_>) -> Map<String, Value> {
+    let keys = TOP_KEYS.into_iter().chain([IPAM]).collect::<Vec<_>>();
+    let mut map = spelled(fields, fields.map(), "", &keys);
+    if let Some(ipam) = map.get(IPAM).and_then(Value::as_object) {
+        let ipam = spelled(fields, ipam, IPAM, &["type"]);
+        map.insert(IPAM.to_owned(), Value::Object(ipam));
+    }
+    map
+}
+
+/// The object at `place` with these keys as they are written here. One that occurs in two spellings is a problem.
+fn spelled(
+    fields: &mut Fields<'_>,
+    map: &Map<String, Value>,
+    place: &str,
+    keys: &[&str],
+) -> Map<String, Value> {
+    let mut spelled = Map::new();
+    for (key, value) in map {
+        let known = keys.iter().find(|known| go_folds(known, key));
+        let name = known.copied().unwrap_or(key);
+        if spelled.insert(name.to_owned(), value.clone()).is_some() {
+            let dot = if place.is_empty() { "" } else { "." };
+            let text = "occurs more than once, in different case: keep one";
+            fields.problem(&format!("{place}{dot}{name}"), text);
+        }
+    }
+    spelled
+}
+
+/// Whether Go's `encoding/json` takes one key for the other. Outside ASCII, two letters fold to ASCII ones.
+fn go_folds(known: &str, key: &str) -> bool {
+    let fold = |letter: char| match letter {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        other => other.to_ascii_lowercase(),
+    };
+    known.chars().map(fold).eq(key.chars().map(fold))
+}
+
 /// Checks what we must know of a plugin's configuration; the rest is the plugin's.
 fn check(fields: &mut Fields<'_>) {
     if fields.lacks("type") {
@@ -94,8 +147,8 @@ fn check(fields: &mut Fields<'_>) {
     }
     plugin_type(fields);
     common::capabilities(fields);
-    if let Some(ipam) = fields.value("ipam").and_then(Value::as_object) {
-        let mut ipam = Fields::new(ipam, fields.path_of("ipam"));
+    if let Some(ipam) = fields.value(IPAM).and_then(Value::as_object) {
+        let mut ipam = Fields::new(ipam, fields.path_of(IPAM));
         plugin_type(&mut ipam);
         ipam.accept_rest();
         let problems = ipam.finish();

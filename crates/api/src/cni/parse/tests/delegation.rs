@@ -337,3 +337,52 @@ fn what_del_can_use_of_a_broken_configuration() {
         );
     }
 }
+
+/// Plugins in Go do not care for case: what decides what is executed is read as they read it.
+#[test]
+fn keys_of_plugins_are_read_as_go_reads_them() {
+    let conf = ours(&json!({"plugins": [
+        {"Type": "ptp", "IPAM": {"TYPE": "whereabouts", "Range": "10.0.0.0/24"}, "Odd": 1, "argſ": {"cni": {}}}]}));
+    let conf = parse(&conf).unwrap();
+    let plugin = Value::Object(chain(&conf.body.networks()[0]).plugins[0].clone());
+    let expected = json!({"type": "ptp", "ipam": {"type": "whereabouts", "Range": "10.0.0.0/24"},
+        "Odd": 1, "args": {"cni": {}}});
+    assert_eq!(plugin, expected);
+
+    let entry = json!({"type": "ptp", "Ipam": {"tYpe": "whereabouts"}, "PrevResult": {}, "RuntimeConfig": {}});
+    let conf = parse(&of_plugin("ptp", &entry)).unwrap();
+    let plugin = Value::Object(chain(&conf.body.networks()[0]).plugins[0].clone());
+    assert_eq!(
+        plugin,
+        json!({"type": "ptp", "ipam": {"type": "whereabouts"}})
+    );
+
+    for (plugin, problem) in [
+        (
+            json!({"type": "ptp", "Type": "evil"}),
+            "plugins[0].type: occurs more than once",
+        ),
+        (
+            json!({"type": "ptp", "ipam": {"type": "static"}, "IPAM": {"type": "evil"}}),
+            "plugins[0].ipam: occurs more than once",
+        ),
+        (
+            json!({"type": "ptp", "ipam": {"type": "static", "Type": "evil"}}),
+            "plugins[0].ipam.type: occurs more than once",
+        ),
+        (
+            json!({"type": "ptp", "prevreſult": {}}),
+            "plugins[0].prevResult: is inserted",
+        ),
+        (
+            json!({"type": "ptp", "RUNTIMECONFIG": {}}),
+            "plugins[0].runtimeConfig: is inserted",
+        ),
+        (
+            json!({"type": "ptp", "IPAM": {"type": "plexus-cni"}}),
+            "is Plexus itself",
+        ),
+    ] {
+        refused(&[(ours(&json!({"plugins": [plugin]})), 7, problem)]);
+    }
+}

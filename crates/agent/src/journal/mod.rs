@@ -174,7 +174,8 @@ impl Journal {
         self.written("the intent of an ADD", result)
     }
 
-    /// Replaces some attachments: a plugin has begun or answered, or links behind a plugin are planned.
+    /// Replaces some attachments: a plugin has begun or answered, or links behind a plugin are planned. What is decided with
+    /// the links, such as ports of the node, is written with them.
     pub(crate) fn update(
         &self,
         record: &Record,
@@ -182,7 +183,13 @@ impl Journal {
     ) -> Result<(), JournalError> {
         effect("journal.update<");
         let connection = self.lock();
+        let details = serde_json::to_string(&record.details).unwrap_or_default();
+        let (container, ifname) = (record.container.as_str(), record.ifname.as_str());
         let result = durable(&connection, record.outlives_reboot(), |tx| {
+            tx.prepare_cached(
+                "UPDATE request SET details = ?3 WHERE container = ?1 AND ifname = ?2",
+            )?
+            .execute(params![container, ifname, details])?;
             put_attachments(tx, record, attachments)
         });
         drop(connection);

@@ -3,6 +3,7 @@
 use super::*;
 use plexus_core::attach::Lease;
 use plexus_core::attachment::{Assigned, AssignedIp};
+use plexus_core::plan::{HostPort, Protocol};
 use plexus_types::NetnsCookie;
 
 struct Directory(PathBuf);
@@ -97,6 +98,26 @@ fn a_record_lives_and_ends() {
     assert_eq!(journal.all().unwrap()[0].state, State::Deleting);
     journal.forget(&one.container, &one.ifname).unwrap();
     assert!(journal.all().unwrap().is_empty() && journal.addresses().unwrap().is_empty());
+}
+
+/// Ports of the node are decided with the links, after an IPAM plugin has given the addresses.
+#[test]
+fn ports_that_are_decided_later_are_written_with_the_links() {
+    let fixture = Directory::new("ports");
+    let mut one = record("c1", "10.0.0.2/24");
+    let journal = fixture.open();
+    journal.begin(&one).unwrap();
+    one.details.host_ports = vec![HostPort {
+        protocol: Protocol::Tcp,
+        host_ip: None,
+        port: 8080,
+        to: "10.0.0.2:80".parse().unwrap(),
+    }];
+    journal.update(&one, 0..1).unwrap();
+    journal.done(&one, "result").unwrap();
+    drop(journal);
+    let stored = fixture.open().find(&one.container, &one.ifname);
+    assert_eq!(stored.unwrap().unwrap().record, one);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 
 use crate::agent::Agent;
 use crate::failure;
+use crate::journal::Record;
 use plexus_api::cni::{Code, DeviceKey, DeviceQuery, Error};
 use plexus_core::attach::Attach;
 use plexus_core::attachment::{Alias, MovedMark};
-use plexus_core::plan::{ALIAS_MARK, Device, ObservedLink, facts_query};
+use plexus_core::plan::{ALIAS_MARK, Device, HostEnd, ObservedLink, facts_query};
 use plexus_kernel::{NetlinkError, Socket, Sysfs, observe};
 use plexus_types::{ContainerId, NetworkName};
 use std::collections::BTreeMap;
@@ -189,6 +190,15 @@ impl Agent {
             let why = format!("is a port of {master}, and could not be given back as such");
             return Err(refused(network, link, &why, "take it out of there first"));
         }
+        if let Some(carried) = self.carried_by(link, all)? {
+            let why = format!("carries {carried}, which would lose it");
+            return Err(refused(
+                network,
+                link,
+                &why,
+                "remove what is on it first, or name another device",
+            ));
+        }
         let mut uplink = self.uplink.get(socket).map_err(unseen)?;
         while let Some(above) = uplink {
             if above.index == link.index {
@@ -213,6 +223,28 @@ impl Agent {
         Ok(())
     }
 
+    /// What is made on a link, on the node or in a pod: it would go on through the link, in another pod's hands.
+    fn carried_by(
+        &self,
+        link: &ObservedLink,
+        all: &[ObservedLink],
+    ) -> Result<Option<String>, Error> {
+        let is_on_it = |other: &&ObservedLink| {
+            let is_peer = other.kind == HostEnd::LINK_KIND;
+            other.parent == Some(link.index) && !other.parent_elsewhere && !is_peer
+        };
+        if let Some(other) = all.iter().find(is_on_it) {
+            return Ok(Some(format!("the node's link {}", other.name)));
+        }
+        let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
+        let mut records = stored.iter().map(|stored| &stored.record);
+        let record = records.find(|record| {
+            let mut stacked = record.links().filter_map(|link| link.kind.stacked());
+            record.boot == self.boot && stacked.any(|one| one.parent.index == link.index)
+        });
+        Ok(record.map(|record| format!("an interface of {}", holder_text(record))))
+    }
+
     /// The pod that has the device, by the journal.
     fn holder(&self, described: &Described<'_>) -> Result<Option<String>, Error> {
         let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
@@ -221,10 +253,14 @@ impl Agent {
             let mut devices = record.links().filter_map(|link| link.kind.moved());
             record.boot == self.boot && devices.any(|device| described.fits(device))
         });
-        Ok(record.map(|record| match &record.details.pod {
-            Some(pod) => format!("pod {pod} (container {})", record.container),
-            None => format!("container {}", record.container),
-        }))
+        Ok(record.map(holder_text))
+    }
+}
+
+fn holder_text(record: &Record) -> String {
+    match &record.details.pod {
+        Some(pod) => format!("pod {pod} (container {})", record.container),
+        None => format!("container {}", record.container),
     }
 }
 

@@ -94,7 +94,7 @@ impl Agent {
         let own = own.filter(|(_, one)| one.ifname != *ifname);
         for (record, attachment) in others.chain(own) {
             let link = attachment.link().and_then(|link| link.kind.stacked());
-            if let Some(link) = link.filter(|link| link.parent == stacked.parent) {
+            if let Some(link) = link.filter(|link| link.parent.index == stacked.parent.index) {
                 let (link, who) = (link.clone(), who(record, attachment));
                 holders.push(Holder { link, who });
             }

@@ -211,7 +211,8 @@ impl MarkedLink {
     /// must not take addresses from others by that.
     fn is_made_here(&self, ends: &BTreeSet<String>) -> bool {
         if self.alias.moved.is_some() {
-            return self.link.hardware.is_some() || self.link.parent_elsewhere;
+            // A pod can make any other link and write what it likes on it; the node must not get that.
+            return self.link.hardware.is_some();
         }
         if self.link.kind == HostEnd::LINK_KIND {
             let alias = self.link.alias.as_ref();

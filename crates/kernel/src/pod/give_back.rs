@@ -33,13 +33,31 @@ impl Work {
         pod: Option<&Netns>,
         node: &NodeSide,
     ) -> Result<(), NetlinkError> {
-        let is_marked = |seen: &ObservedLink| has_owner_of(seen, &link.alias);
+        let is_marked = |seen: &ObservedLink| {
+            let moved = seen.alias.as_deref().and_then(MovedMark::of);
+            has_owner_of(seen, &link.alias) && moved.is_some_and(|moved| moved.name == device.name)
+        };
         if let Some(pod) = pod {
             let mut socket = node.socket_in(pod)?;
             let found = links(&mut socket)?;
-            let is_it = |seen: &&ObservedLink| device.is(seen, is_marked);
-            if let Some(seen) = found.iter().find(is_it) {
-                self.send_home(&mut socket, &found, (seen, &link.alias), device, node)?;
+            let fitting = found.iter().filter(|seen| device.is(seen, is_marked));
+            let fitting: Vec<&ObservedLink> = fitting.collect();
+            // A pod can write the mark of its device on a link of its own; a moved link keeps its index, if it can.
+            match fitting.as_slice() {
+                [] => {}
+                [seen] => self.send_home(&mut socket, &found, (seen, &link.alias), device, node)?,
+                several => match several.iter().find(|seen| seen.index == device.index) {
+                    Some(seen) => {
+                        self.send_home(&mut socket, &found, (seen, &link.alias), device, node)?;
+                    }
+                    None => {
+                        let text = format!(
+                            "{} stays in the pod: several links there carry its mark",
+                            device.name
+                        );
+                        self.removed.warnings.push(text);
+                    }
+                },
             }
         }
         let until = Instant::now() + ARRIVAL_TIMEOUT;

@@ -24,6 +24,12 @@ pub(crate) fn second_mode() {
     refused(&two, &l3, &says);
     // Also by an agent that remembers nothing.
     drop(agent);
+    let agent = Agent::start(&node);
+    refused(&two, &l3, &says);
+    // Also by one that has lost its journal.
+    agent.kill();
+    std::fs::remove_dir_all(node.state_dir()).unwrap();
+    std::fs::create_dir_all(node.state_dir()).unwrap();
     let _agent = Agent::start(&node);
     refused(&two, &l3, &says);
     assert!(mode_of(&one).contains("mode l2"), "it was switched");

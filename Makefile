@@ -19,7 +19,7 @@ help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing (Debian packages, toolchain, CNI tools); quick when nothing is
-	@tools/bootstrap
+	@tools/bootstrap tools/packages.txt
 	@$(XTASK) setup
 
 build: ## Release binaries: plexus, and the static plexus-cni

@@ -24,7 +24,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     Err(demo.stdin(alone).exec()).context("cannot start the demonstration")
 }
 
-/// All is well; a cell of the ping matrix differs, or is not judged; somebody presses Ctrl-C, or closes the terminal.
+/// All is well, with no program but those that `make demo` installs; a cell of the ping matrix differs, or is not judged; somebody presses Ctrl-C, or closes the terminal.
 /// Needs the programs and the shim.
 pub(crate) fn checked(workspace: &Workspace, features: &str) -> Result<()> {
     let features = format!("{},{features}", build::FAULTS);
@@ -34,7 +34,10 @@ pub(crate) fn checked(workspace: &Workspace, features: &str) -> Result<()> {
         &[&build[..], &["--features", &features]].concat(),
     )?;
     let plexus = workspace.target.join("debug/plexus");
-    run::logged(workspace, &mut demo(workspace, &plexus))?;
+    run::logged(
+        workspace,
+        demo(workspace, &plexus).env("PATH", needed_programs(workspace)?),
+    )?;
     let cut = format!("'{}' lab partition n3 >&2 || exit", plexus.display());
     let wrong = [
         "Error: plexus lab ping --all failed:",
@@ -61,6 +64,27 @@ fn demo(workspace: &Workspace, plexus: &Path) -> Command {
         .env("PLEXUS_CNI_BIN", workspace.shim())
         .current_dir(&workspace.root);
     demo
+}
+
+/// A directory with the only programs that the demonstration may execute besides our own: what `make demo` installs.
+fn needed_programs(workspace: &Workspace) -> Result<PathBuf> {
+    let dir = workspace.target.join("demo-programs");
+    let list = std::fs::read_to_string(workspace.root.join("tools/build-packages.txt"))?;
+    let lines = list.lines().filter(|line| !line.starts_with('#'));
+    let proofs = lines.filter_map(|line| line.split_whitespace().nth(1));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir)?;
+    for name in proofs.filter(|proof| !proof.starts_with('/')) {
+        let dirs = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].map(Path::new);
+        let found = dirs
+            .iter()
+            .map(|dir| dir.join(name))
+            .find(|path| path.exists());
+        let program = found
+            .with_context(|| format!("{name} of tools/build-packages.txt is not installed"))?;
+        std::os::unix::fs::symlink(program, dir.join(name))?;
+    }
+    Ok(dir)
 }
 
 /// It fails where the pods ping, because something is done there that it must notice, and says so.

@@ -32,4 +32,4 @@ pub use journal::JournalError;
 pub use options::{ClusterNetwork, Kubernetes, Options};
 pub use serve::server::ListenError;
 pub use serve::tcp::QueryListenError;
-pub use start::{StartError, probe, run, run_until};
+pub use start::{StartError, run, run_until};

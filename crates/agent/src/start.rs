@@ -121,16 +121,6 @@ pub fn run_until(options: Options, stop: impl FnOnce()) -> Result<(), StartError
     Ok(())
 }
 
-/// What this kernel can do, a line a feature, for `plexus agent --probe`.
-pub fn probe() -> String {
-    let mut text = String::new();
-    for (feature, missing) in plexus_kernel::probe().iter() {
-        let verdict = missing.map_or_else(|| "yes".to_owned(), |reason| format!("no: {reason}"));
-        text.push_str(&format!("{feature}: {verdict}\n"));
-    }
-    text
-}
-
 /// Everything but what is served: journal, addresses, the node as it is.
 pub(crate) fn assemble(options: Options) -> Result<Agent, StartError> {
     let node = NodeSide::current_with(options.routers())?;

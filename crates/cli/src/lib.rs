@@ -1,5 +1,5 @@
 //! The user's verbs: what objects, files and a node say, told to people. Owns tables, descriptions,
-//! explanations, the checks of `doctor`, and the choice of the API server that is asked.
+//! diagnoses, the checks of `doctor`, and the choice of the API server that is asked.
 //!
 //! Almost everything is a function from objects to answers or text. What does I/O is thin and has a
 //! place of its own: `client` talks to the API server, `doctor` looks at this machine, `input` reads
@@ -27,8 +27,8 @@ pub mod agent;
 pub mod client;
 pub mod create;
 pub mod describe;
+pub mod diagnose;
 pub mod doctor;
-pub mod explain;
 pub mod get;
 pub mod holder;
 pub mod input;

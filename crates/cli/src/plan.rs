@@ -1,7 +1,7 @@
 //! `plexus plan`: the commands that the pods of some files amount to, on a node that is only
 //! described. Nothing is asked and nothing is changed.
 
-use crate::explain::{Answer, Reason, State, explain_pod};
+use crate::diagnose::{Answer, Reason, State, diagnose_pod};
 use crate::snapshot::{NodeView, Snapshot, list, name, namespace, pod_facts, text};
 use crate::text::{Paint, Screen};
 use ipnet::IpNet;
@@ -91,7 +91,7 @@ pub fn plan(objects: Vec<Value>, described: &DescribedNode, screen: Screen) -> P
             planned.text.push_str(&comment(screen, text));
             continue;
         }
-        let answers = explain_pod(&snapshot, pod).answers;
+        let answers = diagnose_pod(&snapshot, pod).answers;
         for text in not_known(&answers) {
             planned.text.push_str(&comment(screen, &text));
         }
@@ -140,7 +140,7 @@ fn not_known(answers: &[Answer]) -> Vec<String> {
     messages.collect()
 }
 
-/// What of a pod later versions serve, and what is wrong besides, in the words of `explain`; nothing if nothing
+/// What of a pod later versions serve, and what is wrong besides, in the words of `diagnose`; nothing if nothing
 /// waits for that.
 fn waits(mut answers: Vec<Answer>) -> Vec<String> {
     // A node is assumed.

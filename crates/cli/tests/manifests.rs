@@ -261,7 +261,7 @@ fn overlapping_networks_and_one_that_waits() {
 }
 
 #[test]
-fn what_waits_is_said_as_explain_says_it() {
+fn what_waits_is_said_as_diagnose_says_it() {
     for (seed, pods, words) in [
         ("seed-001", 3, "it would wait: ResourceClaim"),
         ("seed-002", 1, "there is a MultiNicNetwork of that name"),

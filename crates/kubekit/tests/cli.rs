@@ -143,11 +143,11 @@ impl<'a> Cli<'a> {
         serde_json::from_str(&self.run(words).out).expect("JSON")
     }
 
-    /// Waits until an explanation has an answer of that kind and state; gives its text.
+    /// Waits until a diagnosis has an answer of that kind and state; gives its text.
     #[track_caller]
     fn comes_to(&self, about: &[&str], kind: &str, state: &str) -> String {
         let mut found = String::new();
-        let words = [&["explain"], about, &["-o", "json"]].concat();
+        let words = [&["diagnose"], about, &["-o", "json"]].concat();
         let mut last = Value::Null;
         let fits = |one: &&Value| one["kind"] == kind && one["state"] == state;
         let waited = plexus_kubekit::wait::until(&format!("{about:?}: {kind}"), TIMEOUT, || {
@@ -221,7 +221,7 @@ fn objects_are_applied_shown_and_deleted() {
     tables(&cli, &web);
     forms(&cli);
     described(&cli, &web);
-    let output = cli.ok(&["explain", "pod", "web"]);
+    let output = cli.ok(&["diagnose", "pod", "web"]);
     assert!(
         output.starts_with(&format!("Pod {ns}/web on node n1: as it should be\n")),
         "{output}"
@@ -229,7 +229,7 @@ fn objects_are_applied_shown_and_deleted() {
     let address = common::address(kube, &web, "net1", false);
     assert!(output.contains(&address), "{address}: {output}");
     assert_eq!(
-        cli.json(&["explain", "pod", "web", "-o", "json"])["state"],
+        cli.json(&["diagnose", "pod", "web", "-o", "json"])["state"],
         "ok"
     );
     let listed = cli.ok(&["ipam", "show", "blue"]);
@@ -411,7 +411,7 @@ fn what_is_missing(cli: &Cli<'_>) {
         &format!("there is no Pod nosuch in namespace {ns}"),
     );
     cli.fails(
-        &["explain", "pod", "nosuch"],
+        &["diagnose", "pod", "nosuch"],
         "plexus get pods -A lists all",
     );
     cli.fails(
@@ -471,7 +471,7 @@ fn deleted(cli: &Cli<'_>, pods: &[&Object]) {
     );
 }
 
-/// What of `explain` only a cluster leads to: containers that run, end or cannot be started, and what a user may
+/// What of `diagnose` only a cluster leads to: containers that run, end or cannot be started, and what a user may
 /// not see.
 #[test]
 fn answers_that_a_lab_cannot_lead_to() {
@@ -529,8 +529,8 @@ fn a_user_who_may_read_pods_alone() {
             .contains("Whether it is attached is not known"),
         "{described:#?}"
     );
-    let explained = cli.noted(&["explain", "pod", "web", "-o", "json"]);
-    let value: Value = serde_json::from_str(&explained.out).expect("JSON");
+    let diagnosed = cli.noted(&["diagnose", "pod", "web", "-o", "json"]);
+    let value: Value = serde_json::from_str(&diagnosed.out).expect("JSON");
     assert_eq!(value["state"], "waits", "{value:#}");
     let answers = value["answers"].as_array().expect("answers");
     assert!(
@@ -540,7 +540,7 @@ fn a_user_who_may_read_pods_alone() {
     for words in [
         &["get", "networks"][..],
         &["describe", "network", "blue"],
-        &["explain", "network", "blue"],
+        &["diagnose", "network", "blue"],
         &["ipam", "show", "blue"],
         &["get", "pods", "-A"],
         &["create", "network", "red", "--subnet", "10.154.0.0/24"],

@@ -2,7 +2,7 @@
 
 use crate::kubernetes::ClusterFlags;
 use crate::log::{self, LogFlags};
-use crate::out::{need_root, print};
+use crate::query::{self, Query};
 use crate::value::{self, PluginTypes};
 use clap::Args;
 use plexus_agent::Options;
@@ -12,6 +12,7 @@ use std::time::Duration;
 
 /// The flags of `plexus agent`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Flags {
     /// Name of this node, for logs and records.
     #[arg(long, env = "PLEXUS_NODE", default_value = "localhost")]
@@ -52,9 +53,6 @@ pub(crate) struct Flags {
     /// The plexus-cni to install in the CNI plugin directory; default: nothing is installed.
     #[arg(long, env = "PLEXUS_SHIM_SOURCE")]
     shim_source: Option<PathBuf>,
-    /// Say what this kernel can do, and exit.
-    #[arg(long)]
-    probe: bool,
     #[command(flatten)]
     log: LogFlags,
     /// File with these settings, as `key = value` (TOML); flags and environment win.
@@ -62,13 +60,14 @@ pub(crate) struct Flags {
     config: PathBuf,
     #[command(flatten)]
     kubernetes: ClusterFlags,
+    #[command(subcommand)]
+    query: Option<Query>,
 }
 
-/// Runs the agent until it is asked to stop.
+/// Runs the agent until it is asked to stop, or asks the one that runs.
 pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
-    if flags.probe {
-        need_root("--probe tries what only root may do")?;
-        return print(&plexus_agent::probe());
+    if let Some(query) = &flags.query {
+        return query::run(query);
     }
     log::start(&flags.log)?;
     plexus_agent::run(Options {

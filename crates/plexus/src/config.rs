@@ -40,6 +40,10 @@ impl CommandLine {
         else {
             return Ok(command_line);
         };
+        let next = command_line.arguments.get(2);
+        if next.is_some_and(|next| is_query(verb, next)) {
+            return Ok(command_line);
+        }
         let named = named_file(&command_line.arguments);
         command_line.file = named.clone().unwrap_or_else(|| PathBuf::from(usual));
         if named.is_none() && !command_line.file.exists() {
@@ -97,6 +101,13 @@ impl CommandLine {
     }
 }
 
+/// Whether this asks whoever serves, instead of serving.
+fn is_query(verb: &str, next: &OsString) -> bool {
+    let command = crate::Plexus::command();
+    let verb = command.find_subcommand(verb);
+    verb.is_some_and(|verb| verb.find_subcommand(next).is_some())
+}
+
 fn variable(key: &str) -> String {
     format!("PLEXUS_{}", key.to_uppercase().replace('-', "_"))
 }
@@ -141,8 +152,7 @@ impl Keys {
             let takes_value = argument.get_action().takes_values();
             Some((argument.get_long()?.to_owned(), takes_value))
         });
-        let keys =
-            keys.filter(|(key, _)| !["config", "probe", "help", "version"].contains(&&**key));
+        let keys = keys.filter(|(key, _)| !["config", "help", "version"].contains(&&**key));
         Self {
             keys: keys.collect(),
             verb,
@@ -154,7 +164,7 @@ impl Keys {
         if let Some(takes_value) = self.keys.get(key) {
             return Ok(*takes_value);
         }
-        if key == "config" || key == "probe" {
+        if key == "config" {
             bail!(
                 "{}: key {key:?} has no place in a file; give it as a flag",
                 path.display()
@@ -271,7 +281,6 @@ mod tests {
             "allow-delegates = true",
             "allow-delegates = [1]",
             "config = \"x\"",
-            "probe = false",
         ] {
             let error = read(text, "").unwrap_err();
             assert!(error.to_string().contains("/etc/x.toml"), "{error}");

@@ -1,7 +1,7 @@
 //! `plexus down`: stops what `plexus up` runs, and removes every trace of it from this machine.
 
-use crate::ask;
 use crate::out::{need_root, print};
+use crate::query;
 use crate::up::{Lock, Machine, NetnsLock, PathFlags, Paths, agent, is_ours};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -114,7 +114,7 @@ fn refuse_what_is_not_ours(paths: &Paths, for_runtimes: &[PathBuf]) -> anyhow::R
 
 /// Asked before anything is stopped.
 fn refuse_while_in_use(paths: &Paths) -> anyhow::Result<()> {
-    let (status, text) = ask::get(&paths.socket, "/attachments").context(
+    let (status, text) = query::get(&paths.socket, "/attachments").context(
         "the agent cannot be asked which containers there are: try again, or use --force",
     )?;
     if status != 200 {

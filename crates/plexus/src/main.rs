@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 mod agent;
-mod ask;
 mod config;
 mod controller;
 mod down;
@@ -13,6 +12,7 @@ mod lab;
 mod log;
 mod out;
 mod paths;
+mod query;
 mod server;
 mod up;
 mod user;
@@ -36,7 +36,7 @@ struct Plexus {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Serve one node: attach containers to networks, and keep that true until they are gone.
+    /// Serve one node: attach containers to networks, and keep that true until they are gone; or ask who serves it.
     Agent(Box<agent::Flags>),
     /// Serve a cluster: networks, their phases, and what nodes that are gone have left behind.
     Controller(Box<controller::Flags>),
@@ -48,8 +48,6 @@ enum Verb {
     Down(down::Flags),
     /// Virtual nodes on this machine, each with a real agent: to try things out, and for tests.
     Lab(lab::Flags),
-    /// Ask the agent of this node: readiness, attachments, metrics.
-    Ask(ask::Flags),
     #[command(flatten)]
     User(user::Verb),
 }
@@ -109,7 +107,6 @@ fn run() -> std::process::ExitCode {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
-        Verb::Ask(flags) => ask::run(&flags),
         Verb::User(verb) => match user::run(verb) {
             Ok(code) => return code,
             Err(error) => Err(error),

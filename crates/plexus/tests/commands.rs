@@ -208,16 +208,16 @@ fn what_a_server_has_for_programs() {
         "{output:#?}"
     );
 
-    let (code, explained) = server.value(&["explain", "pod", "team-a/web"]);
+    let (code, diagnosed) = server.value(&["diagnose", "pod", "team-a/web"]);
     assert_eq!(
-        (code, &explained["subject"]),
+        (code, &diagnosed["subject"]),
         (Some(0), &json!("Pod team-a/web"))
     );
     // No controller runs: the network is known, if the name of its project is understood.
     let kinds = |further: &[&str]| {
-        let words = [&["explain", "pod", "team-a/east"], further].concat();
-        let (_, explained) = server.value(&words);
-        explained["answers"].to_string()
+        let words = [&["diagnose", "pod", "team-a/east"], further].concat();
+        let (_, diagnosed) = server.value(&words);
+        diagnosed["answers"].to_string()
     };
     assert!(kinds(&[]).contains("network-missing"), "{}", kinds(&[]));
     let named = kinds(&["--cluster-name", "east"]);
@@ -441,13 +441,13 @@ fn shells_complete_commands() {
         String::from_utf8(output.stdout).unwrap()
     };
     for (words, wanted) in [
-        (&[][..], &["apply", "explain", "doctor", "lab"][..]),
+        (&[][..], &["apply", "diagnose", "doctor", "lab"][..]),
         (
             &["get"],
             &["networks", "pods", "blocks", "--all-namespaces"],
         ),
         (&["describe"], &["pod", "network"]),
-        (&["explain"], &["nad"]),
+        (&["diagnose"], &["nad"]),
         (&["lab"], &["exec", "kill-agent"]),
         (&["get", "-o"], &["json", "yaml", "wide", "name"]),
     ] {

@@ -1,4 +1,4 @@
-//! The kinds of answers of `plexus explain`, and the checks of `plexus doctor`, that a lab cannot lead to, by the place
+//! The kinds of answers of `plexus diagnose`, and the checks of `plexus doctor`, that a lab cannot lead to, by the place
 //! where a test does. The test there sees to all of its list; tests in `plexus/tests/lab_cli` see to it that nothing
 //! is on none.
 

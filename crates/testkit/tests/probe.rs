@@ -27,7 +27,7 @@ fn the_probe_agrees_with_the_kernel() {
     let agent = Agent::start(&node);
     let probe = node
         .ns()
-        .run(&bin(PLEXUS).to_string_lossy(), &["agent", "--probe"]);
+        .run(&bin(PLEXUS).to_string_lossy(), &["doctor", "--kernel"]);
     let ready = agent.get("/readyz").unwrap();
     let log = std::fs::read_to_string(node.log()).unwrap();
     for (kind, how) in KINDS {
@@ -56,13 +56,47 @@ fn the_probe_agrees_with_the_kernel() {
         .done();
 }
 
+/// By its socket, which its configuration file and the environment do not get in the way of.
+#[test]
+fn an_agent_is_asked_by_its_socket() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let socket = node.socket().display().to_string();
+    let ask = |words: &[&str]| {
+        let mut command = Command::new(bin(PLEXUS));
+        command.arg("agent").args(words);
+        command
+            .env("PLEXUS_SOCKET", &socket)
+            .env("PLEXUS_CONFIG", "/none");
+        command.output().unwrap()
+    };
+    let out = |words: &[&str]| {
+        let output = ask(words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(out(&["status"]).starts_with("ready\n"));
+    assert_eq!(
+        out(&["status", "--live"]),
+        agent.get("/healthz").unwrap().body
+    );
+    assert!(out(&["metrics"]).contains("plexus_task_stuck"));
+    let pod = node.pod("c1");
+    pod.add(&config::bridge());
+    assert!(out(&["attachments"]).contains("\"c1\""));
+    assert_eq!(out(&["attachments", "--pod", "team-a/web"]).trim(), "[]");
+    drop(agent);
+    let error = String::from_utf8(ask(&["status"]).stderr).unwrap();
+    assert!(error.contains("does not answer"), "{error}");
+}
+
 #[test]
 fn a_probe_leaves_nothing() {
     let node = Node::new();
     let before = node.dump_kernel(None);
     node.ns()
-        .run(&bin(PLEXUS).to_string_lossy(), &["agent", "--probe"]);
-    before.assert_same(&node.dump_kernel(None), "after --probe");
+        .run(&bin(PLEXUS).to_string_lossy(), &["doctor", "--kernel"]);
+    before.assert_same(&node.dump_kernel(None), "after doctor --kernel");
     let _agent = Agent::start(&node);
     before.assert_same(&node.dump_kernel(None), "after the start of an agent");
 }
@@ -76,7 +110,7 @@ fn a_probe_that_is_killed_leaves_nothing() {
     let probe = |variable: &str, value: &str| {
         let mut command = Command::new(bin(PLEXUS));
         command
-            .args(["agent", "--probe"])
+            .args(["doctor", "--kernel"])
             .env("TMPDIR", &path)
             .env(variable, value);
         node.ns().enter(|| command.output()).unwrap().status
@@ -130,7 +164,7 @@ fn refused_alone(node: &Node, provider: &str, config: &Value) {
     // A kernel that lacks it says so itself.
     let why = ["switched off", "the kernel has no"];
     assert!(why.iter().any(|why| text.contains(why)), "{text}");
-    for word in ["network blue", provider, "--probe"] {
+    for word in ["network blue", provider, "doctor --kernel"] {
         assert!(text.contains(word), "no {word:?} in {text}");
     }
     before.assert_same(&node.dump(Some(&pod)), "a network that cannot be made");

@@ -596,16 +596,16 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
         (vec!["get", "resourceclaims", "-A"], "waits"),
         (vec!["get", "resourceclaims", "-A"], "DRA driver"),
         (vec!["get", "multinicnetworks"], "waits"),
-        (vec!["explain", "pod", "multi-nic-pod"], "multi-nic"),
+        (vec!["diagnose", "pod", "multi-nic-pod"], "multi-nic"),
         (
-            vec!["explain", "pod", "multi-nic-pod"],
+            vec!["diagnose", "pod", "multi-nic-pod"],
             "plexus up runs no Pods",
         ),
         (
-            vec!["explain", "pod", "-n", "claims-inline", "demo-a"],
+            vec!["diagnose", "pod", "-n", "claims-inline", "demo-a"],
             "DRA driver",
         ),
-        (vec!["explain", "pod", "vpc-pod"], "eni"),
+        (vec!["diagnose", "pod", "vpc-pod"], "eni"),
     ] {
         let listed = plexus(&node, &words);
         let all = text(&listed.stdout);
@@ -615,12 +615,12 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
             text(&listed.stderr)
         );
     }
-    let explained = plexus(&node, &["explain", "pod", "multi-nic-pod", "-o", "json"]);
-    let explained: Value = serde_json::from_slice(&explained.stdout).unwrap();
+    let diagnosed = plexus(&node, &["diagnose", "pod", "multi-nic-pod", "-o", "json"]);
+    let diagnosed: Value = serde_json::from_slice(&diagnosed.stdout).unwrap();
     for kind in plexus_testkit::answers::ON_UP {
-        let answers = explained["answers"].as_array().unwrap();
+        let answers = diagnosed["answers"].as_array().unwrap();
         let printed = answers.iter().any(|answer| answer["kind"] == *kind);
-        assert!(printed, "{kind}: {explained:#}");
+        assert!(printed, "{kind}: {diagnosed:#}");
     }
     assert!(up.stop().success());
     assert_nothing_is_said_twice(&node, waiting.len());

@@ -96,8 +96,8 @@ fn networks_by_name_while_everything_comes_and_goes() {
     // By its name and by its id, which nobody types whole.
     let id = podman.run(&["inspect", "--format", "{{.Id}}", "one"]);
     for (verb, named, expected) in [
-        ("explain", "one", "Container default/one on node"),
-        ("explain", "one", "eth1 on default/blue"),
+        ("diagnose", "one", "Container default/one on node"),
+        ("diagnose", "one", "eth1 on default/blue"),
         ("describe", &id[..12], "Container default/one\n"),
         ("describe", &id[..12], "Network default/blue, identity "),
     ] {

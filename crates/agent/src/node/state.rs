@@ -124,7 +124,7 @@ impl Agent {
                         "network {network}: provider {} needs {feature}, which this kernel lacks: {reason}",
                         native.provider.name()
                     ),
-                    "use another provider, or a kernel that has it; `plexus agent --probe` lists what this one has",
+                    "use another provider, or a kernel that has it; `plexus doctor --kernel` lists what this one has",
                 ));
             }
         }

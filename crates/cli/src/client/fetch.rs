@@ -48,7 +48,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// Everything, for explanations.
+    /// Everything, for diagnoses.
     pub const ALL: [Need; 12] = [
         Need::Pods,
         Need::Agents,

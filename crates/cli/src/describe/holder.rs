@@ -25,7 +25,7 @@ fn head(snapshot: &Snapshot, holder: &Holder<'_>) -> Section {
     let record = holder.record;
     let mut section = Section::new(holder.title());
     if !holder.container {
-        let why = "gone from the API; its node has not seen it end: plexus explain pod tells why";
+        let why = "gone from the API; its node has not seen it end: plexus diagnose pod tells why";
         section.line("phase", why);
     }
     section.line("node", text(record, "/spec/node"));

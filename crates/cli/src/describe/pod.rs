@@ -63,7 +63,7 @@ fn head(snapshot: &Snapshot, pod: &Value, record: Option<&Value>) -> Section {
             match snapshot.hidden("attachments", Some(namespace(pod))) {
                 Some(why) => format!("not known: {why}"),
                 None => {
-                    "none: nothing is attached, or nothing was said; plexus explain pod tells why"
+                    "none: nothing is attached, or nothing was said; plexus diagnose pod tells why"
                         .to_owned()
                 }
             },
@@ -266,7 +266,7 @@ fn requested_networks(snapshot: &Snapshot, pod: &Value, planned: Option<&PodNetw
         (None, Some(why)) => section.line("would get", format!("not known: {why}")),
         (None, None) => section.line(
             "would get",
-            "nothing: plexus explain pod tells what is missing",
+            "nothing: plexus diagnose pod tells what is missing",
         ),
         (Some(all), _) => {
             for (network, reference) in all.body.networks().iter().zip(&all.references) {

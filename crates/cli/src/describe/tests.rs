@@ -157,7 +157,7 @@ fn a_pod_that_has_nothing_yet() {
     snapshot.networks.clear();
     let text = describe_pod(&snapshot, &pod()).render(Screen::PIPE);
     assert!(
-        text.contains("plexus explain pod tells what is missing"),
+        text.contains("plexus diagnose pod tells what is missing"),
         "{text}"
     );
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(bench: &BenchLab, report: &mut Report) -> Result<()> {
 fn agent(kube: &Kube, node: &str) -> Result<(f64, f64)> {
     let script = "for p in /proc/[0-9]*; do \
                   case \"$(tr '\\0' ' ' < $p/cmdline 2>/dev/null)\" in \
-                  '/bin/plexus agent '*) cat $p/status;; esac; done";
+                  '/bin/plexus agent --'*) cat $p/status;; esac; done";
     let status = without_haste(kube, node, &["sh", "-c", script])?;
     let read = |name| field(&status, name).with_context(|| format!("no {name} of an agent"));
     Ok((read("VmRSS")?, read("RssAnon")?))

@@ -10,10 +10,10 @@ use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Kills the process of Plexus with this verb in the PID namespace of the node.
+/// Kills the process of Plexus that serves with this verb in the PID namespace of the node; the kubelet's probes ask one.
 const KILL: &str = r#"for dir in /proc/[0-9]*; do
-    [ "$(tr '\0' ' ' <"$dir/cmdline" 2>/dev/null | cut -d' ' -f1,2)" = "/bin/plexus $1" ] &&
-    kill -9 "${dir#/proc/}" && echo killed; done; true"#;
+    case "$(tr '\0' ' ' <"$dir/cmdline" 2>/dev/null)" in "/bin/plexus $1 --"*)
+    kill -9 "${dir#/proc/}" && echo killed;; esac; done; true"#;
 
 impl Kube {
     /// The agents' DaemonSet.

@@ -106,7 +106,9 @@ fn join(
     };
     let sandbox = sandbox.filter(|(_, sandbox)| sandbox.is_ready());
     match (sandbox, record) {
-        (None, _) => miss("it has no sandbox that is set up: `plexus explain pod` says why".into()),
+        (None, _) => {
+            miss("it has no sandbox that is set up: `plexus diagnose pod` says why".into())
+        }
         (_, None) => miss("its node's agent has not recorded what it is attached to".into()),
         (_, Some(Err(error))) => miss(format!("its record cannot be read: {error}")),
         (Some((node, sandbox)), Some(Ok(record))) => {

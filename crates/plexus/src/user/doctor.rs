@@ -2,6 +2,7 @@
 
 use super::server::{ServerFlags, now};
 use super::{Structured, code, print, structured};
+use crate::out::need_root;
 use crate::paths;
 use clap::Args;
 use plexus_cli::client::{ClientError, Need, Session};
@@ -35,6 +36,9 @@ pub(crate) struct Flags {
     /// This node's name in the cluster.
     #[arg(long, env = "PLEXUS_NODE")]
     node: Option<String>,
+    /// Say only what this kernel can do, a line a feature.
+    #[arg(long)]
+    kernel: bool,
     /// Ask no API server.
     #[arg(long)]
     no_api: bool,
@@ -52,6 +56,11 @@ pub(crate) struct Flags {
 }
 
 pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
+    if flags.kernel {
+        need_root("--kernel tries what only root may do")?;
+        print(&features())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let machine = Machine {
         socket: flags.socket.clone(),
         state_dir: flags.state_dir.clone(),
@@ -75,6 +84,15 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
         Verdict::Fail
     };
     Ok(code(report.verdict() < bad))
+}
+
+fn features() -> String {
+    let features = plexus_kernel::probe();
+    let lines = features.iter().map(|(feature, missing)| match missing {
+        None => format!("{feature}: yes\n"),
+        Some(reason) => format!("{feature}: no: {reason}\n"),
+    });
+    lines.collect()
 }
 
 /// What can be learnt of an API server; none if nobody says where one is.

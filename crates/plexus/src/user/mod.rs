@@ -5,8 +5,8 @@ mod apply;
 mod create;
 mod delete;
 mod describe;
+mod diagnose;
 mod doctor;
-mod explain;
 mod files;
 mod get;
 mod ipam;
@@ -35,7 +35,7 @@ pub(crate) enum Verb {
     /// Everything about a pod or a network: interfaces, addresses, routes and rules as recorded, and where they came from.
     Describe(describe::Flags),
     /// Why a pod or a network is as it is, or what is missing and what to do next.
-    Explain(explain::Flags),
+    Diagnose(diagnose::Flags),
     /// Addresses.
     #[command(subcommand)]
     Ipam(ipam::What),
@@ -62,7 +62,7 @@ pub(crate) fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Delete(flags) => delete::run(&flags),
         Verb::Get(flags) => get::run(&flags),
         Verb::Describe(flags) => describe::run(&flags),
-        Verb::Explain(flags) => explain::run(&flags),
+        Verb::Diagnose(flags) => diagnose::run(&flags),
         Verb::Ipam(what) => ipam::run(&what),
         Verb::Validate(flags) => validate::run(&flags),
         Verb::Plan(flags) => plan::run(&flags),
@@ -157,11 +157,15 @@ mod tests {
             "get networks -A -o wide",
             "get pods,networks web -n a -l app=web -o name",
             "describe pod team-a/web --cluster-name east",
-            "explain network blue --kubeconfig x --context y -o yaml",
+            "diagnose network blue --kubeconfig x --context y -o yaml",
             "ipam show blue",
             "validate -R -f examples",
             "plan -f a.yaml --node n2 --pod-cidrs= --uplink eth1 --mtu 9000",
             "doctor -q --no-api --strict",
+            "doctor --kernel",
+            "agent status --live --socket /a",
+            "agent attachments --pod team-a/web",
+            "agent metrics",
             "version --client",
             "completion zsh",
         ] {
@@ -176,8 +180,10 @@ mod tests {
             "delete network",
             "delete network blue -f a.yaml",
             "describe pod",
-            "explain pod",
+            "diagnose pod",
             "plan -f a --mtu 5",
+            "agent --node n1 status",
+            "agent --probe",
             "completion tcsh",
         ] {
             assert!(parses(line).is_err(), "{line}");
@@ -194,7 +200,7 @@ mod tests {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Plexus::command(), "plexus", &mut script);
             let script = String::from_utf8(script).unwrap();
-            for verb in ["explain", "validate", "doctor", "--all-namespaces"] {
+            for verb in ["diagnose", "validate", "doctor", "--all-namespaces"] {
                 let word = verb.trim_start_matches('-');
                 assert!(script.contains(word), "{shell}: {verb}");
             }

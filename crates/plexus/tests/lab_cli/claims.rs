@@ -1,9 +1,9 @@
 //! Pods that ask for devices on a lab, which has no driver for any.
 
-use crate::explain::FaultyLab;
+use crate::diagnose::FaultyLab;
 use crate::machine::Lab;
 use crate::output::{example, json, ok, plexus};
-use plexus_cli::explain::Reason;
+use plexus_cli::diagnose::Reason;
 use serde_json::Value;
 
 pub(crate) const LEADS_TO: &[Reason] = &[
@@ -89,12 +89,12 @@ spec: {nodeName: n1, containers: [{name: c, image: none}]}
         "{status:#}"
     );
     let answers = |name: &str| {
-        let explained = json(lab, &["explain", "pod", name, "-o", "json"]);
-        let answers = explained["answers"].as_array().unwrap().clone();
+        let diagnosed = json(lab, &["diagnose", "pod", name, "-o", "json"]);
+        let answers = diagnosed["answers"].as_array().unwrap().clone();
         let kinds = answers
             .iter()
             .map(|answer| answer["kind"].as_str().unwrap().to_owned());
-        (kinds.collect::<Vec<_>>(), explained.to_string())
+        (kinds.collect::<Vec<_>>(), diagnosed.to_string())
     };
     faulty.comes_to(&["pod", "trains"], Reason::NotScheduled, "waits");
     let (kinds, text) = answers("trains");
@@ -193,11 +193,11 @@ spec:
         "{listed}"
     );
     faulty.comes_to(&["resourceclaim", "before"], Reason::Later, "waits");
-    let explained = json(lab, &["explain", "pod", "wired", "-o", "json"]).to_string();
+    let diagnosed = json(lab, &["diagnose", "pod", "wired", "-o", "json"]).to_string();
     assert!(
-        explained.contains("ResourceClaim default/before")
-            && explained.contains("it is kept, and waits"),
-        "{explained}"
+        diagnosed.contains("ResourceClaim default/before")
+            && diagnosed.contains("it is kept, and waits"),
+        "{diagnosed}"
     );
 }
 

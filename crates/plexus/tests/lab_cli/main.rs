@@ -1,5 +1,5 @@
 //! The user's verbs on a real lab: good and bad input, every form of output, on a terminal and in a pipe; and
-//! the faults that `explain` and `doctor` are about, produced for real. Needs root. Each test has a lab of
+//! the faults that `diagnose` and `doctor` are about, produced for real. Needs root. Each test has a lab of
 //! its own.
 #![allow(
     clippy::unwrap_used,
@@ -10,8 +10,8 @@
 )]
 
 mod claims;
+mod diagnose;
 mod doctor;
-mod explain;
 mod kernel;
 #[path = "../lab/machine.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]

@@ -1,4 +1,4 @@
-//! A session as a user has it: apply, look, explain, delete.
+//! A session as a user has it: apply, look, diagnose, delete.
 
 use crate::machine::Lab;
 use crate::output::{captured, example, fails, golden, golden_soon, json, ok, plexus};
@@ -94,11 +94,11 @@ fn objects_are_applied_shown_and_deleted() {
         "describe-network.txt",
         &["describe", "network", "team-a/blue"],
     );
-    golden_soon(&lab, "explain-pod.txt", &["explain", "pod", "team-a/web"]);
+    golden_soon(&lab, "diagnose-pod.txt", &["diagnose", "pod", "team-a/web"]);
     golden_soon(
         &lab,
-        "explain-network.txt",
-        &["explain", "network", "storage"],
+        "diagnose-network.txt",
+        &["diagnose", "network", "storage"],
     );
     golden_soon(
         &lab,
@@ -129,7 +129,7 @@ fn objects_are_applied_shown_and_deleted() {
     let pod = pod.split("---").next().unwrap();
     lab.apply(&pod.replace("blue,default/storage", "default/storage,blue"));
     lab.eventually("an edited annotation is seen", || {
-        let output = plexus(&lab, &["explain", "pod", "team-a/web"]).out;
+        let output = plexus(&lab, &["diagnose", "pod", "team-a/web"]).out;
         output.contains("and it has net1 on team-a/blue, net2 on default/storage")
     });
     let described = ok(&lab, &["describe", "pod", "team-a/web"]);
@@ -145,7 +145,7 @@ fn objects_are_applied_shown_and_deleted() {
     );
     assert!(going.contains("is being deleted"), "{going}");
     lab.eventually("the reason is said", || {
-        plexus(&lab, &["explain", "network", "team-a/blue"])
+        plexus(&lab, &["diagnose", "network", "team-a/blue"])
             .out
             .contains("delete those pods")
     });
@@ -195,7 +195,7 @@ fn as_the_readme_says(lab: &Lab) {
                    a: {cidr: 10.1.0.7/24, gatway: 10.1.0.1}\n";
     std::fs::write(dir.join("net.yaml"), network).unwrap();
     let readme = std::fs::read_to_string(example("../README.md")).unwrap();
-    for command in ["explain pod lost", "validate -f net.yaml"] {
+    for command in ["diagnose pod lost", "validate -f net.yaml"] {
         let (_, answer) = readme
             .split_once(&format!("\n# plexus {command}\n"))
             .unwrap();
@@ -233,7 +233,7 @@ fn forms(lab: &Lab) {
     let names = ok(lab, &["get", "pods,networks", "-n", "team-a", "-o", "name"]);
     assert_eq!(names, "pod/db\npod/web\nnetwork.plexus.dev/blue\n");
     assert_eq!(
-        json(lab, &["explain", "pod", "team-a/web", "-o", "json"])["state"],
+        json(lab, &["diagnose", "pod", "team-a/web", "-o", "json"])["state"],
         "ok"
     );
     let usage = json(lab, &["ipam", "show", "storage", "-o", "json"]);
@@ -302,7 +302,7 @@ fn what_is_not_there(lab: &Lab) {
     );
     fails(
         lab,
-        &["explain", "pod", "nosuch"],
+        &["diagnose", "pod", "nosuch"],
         "plexus get pods -A lists all",
     );
     fails(
@@ -401,8 +401,8 @@ fn terminals(lab: &Lab) {
         "get pods -A -o wide",
         "ipam show team-a/blue",
         "describe pod team-a/web",
-        "explain pod team-a/web",
-        "explain network team-a/blue",
+        "diagnose pod team-a/web",
+        "diagnose network team-a/blue",
         "lab status",
         "lab ping --all",
     ] {
@@ -461,9 +461,9 @@ fn the_examples_of_the_documents_wait_where_they_must() {
     assert_eq!(nads.matches(" waits ").count(), 2, "{nads}");
     assert_eq!(nads.matches("(provider eni)").count(), 2, "{nads}");
     let kind_of = |words: &[&str]| {
-        let explained = json(&lab, &[&["explain"], words, &["-o", "json"]].concat());
-        let answers = explained["answers"].as_array().unwrap().clone();
-        assert_eq!(explained["state"], "waits", "{explained:#}");
+        let diagnosed = json(&lab, &[&["diagnose"], words, &["-o", "json"]].concat());
+        let answers = diagnosed["answers"].as_array().unwrap().clone();
+        assert_eq!(diagnosed["state"], "waits", "{diagnosed:#}");
         answers[0]["kind"].as_str().unwrap().to_owned()
     };
     for words in [
@@ -485,11 +485,11 @@ fn the_examples_of_the_documents_wait_where_they_must() {
     let missing = "there is no ResourceClaim default/one-macvlan-attachment";
     fails(
         &lab,
-        &["explain", "resourceclaim", "one-macvlan-attachment"],
+        &["diagnose", "resourceclaim", "one-macvlan-attachment"],
         missing,
     );
     let claim = [
-        "explain",
+        "diagnose",
         "resourceclaim",
         "claims-by-name/one-macvlan-attachment",
     ];
@@ -499,7 +499,7 @@ fn the_examples_of_the_documents_wait_where_they_must() {
         "ResourceClaim claims-by-name/one-macvlan-attachment"
     );
     lab.eventually("the controller says what it waits for", || {
-        plexus(&lab, &["explain", "network", "net1"])
+        plexus(&lab, &["diagnose", "network", "net1"])
             .out
             .contains("mycorp/fancy-network-provider")
     });

@@ -158,7 +158,7 @@ impl Faults {
         );
         let script = format!(
             "for p in /proc/[0-9]*; do case \"$(tr '\\0' ' ' < $p/cmdline 2>/dev/null)\" in \
-             '/bin/plexus {component}'*) kill -9 ${{p#/proc/}};; esac; done"
+             '/bin/plexus {component} --'*) kill -9 ${{p#/proc/}};; esac; done"
         );
         self.kube.on_node(on, &["sh", "-c", &script])?.text()?;
         let pod = Object::pod(SYSTEM, name);

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub(crate) fn look(kube: &Kube, at: Duration, summary: &mut Summary) {
     let script = "for p in /proc/[0-9]*; do \
                   case \"$(tr '\\0' ' ' < $p/cmdline 2>/dev/null)\" in \
-                  '/bin/plexus agent '*) echo agent $(grep VmRSS $p/status);; \
+                  '/bin/plexus agent --'*) echo agent $(grep VmRSS $p/status);; \
                   '/bin/plexus controller'*) echo controller $(grep VmRSS $p/status);; esac; done";
     for node in kube.nodes().unwrap_or_default() {
         let Ok(output) = kube.on_node(&node, &["sh", "-c", script]) else {

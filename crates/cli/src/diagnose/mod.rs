@@ -1,4 +1,4 @@
-//! `plexus explain`: why a pod or a network is as it is, or what is missing and what to do next.
+//! `plexus diagnose`: why a pod or a network is as it is, or what is missing and what to do next.
 //! Objects go in, a list of [`Answer`]s comes out; nobody is asked anything.
 //!
 //! Every kind of answer is a [`Reason`], and each has a test that produces the fault.
@@ -11,9 +11,9 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
-pub use nad::{explain_later, explain_nad};
-pub use network::explain_network;
-pub use pod::{explain_holder, explain_pod};
+pub use nad::{diagnose_later, diagnose_nad};
+pub use network::diagnose_network;
+pub use pod::{diagnose_holder, diagnose_pod};
 
 use crate::text::{Paint, Screen};
 use serde_json::{Value, json};
@@ -199,14 +199,14 @@ fn not_seen(about: impl Into<String>, why: &str) -> Answer {
 
 /// All answers about one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Explanation {
+pub struct Diagnosis {
     /// The object.
     pub subject: String,
     /// The answers, what is wrong first.
     pub answers: Vec<Answer>,
 }
 
-impl Explanation {
+impl Diagnosis {
     fn new(subject: String, mut answers: Vec<Answer>) -> Self {
         answers.sort_by_key(|answer| std::cmp::Reverse(answer.state));
         Self { subject, answers }

@@ -250,7 +250,7 @@ fn of_network(
             about,
             why,
             format!(
-                "plexus explain network -n {} {}",
+                "plexus diagnose network -n {} {}",
                 namespace(network),
                 name(network)
             ),

@@ -1,4 +1,4 @@
-//! `plexus explain`.
+//! `plexus diagnose`.
 
 use super::server::{ClusterFlags, ServerFlags, print_unknown, snapshot};
 use super::{Structured, print, structured};
@@ -6,8 +6,8 @@ use crate::value::KindWords;
 use anyhow::{anyhow, bail};
 use clap::Args;
 use plexus_cli::client::Need;
-use plexus_cli::explain::{
-    Explanation, explain_holder, explain_later, explain_nad, explain_network, explain_pod,
+use plexus_cli::diagnose::{
+    Diagnosis, diagnose_holder, diagnose_later, diagnose_nad, diagnose_network, diagnose_pod,
 };
 use plexus_cli::holder::Holder;
 use plexus_cli::kinds::{self, Kind};
@@ -15,7 +15,7 @@ use plexus_cli::snapshot::{Snapshot, find, name as name_of, namespace as namespa
 use plexus_cli::text::Screen;
 use std::process::ExitCode;
 
-/// The flags of `plexus explain`.
+/// The flags of `plexus diagnose`.
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// pod, network, nad, or a kind of later versions.
@@ -39,18 +39,18 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let mut snapshot = snapshot(&session, &Need::ALL, Some(&namespace))?;
     snapshot.cluster_name = Some(flags.cluster.cluster_name.clone());
     print_unknown([&snapshot]);
-    let explained = explained(&kind, &snapshot, &namespace, &name)?;
-    let text = || explained.render(Screen::stdout());
-    print(&structured(flags.output, || explained.to_json(), text))?;
+    let diagnosed = diagnosed(&kind, &snapshot, &namespace, &name)?;
+    let text = || diagnosed.render(Screen::stdout());
+    print(&structured(flags.output, || diagnosed.to_json(), text))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn explained(
+fn diagnosed(
     kind: &Kind,
     snapshot: &Snapshot,
     namespace: &str,
     name: &str,
-) -> anyhow::Result<Explanation> {
+) -> anyhow::Result<Diagnosis> {
     let within = kind.namespaced.then_some(namespace);
     let hidden = |lists: &[&str]| lists.iter().find_map(|list| snapshot.hidden(list, within));
     let missing = |lists: &[&str]| match hidden(lists) {
@@ -78,29 +78,31 @@ fn explained(
     };
     match kind.kind {
         "Pod" => match find(&snapshot.pods, namespace, name) {
-            Some(pod) => Ok(explain_pod(snapshot, pod)),
+            Some(pod) => Ok(diagnose_pod(snapshot, pod)),
             None => Holder::find(snapshot, namespace, name)
                 .map_err(anyhow::Error::msg)?
-                .map(|holder| explain_holder(snapshot, holder))
+                .map(|holder| diagnose_holder(snapshot, holder))
                 .ok_or_else(|| missing(&["pods", "attachments"])),
         },
         // People say network of whatever a pod names.
         "Network" => find(&snapshot.networks, namespace, name)
-            .map(|network| explain_network(snapshot, network))
-            .or_else(|| find(&snapshot.nads, namespace, name).map(|nad| explain_nad(snapshot, nad)))
+            .map(|network| diagnose_network(snapshot, network))
+            .or_else(|| {
+                find(&snapshot.nads, namespace, name).map(|nad| diagnose_nad(snapshot, nad))
+            })
             .or_else(|| {
                 let found = later(&kinds::find("MultiNicNetwork").ok()?);
-                found.map(|object| explain_later(snapshot, object))
+                found.map(|object| diagnose_later(snapshot, object))
             })
             .ok_or_else(|| missing(&["networks", "nads"])),
         "NetworkAttachmentDefinition" => find(&snapshot.nads, namespace, name)
-            .map(|nad| explain_nad(snapshot, nad))
+            .map(|nad| diagnose_nad(snapshot, nad))
             .ok_or_else(|| missing(&["nads"])),
         _ if kind.is_later() => later(kind)
-            .map(|object| explain_later(snapshot, object))
+            .map(|object| diagnose_later(snapshot, object))
             .ok_or_else(|| missing(&["waiting"])),
         _ => bail!(
-            "there is nothing to explain about {}: plexus get {} shows all of it",
+            "there is nothing to diagnose about {}: plexus get {} shows all of it",
             kind.plural,
             kind.plural
         ),

@@ -11,17 +11,17 @@ pub(super) fn a_pod_that_is_fine() {
         attachment(1, "net1", "Attached", "")
     ]);
     snapshot.records.push(record(attached));
-    let explained = explain_pod(&snapshot, &on("blue"));
-    let explained = says(
-        explained,
+    let diagnosed = diagnose_pod(&snapshot, &on("blue"));
+    let diagnosed = says(
+        diagnosed,
         Reason::Attached,
         State::Good,
         &["eth0 on team-a/blue", "10.1.0.5/24", "default route (ipv4)"],
     );
-    assert_eq!(explained.state(), State::Good);
-    assert_eq!(explained.answers.len(), 2);
+    assert_eq!(diagnosed.state(), State::Good);
+    assert_eq!(diagnosed.answers.len(), 2);
     assert!(
-        explained
+        diagnosed
             .render(Screen::PIPE)
             .starts_with("Pod team-a/web on node n1: as it should be\n")
     );
@@ -32,7 +32,7 @@ pub(super) fn pods_about_which_there_is_nothing_to_say() {
     let mut finished = on("blue");
     finished["status"]["phase"] = json!("Succeeded");
     says(
-        explain_pod(&snapshot(), &finished),
+        diagnose_pod(&snapshot(), &finished),
         Reason::Finished,
         State::Good,
         &["Succeeded"],
@@ -40,7 +40,7 @@ pub(super) fn pods_about_which_there_is_nothing_to_say() {
     let mut host = pod(json!({}));
     host["spec"]["hostNetwork"] = json!(true);
     says(
-        explain_pod(&snapshot(), &host),
+        diagnose_pod(&snapshot(), &host),
         Reason::HostNetwork,
         State::Good,
         &["node's interfaces"],
@@ -48,7 +48,7 @@ pub(super) fn pods_about_which_there_is_nothing_to_say() {
     let mut host = on("blue");
     host["spec"]["hostNetwork"] = json!(true);
     says(
-        explain_pod(&snapshot(), &host),
+        diagnose_pod(&snapshot(), &host),
         Reason::HostNetwork,
         State::Wrong,
         &["annotation plexus.dev/networks", "remove the annotation"],
@@ -56,7 +56,7 @@ pub(super) fn pods_about_which_there_is_nothing_to_say() {
     let mut going = on("blue");
     going["metadata"]["deletionTimestamp"] = json!(time(1));
     says(
-        explain_pod(&snapshot(), &going),
+        diagnose_pod(&snapshot(), &going),
         Reason::Going,
         State::Waits,
         &["being deleted"],
@@ -69,13 +69,13 @@ pub(super) fn who_has_interfaces_and_is_no_pod() {
     let mut left = record(json!([attachment(0, "eth0", "Attached", "")]));
     left["metadata"]["ownerReferences"] = json!([{"kind": "Pod", "name": "web", "uid": "pod-1"}]);
     snapshot.records.push(left);
-    let explained = |snapshot: &Snapshot| {
+    let diagnosed = |snapshot: &Snapshot| {
         let holder = crate::holder::Holder::find(snapshot, "team-a", "web").unwrap();
-        explain_holder(snapshot, holder.unwrap())
+        diagnose_holder(snapshot, holder.unwrap())
     };
     // It was a pod.
     let gone = says(
-        explained(&snapshot),
+        diagnosed(&snapshot),
         Reason::Going,
         State::Waits,
         &["the API no longer has this pod", "goes by itself"],
@@ -84,14 +84,14 @@ pub(super) fn who_has_interfaces_and_is_no_pod() {
     let mut away = snapshot.clone();
     away.nodes[0]["status"]["conditions"][0]["status"] = json!("Unknown");
     says(
-        explained(&away),
+        diagnosed(&away),
         Reason::Going,
         State::Waits,
         &["node n1: it is not Ready", "delete its Node"],
     );
     away.nodes.clear();
     let released = says(
-        explained(&away),
+        diagnosed(&away),
         Reason::Going,
         State::Waits,
         &["the Node is gone as well", "releases what it had"],
@@ -100,7 +100,7 @@ pub(super) fn who_has_interfaces_and_is_no_pod() {
     // It never was one.
     snapshot.records[0]["metadata"]["ownerReferences"] = json!([]);
     let container = says(
-        explained(&snapshot),
+        diagnosed(&snapshot),
         Reason::Attached,
         State::Good,
         &["eth0 on team-a/blue", "10.1.0.5/24"],
@@ -120,19 +120,19 @@ pub(super) fn nodes_and_agents() {
     nowhere["status"]["conditions"] =
         json!([{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}]);
     says(
-        explain_pod(&snapshot(), &nowhere),
+        diagnose_pod(&snapshot(), &nowhere),
         Reason::NotScheduled,
         State::Waits,
         &["0/1 nodes", "spec.nodeName"],
     );
-    let next = explain_pod(&snapshot(), &nowhere).answers[0].next.clone();
+    let next = diagnose_pod(&snapshot(), &nowhere).answers[0].next.clone();
     assert!(!next.contains("lab"), "a lab has a scheduler: {next}");
     let gone = Snapshot {
         nodes: vec![],
         ..snapshot()
     };
     says(
-        explain_pod(&gone, &on("blue")),
+        diagnose_pod(&gone, &on("blue")),
         Reason::NodeGone,
         State::Wrong,
         &["node n1", "delete the pod"],
@@ -141,7 +141,7 @@ pub(super) fn nodes_and_agents() {
     down.nodes[0]["status"]["conditions"] =
         json!([{"type": "Ready", "status": "Unknown", "message": "kubelet stopped posting"}]);
     says(
-        explain_pod(&down, &on("blue")),
+        diagnose_pod(&down, &on("blue")),
         Reason::NodeNotReady,
         State::Waits,
         &["kubelet stopped", "plexus doctor"],
@@ -156,7 +156,7 @@ pub(super) fn nodes_and_agents() {
     let mut crashing = snapshot();
     crashing.pods.push(agent("n1", "False"));
     says(
-        explain_pod(&crashing, &on("blue")),
+        diagnose_pod(&crashing, &on("blue")),
         Reason::AgentAway,
         State::Waits,
         &["CrashLoopBackOff", "kubectl -n plexus-system logs agent-n1"],
@@ -164,7 +164,7 @@ pub(super) fn nodes_and_agents() {
     let mut elsewhere = snapshot();
     elsewhere.pods.push(agent("n2", "True"));
     says(
-        explain_pod(&elsewhere, &on("blue")),
+        diagnose_pod(&elsewhere, &on("blue")),
         Reason::AgentAway,
         State::Waits,
         &["no agent runs"],
@@ -175,7 +175,7 @@ pub(super) fn nodes_and_agents() {
         "plugin plexus-cni failed: the agent does not answer on /run/plexus/agent.sock",
     ));
     says(
-        explain_pod(&silent, &on("blue")),
+        diagnose_pod(&silent, &on("blue")),
         Reason::AgentAway,
         State::Waits,
         &["does not answer", "30s ago", "start the agent"],
@@ -187,7 +187,7 @@ pub(super) fn what_became_of_it() {
     let mut sandbox = snapshot();
     sandbox.events.push(event("something odd"));
     says(
-        explain_pod(&sandbox, &pod(json!({}))),
+        diagnose_pod(&sandbox, &pod(json!({}))),
         Reason::SandboxFailed,
         State::Waits,
         &["something odd", "FailedCreatePodSandBox"],
@@ -200,7 +200,7 @@ pub(super) fn what_became_of_it() {
     ]);
     changed.records.push(record(attached));
     says(
-        explain_pod(&changed, &on("blue,green")),
+        diagnose_pod(&changed, &on("blue,green")),
         Reason::Changed,
         State::Wrong,
         &[
@@ -211,7 +211,7 @@ pub(super) fn what_became_of_it() {
     );
     // As many as before, and another one.
     says(
-        explain_pod(&changed, &on("green")),
+        diagnose_pod(&changed, &on("green")),
         Reason::Changed,
         State::Wrong,
         &[
@@ -224,14 +224,14 @@ pub(super) fn what_became_of_it() {
         networks: vec![],
         ..changed.clone()
     };
-    let explained = explain_pod(&without, &on("blue"));
-    let mut kinds = explained.answers.iter().map(|answer| answer.reason);
-    assert!(!kinds.any(|kind| kind == Reason::Changed), "{explained:#?}");
+    let diagnosed = diagnose_pod(&without, &on("blue"));
+    let mut kinds = diagnosed.answers.iter().map(|answer| answer.reason);
+    assert!(!kinds.any(|kind| kind == Reason::Changed), "{diagnosed:#?}");
     let mut pulling = on("blue");
     pulling["status"]["containerStatuses"] = json!([{"name": "c",
         "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]);
     says(
-        explain_pod(&changed, &pulling),
+        diagnose_pod(&changed, &pulling),
         Reason::ContainersWait,
         State::Waits,
         &["ImagePullBackOff", "not about networks"],
@@ -239,7 +239,7 @@ pub(super) fn what_became_of_it() {
     let mut running = pod(json!({}));
     running["status"]["phase"] = json!("Running");
     says(
-        explain_pod(&snapshot(), &running),
+        diagnose_pod(&snapshot(), &running),
         Reason::NoRecord,
         State::Waits,
         &["no record"],
@@ -255,7 +255,7 @@ pub(super) fn on_a_machine_of_its_own() {
     nowhere["spec"]["nodeName"] = Value::Null;
     for pod in [on("blue"), nowhere] {
         says(
-            explain_pod(&up, &pod),
+            diagnose_pod(&up, &pod),
             Reason::NobodyRunsPods,
             State::Wrong,
             &["plexus up runs no Pods", "podman run"],
@@ -263,11 +263,11 @@ pub(super) fn on_a_machine_of_its_own() {
     }
     let attached = json!([attachment(1, "net1", "Attached", "")]);
     up.records.push(record(attached));
-    let explained = explain_pod(&up, &on("blue"));
+    let diagnosed = diagnose_pod(&up, &on("blue"));
     assert_eq!(
-        explained.state(),
+        diagnosed.state(),
         State::Good,
-        "somebody did: {explained:#?}"
+        "somebody did: {diagnosed:#?}"
     );
 }
 
@@ -288,14 +288,14 @@ pub(super) fn addresses_run_out() {
         block("blue", "10.1.0.4/30", "n2", 2),
     ];
     says(
-        explain_pod(&full, &on("blue")),
+        diagnose_pod(&full, &on("blue")),
         Reason::NoAddresses,
         State::Wrong,
         &["no IPv4 address is free", "5 of 5", "another subnet"],
     );
     full.networks[0]["spec"]["subnets"]["b"] = json!({"cidr": "fd00:1::/64"});
     says(
-        explain_pod(&full, &on("blue")),
+        diagnose_pod(&full, &on("blue")),
         Reason::NoAddresses,
         State::Wrong,
         &["no IPv4 address is free", "5 of 5"],
@@ -306,7 +306,7 @@ pub(super) fn addresses_run_out() {
         block("blue", "10.1.0.4/30", "n2", 0),
     ];
     says(
-        explain_pod(&elsewhere, &on("blue")),
+        diagnose_pod(&elsewhere, &on("blue")),
         Reason::NoAddresses,
         State::Waits,
         &["n2 may give"],
@@ -314,7 +314,7 @@ pub(super) fn addresses_run_out() {
     let mut room = small();
     room.blocks = vec![block("blue", "10.1.0.0/30", "n1", 3)];
     says(
-        explain_pod(&room, &on("blue")),
+        diagnose_pod(&room, &on("blue")),
         Reason::Starting,
         State::Waits,
         &["has not asked"],
@@ -329,30 +329,30 @@ pub(super) fn what_could_not_be_seen_is_not_concluded_from() {
     };
     blind.unknown.insert("nodes", "forbidden".to_owned());
     blind.networks.push(active("blue"));
-    let explained = explain_pod(&blind, &on("blue"));
+    let diagnosed = diagnose_pod(&blind, &on("blue"));
     assert!(
-        explained
+        diagnosed
             .answers
             .iter()
             .all(|a| a.reason != Reason::NodeGone)
     );
     // A pod that runs is not said to lack something because we may not see what it has.
     blind.unknown.insert("attachments", "forbidden".to_owned());
-    let explained = explain_pod(&blind, &on("gone"));
-    let explained = says(
-        explained,
+    let diagnosed = diagnose_pod(&blind, &on("gone"));
+    let diagnosed = says(
+        diagnosed,
         Reason::NotSeen,
         State::Waits,
         &["its interfaces", "forbidden"],
     );
-    assert_eq!(explained.answers.len(), 1, "{explained:?}");
+    assert_eq!(diagnosed.answers.len(), 1, "{diagnosed:?}");
     // In the pod's own namespace it is known.
     blind.known_in.insert("attachments", "team-a".to_owned());
-    let explained = explain_pod(&blind, &on("blue"));
-    says(explained, Reason::Starting, State::Waits, &[]);
+    let diagnosed = diagnose_pod(&blind, &on("blue"));
+    says(diagnosed, Reason::Starting, State::Waits, &[]);
     // Who uses a network is known there alone, or not at all.
     let blue = &blind.networks[0];
-    let used = explain_network(&blind, blue);
+    let used = diagnose_network(&blind, blue);
     says(
         used,
         Reason::NetworkActive,
@@ -363,7 +363,7 @@ pub(super) fn what_could_not_be_seen_is_not_concluded_from() {
     partly
         .records
         .push(record(json!([attachment(1, "net1", "Attached", "")])));
-    let used = explain_network(&partly, blue);
+    let used = diagnose_network(&partly, blue);
     says(
         used,
         Reason::NetworkActive,
@@ -375,7 +375,7 @@ pub(super) fn what_could_not_be_seen_is_not_concluded_from() {
     let named = pod(json!({"opencontrail.org/network": name.to_string()}));
     partly.networks.clear();
     let changed = |snapshot: &Snapshot| {
-        let answers = explain_pod(snapshot, &named).answers;
+        let answers = diagnose_pod(snapshot, &named).answers;
         answers.iter().any(|one| one.reason == Reason::Changed)
     };
     assert!(changed(&partly));
@@ -384,9 +384,9 @@ pub(super) fn what_could_not_be_seen_is_not_concluded_from() {
     blind.known_in.clear();
     blind.unknown.remove("attachments");
     blind.unknown.insert("networks", "forbidden".to_owned());
-    let explained = explain_pod(&blind, &on("gone"));
+    let diagnosed = diagnose_pod(&blind, &on("gone"));
     says(
-        explained,
+        diagnosed,
         Reason::NotSeen,
         State::Waits,
         &["gone", "forbidden"],

@@ -122,11 +122,11 @@ thread_local! {
     static PRODUCED: RefCell<BTreeSet<Reason>> = const { RefCell::new(BTreeSet::new()) };
 }
 
-/// The explanation has an answer of that kind and state, with those words; gives all of it.
+/// The diagnosis has an answer of that kind and state, with those words; gives all of it.
 #[track_caller]
-fn says(explained: Explanation, reason: Reason, state: State, words: &[&str]) -> Explanation {
-    let text = explained.render(Screen::PIPE);
-    let found = explained
+fn says(diagnosed: Diagnosis, reason: Reason, state: State, words: &[&str]) -> Diagnosis {
+    let text = diagnosed.render(Screen::PIPE);
+    let found = diagnosed
         .answers
         .iter()
         .find(|answer| answer.reason == reason);
@@ -137,7 +137,7 @@ fn says(explained: Explanation, reason: Reason, state: State, words: &[&str]) ->
         assert!(whole.contains(word), "no {word:?} in {whole}");
     }
     PRODUCED.with(|produced| produced.borrow_mut().insert(reason));
-    explained
+    diagnosed
 }
 
 /// The test that produces each kind of answer: one without does not compile.
@@ -201,7 +201,7 @@ fn every_kind_of_answer_is_produced_by_its_test() {
 fn words_are_unlike() {
     let words: BTreeSet<String> = Reason::ALL.iter().map(|reason| reason.word()).collect();
     assert!(words.contains("no-addresses") && words.len() == Reason::ALL.len());
-    let json = explain_pod(&snapshot(), &on("blue")).to_json();
+    let json = diagnose_pod(&snapshot(), &on("blue")).to_json();
     assert_eq!(json["answers"][0]["kind"], "network-missing");
     assert_eq!(json["state"], "wrong");
 }

@@ -1,6 +1,6 @@
 //! Why a NetworkAttachmentDefinition does what it does.
 
-use super::{Answer, Explanation, Reason, cluster, reference};
+use super::{Answer, Diagnosis, Reason, cluster, reference};
 use crate::get;
 use crate::snapshot::{ServedBy, Snapshot, find, name, namespace, text, texts};
 use plexus_api::cni::{Chain, Ipam, NetworkBackend, NetworkConfigKind, uncommon_plugins};
@@ -9,8 +9,8 @@ use plexus_core::refusal::Refusal as _;
 use plexus_types::chain;
 use serde_json::Value;
 
-/// Explains a NAD by what the snapshot has; one that stands for a Network, together with that.
-pub fn explain_nad(snapshot: &Snapshot, nad: &Value) -> Explanation {
+/// Diagnoses a NAD by what the snapshot has; one that stands for a Network, together with that.
+pub fn diagnose_nad(snapshot: &Snapshot, nad: &Value) -> Diagnosis {
     let subject = format!(
         "NetworkAttachmentDefinition {}/{}",
         namespace(nad),
@@ -30,18 +30,18 @@ pub fn explain_nad(snapshot: &Snapshot, nad: &Value) -> Explanation {
         let about = format!("event {}", text(event, "/reason"));
         all.push(Answer::waits(Reason::Event, about, why, ""));
     }
-    Explanation::new(subject, all)
+    Diagnosis::new(subject, all)
 }
 
-/// Explains an object of a kind that later versions serve, by the device classes that the snapshot has.
-pub fn explain_later(snapshot: &Snapshot, object: &Value) -> Explanation {
+/// Diagnoses an object of a kind that later versions serve, by the device classes that the snapshot has.
+pub fn diagnose_later(snapshot: &Snapshot, object: &Value) -> Diagnosis {
     let subject = plexus_api::manifest::describe_kind(object);
     let others = || {
         let why = format!("it asks nothing of Plexus: {}", get::OTHERS);
         Answer::good(Reason::Later, "", why)
     };
     let answer = later(snapshot, object, "").unwrap_or_else(others);
-    Explanation::new(subject, vec![answer])
+    Diagnosis::new(subject, vec![answer])
 }
 
 /// What an object of such a kind waits for, or why nobody can tell; none if it is another driver's.
@@ -112,7 +112,7 @@ fn stands_for(snapshot: &Snapshot, nad: &Value, config: Option<&str>) -> Answer 
     let stands_for = reference::of_its_name(snapshot, nad);
     if let Ok(Some(network)) = stands_for {
         let about = format!("Network {}/{}", namespace(network), name(network));
-        let state = super::explain_network(snapshot, network);
+        let state = super::diagnose_network(snapshot, network);
         let worst = state.answers.into_iter().next();
         return match worst {
             Some(answer) => Answer { about, ..answer },

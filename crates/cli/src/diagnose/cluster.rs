@@ -1,4 +1,4 @@
-//! What an explanation needs to know of the cluster around an object: its node, the node's agent,
+//! What a diagnosis needs to know of the cluster around an object: its node, the node's agent,
 //! the controller, and the Events about it.
 
 use super::{Answer, Reason};

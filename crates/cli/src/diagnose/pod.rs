@@ -1,7 +1,7 @@
 //! Why a pod is as it is.
 
 use super::nad::later;
-use super::{Answer, Explanation, Reason, cluster, not_seen, reference};
+use super::{Answer, Diagnosis, Reason, cluster, not_seen, reference};
 use crate::get::{network_of, record_of};
 use crate::holder::Holder;
 use crate::snapshot::{NodeView, Snapshot, list, name, namespace, pod_facts, text, texts};
@@ -21,19 +21,19 @@ const NO_AGENT: &str = "the agent does not answer on";
 /// The part of a message that tells that a node does not have a plugin.
 const NO_PLUGIN: &str = "no executable file";
 
-/// Explains a pod by what the snapshot has.
-pub fn explain_pod(snapshot: &Snapshot, pod: &Value) -> Explanation {
+/// Diagnoses a pod by what the snapshot has.
+pub fn diagnose_pod(snapshot: &Snapshot, pod: &Value) -> Diagnosis {
     let node = text(pod, "/spec/nodeName");
     let on_node = match node {
         "" => String::new(),
         node => format!(" on node {node}"),
     };
     let subject = format!("Pod {}/{}{on_node}", namespace(pod), name(pod));
-    Explanation::new(subject, answers(snapshot, pod, node))
+    Diagnosis::new(subject, answers(snapshot, pod, node))
 }
 
-/// Explains whoever has interfaces and is no Pod.
-pub fn explain_holder(snapshot: &Snapshot, holder: Holder<'_>) -> Explanation {
+/// Diagnoses whoever has interfaces and is no Pod.
+pub fn diagnose_holder(snapshot: &Snapshot, holder: Holder<'_>) -> Diagnosis {
     let node = text(holder.record, "/spec/node");
     let node_problem = cluster::node(snapshot, node);
     let mut all = match holder.container {
@@ -41,7 +41,7 @@ pub fn explain_holder(snapshot: &Snapshot, holder: Holder<'_>) -> Explanation {
         false => vec![left_on(node_problem)],
     };
     all.extend(interfaces(holder.record));
-    Explanation::new(format!("{} on node {node}", holder.title()), all)
+    Diagnosis::new(format!("{} on node {node}", holder.title()), all)
 }
 
 /// Why a pod that the API no longer has still has a record.
@@ -331,8 +331,8 @@ fn not_attached(
     if all.len() == before {
         all.extend(addresses_for_all(snapshot, pod, node));
     }
-    let explained = all.len() > before || waits_for_claims;
-    all.extend(sandbox(snapshot, pod, node, explained));
+    let diagnosed = all.len() > before || waits_for_claims;
+    all.extend(sandbox(snapshot, pod, node, diagnosed));
     if all.is_empty() {
         all.push(nothing_missing(snapshot, pod, node));
     }
@@ -368,7 +368,7 @@ fn addresses_for_all(snapshot: &Snapshot, pod: &Value, node: &str) -> Option<Ans
 }
 
 /// What the runtime, or the agent, said last.
-fn sandbox(snapshot: &Snapshot, pod: &Value, node: &str, explained: bool) -> Option<Answer> {
+fn sandbox(snapshot: &Snapshot, pod: &Value, node: &str, diagnosed: bool) -> Option<Answer> {
     let warnings = cluster::warnings(snapshot, pod);
     let last = warnings.first()?;
     let message = text(last, "/message");
@@ -387,7 +387,7 @@ fn sandbox(snapshot: &Snapshot, pod: &Value, node: &str, explained: bool) -> Opt
         return Some(Answer::wrong(Reason::UnknownPlugin, "", why, next));
     }
     // Why no node was chosen is in the pod's status too.
-    if explained || text(last, "/reason") == "FailedScheduling" {
+    if diagnosed || text(last, "/reason") == "FailedScheduling" {
         return None;
     }
     let about = format!("event {}", text(last, "/reason"));
@@ -406,7 +406,7 @@ fn nothing_missing(snapshot: &Snapshot, pod: &Value, node: &str) -> Answer {
             "",
             "it runs, but there is no record of its interfaces: another CNI made them, or the agent \
              has not reached the API server since",
-            "on its node: plexus ask '/attachments?pod=…' and plexus doctor",
+            "on its node: plexus agent attachments --pod … and plexus doctor",
         );
     }
     let why = "every network that it names can be had; its runtime has not asked for them yet";

@@ -1,7 +1,7 @@
 //! Networks and definitions by themselves, and how pods fare on those that cannot be used.
 
 use super::{FaultyLab, NADS, NETWORKS};
-use plexus_cli::explain::Reason;
+use plexus_cli::diagnose::Reason;
 
 pub(super) const LEADS_TO: &[Reason] = &[
     Reason::Attached,

@@ -1,4 +1,4 @@
-//! Why things are as they are, each reason made to happen on a lab, and asked for by `plexus explain`. What a
+//! Why things are as they are, each reason made to happen on a lab, and asked for by `plexus diagnose`. What a
 //! lab cannot have is made to happen elsewhere, and listed here; nothing is left out.
 
 mod away;
@@ -8,7 +8,7 @@ mod pods;
 use crate::claims;
 use crate::machine::Lab;
 use crate::output::json;
-use plexus_cli::explain::Reason;
+use plexus_cli::diagnose::Reason;
 use plexus_testkit::answers;
 use serde_json::Value;
 use std::cell::RefCell;
@@ -34,7 +34,7 @@ fn every_kind_of_answer_is_made_to_happen() {
     assert_eq!(produced, all);
 }
 
-/// A lab on which faults are made, and what `explain` must have said of them in the end.
+/// A lab on which faults are made, and what `diagnose` must have said of them in the end.
 pub(crate) struct FaultyLab {
     pub(crate) lab: Lab,
     leads_to: &'static [Reason],
@@ -86,7 +86,7 @@ impl FaultyLab {
     /// says what to do, or waits for somebody else. Gives all of them.
     #[track_caller]
     pub(crate) fn comes_to(&self, about: &[&str], reason: Reason, state: &str) -> Value {
-        let words = [&["explain"], about, &["-o", "json"]].concat();
+        let words = [&["diagnose"], about, &["-o", "json"]].concat();
         let kind = reason.word();
         let mut last = Value::Null;
         let fits = |answer: &Value| answer["kind"] == kind.as_str() && answer["state"] == state;

@@ -2,7 +2,7 @@
 
 use super::{FaultyLab, NADS, NETWORKS};
 use crate::output::{ok, plexus};
-use plexus_cli::explain::Reason;
+use plexus_cli::diagnose::Reason;
 
 pub(super) const LEADS_TO: &[Reason] = &[
     Reason::Attached,

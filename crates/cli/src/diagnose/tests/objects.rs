@@ -11,11 +11,11 @@ pub(super) fn objects_of_later_kinds() {
             "metadata": {"name": "c", "namespace": "team-a"}, "spec": {"devices": devices}})
     };
     let mut snapshot = snapshot();
-    let explained = explain_later(&snapshot, &claim(&devices));
-    assert_eq!(explained.subject, "ResourceClaim team-a/c");
-    says(explained, Reason::Later, State::Waits, &["DRA driver"]);
+    let diagnosed = diagnose_later(&snapshot, &claim(&devices));
+    assert_eq!(diagnosed.subject, "ResourceClaim team-a/c");
+    says(diagnosed, Reason::Later, State::Waits, &["DRA driver"]);
     says(
-        explain_later(&snapshot, &claim(&json!({}))),
+        diagnose_later(&snapshot, &claim(&json!({}))),
         Reason::Later,
         State::Good,
         &["another driver"],
@@ -23,28 +23,28 @@ pub(super) fn objects_of_later_kinds() {
     // By an administrator's class, once that leads to our driver.
     let by_class = claim(&json!({"requests": [{"exactly": {"deviceClassName": "fast-nic"}}]}));
     let missing = &["DeviceClass fast-nic is not there"];
-    let explained = explain_later(&snapshot, &by_class);
-    says(explained, Reason::ClassUnknown, State::Waits, missing);
+    let diagnosed = diagnose_later(&snapshot, &by_class);
+    says(diagnosed, Reason::ClassUnknown, State::Waits, missing);
     snapshot
         .waiting
         .push(device_class("fast-nic", "gpu.example.com"));
-    let explained = explain_later(&snapshot, &by_class);
-    says(explained, Reason::Later, State::Good, &["another driver"]);
+    let diagnosed = diagnose_later(&snapshot, &by_class);
+    says(diagnosed, Reason::Later, State::Good, &["another driver"]);
     snapshot.waiting.clear();
     snapshot.unknown.insert("waiting", "forbidden".to_owned());
-    let explained = explain_later(&snapshot, &by_class);
+    let diagnosed = diagnose_later(&snapshot, &by_class);
     let hidden = &["cannot be seen"];
-    says(explained, Reason::ClassUnknown, State::Waits, hidden);
+    says(diagnosed, Reason::ClassUnknown, State::Waits, hidden);
     snapshot
         .waiting
         .push(device_class("fast-nic", "cni.dra.networking.x-k8s.io"));
-    let explained = explain_later(&snapshot, &by_class);
-    says(explained, Reason::Later, State::Waits, &["DRA driver"]);
+    let diagnosed = diagnose_later(&snapshot, &by_class);
+    says(diagnosed, Reason::Later, State::Waits, &["DRA driver"]);
 }
 
 #[test]
 pub(super) fn networks_by_themselves() {
-    let of = |network: &Value, snapshot: &Snapshot| explain_network(snapshot, network);
+    let of = |network: &Value, snapshot: &Snapshot| diagnose_network(snapshot, network);
     let mut snapshot = snapshot();
     snapshot
         .records
@@ -108,8 +108,8 @@ pub(super) fn networks_by_themselves() {
         ),
     ] {
         let status = ready(phase, condition_reason, "the message");
-        let explained = of(&network("x", spec.clone(), status), &snapshot);
-        says(explained, reason, state, &["the message", word]);
+        let diagnosed = of(&network("x", spec.clone(), status), &snapshot);
+        says(diagnosed, reason, state, &["the message", word]);
     }
     let new = network("x", spec.clone(), json!({}));
     says(
@@ -158,7 +158,7 @@ pub(super) fn networks_with_conditions() {
             .as_array_mut()
             .unwrap()
             .push(condition);
-        explain_network(&snapshot(), &network)
+        diagnose_network(&snapshot(), &network)
     };
     says(
         with("SubnetConflict", "True", "Overlap"),
@@ -179,7 +179,7 @@ pub(super) fn networks_with_conditions() {
         json!({"kind": "Network", "namespace": "team-a", "name": "blue", "uid": "uid-blue"});
     snapshot.events.push(message_event);
     says(
-        explain_network(&snapshot, &active("blue")),
+        diagnose_network(&snapshot, &active("blue")),
         Reason::Event,
         State::Waits,
         &["somebody says"],
@@ -196,7 +196,7 @@ pub(super) fn networks_that_are_full() {
         block("blue", "10.1.0.4/30", "n2", 2),
     ];
     says(
-        explain_network(&full, &small),
+        diagnose_network(&full, &small),
         Reason::NoAddresses,
         State::Wrong,
         &["IPv4 addresses", "all 5 are in use"],
@@ -204,13 +204,13 @@ pub(super) fn networks_that_are_full() {
     // The other family has plenty: a pod gets an address of each.
     let mut both = small.clone();
     both["spec"]["subnets"]["b"] = json!({"cidr": "fd00:1::/64"});
-    let explained = says(
-        explain_network(&full, &both),
+    let diagnosed = says(
+        diagnose_network(&full, &both),
         Reason::NoAddresses,
         State::Wrong,
         &["IPv4 addresses", "all 5 are in use"],
     );
-    assert_eq!(explained.state(), State::Wrong);
+    assert_eq!(diagnosed.state(), State::Wrong);
     let mut asking = snapshot();
     asking.blocks = vec![
         block("blue", "10.1.0.0/30", "n1", 3),
@@ -219,19 +219,19 @@ pub(super) fn networks_that_are_full() {
     asking
         .requests
         .push(json!({"spec": {"network": {"uid": "uid-blue"}, "node": "n1"}}));
-    let explained = explain_network(&asking, &small);
-    let explained = says(
-        explained,
+    let diagnosed = diagnose_network(&asking, &small);
+    let diagnosed = says(
+        diagnosed,
         Reason::NoAddresses,
         State::Waits,
         &["every block has an owner"],
     );
-    says(explained, Reason::Asking, State::Waits, &["n1 asks"]);
+    says(diagnosed, Reason::Asking, State::Waits, &["n1 asks"]);
 }
 
 #[test]
 pub(super) fn definitions_by_themselves() {
-    let of = |config: &str| explain_nad(&snapshot(), &nad("x", config));
+    let of = |config: &str| diagnose_nad(&snapshot(), &nad("x", config));
     says(
         of(r#"{"type":"macvlan","master":"eth1"}"#),
         Reason::NadUsable,
@@ -277,7 +277,7 @@ pub(super) fn definitions_by_themselves() {
     let mut making = nad("x", r#"{"type":"plexus-cni"}"#);
     making["metadata"]["annotations"] = json!({"opencontrail.org/cidr": "10.1.0.0/24"});
     says(
-        explain_nad(&snapshot(), &making),
+        diagnose_nad(&snapshot(), &making),
         Reason::NadWithoutNetwork,
         State::Waits,
         &["has not yet"],
@@ -285,7 +285,7 @@ pub(super) fn definitions_by_themselves() {
     let mut unclear = making.clone();
     unclear["metadata"]["annotations"]["opencontrail.org/cidr"] = json!("x");
     says(
-        explain_nad(&snapshot(), &unclear),
+        diagnose_nad(&snapshot(), &unclear),
         Reason::NadInvalid,
         State::Wrong,
         &["cidr"],
@@ -293,7 +293,7 @@ pub(super) fn definitions_by_themselves() {
     let mut made = snapshot();
     made.networks.push(active("x"));
     says(
-        explain_nad(&made, &making),
+        diagnose_nad(&made, &making),
         Reason::NadWithoutNetwork,
         State::Wrong,
         &["was not made from it"],
@@ -304,13 +304,13 @@ pub(super) fn definitions_by_themselves() {
     blind.networks.clear();
     blind.unknown.insert("networks", "forbidden".to_owned());
     says(
-        explain_nad(&blind, &making),
+        diagnose_nad(&blind, &making),
         Reason::NotSeen,
         State::Waits,
         &["forbidden"],
     );
     says(
-        explain_nad(&made, &making),
+        diagnose_nad(&made, &making),
         Reason::NetworkActive,
         State::Good,
         &["Network team-a/x"],

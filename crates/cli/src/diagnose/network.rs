@@ -1,6 +1,6 @@
 //! Why a Network is as it is.
 
-use super::{Answer, Explanation, Reason, cluster, reference};
+use super::{Answer, Diagnosis, Reason, cluster, reference};
 use crate::ipam;
 use crate::snapshot::{
     Snapshot, condition, name, namespace, network_spec, network_status, text, uid,
@@ -13,8 +13,8 @@ use serde_json::Value;
 /// Pods that are named; the others are counted.
 const MAX_NAMED: usize = 10;
 
-/// Explains a Network by what the snapshot has.
-pub fn explain_network(snapshot: &Snapshot, network: &Value) -> Explanation {
+/// Diagnoses a Network by what the snapshot has.
+pub fn diagnose_network(snapshot: &Snapshot, network: &Value) -> Diagnosis {
     let subject = format!("Network {}/{}", namespace(network), name(network));
     let mut all = Vec::new();
     all.push(phase(snapshot, network));
@@ -33,7 +33,7 @@ pub fn explain_network(snapshot: &Snapshot, network: &Value) -> Explanation {
         let about = format!("event {}", text(event, "/reason"));
         all.push(Answer::waits(Reason::Event, about, why, ""));
     }
-    Explanation::new(subject, all)
+    Diagnosis::new(subject, all)
 }
 
 fn phase(snapshot: &Snapshot, network: &Value) -> Answer {

@@ -3,7 +3,7 @@
 use super::{FaultyLab, NETWORKS};
 use crate::machine::Lab;
 use crate::output::{ok, plexus};
-use plexus_cli::explain::Reason;
+use plexus_cli::diagnose::Reason;
 use std::process::Command;
 
 pub(super) const LEADS_TO: &[Reason] = &[
@@ -36,7 +36,7 @@ fn agents_nodes_and_servers_that_are_away() {
     lab.eventually(
         "the pod of the node that is gone says so, or is gone too",
         || {
-            let output = plexus(lab, &["explain", "pod", "waits", "-o", "json"]);
+            let output = plexus(lab, &["diagnose", "pod", "waits", "-o", "json"]);
             output.out.contains("node-gone") || output.error.contains("there is no Pod")
         },
     );
@@ -113,7 +113,7 @@ fn nobody_answers(lab: &Lab) {
     let kubeconfig = kept.display().to_string();
     for words in [
         &["get", "networks"][..],
-        &["explain", "pod", "default/x"],
+        &["diagnose", "pod", "default/x"],
         &["describe", "pod", "x"],
         &["delete", "pod", "x"],
     ] {

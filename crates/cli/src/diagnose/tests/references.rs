@@ -5,14 +5,14 @@ use super::*;
 #[test]
 pub(super) fn annotations_that_cannot_be_had() {
     says(
-        explain_pod(&snapshot(), &on("a,,b")),
+        diagnose_pod(&snapshot(), &on("a,,b")),
         Reason::BadAnnotation,
         State::Wrong,
         &["plexus.dev/networks[1]"],
     );
     let misspelled_annotations = pod(json!({"plexus.dev/network": "blue"}));
     says(
-        explain_pod(&snapshot(), &misspelled_annotations),
+        diagnose_pod(&snapshot(), &misspelled_annotations),
         Reason::BadAnnotation,
         State::Wrong,
         &[
@@ -29,14 +29,14 @@ pub(super) fn annotations_that_cannot_be_had() {
         .nads
         .push(nad("n", r#"{"type":"macvlan","master":"eth1"}"#));
     says(
-        explain_pod(&snapshot, &clash),
+        diagnose_pod(&snapshot, &clash),
         Reason::BadTogether,
         State::Wrong,
         &["both want", "net1"],
     );
     let nowhere = pod(json!({"plexus.dev/networks": "blue", "opencontrail.org/default-gw": "red"}));
     says(
-        explain_pod(&snapshot, &nowhere),
+        diagnose_pod(&snapshot, &nowhere),
         Reason::BadTogether,
         State::Wrong,
         &["red"],
@@ -46,7 +46,7 @@ pub(super) fn annotations_that_cannot_be_had() {
 #[test]
 pub(super) fn networks_that_are_not_there() {
     says(
-        explain_pod(&snapshot(), &on("blue")),
+        diagnose_pod(&snapshot(), &on("blue")),
         Reason::NetworkMissing,
         State::Wrong,
         &[
@@ -56,21 +56,21 @@ pub(super) fn networks_that_are_not_there() {
         ],
     );
     says(
-        explain_pod(&snapshot(), &by_nad("x")),
+        diagnose_pod(&snapshot(), &by_nad("x")),
         Reason::NadMissing,
         State::Wrong,
         &["there is no NetworkAttachmentDefinition team-a/x"],
     );
     let fq = r#"{"domain":"default-domain","project":"p","name":"n"}"#;
     says(
-        explain_pod(&snapshot(), &pod(json!({"opencontrail.org/network": fq}))),
+        diagnose_pod(&snapshot(), &pod(json!({"opencontrail.org/network": fq}))),
         Reason::NetworkMissing,
         State::Wrong,
         &["Network n of project p"],
     );
     let mut all = snapshot();
     all.networks.push(active("green"));
-    let both = explain_pod(&all, &on("blue,green,red"));
+    let both = diagnose_pod(&all, &on("blue,green,red"));
     let missing = both
         .answers
         .iter()
@@ -89,7 +89,7 @@ pub(super) fn networks_that_cannot_be_used() {
         ));
         snapshot
     };
-    let of = |snapshot: &Snapshot| explain_pod(snapshot, &on("blue"));
+    let of = |snapshot: &Snapshot| diagnose_pod(snapshot, &on("blue"));
     says(
         of(&with(json!({}))),
         Reason::NetworkInitializing,
@@ -125,7 +125,7 @@ pub(super) fn networks_that_cannot_be_used() {
         of(&waiting),
         Reason::NetworkPending,
         State::Waits,
-        &["overlaps another", "plexus explain network"],
+        &["overlaps another", "plexus diagnose network"],
     );
     let failed = with(ready("Failed", "InvalidSpec", "spec.mtu: is 3"));
     says(
@@ -158,7 +158,7 @@ pub(super) fn networks_that_cannot_be_used() {
     private.networks[0]["metadata"]["namespace"] = json!("team-b");
     private.networks[0]["spec"]["allowedNamespaces"] = json!({"from": "Same"});
     says(
-        explain_pod(&private, &on("team-b/blue")),
+        diagnose_pod(&private, &on("team-b/blue")),
         Reason::NotAllowed,
         State::Wrong,
         &["its own namespace", "spec.allowedNamespaces"],
@@ -174,7 +174,7 @@ pub(super) fn networks_that_cannot_be_used() {
     );
     let wish = r#"[{"name": "blue", "bandwidth": {"ingressRate": 1000}}]"#;
     says(
-        explain_pod(&with(ready("Active", "Active", "")), &on(wish)),
+        diagnose_pod(&with(ready("Active", "Active", "")), &on(wish)),
         Reason::BadWish,
         State::Wrong,
         &["bandwidth"],
@@ -186,7 +186,7 @@ pub(super) fn definitions() {
     let with = |config: &str| {
         let mut snapshot = snapshot();
         snapshot.nads.push(nad("x", config));
-        explain_pod(&snapshot, &by_nad("x"))
+        diagnose_pod(&snapshot, &by_nad("x"))
     };
     says(
         with("{"),
@@ -218,7 +218,7 @@ pub(super) fn definitions() {
         "network \"x\": ADD by plugin \"tuning\": no executable file \"tuning\" in /opt/cni/bin",
     ));
     says(
-        explain_pod(&missing, &by_nad("x")),
+        diagnose_pod(&missing, &by_nad("x")),
         Reason::UnknownPlugin,
         State::Wrong,
         &["plugin directory of node n1"],
@@ -232,7 +232,7 @@ pub(super) fn what_later_versions_serve() {
         .nads
         .push(nad("vpc", r#"{"type":"multus-multivpc-cni"}"#));
     says(
-        explain_pod(&snapshot, &by_nad("vpc")),
+        diagnose_pod(&snapshot, &by_nad("vpc")),
         Reason::Later,
         State::Waits,
         &["other VPCs"],
@@ -242,7 +242,7 @@ pub(super) fn what_later_versions_serve() {
         "metadata": {"name": "fast"}}),
     );
     says(
-        explain_pod(&snapshot, &by_nad("fast")),
+        diagnose_pod(&snapshot, &by_nad("fast")),
         Reason::Later,
         State::Waits,
         &["MultiNicNetwork of that name"],
@@ -263,7 +263,7 @@ pub(super) fn what_later_versions_serve() {
         let mut claiming = pod(json!({}));
         claiming["spec"]["resourceClaims"] = json!([claim]);
         says(
-            explain_pod(&snapshot, &claiming),
+            diagnose_pod(&snapshot, &claiming),
             Reason::Later,
             State::Waits,
             &["DRA driver"],
@@ -274,7 +274,7 @@ pub(super) fn what_later_versions_serve() {
     claiming["spec"]["resourceClaims"] =
         json!([{"name": "x", "resourceClaimTemplateName": "nosuch"}]);
     says(
-        explain_pod(&snapshot, &claiming),
+        diagnose_pod(&snapshot, &claiming),
         Reason::ClaimMissing,
         State::Wrong,
         &[
@@ -284,15 +284,15 @@ pub(super) fn what_later_versions_serve() {
         ],
     );
     let says_missing = |snapshot: &Snapshot, pod: &Value| {
-        let explained = explain_pod(snapshot, pod);
-        let mut kinds = explained.answers.iter().map(|answer| answer.reason);
+        let diagnosed = diagnose_pod(snapshot, pod);
+        let mut kinds = diagnosed.answers.iter().map(|answer| answer.reason);
         kinds.any(|kind| kind == Reason::ClaimMissing)
     };
     let mut blind = snapshot.clone();
     blind.unknown.insert("waiting", "forbidden".to_owned());
     assert!(!says_missing(&blind, &claiming), "nobody knows");
     says(
-        explain_pod(&blind, &claiming),
+        diagnose_pod(&blind, &claiming),
         Reason::NotSeen,
         State::Waits,
         &["ResourceClaimTemplate team-a/nosuch", "forbidden"],
@@ -307,10 +307,10 @@ fn labels_that_are_hidden(snapshot: &Snapshot) {
     let mut snapshot = snapshot.clone();
     snapshot.networks[0]["spec"]["allowedNamespaces"] =
         json!({"from": "Selector", "selector": {"matchLabels": {"team": "a"}}});
-    let explained = |snapshot: &Snapshot| explain_pod(snapshot, &on("blue"));
+    let diagnosed = |snapshot: &Snapshot| diagnose_pod(snapshot, &on("blue"));
     let refused = &["namespaces labelled team=a"];
     says(
-        explained(&snapshot),
+        diagnosed(&snapshot),
         Reason::NotAllowed,
         State::Wrong,
         refused,
@@ -319,7 +319,7 @@ fn labels_that_are_hidden(snapshot: &Snapshot) {
         .unknown
         .insert("namespaces", "forbidden".to_owned());
     says(
-        explained(&snapshot),
+        diagnosed(&snapshot),
         Reason::NotSeen,
         State::Waits,
         &["blue", "forbidden"],
@@ -328,14 +328,14 @@ fn labels_that_are_hidden(snapshot: &Snapshot) {
     let mut own = json!({"metadata": {"name": "team-a", "labels": {}}});
     snapshot.namespaces = vec![own.clone()];
     says(
-        explained(&snapshot),
+        diagnosed(&snapshot),
         Reason::NotAllowed,
         State::Wrong,
         refused,
     );
     own["metadata"]["labels"]["team"] = json!("a");
     snapshot.namespaces = vec![own];
-    let answers = explained(&snapshot).answers;
+    let answers = diagnosed(&snapshot).answers;
     assert!(
         answers.iter().all(|one| one.state != State::Wrong),
         "{answers:?}"
@@ -362,7 +362,7 @@ fn names_of_projects() {
     let waits = |snapshot: &Snapshot, pod: &Value| {
         let words = &["start the provider mycorp/fancy"];
         says(
-            explain_pod(snapshot, pod),
+            diagnose_pod(snapshot, pod),
             Reason::ProviderMissing,
             State::Waits,
             words,
@@ -371,7 +371,7 @@ fn names_of_projects() {
     waits(&snapshot, &named("team-a"));
     waits(&snapshot, &named("k8s-team-a"));
     says(
-        explain_pod(&snapshot, &named("east-team-a")),
+        diagnose_pod(&snapshot, &named("east-team-a")),
         Reason::NetworkMissing,
         State::Wrong,
         &["in namespace east-team-a"],
@@ -387,7 +387,7 @@ fn names_of_projects() {
     for definition in [by_annotation, nad("x", &by_config)] {
         snapshot.nads = vec![definition.clone()];
         says(
-            explain_nad(&snapshot, &definition),
+            diagnose_nad(&snapshot, &definition),
             Reason::ProviderMissing,
             State::Waits,
             &["Network team-a/blue"],
@@ -406,7 +406,7 @@ fn claims_by_class(snapshot: &mut Snapshot) {
     let mut claiming = pod(json!({}));
     claiming["spec"]["resourceClaims"] = json!([{"name": "x", "resourceClaimName": "by-class"}]);
     let says_it = |snapshot: &Snapshot| {
-        let answers = explain_pod(snapshot, &claiming).answers;
+        let answers = diagnose_pod(snapshot, &claiming).answers;
         let about = "ResourceClaim team-a/by-class";
         let mut later = answers.iter().filter(|one| one.reason == Reason::Later);
         later.any(|one| one.about == about && one.why.contains("DRA driver"))
@@ -427,9 +427,9 @@ fn claims_by_class(snapshot: &mut Snapshot) {
             blind.known_in.insert("waiting", "team-a".to_owned());
         }
         let about = "ResourceClaim team-a/by-class";
-        let explained = explain_pod(&blind, &claiming);
+        let diagnosed = diagnose_pod(&blind, &claiming);
         says(
-            explained,
+            diagnosed,
             Reason::ClassUnknown,
             State::Waits,
             &[about, words],

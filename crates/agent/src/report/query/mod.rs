@@ -60,6 +60,13 @@ impl Agent {
                 "warning: the journal's rows of {key} cannot be read, and are left alone until a DEL: {problem}"
             );
         }
+        let networks = self.journal.as_ref().map(|j| j.quarantined_networks());
+        for (name, problem) in networks.unwrap_or_default() {
+            let _ = writeln!(
+                text,
+                "warning: the journal's row of network {name} cannot be read, and is left alone until an ADD: {problem}"
+            );
+        }
         if let Some(file) = self.conflist.as_ref().and_then(|c| c.preceded_by()) {
             let _ = writeln!(
                 text,

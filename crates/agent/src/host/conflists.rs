@@ -83,8 +83,8 @@ impl Conflists {
                 }
             }
         }
-        let mut said = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
-        if foreign != *said && !foreign.is_empty() {
+        let mut logged = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
+        if foreign != *logged && !foreign.is_empty() {
             tracing::warn!(
                 networks = foreign.join(", "),
                 directory = %self.directory.display(),
@@ -92,7 +92,7 @@ impl Conflists {
                  rename those, so that runtimes find the networks"
             );
         }
-        *said = foreign;
+        *logged = foreign;
         Ok(())
     }
 
@@ -125,8 +125,8 @@ impl Agent {
             return Ok(false);
         }
         let complete = cluster.is_live();
-        let kept = conflists.write_files(&cluster.networks(), complete);
-        kept.map_err(|error| {
+        let written = conflists.write_files(&cluster.networks(), complete);
+        written.map_err(|error| {
             let directory = conflists.directory.display();
             format!(
                 "cannot write the networks' configurations to {directory}, so that runtimes do not find them: {error}"

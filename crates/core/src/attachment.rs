@@ -6,7 +6,6 @@ use crate::stable::hash64;
 use ipnet::IpNet;
 use plexus_api::cni::{Dns, Native, RouteConf};
 use plexus_types::{Family, IfName, Mac, NetnsCookie, NetworkName};
-use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 /// An attachment that Plexus makes itself, before it has addresses.
@@ -27,7 +26,7 @@ pub struct NativeSpec {
 }
 
 /// What becomes of default routes on one interface, per family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefaultRoute {
     /// Plugin mode: as the configuration says, nothing added, nothing dropped.
     AsConfigured,
@@ -52,7 +51,7 @@ impl DefaultRoute {
 }
 
 /// What IPAM answered for one attachment.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Assigned {
     /// Addresses with the prefix length of their subnet.
     pub ips: Vec<AssignedIp>,
@@ -63,7 +62,7 @@ pub struct Assigned {
 }
 
 /// One address.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssignedIp {
     /// The address with the prefix length of its subnet.
     pub address: IpNet,

@@ -325,13 +325,11 @@ fn lessened(full: &Observed, keep: &[&str]) -> Vec<Observed> {
 
 proptest! {
     #[test]
-    fn the_same_inputs_give_the_same_bytes((spec, assigned, default_route) in case()) {
+    fn the_same_inputs_give_the_same_plan((spec, assigned, default_route) in case()) {
         let one = plan(&spec, &assigned, default_route);
         let two = plan(&spec, &assigned, default_route);
-        prop_assert_eq!(serde_json::to_vec(&one).unwrap(), serde_json::to_vec(&two).unwrap());
         prop_assert_eq!(pod_text(&one), pod_text(&two));
-        let back: PodPlan = serde_json::from_slice(&serde_json::to_vec(&one).unwrap()).unwrap();
-        prop_assert_eq!(back, one);
+        prop_assert_eq!(one, two);
     }
 
     #[test]

@@ -115,9 +115,45 @@ fn an_older_journal() {
     refuses_add_and_serves_del(&node, &pods, "format 2");
 }
 
-/// One container's row cannot be read: it gets a clear error and its DEL; everybody else goes on.
 #[test]
 fn a_row_that_cannot_be_read() {
+    others_are_served_beside_a_row("version = 4711", "4711");
+}
+
+/// A newer agent wrote it.
+#[test]
+fn a_row_with_a_kind_of_link_that_this_agent_does_not_know() {
+    let newer = r#"body = replace(body, '{"veth":', '{"tunnel":')"#;
+    others_are_served_beside_a_row(newer, "tunnel");
+}
+
+/// What a network needs on the node cannot be read: requests are served, and the next ADD writes it anew.
+#[test]
+fn a_row_of_a_network_that_cannot_be_read() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let pod = node.pod("c1");
+    pod.add(&config::bridge());
+    agent.kill();
+    let newer =
+        r#"UPDATE network SET plan = replace(plan, '{"settings":', '{"tunnels":[],"settings":')"#;
+    node.journal().alter(newer);
+    let agent = Agent::start(&node);
+    let ready = || agent.get("/readyz").unwrap();
+    let warning = "network pods cannot be read";
+    assert!(
+        ready().status == 200 && ready().body.contains(warning),
+        "{:?}",
+        ready()
+    );
+    assert!(pod.cni("CHECK", &config::bridge()).success());
+    node.pod("c2").add(&config::bridge());
+    assert!(!ready().body.contains(warning), "{:?}", ready());
+    pod.del(&config::bridge());
+}
+
+/// One container's row cannot be read: it gets a clear error and its DEL; everybody else goes on.
+fn others_are_served_beside_a_row(damage: &str, word: &str) {
     let node = Node::new();
     let agent = Agent::start(&node);
     let config = config::one_address(&config::bridge());
@@ -125,12 +161,12 @@ fn a_row_that_cannot_be_read() {
     strange.add(&config);
     fine.add(&config::routed());
     agent.kill();
-    node.journal()
-        .alter("UPDATE attachment SET version = 4711 WHERE container = 'strange'");
+    let damage = format!("UPDATE attachment SET {damage} WHERE container = 'strange'");
+    node.journal().alter(&damage);
     let agent = Agent::start(&node);
     let ready = agent.get("/readyz").unwrap();
     assert_eq!(ready.status, 200, "{ready:?}");
-    for word in ["strange/eth0", "4711"] {
+    for word in ["strange/eth0", word] {
         assert!(ready.body.contains(word), "{ready:?}");
     }
     let (code, text) = strange.cni("ADD", &config).error();

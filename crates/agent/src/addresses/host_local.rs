@@ -3,10 +3,10 @@
 //! share a range, and one can be swapped for the other at any time.
 //!
 //! Which address is next is decided in `core`; here are the files. A lock is waited for, never for
-//! ever: whoever holds it may hang. Threads of this process queue for a directory among themselves ([`turn`]):
+//! ever: whoever holds it may hang. Threads of this process queue for a directory among themselves ([`thread_lock`]):
 //! only one of them asks for the lock, which cannot wake those who wait for it within a time limit.
 
-mod turn;
+mod thread_lock;
 
 use plexus_faults::effect;
 use plexus_types::{ContainerId, IfName, NetworkName};
@@ -20,7 +20,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use turn::Turn;
+use thread_lock::ThreadLock;
 
 /// How long a call waits for locks that others hold. A plugin has one for some milliseconds.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -62,11 +62,11 @@ pub(crate) struct Locked {
 /// An open `lock`. Who opens one file twice and locks both waits for himself.
 #[derive(Debug)]
 struct LockFile {
-    // Closed before the turn ends: whoever is next finds it unlocked.
+    // Closed before the thread lock is free: whoever is next finds it unlocked.
     file: File,
     path: PathBuf,
     identity: Identity,
-    turn: OnceLock<Turn>,
+    thread_lock: OnceLock<ThreadLock>,
 }
 
 /// Device and inode.
@@ -121,7 +121,7 @@ impl LockFile {
             file,
             path,
             identity: (metadata.dev(), metadata.ino()),
-            turn: OnceLock::new(),
+            thread_lock: OnceLock::new(),
         })
     }
 
@@ -131,7 +131,7 @@ impl LockFile {
             path: self.path.clone(),
             waited: LOCK_TIMEOUT,
         };
-        let turn = Turn::take(self.identity, until).ok_or_else(busy)?;
+        let thread_lock = ThreadLock::take(self.identity, until).ok_or_else(busy)?;
         let mut pause = Duration::from_micros(100);
         loop {
             match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
@@ -144,7 +144,7 @@ impl LockFile {
             pause = (pause * 2).min(Duration::from_millis(5));
         }
         // It is waited for once.
-        let _ = self.turn.set(turn);
+        let _ = self.thread_lock.set(thread_lock);
         Ok(())
     }
 }

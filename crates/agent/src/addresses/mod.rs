@@ -83,7 +83,7 @@ pub(crate) struct Reservation<'a> {
     taken: Vec<(PoolKey, String)>,
     locked: BTreeMap<PathBuf, Locked>,
     to_write: Vec<(PathBuf, IpAddr, usize, IfName)>,
-    kept: bool,
+    journaled: bool,
 }
 
 impl Addresses {
@@ -116,7 +116,7 @@ impl Addresses {
             taken: Vec::new(),
             locked: self.lock_directories(specs)?,
             to_write: Vec::new(),
-            kept: false,
+            journaled: false,
         };
         for (number, one) in specs.iter().enumerate() {
             let at = |error| {
@@ -270,7 +270,7 @@ impl Addresses {
 impl Reservation<'_> {
     /// Writes host-local's files and unlocks its directories: after the journal has the addresses.
     pub(crate) fn write(&mut self) -> Result<(), Error> {
-        self.kept = true;
+        self.journaled = true;
         for (directory, address, set, ifname) in std::mem::take(&mut self.to_write) {
             if let Some(locked) = self.locked.get(&directory) {
                 locked
@@ -384,7 +384,7 @@ impl Reservation<'_> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        if !self.kept {
+        if !self.journaled {
             let mut pools = self.addresses.lock();
             for (key, owner) in &self.taken {
                 pools.release(key, owner);

@@ -89,12 +89,35 @@ fn start_conflists(agent: &Arc<Agent>) -> io::Result<()> {
         if let Some(cluster) = working.cluster.get() {
             cluster.files_changed();
         }
-        let done = working.write_conflist()? & working.write_conflists()?;
-        Ok(Next::After(match done {
+        Ok(Next::After(match write_conflists(&working)? {
             true => check_interval(watched),
             false => PENDING_INTERVAL,
         }))
     })
+}
+
+/// Whether nothing is left for later.
+fn write_conflists(agent: &Agent) -> Result<bool, String> {
+    if !agent.ready.load(SeqCst) {
+        return Ok(false);
+    }
+    let mut done = true;
+    if let Some(conflist) = &agent.conflist {
+        match agent.first_delegate() {
+            Ok(first) => conflist
+                .write_when_ready(first.as_ref().map(|(_, chain)| chain))
+                .map_err(|error| format!("pods are not served: {}", failure::chain(&error)))?,
+            Err(_) => done = false,
+        }
+        // A runtime for pods takes the first file that it finds: that must be the one for pods.
+        if !conflist.is_written() {
+            return Ok(false);
+        }
+    }
+    match (&agent.conflists, agent.cluster.get()) {
+        (Some(conflists), Some(cluster)) => Ok(conflists.write(cluster)? && done),
+        _ => Ok(done),
+    }
 }
 
 /// The journal's log: now and then. By the second time, what the cluster has was listed: the memory that it took to

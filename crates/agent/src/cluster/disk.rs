@@ -123,12 +123,12 @@ fn open(path: &Path, node: &str) -> rusqlite::Result<Connection> {
              PRIMARY KEY (kind, key)) WITHOUT ROWID",
     )?;
     file.pragma_update(None, "user_version", FORMAT)?;
-    let whose: Option<String> = file
+    let owner: Option<String> = file
         .query_row("SELECT body FROM objects WHERE kind = 'owner'", [], |row| {
             row.get(0)
         })
         .optional()?;
-    if whose.as_deref() != Some(node) {
+    if owner.as_deref() != Some(node) {
         file.execute("DELETE FROM objects", [])?;
         file.execute("INSERT INTO objects VALUES ('owner', '', ?1)", [node])?;
     }

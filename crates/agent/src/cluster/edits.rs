@@ -57,20 +57,20 @@ pub(super) fn nad(shared: &Shared, before: &NadObject, after: Option<&NadObject>
         Some(_) => "edited",
         None => "deleted",
     };
-    let whose = format!("{}/{}", before.namespace, before.name);
+    let network = format!("{}/{}", before.namespace, before.name);
     let text = format!(
-        "network {whose} was {what} while {} of node {} use it: they keep their interfaces as they are until they are made anew",
+        "network {network} was {what} while {} of node {} use it: they keep their interfaces as they are until they are made anew",
         match users.len() {
             1 => "1 pod".to_owned(),
             count => format!("{count} pods"),
         },
         shared.options.node
     );
-    tracing::info!(network = whose, "{text}");
+    tracing::info!(network, "{text}");
     let subject = Subject::nad(after.unwrap_or(before));
     shared.events.push(subject, "NetworkChangedInUse", &text);
     let text = format!(
-        "network {whose} was {what}: this pod keeps its interface as it is until it is made anew"
+        "network {network} was {what}: this pod keeps its interface as it is until it is made anew"
     );
     let pods = users.iter().filter(|user| !user.container);
     for pod in pods.take(MOST_PODS) {

@@ -39,14 +39,15 @@ impl Side {
         timeout: Duration,
         what: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
-        let (tell, told) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         self.handle.spawn(async move {
             let done = tokio::time::timeout(timeout, what).await.ok();
             // Nobody listens any more: then nobody needs it.
-            let _ = tell.try_send(done);
+            let _ = sender.try_send(done);
         });
         // The timer is over there; here it only matters if the thread is gone or stuck.
-        told.recv_timeout(timeout + Duration::from_secs(1))
+        receiver
+            .recv_timeout(timeout + Duration::from_secs(1))
             .ok()
             .flatten()
     }

@@ -5,8 +5,6 @@
 //! Others' files are never touched. One that sorts before ours is used instead of ours, and pods
 //! then get nothing from us: all we can do is say so.
 
-use crate::agent::Agent;
-use crate::failure;
 use crate::host::atomic_file;
 use crate::host::cluster_network::{Stamp, configurations};
 use crate::options::{ClusterNetwork, Options};
@@ -18,7 +16,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The file's name: first among those that people give such files.
@@ -157,28 +154,6 @@ pub(crate) fn seen_or_made(directory: &Path, root: Option<&Path>) -> io::Result<
             fs::create_dir_all(&seen)?;
             Ok(seen)
         }
-    }
-}
-
-impl Agent {
-    /// Keeps our configuration in place once pods can be served: whether they can.
-    pub(crate) fn write_conflist(&self) -> Result<bool, String> {
-        let Some(conflist) = &self.conflist else {
-            return Ok(true);
-        };
-        let first = self
-            .delegates_first_network()
-            .then(|| self.other_cni.chain());
-        let (true, None, Ok(first)) = (
-            self.ready.load(SeqCst),
-            self.first_network_is_missing(),
-            first.transpose(),
-        ) else {
-            return Ok(false);
-        };
-        let written = conflist.write_when_ready(first.as_ref().map(|(_, chain)| chain));
-        written.map_err(|error| format!("pods are not served: {}", failure::chain(&error)))?;
-        Ok(true)
     }
 }
 

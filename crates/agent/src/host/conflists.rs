@@ -5,7 +5,7 @@
 //! A file without the mark is somebody else's, whatever its name, and is left alone. So is a name that
 //! a file of somebody else's gives to its own network: a runtime would take either.
 
-use crate::agent::Agent;
+use crate::cluster::Cluster;
 use crate::host::atomic_file;
 use crate::host::conflist::{self, seen_or_made};
 use crate::options::Options;
@@ -17,7 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Our mark, with the Network that the file is for.
@@ -48,6 +47,22 @@ impl Conflists {
             own_namespace: kubernetes.namespace.clone(),
             foreign: Mutex::default(),
         })
+    }
+
+    /// Keeps the files as the cluster's Networks are: whether nothing is left for later.
+    pub(crate) fn write(&self, cluster: &Cluster) -> Result<bool, String> {
+        if !cluster.synced() {
+            return Ok(false);
+        }
+        let complete = cluster.is_live();
+        let written = self.write_files(&cluster.networks(), complete);
+        written.map_err(|error| {
+            let directory = self.directory.display();
+            format!(
+                "cannot write the networks' configurations to {directory}, so that runtimes do not find them: {error}"
+            )
+        })?;
+        Ok(complete)
     }
 
     /// Makes the files what the Networks are. Those of Networks that are not there go only if the
@@ -83,8 +98,8 @@ impl Conflists {
                 }
             }
         }
-        let mut said = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
-        if foreign != *said && !foreign.is_empty() {
+        let mut logged = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
+        if foreign != *logged && !foreign.is_empty() {
             tracing::warn!(
                 networks = foreign.join(", "),
                 directory = %self.directory.display(),
@@ -92,7 +107,7 @@ impl Conflists {
                  rename those, so that runtimes find the networks"
             );
         }
-        *said = foreign;
+        *logged = foreign;
         Ok(())
     }
 
@@ -107,32 +122,6 @@ impl Conflists {
             Some((name, format!("{}/{}", network.namespace, network.name)))
         });
         named.collect()
-    }
-}
-
-impl Agent {
-    /// Keeps the files as the Networks are: whether nothing is left for later.
-    pub(crate) fn write_conflists(&self) -> Result<bool, String> {
-        let (Some(conflists), Some(cluster)) = (&self.conflists, self.cluster.get()) else {
-            return Ok(true);
-        };
-        // A runtime for pods takes the first file that it finds: that must be the one for pods.
-        let first = self
-            .conflist
-            .as_ref()
-            .is_none_or(|first| first.is_written());
-        if !first || !self.ready.load(SeqCst) || !cluster.synced() {
-            return Ok(false);
-        }
-        let complete = cluster.is_live();
-        let kept = conflists.write_files(&cluster.networks(), complete);
-        kept.map_err(|error| {
-            let directory = conflists.directory.display();
-            format!(
-                "cannot write the networks' configurations to {directory}, so that runtimes do not find them: {error}"
-            )
-        })?;
-        Ok(complete)
     }
 }
 

@@ -166,6 +166,12 @@ impl Agent {
         let left = cleared.left.into_iter();
         log.done.extend(left.map(|what| format!("(left: {what})")));
         log.problems.extend(cleared.problems);
+        let unreadable = self.journal().map(|j| j.quarantined_networks());
+        for (network, problem) in unreadable.unwrap_or_default() {
+            log.done.push(format!(
+                "(left: the bridge of network {network}, if it has one: its row cannot be read: {problem})"
+            ));
+        }
     }
 }
 

@@ -16,6 +16,7 @@
 mod donation;
 mod quarantine;
 mod record;
+mod row;
 mod schema;
 mod write_problem;
 
@@ -27,7 +28,9 @@ pub(crate) use record::{
 use plexus_core::plan::NodePlan;
 use plexus_faults::effect;
 use plexus_types::{ContainerId, IfName, NetworkName};
+use quarantine::Quarantine;
 use record::{RawAttachment, RawRecord, VERSION};
+use row::NodePlanRow;
 use rusqlite::{Connection, params};
 use std::net::IpAddr;
 use std::ops::Range;
@@ -114,7 +117,8 @@ pub(crate) struct Journal {
     path: PathBuf,
     connection: Mutex<Connection>,
     last_write_error: Mutex<Option<plexus_api::cni::Error>>,
-    unreadable: quarantine::Quarantine,
+    unreadable: Quarantine,
+    unreadable_networks: Quarantine,
 }
 
 impl Journal {
@@ -125,7 +129,8 @@ impl Journal {
             path: path.to_owned(),
             connection: Mutex::new(connection),
             last_write_error: Mutex::default(),
-            unreadable: quarantine::Quarantine::default(),
+            unreadable: Quarantine::default(),
+            unreadable_networks: Quarantine::default(),
         })
     }
 
@@ -252,7 +257,7 @@ impl Journal {
         });
         drop(connection);
         if result.is_ok() {
-            self.release_from_quarantine(container, ifname);
+            self.unreadable.release(&format!("{container}/{ifname}"));
         }
         effect("journal.forget>");
         self.written("the end of a DEL", result)
@@ -368,7 +373,8 @@ impl Journal {
             let parsed = address.parse().ok();
             if parsed.is_none() {
                 let key = format!("address {address} of pool {pool}");
-                self.quarantine(key, "not an IP address".to_owned());
+                let problem = "not an IP address".to_owned();
+                self.unreadable.add(key, problem, &self.path);
             }
             Some((pool, parsed?, owner))
         });
@@ -383,12 +389,15 @@ impl Journal {
         plan: &NodePlan,
     ) -> Result<(), JournalError> {
         effect("journal.keep<");
-        let text = serde_json::to_string(plan).unwrap_or_default();
+        let text = row::text::<NodePlanRow>(plan);
         let written = self
             .lock()
             .prepare_cached("INSERT OR REPLACE INTO network (name, boot, plan) VALUES (?1, ?2, ?3)")
             .and_then(|mut statement| statement.execute(params![network.as_str(), boot, text]));
         effect("journal.keep>");
+        if written.is_ok() {
+            self.unreadable_networks.release(network.as_str());
+        }
         self.written("what a network keeps on the node", written)
     }
 
@@ -400,6 +409,9 @@ impl Journal {
             .prepare_cached("DELETE FROM network WHERE name = ?1")
             .and_then(|mut statement| statement.execute([network.as_str()]));
         effect("journal.unkeep>");
+        if written.is_ok() {
+            self.unreadable_networks.release(network.as_str());
+        }
         written
             .map(drop)
             .map_err(|source| self.write_error("what a network keeps on the node", source))
@@ -418,10 +430,17 @@ impl Journal {
             rows.collect::<Result<Vec<_>, _>>()
         };
         let rows = read().map_err(|source| self.read_error("what networks keep", source))?;
-        Ok(rows
-            .into_iter()
-            .filter_map(|(name, plan)| Some((name, serde_json::from_str(&plan).ok()?)))
-            .collect())
+        let parsed =
+            rows.into_iter()
+                .filter_map(|(name, plan)| match row::parse::<NodePlanRow>(&plan) {
+                    Ok(plan) => Some((name, plan)),
+                    Err(error) => {
+                        let quarantine = &self.unreadable_networks;
+                        quarantine.add(name, error.to_string(), &self.path);
+                        None
+                    }
+                });
+        Ok(parsed.collect())
     }
 
     /// host-local's directories in which an address was ever taken here.

@@ -1,22 +1,48 @@
 //! Rows that cannot be read: a newer agent wrote them, or something has damaged them. Owns the memory of which they
 //! are. Nobody acts on what they might have said: their addresses stay taken, their links stay, and a DEL works from
-//! the request and removes them.
+//! the request and removes them. A network's row is written anew by the next ADD that needs something of it on the node.
 
 use super::{Journal, JournalError, Record, Rows, Stored};
 use plexus_types::{ContainerId, IfName};
 use rusqlite::params;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What each unreadable row is of, and what is wrong with it.
 #[derive(Debug, Default)]
 pub(super) struct Quarantine(Mutex<BTreeMap<String, String>>);
 
+impl Quarantine {
+    pub(super) fn add(&self, key: String, problem: String, path: &Path) {
+        let mut rows = self.lock();
+        if rows.get(&key) != Some(&problem) {
+            let path = path.display();
+            tracing::error!(key, problem, %path, "a row of the journal cannot be read: it is left alone");
+            rows.insert(key, problem);
+        }
+    }
+
+    /// The row is gone or written anew.
+    pub(super) fn release(&self, key: &str) {
+        self.lock().remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Journal {
-    /// The rows that could not be read so far: whose they are, and what is wrong with them.
+    /// The rows of requests and addresses that could not be read so far: whose they are, and what is wrong with them.
     pub(crate) fn quarantined(&self) -> BTreeMap<String, String> {
-        self.quarantine_lock().clone()
+        self.unreadable.lock().clone()
+    }
+
+    /// The networks whose rows could not be read so far, and what is wrong with them.
+    pub(crate) fn quarantined_networks(&self) -> BTreeMap<String, String> {
+        self.unreadable_networks.lock().clone()
     }
 
     /// The addresses that a request has in pools, also one whose row cannot be read.
@@ -78,32 +104,12 @@ impl Journal {
             match raw.parse(attachments, &self.path) {
                 Ok(stored) => Some(stored),
                 Err(JournalError::Unreadable { problem, .. }) => {
-                    self.quarantine(key, problem);
+                    self.unreadable.add(key, problem, &self.path);
                     None
                 }
                 Err(_) => None,
             }
         });
         parsed.collect()
-    }
-
-    pub(super) fn quarantine(&self, key: String, problem: String) {
-        let mut rows = self.quarantine_lock();
-        if rows.get(&key) != Some(&problem) {
-            let path = self.path.display();
-            tracing::error!(key, problem, %path, "a row of the journal cannot be read: it is left alone");
-            rows.insert(key, problem);
-        }
-    }
-
-    /// A request is forgotten, and with it what was wrong with its rows.
-    pub(super) fn release_from_quarantine(&self, container: &ContainerId, ifname: &IfName) {
-        self.quarantine_lock()
-            .remove(&format!("{container}/{ifname}"));
-    }
-
-    fn quarantine_lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
-        let lock = self.unreadable.0.lock();
-        lock.unwrap_or_else(PoisonError::into_inner)
     }
 }

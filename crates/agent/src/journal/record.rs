@@ -2,6 +2,10 @@
 //! next agent need.
 
 use super::JournalError;
+use super::row::{
+    AssignedRow, AwaitedLinkRow, HostPortRow, LeaseRow, LinkRow, List, Maybe, NodePlanRow,
+    OutsideCallRow, ReferenceRow,
+};
 use plexus_api::cni::{Executable, Outcome};
 use plexus_core::attach::{
     Attachment, AwaitedLink, Backend, Lease, OutsideCall, PluginRun, Preparation,
@@ -82,6 +86,7 @@ pub(crate) struct Record {
 
 /// What only code reads of a request.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Details {
     /// `K8S_POD_NAMESPACE/K8S_POD_NAME`, if told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,6 +102,7 @@ pub(crate) struct Details {
     pub group: u32,
     /// Ports of the node that lead to the pod.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(with = "List::<HostPortRow>")]
     pub host_ports: Vec<HostPort>,
     /// It is for all interfaces of the sandbox: the answer has the first alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -111,6 +117,7 @@ pub(crate) struct Details {
 
 /// One interface.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct AttachmentRecord {
     /// Which of the request's references it comes from.
     #[serde(skip)]
@@ -124,6 +131,7 @@ pub(crate) struct AttachmentRecord {
     pub ifname: IfName,
     /// How the cluster knows the reference; none for an inline configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "Maybe::<ReferenceRow>")]
     pub origin: Option<Reference>,
     /// Who makes it.
     pub backend: BackendRecord,
@@ -141,22 +149,27 @@ pub(crate) enum BackendRecord {
 
 /// What we make.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct NativeRecord {
     /// The provider's name.
     pub provider: String,
     /// Its addresses, with gateways, routes and DNS.
+    #[serde(with = "AssignedRow")]
     pub addresses: Assigned,
     /// Where they are taken from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "Maybe::<LeaseRow>")]
     pub lease: Option<Lease>,
     /// What had to happen before its link was planned, in order; the last may only have begun.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preparations: Vec<PreparationRecord>,
     /// Its link, once it is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "Maybe::<LinkRow>")]
     pub link: Option<Link>,
     /// What its network needs on the node.
     #[serde(default, skip_serializing_if = "NodePlan::is_empty")]
+    #[serde(with = "NodePlanRow")]
     pub node: NodePlan,
     /// What it answers, but for what only the kernel knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,15 +178,16 @@ pub(crate) struct NativeRecord {
 
 /// A step that came before a link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum PreparationRecord {
     /// The IPAM plugin was executed.
     Ipam(PluginsRecord),
     /// A link of the node was waited for.
-    Wait(AwaitedLink),
+    Wait(#[serde(with = "AwaitedLinkRow")] AwaitedLink),
     /// Somebody outside was asked.
     Call {
         /// Who, and for what.
+        #[serde(with = "OutsideCallRow")]
         call: OutsideCall,
         /// The answer, once it came.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -183,6 +197,7 @@ pub(crate) enum PreparationRecord {
 
 /// What plugins make.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct PluginsRecord {
     /// The version written in the configuration.
     pub version: String,

@@ -171,6 +171,23 @@ fn what_networks_keep_is_of_this_boot() {
 }
 
 #[test]
+fn what_a_network_keeps_is_quarantined_until_it_is_written_anew() {
+    let fixture = Directory::new("kept-newer");
+    let journal = fixture.open();
+    let network = "blue".parse().unwrap();
+    let put = || journal.put_node_plan(&network, "one", &NodePlan::default());
+    put().unwrap();
+    let newer = "UPDATE network SET plan = '{\"tunnels\":[]}'";
+    journal.lock().execute_batch(newer).unwrap();
+    assert!(journal.node_plans("one").unwrap().is_empty());
+    assert!(journal.quarantined_networks().contains_key("blue"));
+    assert!(journal.quarantined().is_empty(), "every request is known");
+    put().unwrap();
+    assert!(journal.quarantined_networks().is_empty());
+    assert_eq!(journal.node_plans("one").unwrap().len(), 1);
+}
+
+#[test]
 fn a_row_that_cannot_be_read_is_quarantined_and_stops_nobody_else() {
     let fixture = Directory::new("quarantine");
     let journal = fixture.open();
@@ -205,6 +222,33 @@ fn a_row_that_cannot_be_read_is_quarantined_and_stops_nobody_else() {
     assert!(journal.quarantined().is_empty());
     assert_eq!(journal.addresses().unwrap().len(), 1);
     assert_eq!(journal.find(&two.container, &two.ifname).unwrap(), None);
+}
+
+/// What a newer agent may write without another version.
+#[test]
+fn a_row_with_a_field_or_a_kind_of_link_that_is_not_known_is_quarantined_alone() {
+    let fixture = Directory::new("newer-row");
+    let journal = fixture.open();
+    let one = record("c1", "10.0.0.2/24");
+    journal.begin(&one).unwrap();
+    journal.begin(&record("c2", "10.0.0.3/24")).unwrap();
+    let update = "UPDATE attachment SET body = ?1 WHERE container = 'c2'";
+    let put = |body: &str| journal.lock().execute(update, [body]).unwrap();
+    let stacked = include_str!("row/golden/stacked.json");
+    put(stacked);
+    assert_eq!(journal.all().unwrap().len(), 2);
+    for (known, newer, word) in [
+        ("{\"stacked\":", "{\"tunnel\":", "tunnel"),
+        ("\"index\":3", "\"index\":3,\"queues\":4", "queues"),
+    ] {
+        assert!(stacked.contains(known));
+        put(&stacked.replace(known, newer));
+        let all = journal.all().unwrap();
+        assert_eq!(all.len(), 1, "{newer}");
+        assert_eq!(all[0].record, one);
+        let quarantined = journal.quarantined();
+        assert!(quarantined["c2/eth0"].contains(word), "{quarantined:?}");
+    }
 }
 
 #[test]

@@ -101,8 +101,8 @@ mod tests {
         }
         limit_pages(&journal, 1 << 30);
         assert_eq!(journal.write_problem(), None, "no ADD was needed");
-        let kept = journal.node_plans("b").unwrap();
-        assert!(kept.iter().all(|(name, _)| name.starts_with('n')));
+        let plans = journal.node_plans("b").unwrap();
+        assert!(plans.iter().all(|(name, _)| name.starts_with('n')));
 
         let contradiction = journal.written("a row", Err::<(), _>(constraint()));
         assert!(contradiction.is_err());

@@ -21,8 +21,8 @@ impl Agent {
     pub(crate) fn node_addresses(&self) -> Vec<IpAddr> {
         let given = self.options.kubernetes.as_ref().map(|k| k.node_ips.clone());
         let node = self.cluster.get().and_then(|cluster| cluster.own_node());
-        let said = node.map(|node| node.addresses).unwrap_or_default();
-        chosen(&given.unwrap_or_default(), &said)
+        let of_node = node.map(|node| node.addresses).unwrap_or_default();
+        chosen(&given.unwrap_or_default(), &of_node)
     }
 
     /// The first of them that a link has; none if the node does not know its address yet.
@@ -61,21 +61,21 @@ impl Agent {
 
 /// Those that the administrator says, in that order; else those of its Node. Others know only what the
 /// Node says, and let in tunnels from nowhere else: an address that it does not have is no use.
-fn chosen(given: &[IpAddr], said: &[IpAddr]) -> Vec<IpAddr> {
-    if said.is_empty() {
+fn chosen(given: &[IpAddr], of_node: &[IpAddr]) -> Vec<IpAddr> {
+    if of_node.is_empty() {
         return given.to_vec();
     }
-    let known = given.iter().filter(|address| said.contains(address));
+    let known = given.iter().filter(|address| of_node.contains(address));
     let known: Vec<IpAddr> = known.copied().collect();
     if known.is_empty() {
         if !given.is_empty() {
             tracing::warn!(
                 ?given,
-                ?said,
+                ?of_node,
                 "--node-ip is not an address of this Node, so that other nodes would not accept it: the Node's are used; give the kubelet the same --node-ip"
             );
         }
-        return said.to_vec();
+        return of_node.to_vec();
     }
     known
 }

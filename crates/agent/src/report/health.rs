@@ -1,22 +1,20 @@
 //! `/healthz`: whether background work goes on. The liveness probe asks: what is stuck for minutes is rarely so after
 //! a new start. What only fails is no reason: it is tried again, and `/readyz` and the log say what is missing.
 
-use crate::agent::Agent;
+use crate::background::Tasks;
 use crate::background::task::Stuck;
 use crate::serve::http::Response;
 use k8s_openapi::jiff::Timestamp;
 
-impl Agent {
-    /// 503 with what is stuck, where, and since when.
-    pub(crate) fn health(&self) -> Response {
-        let stuck = self.tasks.stuck();
-        if stuck.is_empty() {
-            return Response::text(200, "ok\n");
-        }
-        let now = Timestamp::now().as_second();
-        let lines = stuck.iter().map(|stuck| describe(stuck, now));
-        Response::text(503, lines.collect::<String>())
+/// 503 with what is stuck, where, and since when.
+pub(super) fn health(tasks: &Tasks) -> Response {
+    let stuck = tasks.stuck();
+    if stuck.is_empty() {
+        return Response::text(200, "ok\n");
     }
+    let now = Timestamp::now().as_second();
+    let lines = stuck.iter().map(|stuck| describe(stuck, now));
+    Response::text(503, lines.collect::<String>())
 }
 
 fn describe(stuck: &Stuck, now: i64) -> String {

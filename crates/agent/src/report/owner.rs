@@ -95,10 +95,10 @@ fn name_of(record: &Record) -> String {
         .pod
         .as_deref()
         .and_then(|pod| pod.split_once('/'));
-    let said = || Args::parse(&record.details.args).ok()?.pod_name;
+    let in_args = || Args::parse(&record.details.args).ok()?.pod_name;
     in_pod
         .map(|(_, name)| name.to_owned())
-        .or_else(said)
+        .or_else(in_args)
         .unwrap_or_else(|| record.container.short().to_owned())
 }
 

@@ -84,14 +84,18 @@ impl<'a> Call<'a> {
     /// since runtimes send all of them.
     pub(crate) fn config_to_keep(&self) -> Cow<'_, str> {
         let text = self.request.config.get();
-        let Ok(Some(kept)) = self.conf().map(|conf| conf.runtime.annotations.as_ref()) else {
+        let Ok(Some(annotations)) = self.conf().map(|conf| conf.runtime.annotations.as_ref())
+        else {
             return Cow::Borrowed(text);
         };
         let trimmed = serde_json::from_str::<Value>(text)
             .ok()
             .and_then(|mut value| {
                 let runtime = value.get_mut("runtimeConfig")?.as_object_mut()?;
-                runtime.insert(POD_ANNOTATIONS.to_owned(), serde_json::to_value(kept).ok()?);
+                runtime.insert(
+                    POD_ANNOTATIONS.to_owned(),
+                    serde_json::to_value(annotations).ok()?,
+                );
                 serde_json::to_string(&value).ok()
             });
         trimmed.map_or(Cow::Borrowed(text), Cow::Owned)

@@ -574,8 +574,8 @@ fn networks(record: &Record) -> String {
     let names = record.attachments.iter().map(|one| match &one.origin {
         Some(origin) => {
             let parts = [origin.namespace.as_str(), origin.name.as_str()];
-            let said = parts.iter().filter(|part| !part.is_empty());
-            said.copied().collect::<Vec<_>>().join("/")
+            let parts = parts.iter().filter(|part| !part.is_empty());
+            parts.copied().collect::<Vec<_>>().join("/")
         }
         None => one.network.to_string(),
     });

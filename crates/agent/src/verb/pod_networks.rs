@@ -152,11 +152,11 @@ impl Agent {
             ));
         };
         if let Some(all) = &conf.runtime.annotations {
-            let kept = |key: &&str| all.get(*key).map(|value| (key.to_string(), value.clone()));
+            let entry = |key: &&str| all.get(*key).map(|value| (key.to_string(), value.clone()));
             let facts = PodFacts {
                 namespace: namespace.clone(),
                 name: name.clone(),
-                annotations: ANNOTATIONS.iter().filter_map(kept).collect(),
+                annotations: ANNOTATIONS.iter().filter_map(entry).collect(),
             };
             return Ok((facts, None));
         }

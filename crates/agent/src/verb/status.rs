@@ -13,8 +13,9 @@ use crate::cluster::Cluster;
 use crate::options::ClusterNetwork;
 use crate::serve::call::Call;
 use crate::verb::pod_networks::not_synced;
-use plexus_api::cni::{Body, Code, Error, NetworkBackend};
+use plexus_api::cni::{Body, Chain, Code, Error, NetworkBackend};
 use plexus_core::resolve::{CLUSTER_DEFAULT, Objects};
+use plexus_types::NetworkName;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
@@ -55,20 +56,22 @@ impl Agent {
         Ok(())
     }
 
-    /// Why pods would get no first interface now, if so: for `/readyz`, and the reason to wait with
-    /// the configuration that makes the runtime call us.
-    pub(crate) fn first_network_is_missing(&self) -> Option<Error> {
-        let kubernetes = self.options.kubernetes.as_ref()?;
+    /// Who makes pods' first interface, if not we; or why they would get none now: for `/readyz`, and the reason to wait
+    /// with the configuration that makes the runtime call us.
+    pub(crate) fn first_delegate(&self) -> Result<Option<(NetworkName, Chain)>, Error> {
+        let Some(kubernetes) = &self.options.kubernetes else {
+            return Ok(None);
+        };
         let cluster = self.cluster.get();
         if !cluster.is_some_and(Cluster::synced) {
-            return Some(Error {
+            return Err(Error {
                 code: Code::NotAvailable,
                 ..not_synced()
             });
         }
         let reason = match kubernetes.cluster_network {
-            ClusterNetwork::None => return None,
-            ClusterNetwork::Delegate => return self.other_cni.chain().err(),
+            ClusterNetwork::None => return Ok(None),
+            ClusterNetwork::Delegate => return self.other_cni.chain().map(Some),
             ClusterNetwork::OwnNodeCidrs => {
                 let node = cluster.and_then(Cluster::own_node);
                 let known = node.is_some_and(|node| !node.pod_cidrs.is_empty());
@@ -81,27 +84,18 @@ impl Agent {
                     .then_some("the Network that describes the cluster network is not there yet")
             }
         };
-        reason.map(|reason| {
-            let next = "it comes with the API server and the controllers: see the agent's log for the connection to it";
-            Error::new(Code::NotAvailable, reason, next)
-        })
-    }
-
-    /// Whether another CNI makes pods' first interface.
-    pub(crate) fn delegates_first_network(&self) -> bool {
-        let kubernetes = self.options.kubernetes.as_ref();
-        kubernetes.is_some_and(|k| k.cluster_network == ClusterNetwork::Delegate)
+        let Some(reason) = reason else {
+            return Ok(None);
+        };
+        let next = "it comes with the API server and the controllers: see the agent's log for the connection to it";
+        Err(Error::new(Code::NotAvailable, reason, next))
     }
 
     /// Whether pods would get their first interface; where another CNI makes it, by its own word.
     fn ask_first_network(&self, until: Instant) -> Result<(), Error> {
-        if let Some(error) = self.first_network_is_missing() {
-            return Err(error);
-        }
-        if !self.delegates_first_network() {
+        let Some((name, chain)) = self.first_delegate()? else {
             return Ok(());
-        }
-        let (name, chain) = self.other_cni.chain()?;
+        };
         let asked = self.runner.status(&name, &chain, until);
         let silent = asked.map_err(|error| Error {
             code: Code::NotAvailable,

@@ -32,7 +32,6 @@ use crate::plan::{
 use crate::resolve::Reference;
 use plexus_api::cni::{Chain, Network, NetworkBackend, Outcome};
 use plexus_types::{IfName, NetworkName};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -88,8 +87,7 @@ pub struct NativeWork {
 }
 
 /// Where addresses are taken from, and must be given back to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lease {
     /// A pool of the journal.
     Pool(String),

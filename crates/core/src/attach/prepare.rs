@@ -11,7 +11,6 @@ use crate::ipam::{AllocateError, assigned_executed};
 use crate::plan::{LinkFacts, next_preparation};
 use plexus_api::cni::{Ipam, Outcome};
 use plexus_types::{IfName, Mac};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -37,8 +36,7 @@ pub enum Preparation {
 }
 
 /// How a link is recognised.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AwaitedLink {
     /// By its name.
     Name(IfName),
@@ -48,7 +46,7 @@ pub enum AwaitedLink {
 
 /// A request to somebody outside the node's kernel. It must be idempotent: after a crash it is undone without anyone
 /// knowing whether it was received.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct OutsideCall {
     /// Who is asked.
     pub service: Service,
@@ -57,8 +55,7 @@ pub struct OutsideCall {
 }
 
 /// Somebody who can be asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Service {
     /// A program on the node that serves HTTP on this socket: `POST /setup` and `POST /teardown`.
     Socket(PathBuf),

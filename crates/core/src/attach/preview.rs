@@ -84,13 +84,13 @@ pub fn preview(
             }
         }
     }
-    let mut kept = NodePlan::default();
+    let mut node = NodePlan::default();
     for (_, native) in attach.natives() {
-        kept.merge(native.node.clone());
+        node.merge(native.node.clone());
     }
     Ok(Preview {
         pod: attach.pod_plan(0..attach.attachments().len()),
-        node: kept,
+        node,
         attach,
     })
 }

@@ -138,8 +138,8 @@ impl Pools {
     /// What no block of the network may hand out though it is inside.
     pub(super) fn apart(&self, config: &BlockIpam, own: &NodeBlocks) -> Apart {
         let marked = self.donated.get(&config.uid).into_iter().flatten().copied();
-        let told = own.donated.iter().chain(&own.own).map(IpNet::trunc);
-        Apart(marked.chain(told).collect())
+        let in_blocks = own.donated.iter().chain(&own.own).map(IpNet::trunc);
+        Apart(marked.chain(in_blocks).collect())
     }
 
     fn rooms(&self, config: &BlockIpam, own: &NodeBlocks, family: Family) -> Vec<Room> {

@@ -4,50 +4,41 @@
 use super::ObservedLink;
 use crate::attachment::MovedMark;
 use plexus_types::{IfName, Mac};
-use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A device of the node as it was before a pod got it, and as it shall be again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     /// Its name on the node.
     pub name: IfName,
     /// Its index on the node when the plan was made, for the kernel.
     pub index: u32,
     /// Its further names.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub altnames: Vec<String>,
     /// Its MAC, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<Mac>,
     /// Its MTU.
     pub mtu: u32,
     /// Whether it was up.
     pub up: bool,
     /// Whether it was promiscuous.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub promisc: bool,
     /// Its alias, which our mark takes the place of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
     /// `vlan`, `veth`, …; empty for hardware.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
     /// What it is part of, if that is hardware: no pod can change that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<Hardware>,
 }
 
 /// What a link is known by in whichever namespace it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hardware {
     /// `pci`, `virtio`, `usb`, …
     pub bus: String,
     /// Its name on that bus, such as `0000:00:03.0`.
     pub device: String,
     /// The MAC that it was built with, if it has one: one device may have several ports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<Mac>,
 }
 

@@ -4,7 +4,6 @@
 use super::Device;
 use plexus_api::cni::DeviceQuery;
 use plexus_types::IfName;
-use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 /// What was looked up on the node for one attachment.
@@ -54,7 +53,7 @@ pub struct Underlay {
 }
 
 /// A link of the node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkFacts {
     /// Name.
     pub name: IfName,

@@ -41,7 +41,6 @@ pub use text::{node_text, pod_text, ports_text};
 
 use ipnet::IpNet;
 use plexus_types::{IfName, Mac, NetworkName, RouterName};
-use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
 /// The route protocol number that marks our routes and neighbours.
@@ -52,26 +51,23 @@ pub const ALIAS_MARK: &str = "plexus";
 pub const RULE_PRIORITY: u32 = 5080;
 
 /// What a pod gets: links in its namespace, with their ends on the node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodPlan {
     /// The link group of all links of this plan, unique on the node while the plan lives: one
     /// message removes them all.
     pub group: u32,
     /// In the order in which they are made.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
     /// Ports of the node that lead to the pod.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_ports: Vec<HostPort>,
 }
 
 /// A port of the node that leads to a port of the pod.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostPort {
     /// Which transport.
     pub protocol: Protocol,
     /// Only this address of the node; none: every one of the family.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_ip: Option<IpAddr>,
     /// The node's port.
     pub port: u16,
@@ -80,8 +76,7 @@ pub struct HostPort {
 }
 
 /// A transport protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protocol {
     /// TCP.
     Tcp,
@@ -92,40 +87,32 @@ pub enum Protocol {
 }
 
 /// One interface of a pod.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     /// Its name in the pod.
     pub name: IfName,
     /// What it is made of.
     pub kind: LinkKind,
     /// Given or derived; none where the parent's must be kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<Mac>,
     /// None: the kernel takes the parent's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Our mark; see [`Alias`](crate::attachment::Alias).
     pub alias: String,
     /// Sysctls of this interface, written before it goes up.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
     /// Its addresses.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<Address>,
     /// Permanent neighbours.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbours: Vec<Neighbour>,
     /// Routes through it, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
     /// Rules that send its own traffic to its own table.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
 }
 
 /// What a link is made of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkKind {
     /// A link on a link of the node.
     Stacked(Stacked),
@@ -171,37 +158,29 @@ impl LinkKind {
 }
 
 /// The node's end of a veth pair.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostEnd {
     /// Its name on the node: a hash, see [`IfName::host_end`].
     pub name: IfName,
     /// Known beforehand, so that a neighbour entry can point at it.
     pub mac: Mac,
     /// As the other end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Our mark, on this end too.
     pub alias: String,
     /// The router that it is in; none: the node's own namespace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub router: Option<RouterName>,
     /// The bridge that it is a port of. The bridge itself is in the [`NodePlan`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridge: Option<IfName>,
     /// Whether the bridge sends frames back out of this port.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hairpin: bool,
     /// Packets from the pod are let in only if their source leads back through this end.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub source_check: bool,
     /// Sysctls of this end.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
     /// Routes of the node to the pod's addresses.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
     /// Permanent neighbours on the node.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbours: Vec<Neighbour>,
 }
 
@@ -211,7 +190,7 @@ impl HostEnd {
 }
 
 /// One sysctl: key as a path below `/proc/sys`, without a leading slash.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Setting {
     /// `net/ipv6/conf/eth0/accept_ra`
     pub key: String,
@@ -220,14 +199,14 @@ pub struct Setting {
 }
 
 /// An address of an interface. IPv6 addresses are set without duplicate address detection.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {
     /// The address with its prefix length; host bits are kept.
     pub net: IpNet,
 }
 
 /// A permanent neighbour.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Neighbour {
     /// Who.
     pub address: IpAddr,
@@ -236,33 +215,25 @@ pub struct Neighbour {
 }
 
 /// A route through the link that it belongs to.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
     /// Where to.
     pub dst: IpNet,
     /// The next hop; none for what is on the link.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<IpAddr>,
     /// The preferred source.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub src: Option<IpAddr>,
     /// None: the main table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<u32>,
     /// Metric (priority).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<u32>,
     /// None: `link` without a next hop, else `global`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<u8>,
     /// MTU of the path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Advertised MSS.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advmss: Option<u32>,
     /// The next hop is on the link though no address says so.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub onlink: bool,
 }
 
@@ -289,7 +260,7 @@ impl Route {
 }
 
 /// `ip rule add from … lookup …`
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rule {
     /// Whose traffic.
     pub from: IpNet,
@@ -300,23 +271,18 @@ pub struct Rule {
 }
 
 /// What the networks of a pod keep on the node: made when first needed, kept when the pod goes.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodePlan {
     /// Sysctls of the node: forwarding.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
     /// Bridges with their gateway addresses.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bridges: Vec<Bridge>,
     /// Source networks that leave under the node's address.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub masquerades: Vec<Masquerade>,
     /// Routers of overlay networks.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routers: Vec<Router>,
     /// It is all that the network keeps: what an earlier plan of it had besides is over. Not so where
     /// networks of different places may have one name.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
 }
 
@@ -333,7 +299,7 @@ impl NodePlan {
 /// The router of an overlay network: a namespace of its own on the node, with a VXLAN device whose
 /// socket is in the node's namespace. Which other nodes it reaches is not part of it: see
 /// [`Remote`](crate::fabric::Remote).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Router {
     /// The namespace's name.
     pub name: RouterName,
@@ -352,31 +318,25 @@ pub struct Router {
     /// Gateways that answer in the router, one per subnet.
     pub gateways: Vec<IpAddr>,
     /// Traffic to elsewhere leaves under the node's address.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub snat: bool,
     /// Whether a pod may send only from its own addresses.
     pub source_check: bool,
 }
 
 /// A bridge on the node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bridge {
     /// Its name.
     pub name: IfName,
     /// Given to a bridge that we create.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Promiscuous mode.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub promisc: bool,
     /// The gateway addresses that it must have.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<IpNet>,
     /// Whether a different address of the same family is replaced instead of refused.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force_address: bool,
     /// Its sysctls.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
 }
 
@@ -386,13 +346,12 @@ impl Bridge {
 }
 
 /// Traffic from `source` to anywhere but `source` and multicast leaves under the node's address.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Masquerade {
     /// Whose rule it is.
     pub network: NetworkName,
     /// The subnet.
     pub source: IpNet,
     /// Destinations that see the real source all the same.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<IpNet>,
 }

@@ -65,38 +65,38 @@ impl NodePlan {
         if newer.whole {
             return newer.clone();
         }
-        let mut kept = self.clone();
+        let mut plan = self.clone();
         let renewed = |mine: &Router, other: &Router| other.name == mine.name && other != mine;
-        kept.routers
+        plan.routers
             .retain(|mine| !newer.routers.iter().any(|other| renewed(mine, other)));
         let renewed = |mine: &Masquerade, other: &Masquerade| {
             (&other.network, other.source) == (&mine.network, mine.source) && other != mine
         };
-        kept.masquerades
+        plan.masquerades
             .retain(|mine| !newer.masquerades.iter().any(|other| renewed(mine, other)));
         let renewed = |mine: &Bridge, other: &Bridge| {
             other.name == mine.name && other.force_address && other != mine
         };
-        kept.bridges
+        plan.bridges
             .retain(|mine| !newer.bridges.iter().any(|other| renewed(mine, other)));
-        kept.merge(newer.clone());
-        kept
+        plan.merge(newer.clone());
+        plan
     }
 
     /// Whether it masquerades something that `newer` does not.
     pub fn masquerades_more_than(&self, newer: &NodePlan) -> bool {
-        let kept = |mine: &&Masquerade| {
+        let is_in_newer = |mine: &&Masquerade| {
             let mut others = newer.masquerades.iter();
             others.any(|other| (&other.network, other.source) == (&mine.network, mine.source))
         };
-        !self.masquerades.iter().all(|mine| kept(&mine))
+        !self.masquerades.iter().all(|mine| is_in_newer(&mine))
     }
 
     /// What is kept once a router is gone: nothing, if it was all there was.
     pub fn without_router(&self, name: &RouterName) -> NodePlan {
-        let mut kept = self.clone();
-        kept.routers.retain(|router| router.name != *name);
-        kept
+        let mut plan = self.clone();
+        plan.routers.retain(|router| router.name != *name);
+        plan
     }
 }
 
@@ -155,11 +155,11 @@ mod tests {
     #[test]
     fn two_networks_of_one_name_keep_both_their_bridges() {
         let (one, two) = (bridge("br1", &[], true), bridge("br2", &[], false));
-        let kept = one.renewed_by(&two);
-        let names: Vec<&str> = kept.bridges.iter().map(|b| b.name.as_str()).collect();
+        let plan = one.renewed_by(&two);
+        let names: Vec<&str> = plan.bridges.iter().map(|b| b.name.as_str()).collect();
         assert_eq!(names, ["br1", "br2"]);
-        assert_eq!(kept.renewed_by(&one), kept);
-        assert_eq!(kept.renewed_by(&two), kept);
+        assert_eq!(plan.renewed_by(&one), plan);
+        assert_eq!(plan.renewed_by(&two), plan);
     }
 
     #[test]

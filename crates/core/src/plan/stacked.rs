@@ -4,24 +4,22 @@
 
 use super::{ObservedLink, provider};
 use plexus_types::IfName;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
 /// A link on a link of the node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stacked {
     /// The node's link.
     pub parent: Parent,
     /// The kernel's word for its kind.
     pub kind: String,
     /// Its options by their names in `ip link`, as the kernel numbers them.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, u32>,
 }
 
 /// A link of the node that others hang off.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parent {
     /// Its name, for people.
     pub name: IfName,

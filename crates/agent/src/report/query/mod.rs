@@ -6,6 +6,7 @@ mod contrail;
 use crate::agent::Agent;
 use crate::failure;
 use crate::journal::{AttachmentRecord, BackendRecord, State, Stored};
+use crate::report::health::health;
 use crate::report::metrics::{CONTENT_TYPE, Moment};
 use crate::report::view::{View, views};
 use crate::serve::http::Response;
@@ -18,7 +19,7 @@ impl Agent {
     /// Answers a GET.
     pub(crate) fn query(&self, path: &str, query: &str) -> Response {
         match path {
-            "/healthz" => self.health(),
+            "/healthz" => health(&self.tasks),
             "/readyz" => self.readiness(),
             "/metrics" => Response {
                 content_type: CONTENT_TYPE,
@@ -47,7 +48,7 @@ impl Agent {
         } else if !self.ready.load(SeqCst) {
             status = 503;
             text.push_str("not ready: restoring the node's networks\n");
-        } else if let Some(error) = self.first_network_is_missing() {
+        } else if let Err(error) = self.first_delegate() {
             status = 503;
             let _ = writeln!(text, "not ready: {error}");
         } else {
@@ -58,6 +59,13 @@ impl Agent {
             let _ = writeln!(
                 text,
                 "warning: the journal's rows of {key} cannot be read, and are left alone until a DEL: {problem}"
+            );
+        }
+        let networks = self.journal.as_ref().map(|j| j.quarantined_networks());
+        for (name, problem) in networks.unwrap_or_default() {
+            let _ = writeln!(
+                text,
+                "warning: the journal's row of network {name} cannot be read, and is left alone until an ADD: {problem}"
             );
         }
         if let Some(file) = self.conflist.as_ref().and_then(|c| c.preceded_by()) {

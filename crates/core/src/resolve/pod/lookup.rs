@@ -121,8 +121,8 @@ pub(super) fn network_name(parts: &[&str]) -> Result<NetworkName, ResolveError> 
     let mut name = parts.join(".");
     if name.len() > LONGEST {
         let hash = format!("-{:016x}", hash64(parts));
-        let kept: String = name.chars().take(LONGEST - hash.len()).collect();
-        name = kept + &hash;
+        let prefix: String = name.chars().take(LONGEST - hash.len()).collect();
+        name = prefix + &hash;
     }
     NetworkName::new(&name).map_err(ResolveError::Name)
 }

@@ -41,7 +41,6 @@ use plexus_api::cni::{Body, Ipam, Network, NetworkBackend, ParsedNetwork, Routin
 use plexus_api::objects::NetworkSpec;
 use plexus_api::pod::MAX_NETWORKS;
 use request::NetworkRequest;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -123,7 +122,7 @@ pub struct Settings {
 
 /// Where an attachment came from; kept in the journal, so that records and answers can be made
 /// from it alone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     /// Which of the pod's references, from 0; 0 is the cluster-wide default network.
     pub index: u32,
@@ -138,7 +137,6 @@ pub struct Reference {
     /// Which annotation named it; empty for the cluster-wide default network.
     pub source: String,
     /// Subnets of the network with their gateways, for the queries.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subnets: Vec<(IpNet, Option<IpAddr>)>,
 }
 

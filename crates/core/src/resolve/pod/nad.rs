@@ -57,13 +57,13 @@ impl Lookup<'_> {
             Means::Object(fq_name) => {
                 let found = self.of_nad_object(nad, fq_name.as_ref(), selection)?;
                 return Ok(ResolvedNetwork {
-                    warnings: told(nad, &nad.parsed().warnings),
+                    warnings: with_origin(nad, &nad.parsed().warnings),
                     ..found
                 });
             }
             Means::Config(parsed) => {
                 let network = of_config(nad, parsed.as_deref(), &request())?;
-                (network, told(nad, &nad.parsed().warnings))
+                (network, with_origin(nad, &nad.parsed().warnings))
             }
             Means::Nothing => match self.objects.on_disk(&nad.name) {
                 Some(text) => {
@@ -73,7 +73,7 @@ impl Lookup<'_> {
                     let name = network_name(&[&nad.name])?;
                     let network = Network::from_config(&name, &config, &request())
                         .map_err(ResolveError::Config)?;
-                    (network, told(nad, &warnings))
+                    (network, with_origin(nad, &warnings))
                 }
                 None => return self.of_nad_object(nad, None, selection),
             },
@@ -204,7 +204,7 @@ fn display_name(nad: &NadObject) -> String {
 }
 
 /// Warnings that say whose they are.
-fn told(nad: &NadObject, warnings: &[String]) -> Vec<String> {
+fn with_origin(nad: &NadObject, warnings: &[String]) -> Vec<String> {
     let each = warnings.iter();
     each.map(|warning| format!("{}: {warning}", display_name(nad)))
         .collect()

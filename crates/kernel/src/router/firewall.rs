@@ -1,7 +1,8 @@
 //! The firewall of a router: a table `inet plexus` in its own namespace. Sources of pods are
-//! checked, what leaves by the uplink leaves under its address, and only answers come back in.
+//! checked, and so are those of what other nodes send; what leaves by the uplink leaves under its address, and
+//! only answers come back in.
 
-use super::UPLINK;
+use super::{UPLINK, VXLAN};
 use crate::Socket;
 use crate::nft::NftError;
 use crate::nft::chain::{Chain, DesiredRule, Hook, commit, differing, fill};
@@ -9,6 +10,7 @@ use crate::nft::encode::{
     Attributes, ESTABLISHED_OR_RELATED, Meta, bitwise, cmp, ct_state, meta, payload, verdict,
 };
 use crate::nft::guard::{drop_foreign_source, from_host_ends, of_family};
+use ipnet::IpNet;
 use plexus_core::plan::Router;
 use plexus_types::Family;
 
@@ -44,6 +46,7 @@ fn chains(router: &Router) -> [Chain; 4] {
             "plexus: pods send from their own addresses",
             rule,
         ));
+        sources.extend(from_other_nodes(router));
     }
     let (mut forward, mut input, mut leave) = (Vec::new(), Vec::new(), Vec::new());
     if router.snat {
@@ -52,7 +55,7 @@ fn chains(router: &Router) -> [Chain; 4] {
         input.push(answers());
         input.push(neighbours());
         input.push(from_uplink("plexus: nothing else comes in", [drop()]));
-        let rule = named(Meta::OifName)
+        let rule = named(Meta::OifName, UPLINK)
             .into_iter()
             .chain([("masq", Attributes::default())]);
         leave.push(DesiredRule::new(
@@ -69,6 +72,51 @@ fn chains(router: &Router) -> [Chain; 4] {
             ..filter("postrouting", Hook::Postrouting, 100, leave)
         },
     ]
+}
+
+/// What comes from other nodes is the network's: from a subnet of it, or from a block that leads there.
+///
+/// ```text
+/// iifname vxlan0 ip saddr SUBNET accept …
+/// iifname vxlan0 fib saddr . iif oif missing drop
+/// ```
+fn from_other_nodes(router: &Router) -> impl Iterator<Item = DesiredRule> {
+    let subnets = router.subnets.iter().map(|subnet| {
+        let rule = named(Meta::IifName, VXLAN)
+            .into_iter()
+            .chain(source(subnet));
+        let rule = rule.chain([("immediate", verdict(true))]);
+        DesiredRule::new(format!("plexus: other nodes send from {subnet}"), rule)
+    });
+    let rule = named(Meta::IifName, VXLAN)
+        .into_iter()
+        .chain(drop_foreign_source());
+    let others = DesiredRule::new("plexus: other nodes send from their blocks", rule);
+    subnets.chain([others])
+}
+
+/// `ip saddr SUBNET`
+fn source(subnet: &IpNet) -> impl Iterator<Item = (&'static str, Attributes)> {
+    let (offset, mask, network) = match subnet {
+        IpNet::V4(v4) => (
+            12,
+            v4.netmask().octets().to_vec(),
+            v4.network().octets().to_vec(),
+        ),
+        IpNet::V6(v6) => (
+            8,
+            v6.netmask().octets().to_vec(),
+            v6.network().octets().to_vec(),
+        ),
+    };
+    let inside = [
+        ("payload", payload(offset, network.len() as u32)),
+        ("bitwise", bitwise(&mask)),
+        ("cmp", cmp(true, &network)),
+    ];
+    of_family(Family::of(subnet.addr()))
+        .into_iter()
+        .chain(inside)
 }
 
 fn answers() -> DesiredRule {
@@ -100,13 +148,16 @@ fn from_uplink(
     comment: &str,
     rest: impl IntoIterator<Item = (&'static str, Attributes)>,
 ) -> DesiredRule {
-    let rule: Expressions = named(Meta::IifName).into_iter().chain(rest).collect();
+    let rule: Expressions = named(Meta::IifName, UPLINK)
+        .into_iter()
+        .chain(rest)
+        .collect();
     DesiredRule::new(comment, rule)
 }
 
-fn named(which: Meta) -> [(&'static str, Attributes); 2] {
+fn named(which: Meta, link: &str) -> [(&'static str, Attributes); 2] {
     let mut name = [0; 16];
-    name[..UPLINK.len()].copy_from_slice(UPLINK.as_bytes());
+    name[..link.len()].copy_from_slice(link.as_bytes());
     [("meta", meta(which, 1)), ("cmp", cmp(true, &name))]
 }
 

@@ -6,6 +6,9 @@
 //!   iifgroup CHECKED fib saddr . iif oif missing drop }
 //! chain forward { type filter hook forward priority filter;
 //!   iifgroup ROUTER oifgroup ROUTER drop }
+//! chain arrivals { type filter hook prerouting priority dstnat + 10;
+//!   udp dport 4789 @th,96,24 < 4097 accept
+//!   udp dport 4789 ip saddr @peers4 fib saddr . iif oif missing drop … }
 //! chain tunnels { type filter hook input priority filter;
 //!   udp dport 4789 @th,96,24 < 4097 accept
 //!   udp dport 4789 ip saddr != @peers4 drop
@@ -17,10 +20,12 @@
 //! ```
 //!
 //! Which links are checked is told by their group, so that no pod needs a rule of its own. The last
-//! two are on every node that knows of another, also without routers: pods have links of any name and of any
+//! three are on every node that knows of another, also without routers: pods have links of any name and of any
 //! CNI, and one that the node masquerades would write into networks under the node's address, or get what
 //! other nodes answer. A VNI below ours is somebody else's, and so is what no node sends or gets. A VNI that
 //! is in a second fragment is not read: then the first one, which has none, is judged by its addresses.
+//! Links of other CNIs are not checked: who sends as a node must come in by the link that leads to that node. This
+//! is looked at when the destination is known, which may have been another one.
 //! Until the first [`set_peers`] nobody is a peer. What the sets have outlives the agent.
 
 use super::chain::{Chain, DesiredRule, Hook, commit, differing, fill};
@@ -40,6 +45,9 @@ use std::sync::PoisonError;
 pub(crate) const CHECKED: u32 = 0x2000_5080;
 /// Group of the node's ends of the links to routers.
 pub(crate) const ROUTER: u32 = 0x2000_5081;
+
+/// Ports and addresses are what they were translated to.
+const AFTER_DSTNAT: i32 = -90;
 
 /// Makes the nodes between which tunnels lead exactly these: the addresses on the underlay of all, this
 /// one too. Gives the number of addresses that were changed.
@@ -119,12 +127,15 @@ pub(super) fn desired_chains(tunnels: bool) -> Vec<Chain> {
 }
 
 /// `fib saddr . iif oif missing drop`
-pub(crate) fn drop_foreign_source() -> [(&'static str, Attributes); 3] {
-    [
-        ("fib", fib_source_present()),
-        ("cmp", cmp(true, &[0; 4])),
-        ("immediate", verdict(false)),
-    ]
+pub(crate) fn drop_foreign_source() -> impl Iterator<Item = (&'static str, Attributes)> {
+    foreign_source()
+        .into_iter()
+        .chain([("immediate", verdict(false))])
+}
+
+/// `fib saddr . iif oif missing`
+fn foreign_source() -> [(&'static str, Attributes); 2] {
+    [("fib", fib_source_present()), ("cmp", cmp(true, &[0; 4]))]
 }
 
 /// `udp dport 4789`
@@ -142,20 +153,21 @@ pub(crate) fn from_host_ends() -> [(&'static str, Attributes); 2] {
     [("meta", meta(Meta::IifName, 1)), ("cmp", cmp(true, b"px"))]
 }
 
-fn tunnel_chains() -> [Chain; 2] {
-    let chain = |name, hook, rules: [fn(Family) -> DesiredRule; 2]| {
-        let of_families = rules.into_iter().flat_map(|rule| Family::ALL.map(rule));
+fn tunnel_chains() -> [Chain; 3] {
+    let chain = |name, hook, priority, rules: &[fn(Family) -> DesiredRule]| {
+        let of_families = rules.iter().flat_map(|rule| Family::ALL.map(rule));
         Chain {
             name,
             kind: "filter",
             hook,
-            priority: 0,
+            priority,
             rules: std::iter::once(of_others()).chain(of_families).collect(),
         }
     };
     [
-        chain("tunnels", Hook::Input, [from_strangers, to_elsewhere]),
-        chain("through", Hook::Forward, [into_tunnels, out_of_tunnels]),
+        chain("arrivals", Hook::Prerouting, AFTER_DSTNAT, &[disguised]),
+        chain("tunnels", Hook::Input, 0, &[from_strangers, to_elsewhere]),
+        chain("through", Hook::Forward, 0, &[into_tunnels, out_of_tunnels]),
     ]
 }
 
@@ -171,6 +183,15 @@ fn of_others() -> DesiredRule {
     DesiredRule::new(
         "plexus: tunnels of others are left alone",
         to_tunnels().into_iter().chain(below),
+    )
+}
+
+fn disguised(family: Family) -> DesiredRule {
+    let node = address(family, End::Source, true);
+    drop_if(
+        "plexus: nodes come in by the link that leads to them",
+        family,
+        [node, foreign_source()],
     )
 }
 
@@ -208,12 +229,12 @@ fn out_of_tunnels(family: Family) -> DesiredRule {
 fn drop_if(
     comment: &str,
     family: Family,
-    ends: impl IntoIterator<Item = [(&'static str, Attributes); 2]>,
+    conditions: impl IntoIterator<Item = [(&'static str, Attributes); 2]>,
 ) -> DesiredRule {
     let rule = of_family(family)
         .into_iter()
         .chain(to_tunnels())
-        .chain(ends.into_iter().flatten())
+        .chain(conditions.into_iter().flatten())
         .chain([("immediate", verdict(false))]);
     DesiredRule::new(format!("{comment} ({family})"), rule)
 }

@@ -29,13 +29,25 @@ fn stranger(node: &FabricNode) -> Pod {
 
 /// Whether a packet that the stranger puts into the network by the tunnel of `node` reaches a pod there.
 fn injects(stranger: &Pod, network: &Network, node: &FabricNode, victim: &Pod, to: &str) -> bool {
+    let ends = (STRANGER, node.address);
+    injects_between(ends, stranger, network, node, victim, to)
+}
+
+/// The same, under any address.
+fn injects_between(
+    (from, tunnel): (&str, &str),
+    stranger: &Pod,
+    network: &Network,
+    node: &FabricNode,
+    victim: &Pod,
+    to: &str,
+) -> bool {
     let (mac, vni) = (vtep_mac(&network.uid, &node.name), network.vni);
     stranger.ns.sh(&format!(
         "ip link del vx 2>/dev/null || true; \
-         ip link add vx type vxlan id {vni} local {STRANGER} remote {} dstport 4789 nolearning; \
+         ip link add vx type vxlan id {vni} local {from} remote {tunnel} dstport 4789 nolearning; \
          ip addr add 10.7.200.66/32 dev vx; ip link set vx up; ip route add {to}/32 dev vx; \
-         ip neigh add {to} lladdr {mac} dev vx nud permanent",
-        node.address
+         ip neigh add {to} lladdr {mac} dev vx nud permanent"
     ));
     std::thread::scope(|scope| {
         let watch = "timeout 3 tcpdump -c 1 -ni eth0 'icmp and src 10.7.200.66'";
@@ -194,6 +206,59 @@ fn a_node_without_routers_lets_no_pod_speak_to_tunnels() {
     // They come back.
     assert!(!restore_missing(&first.side).unwrap().is_empty());
     assert!(!lab.injects(), "after the rules are back");
+}
+
+/// A pod of another CNI sends under the address of a node that it is not on. Neither kernel nor CNI minds.
+fn sends_as_a_node(ends: [&str; 2], third: &str) {
+    let fabric = Fabric::new();
+    let blue = Network::new("blue", 5241);
+    let (first, second) = (&fabric.nodes[0], &fabric.nodes[1]);
+    let mut peers = fabric.peers();
+    peers.push(third.parse().unwrap());
+    for (node, address) in fabric.nodes.iter().zip(ends) {
+        set_peers(&node.side, &peers).unwrap();
+        node.ensure(&blue.router_at(address, &node.name));
+    }
+    let (here, _) = first.pod_of(&blue, "here", &["10.7.0.2/32", "fd00:7::2/128"]);
+    let (there, _) = second.pod_of(&blue, "there", &["10.7.1.2/32", "fd00:7:0:1::2/128"]);
+    let stranger = stranger(first);
+    first.ns.sh(
+        "ip addr add fd00:172::1/64 dev other0 nodad; cd /proc/sys/net; echo 1 >ipv6/conf/all/forwarding; \
+         for i in all other0; do echo 0 >ipv4/conf/$i/rp_filter; done",
+    );
+    stranger.ns.sh(&format!(
+        "ip addr add fd00:172::2/64 dev eth0 nodad; ip route add default via fd00:172::1; \
+         ip addr add {third} dev eth0 nodad; ip addr add {} dev eth0 nodad",
+        ends[1]
+    ));
+    let to_first = || {
+        let ends = (ends[1], ends[0]);
+        injects_between(ends, &stranger, &blue, first, &here, "10.7.0.2")
+    };
+    let to_second = || {
+        let ends = (third, ends[1]);
+        injects_between(ends, &stranger, &blue, second, &there, "10.7.1.2")
+    };
+    assert!(!to_first(), "{}: to its own node", ends[1]);
+    stranger.ns.sh(&format!("ip addr del {} dev eth0", ends[1]));
+    assert!(!to_second(), "{third}: through its node");
+    // It is the rule that keeps it out.
+    first.ns.sh("nft flush chain inet plexus arrivals");
+    assert!((0..5).any(|_| to_second()));
+    stranger
+        .ns
+        .sh(&format!("ip addr add {} dev eth0 nodad", ends[1]));
+    assert!((0..5).any(|_| to_first()));
+}
+
+#[test]
+fn a_pod_that_sends_as_a_node_is_not_taken_for_one() {
+    sends_as_a_node(["192.0.2.11", "192.0.2.12"], "192.0.2.13");
+}
+
+#[test]
+fn a_pod_that_sends_as_a_node_is_not_taken_for_one_by_ipv6() {
+    sends_as_a_node(["2001:db8::11", "2001:db8::12"], "2001:db8::13");
 }
 
 #[test]

@@ -13,6 +13,8 @@ use std::net::IpAddr;
 
 /// The UDP port of our VXLANs: IANA's.
 pub const VXLAN_PORT: u16 = 4789;
+/// The first VNI of ours: smaller ones are left to others on the same underlay and port (Calico's is 4096).
+pub const FIRST_VNI: u32 = 4097;
 
 /// A node, as the fabric sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]

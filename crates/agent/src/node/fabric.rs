@@ -36,9 +36,12 @@ impl Agent {
                 "cannot set routes to other nodes' blocks"
             ),
         }
-        let others = seen.nodes.iter().filter(|n| n.name != self.options.node);
-        let peers: Vec<_> = others.flat_map(|node| node.addresses.clone()).collect();
-        match plexus_kernel::nft::guard::set_peers(&self.node, &peers) {
+        if seen.nodes.iter().any(|node| node.name != self.options.node) {
+            self.guard_tunnels();
+        }
+        let said = seen.nodes.iter().flat_map(|node| node.addresses.clone());
+        let peers: Vec<_> = said.chain(self.node_addresses()).collect();
+        match nft::guard::set_peers(&self.node, &peers) {
             Ok(0) => {}
             Ok(changes) => tracing::info!(changes, "nodes that tunnels lead to"),
             Err(error) => tracing::error!(
@@ -56,6 +59,18 @@ impl Agent {
         self.remove_routers_of_the_gone();
         self.remove_rules_of_the_gone();
         self.forget_pools_of_the_gone();
+    }
+
+    /// Keeps pods from the tunnels of other nodes, whether this one has routers or not.
+    fn guard_tunnels(&self) {
+        match nft::guard::ensure_tunnels(&self.node) {
+            Ok(changes) if changes.is_empty() => {}
+            Ok(changes) => tracing::info!(?changes, "rules that keep pods from nodes' tunnels"),
+            Err(error) => tracing::error!(
+                error = failure::chain(&error),
+                "pods of this node may write into overlay networks: the rules that keep them out cannot be made"
+            ),
+        }
     }
 
     /// Tells a router where its network's other blocks are.

@@ -187,12 +187,12 @@ fn deleted_in_use_says_by_whom_and_keeps_its_number() {
 #[test]
 fn a_number_or_identity_that_another_has_fails_the_younger() {
     let mut shared = facts(Ok(&overlay()));
-    shared.number = VniState::Shared(4096, "b/old".into());
+    shared.number = VniState::Shared(4097, "b/old".into());
     let status_of = |facts: &NetworkFacts<'_>| status(facts, &NetworkStatus::default(), "t");
     let shared = status_of(&shared);
     assert_eq!(
         (shared.phase, ready(&shared).1, shared.vni),
-        (Some(Phase::Failed), "VniConflict", Some(4096))
+        (Some(Phase::Failed), "VniConflict", Some(4097))
     );
     let mut twin = facts(Ok(&overlay()));
     twin.same_uuid = Some("b/old".into());

@@ -1,9 +1,10 @@
 //! The numbers of overlay networks: each has one of its own in the cluster, for as long as it lives.
 
+use plexus_core::fabric::FIRST_VNI;
 use std::collections::BTreeSet;
 
 /// The numbers that we use; smaller ones are left to others on the same underlay.
-pub(crate) const RANGE: std::ops::RangeInclusive<u32> = 4096..=16_777_215;
+pub(crate) const RANGE: std::ops::RangeInclusive<u32> = FIRST_VNI..=16_777_215;
 
 /// A free number for a network: the one that its UID points at, else the next free one. The same
 /// network gets the same one again if its status was lost and nobody else has it.
@@ -53,7 +54,7 @@ mod tests {
 
     #[test]
     fn it_wraps_around_and_ends() {
-        assert_eq!(choose("x", |number| number != 4096), Some(4096));
+        assert_eq!(choose("x", |number| number != 4097), Some(4097));
         assert_eq!(choose("x", |number| number != 16_777_215), Some(16_777_215));
         assert_eq!(choose("x", |_| true), None);
     }

@@ -92,6 +92,14 @@ pub(crate) fn cmp(equal: bool, value: &[u8]) -> Attributes {
         .nested(CMP_DATA, Attributes::value(value))
 }
 
+/// Whether what is in the register is less than a value.
+pub(crate) fn less(value: &[u8]) -> Attributes {
+    Attributes::default()
+        .number(CMP_SREG, REGISTER)
+        .number(CMP_OP, 2)
+        .nested(CMP_DATA, Attributes::value(value))
+}
+
 /// Loads the protocol family of the packet.
 pub(crate) fn meta_nfproto() -> Attributes {
     meta(Meta::NfProto, REGISTER)
@@ -118,6 +126,11 @@ pub(crate) enum Meta {
 /// Loads bytes of the network header.
 pub(crate) fn payload(offset: u32, length: u32) -> Attributes {
     load(NETWORK_HEADER, offset, length, REGISTER)
+}
+
+/// Loads bytes of the transport header and what follows it.
+pub(crate) fn transport(offset: u32, length: u32) -> Attributes {
+    load(TRANSPORT_HEADER, offset, length, REGISTER)
 }
 
 /// Loads the port that the packet is sent to.

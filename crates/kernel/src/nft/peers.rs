@@ -1,5 +1,5 @@
-//! The sets `peers4` and `peers6` of `inet plexus`: the other nodes, from which alone tunnels are
-//! spoken to. Owns the sets and their elements; what looks into them is in [`guard`](super::guard).
+//! The sets `peers4` and `peers6` of `inet plexus`: the nodes of the cluster, between which alone our
+//! tunnels lead. Owns the sets and their elements; what looks into them is in [`guard`](super::guard).
 
 use super::chain::{INET, TABLE, commit};
 use super::encode::{Attributes, message};

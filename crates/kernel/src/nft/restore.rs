@@ -132,13 +132,13 @@ fn is_checked(plan: &PodPlan) -> bool {
 }
 
 impl Table {
-    pub(super) fn is_guarded(&self, routers: bool) -> bool {
-        self.sources && (self.tunnels || !routers)
+    pub(super) fn is_guarded(&self, tunnels: bool) -> bool {
+        self.sources && (self.tunnels || !tunnels)
     }
 
-    pub(super) fn guard(&mut self, routers: bool) {
+    pub(super) fn guard(&mut self, tunnels: bool) {
         self.sources = true;
-        self.tunnels |= routers;
+        self.tunnels |= tunnels;
     }
 
     /// Whether all of these are known.

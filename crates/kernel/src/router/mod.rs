@@ -51,12 +51,12 @@ pub fn ensure(node: &NodeSide, router: &Router) -> Result<Vec<String>, RouterErr
     let settled = node.is_settled(name);
     node.visit(&netns, || inside(router, settled, &mut changes))??;
     node.settle(name);
-    changes.extend(nft::guard::ensure_for_routers(node).map_err(|source| {
-        RouterError::Firewall {
+    changes.extend(
+        nft::guard::ensure_tunnels(node).map_err(|source| RouterError::Firewall {
             router: name.clone(),
             source,
-        }
-    })?);
+        })?,
+    );
     node.with_home(&home, |socket| -> Result<(), RouterError> {
         connect(node, &netns, socket, router, &mut changes)
     })?;

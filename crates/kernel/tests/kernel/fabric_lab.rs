@@ -50,15 +50,15 @@ impl Fabric {
             .collect();
         let fabric = Self { outside, nodes };
         for node in &fabric.nodes {
-            nft::guard::set_peers(&node.side, &fabric.peers(node)).unwrap();
+            nft::guard::ensure_tunnels(&node.side).unwrap();
+            nft::guard::set_peers(&node.side, &fabric.peers()).unwrap();
         }
         fabric
     }
 
-    /// The addresses of the other nodes.
-    pub(crate) fn peers(&self, of: &FabricNode) -> Vec<IpAddr> {
-        let others = self.nodes.iter().filter(|node| node.name != of.name);
-        others.flat_map(|node| node.addresses).collect()
+    /// The addresses of the nodes.
+    pub(crate) fn peers(&self) -> Vec<IpAddr> {
+        self.nodes.iter().flat_map(|node| node.addresses).collect()
     }
 
     /// Makes a router of the network on every node, each knowing the others' blocks.

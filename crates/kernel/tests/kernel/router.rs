@@ -158,6 +158,62 @@ fn a_source_that_is_not_the_pods_own_goes_nowhere() {
 }
 
 #[test]
+fn another_node_sends_from_the_networks_addresses_alone() {
+    let fabric = Fabric::new();
+    let mut blue = Network::new("blue", 5022);
+    fabric.network(&blue);
+    let (first, second) = (&fabric.nodes[0], &fabric.nodes[1]);
+    let (liar, _) = first.pod_of(&blue, "liar", &["10.7.0.2/32", "fd00:7::2/128"]);
+    let (victim, _) = second.pod_of(&blue, "victim", &["10.7.1.2/32", "fd00:7:0:1::2/128"]);
+    let checking = blue.router(second);
+    // The first node lets anything out: the second decides.
+    blue.source_check = false;
+    first.ensure(&blue.router(first));
+    liar.ns
+        .sh("ip addr add 10.9.0.7/32 dev eth0; ip addr add fd00:9::7/128 dev eth0 nodad");
+    let victim = &victim.ns;
+    let arrives = |from: &str, to: &str, family: &str| {
+        std::thread::scope(|scope| {
+            let watch = format!("timeout 3 tcpdump -c 1 -ni eth0 '{family} and src {from}'");
+            let watch = scope.spawn(move || victim.try_sh(&watch));
+            std::thread::sleep(std::time::Duration::from_millis(700));
+            let ping = format!("ping -c 2 -i 0.2 -W 1 -I {from} {to}");
+            liar.ns.try_sh(&ping);
+            watch.join().unwrap()
+        })
+    };
+    let outside = [
+        ("10.9.0.7", "10.7.1.2", "icmp"),
+        ("fd00:9::7", "fd00:7:0:1::2", "icmp6"),
+    ];
+    for (from, to, family) in outside {
+        assert!(!arrives(from, to, family), "{from} arrived");
+    }
+    // The network's own do, and what the other router says itself.
+    assert!(liar.ns.pings("10.7.1.2") && liar.ns.pings("fd00:7:0:1::2"));
+    for nobody in ["10.7.0.200", "fd00:7::200"] {
+        let answer = victim.sh(&format!("ping -c 1 -W 2 {nobody} || true"));
+        assert!(answer.contains("nreachable"), "{answer}");
+    }
+    // Blocks that the router is told of are the network's too, whatever its subnets were when it was made.
+    let remotes = blue.remotes(&fabric, second);
+    let mut with_more = remotes.clone();
+    let more = &mut with_more[0].blocks;
+    more.extend([net("10.9.0.0/24"), net("fd00:9::/64")]);
+    router::set_remotes(&second.side, &checking, &with_more, &[]).unwrap();
+    for (from, to, family) in outside {
+        assert!(arrives(from, to, family), "{from} of a block");
+    }
+    router::set_remotes(&second.side, &checking, &remotes, &[]).unwrap();
+    assert!(!arrives("10.9.0.7", "10.7.1.2", "icmp"));
+    // Where sources are not checked, pods may pass on what is not the network's.
+    second.ensure(&blue.router(second));
+    for (from, to, family) in outside {
+        assert!(arrives(from, to, family), "{from} without the check");
+    }
+}
+
+#[test]
 fn snat_leaves_under_the_nodes_address_and_only_answers_come_in() {
     let fabric = Fabric::new();
     let mut blue = Network::new("blue", 5031);
@@ -183,7 +239,7 @@ fn snat_leaves_under_the_nodes_address_and_only_answers_come_in() {
     });
     assert!(seen.contains("192.0.2.11 > 192.0.2.1"), "{seen}");
     assert!(seen.contains("2001:db8::11 > 2001:db8::1"), "{seen}");
-    // A pod does not speak to tunnels, wherever they are.
+    // A pod does not speak to tunnels of other nodes.
     let tunnel = std::thread::scope(|scope| {
         let watch = scope.spawn(|| {
             fabric
@@ -192,7 +248,7 @@ fn snat_leaves_under_the_nodes_address_and_only_answers_come_in() {
         });
         std::thread::sleep(std::time::Duration::from_millis(700));
         one.ns
-            .try_sh("echo x | timeout 1 bash -c 'cat >/dev/udp/192.0.2.1/4789'");
+            .try_sh("echo x | timeout 1 bash -c 'cat >/dev/udp/192.0.2.12/4789'");
         watch.join().unwrap()
     });
     assert!(!tunnel, "a pod reached a tunnel");
@@ -235,7 +291,8 @@ fn ensured_twice_and_changed_in_place() {
     router.local = "192.0.2.21".parse().unwrap();
     assert_eq!(first.ensure(&router).len(), 1);
     assert_eq!(first.ensure(&router), Vec::<String>::new());
-    plexus_kernel::nft::guard::set_peers(&second.side, &[router.local]).unwrap();
+    plexus_kernel::nft::guard::set_peers(&second.side, &[router.local, second.addresses[0]])
+        .unwrap();
     assert!(one.ns.pings("10.7.1.2"));
     // What somebody took away is put back.
     first.in_router(

@@ -166,7 +166,7 @@ fn a_network_in_use_waits_and_says_who_uses_it() {
     assert_eq!(active["status"]["phase"], "Active");
     assert!(has_condition(&active, "Ready"), "{active}");
     let vni = active["status"]["vni"].as_u64().expect("a VNI");
-    assert!((4096..1 << 24).contains(&vni), "{vni}");
+    assert!((4097..1 << 24).contains(&vni), "{vni}");
     assert_eq!(active["status"]["usage"]["blocks"], 2);
     let uid = active["metadata"]["uid"]
         .as_str()

@@ -104,7 +104,17 @@ fn a_node_is_added_and_another_one_is_switched_off() {
             "spec": {"nodeName": "n2", "containers": [{"name": "main", "image": "none"}]}}"#,
     );
     lab.ok(&["run", "before"]);
+    let guards_tunnels = |node: &str| {
+        let list = ["nft", "list", "chain", "inet", "plexus", "through"];
+        let listed = lab.run(&[&["exec", "--node", node, "--"][..], &list].concat());
+        String::from_utf8_lossy(&listed.stdout).contains("ip daddr @peers4 drop")
+    };
+    assert!(!guards_tunnels("n1"), "there is no other node");
     assert_eq!(lab.ok(&["add-node"]), "n2 ready\n");
+    lab.eventually(
+        "nodes without overlay pods guard the other's tunnels",
+        || guards_tunnels("n1") && guards_tunnels("n2"),
+    );
     lab.eventually("the pod that was early runs", || {
         lab.get(&["pod", "early"])["status"]["phase"] == "Running"
     });

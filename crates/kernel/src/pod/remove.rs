@@ -302,7 +302,7 @@ fn is_moved(found: &ObservedLink) -> bool {
     found.kind.is_empty() || mark.is_some_and(|mark| MovedMark::of(mark).is_some())
 }
 
-fn is_of_plan(found: &ObservedLink, plan: &PodPlan) -> bool {
+pub(super) fn is_of_plan(found: &ObservedLink, plan: &PodPlan) -> bool {
     let mut made = plan.links.iter().filter(|link| link.kind.moved().is_none());
     made.any(|link| {
         link.name.as_str() == found.name

@@ -18,5 +18,5 @@ mod restore;
 
 pub use apply::{Applied, ApplyError, apply, observe};
 pub use living::living;
-pub use remove::{RemoveError, Removed, remove, remove_marked};
+pub use remove::{RemoveError, Removed, is_there, remove, remove_marked};
 pub use restore::restore_node;

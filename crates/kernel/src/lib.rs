@@ -40,6 +40,7 @@ mod netns;
 pub mod nft;
 pub mod node;
 mod node_side;
+mod nsid;
 pub mod observe;
 mod own_proc;
 mod peer;

@@ -239,6 +239,13 @@ pub(crate) fn list() -> Request {
     Request::new(Message::GetLink(message), 0, "list links")
 }
 
+/// Asks for all links of the namespace that has this number in the socket's.
+pub(crate) fn list_in(nsid: i32) -> Request {
+    let message = message(vec![LinkAttribute::IfNetnsId(nsid), without_statistics()]);
+    let what = format!("list links of namespace {nsid}");
+    Request::new(Message::GetLink(message), 0, what)
+}
+
 /// Reads one link from an answer.
 pub(crate) fn read(payload: &[u8]) -> Option<ObservedLink> {
     let header = payload.get(..16)?;

@@ -8,6 +8,7 @@ use crate::{Netns, NetnsError};
 use plexus_types::NetnsCookie;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// One namespace.
@@ -49,7 +50,9 @@ pub fn namespaces() -> Scan {
         complete: sees_all_processes(),
         ..Scan::default()
     };
-    let certain = pinned().into_iter().chain(of_processes());
+    let (pinned, of_processes) = (pinned(), of_processes());
+    scan.complete &= pinned.is_ok() && of_processes.is_ok();
+    let certain = pinned.into_iter().chain(of_processes).flatten();
     // The first process may be out of bounds; it is nobody's container.
     let first = Path::new("/proc/1/ns/net");
     let certain = certain.map(|path| {
@@ -57,7 +60,8 @@ pub fn namespaces() -> Scan {
         (path, is_certain)
     });
     // A file in there may be what is left of a namespace.
-    let perhaps = named().into_iter().map(|path| (path, false));
+    let perhaps = entries(Path::new("/run/netns")).into_iter().flatten();
+    let perhaps = perhaps.map(|path| (path, false));
     for (path, is_namespace) in certain.chain(perhaps) {
         if scan.found.len() >= AT_MOST {
             scan.complete = false;
@@ -91,9 +95,9 @@ fn look(path: &Path) -> Result<(u64, FoundNamespace), NetnsError> {
     ))
 }
 
-fn pinned() -> Vec<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    mounts.lines().filter_map(nsfs_mount).collect()
+fn pinned() -> io::Result<Vec<PathBuf>> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    Ok(mounts.lines().filter_map(nsfs_mount).collect())
 }
 
 /// `1195 28 0:4 net:[4026532265] /run/netns/blue rw shared:17 - nsfs nsfs rw`
@@ -104,27 +108,19 @@ fn nsfs_mount(line: &str) -> Option<PathBuf> {
     (after.starts_with("nsfs ") && root.starts_with("net:")).then(|| unescape(path.as_bytes()))
 }
 
-fn named() -> Vec<PathBuf> {
-    entries(Path::new("/run/netns")).collect()
-}
-
-fn of_processes() -> impl Iterator<Item = PathBuf> {
+fn of_processes() -> io::Result<Vec<PathBuf>> {
     let is_process = |path: &PathBuf| {
         path.file_name()
             .and_then(|name| name.to_str())
             .is_some_and(|n| n.parse::<u32>().is_ok())
     };
-    entries(Path::new("/proc"))
-        .filter(is_process)
-        .map(|process| process.join("ns/net"))
+    let processes = entries(Path::new("/proc"))?.into_iter().filter(is_process);
+    Ok(processes.map(|process| process.join("ns/net")).collect())
 }
 
-fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
-    fs::read_dir(directory)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
+fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(directory)?;
+    entries.map(|entry| Ok(entry?.path())).collect()
 }
 
 /// `net:[4026531840]`

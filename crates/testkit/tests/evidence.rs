@@ -37,6 +37,25 @@ fn a_namespace_out_of_sight_is_not_gone() {
     assert!(text.contains("10.10.0"), "its address was free: {text}");
 }
 
+/// No process, no path and no end on the node shows where a macvlan is: its namespace may live all the same.
+#[test]
+fn a_macvlan_in_a_namespace_that_nothing_shows_keeps_its_address() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let config = config::one_address(&config::macvlan(&node));
+    let pod = node.pod("c1");
+    pod.add(&config);
+    agent.kill();
+    let held = std::fs::File::open(pod.netns()).unwrap();
+    drop(pod);
+    let _agent = Start::on(&node).env("PLEXUS_HASTE", "1").ready();
+    let next = node.pod("c2");
+    let (_, text) = next.cni("ADD", &config).error();
+    assert!(text.contains("10.10.0"), "its address was free: {text}");
+    drop(held);
+    eventually("its address is free", || next.cni("ADD", &config).success());
+}
+
 #[test]
 fn a_queued_del_that_fails_keeps_the_next_add_out() {
     let node = Node::new();

@@ -9,7 +9,7 @@ use crate::recover::sandbox::{self, Sandbox};
 use crate::serve::admission::{ContainerLock, Refused};
 use crate::span;
 use plexus_api::cni::Error;
-use plexus_kernel::observe;
+use plexus_kernel::pod;
 use plexus_types::{ContainerId, IfName};
 use std::time::{Duration, Instant};
 use tracing::Span;
@@ -181,11 +181,7 @@ impl Agent {
         let Sandbox::Here(netns) = self.sandbox_of(record, None, &sandbox::search()) else {
             return true;
         };
-        let links = self
-            .node
-            .socket_in(&netns)
-            .and_then(|mut socket| observe::links(&mut socket));
-        let planned = |name: &str| record.links().any(|link| link.name.as_str() == name);
-        links.is_ok_and(|links| !links.iter().any(|link| planned(&link.name)))
+        let there = pod::is_there(&record.plan(), &netns, &self.node);
+        there.is_ok_and(|there| !there)
     }
 }

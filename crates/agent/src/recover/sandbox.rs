@@ -6,7 +6,7 @@ use crate::failure;
 use crate::host::mounts;
 use crate::journal::Record;
 use plexus_kernel::scan::{self, Scan};
-use plexus_kernel::{Netns, observe};
+use plexus_kernel::{Netns, pod};
 use std::cell::LazyCell;
 use std::path::Path;
 
@@ -43,15 +43,11 @@ impl Agent {
         let mut unclear = None;
         for path in [Some(Path::new(&record.netns)), hint].into_iter().flatten() {
             match Netns::open(path) {
-                Ok(netns)
-                    if self
-                        .node
-                        .cookie_of(&netns)
-                        .is_ok_and(|c| c == record.cookie) =>
-                {
-                    return Sandbox::Here(netns);
-                }
-                Ok(_) => {}
+                Ok(netns) => match self.node.cookie_of(&netns) {
+                    Ok(cookie) if cookie == record.cookie => return Sandbox::Here(netns),
+                    Ok(_) => {}
+                    Err(error) => unclear = Some(failure::chain(&error)),
+                },
                 Err(error) if error.is_gone() => {}
                 Err(error) => unclear = Some(failure::chain(&error)),
             }
@@ -66,30 +62,13 @@ impl Agent {
         if !search.complete && !mounts::pin_gone(Path::new(&record.netns)) {
             return Sandbox::Unknown("not every namespace of this machine can be seen".to_owned());
         }
-        match self.living_end(record) {
-            Some(name) => Sandbox::Unknown(format!("its link {name} on the node is still there")),
-            None => Sandbox::Gone,
+        match pod::living(&record.plan(), &self.node) {
+            Ok(Some(name)) => Sandbox::Unknown(format!("its link {name} is still there")),
+            Ok(None) => Sandbox::Gone,
+            Err(error) => Sandbox::Unknown(format!(
+                "whether its links are still there cannot be seen: {}",
+                failure::chain(&error)
+            )),
         }
-    }
-
-    /// A veth's end on the node lives exactly as long as the end in the pod.
-    fn living_end(&self, record: &Record) -> Option<String> {
-        record.links().find_map(|link| {
-            let end = link.kind.host_end()?;
-            let name = end.name.as_str();
-            let seen = match &end.router {
-                None => self
-                    .node
-                    .with_socket(|socket| observe::link_by_name(socket, name))
-                    .ok(),
-                Some(router) => self
-                    .node
-                    .router(router)
-                    .ok()
-                    .and_then(|netns| self.node.socket_in(&netns).ok())
-                    .and_then(|mut socket| observe::link_by_name(&mut socket, name).ok()),
-            };
-            seen.flatten().map(|link| link.name)
-        })
     }
 }

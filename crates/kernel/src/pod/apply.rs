@@ -2,13 +2,14 @@
 
 pub use super::error::ApplyError;
 use super::error::refusal;
+use super::living;
 use crate::effect::effect;
 use crate::netlink::Request;
 use crate::node_side::Home;
 use crate::observe::{What, link_by_name, optional};
 use crate::{
     NetlinkError, Netns, NodeSide, Socket, address, announce, devconf, hint, link, neighbour, nft,
-    route, rule,
+    nsid, route, rule,
     sysctl::{self, SysctlError},
 };
 use plexus_core::plan::{HostEnd, Link, Observed, ObservedLink, PodPlan};
@@ -34,6 +35,10 @@ pub fn apply(plan: &PodPlan, pod: &Netns, node: &NodeSide) -> Result<Applied, Ap
     let job = Job { plan, pod, node };
     let homes = LinkNamespace::all(plan, node)?;
     job.guard()?;
+    if living::is_numbered(plan) {
+        let numbered = node.with_socket(|socket| nsid::ensure(socket, pod));
+        numbered.map_err(|e| job.netlink(e))?;
+    }
     for home in &homes {
         let made = node.with_home(&home.home, |socket| Ok(job.create(socket, home)?));
         made.map_err(|e| job.failed(e))?;

@@ -61,8 +61,8 @@ impl std::error::Error for RemoveError {
     }
 }
 
-/// Removes what the plan made. A link is taken only if it has the plan's name and either our mark
-/// for this container or the plan's group. What is gone already counts as removed. A device of the node is given back
+/// Removes what the plan made. A link is taken only if it is known to be the plan's, under whatever name it has now:
+/// see [`is_of_plan`]. What is gone already counts as removed. A device of the node is given back
 /// to it, wherever it is.
 ///
 /// Without a namespace only the node's ends and devices are looked for: the rest went with the namespace.
@@ -302,12 +302,30 @@ fn is_moved(found: &ObservedLink) -> bool {
     found.kind.is_empty() || mark.is_some_and(|mark| MovedMark::of(mark).is_some())
 }
 
-fn is_of_plan(found: &ObservedLink, plan: &PodPlan) -> bool {
+/// Whether a link of the pod's namespace is one of the plan. A pod can rename its links and write on them what it likes:
+/// one that still has its name, our mark, or the place on the node that it was made on with our group or its MAC, is
+/// ours.
+pub(super) fn is_of_plan(found: &ObservedLink, plan: &PodPlan) -> bool {
     let mut made = plan.links.iter().filter(|link| link.kind.moved().is_none());
+    let in_group = plan.group != 0 && found.group == plan.group;
     made.any(|link| {
-        link.name.as_str() == found.name
-            && ((plan.group != 0 && found.group == plan.group) || has_owner_of(found, &link.alias))
+        let named =
+            link.name.as_str() == found.name && (in_group || has_owner_of(found, &link.alias));
+        let stacked = link.kind.stacked().is_some_and(|stacked| {
+            stacked.kind == found.kind
+                && found.parent == Some(stacked.parent.index)
+                && found.parent_elsewhere
+        });
+        let is_same = in_group || link.mac.is_some() && found.mac == link.mac;
+        named || found.alias.as_ref() == Some(&link.alias) || stacked && is_same
     })
+}
+
+/// Whether a link of the plan is in the pod's namespace, under whatever name.
+pub fn is_there(plan: &PodPlan, pod: &Netns, node: &NodeSide) -> Result<bool, NetlinkError> {
+    let mut socket = node.socket_in(pod)?;
+    let found = links(&mut socket)?;
+    Ok(found.iter().any(|link| is_of_plan(link, plan)))
 }
 
 /// Whether a link's mark is of the same call as the planned one.

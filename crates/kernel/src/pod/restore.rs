@@ -4,7 +4,7 @@
 use super::apply::ApplyError;
 use crate::effect::effect;
 use crate::nft::guard::CHECKED;
-use crate::observe::link_by_name;
+use crate::observe::{link_by_name, optional};
 use crate::{NetlinkError, NodeSide, Socket, link, neighbour, nft, route, sysctl};
 use plexus_core::plan::{HostEnd, PodPlan};
 
@@ -59,11 +59,18 @@ fn restore_end(socket: &mut Socket, end: &HostEnd) -> Result<bool, NetlinkError>
             .iter()
             .map(|n| neighbour::add(name, seen.index, n).replacing()),
     );
-    requests.extend(
-        end.routes
-            .iter()
-            .map(|r| route::add(name, seen.index, r).replacing()),
-    );
+    for wanted in &end.routes {
+        let found = optional(socket.get(&route::get(wanted.dst), route::read))?;
+        let is_ours = found
+            .is_some_and(|found| found.dst == wanted.dst.trunc() && found.link == Some(seen.index));
+        let add = route::add(name, seen.index, wanted);
+        // Whose way to the same destination leads elsewhere keeps it: then the kernel refuses ours.
+        requests.push(if is_ours {
+            add.replacing()
+        } else {
+            add.exclusive()
+        });
+    }
     socket.batch(effect!("netlink.restore"), &requests)?;
     Ok(true)
 }

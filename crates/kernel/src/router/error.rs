@@ -133,6 +133,14 @@ impl RouterError {
         }
     }
 
+    /// Whether the router does not exist, as opposed to being out of reach.
+    pub(crate) fn is_gone(&self) -> bool {
+        match self {
+            RouterError::Missing { source, .. } => source.is_gone(),
+            _ => false,
+        }
+    }
+
     /// Whether the router is not there at all.
     pub fn is_missing(&self) -> bool {
         matches!(

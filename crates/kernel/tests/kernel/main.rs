@@ -17,6 +17,7 @@ mod fabric_lab;
 mod guard;
 mod host_ports;
 mod lab;
+mod living;
 mod macvlan;
 mod netns;
 mod nft;

@@ -103,6 +103,35 @@ fn a_link_whose_group_the_pod_changed_goes_by_its_mark() {
 }
 
 #[test]
+fn a_link_that_the_pod_renamed_is_still_ours() {
+    let lab = Lab::new();
+    let by = [
+        ("its mark", "ip link set net2 down name mine group 0"),
+        ("its group", "ip link set net2 down name mine alias mine"),
+        (
+            "its MAC",
+            "ip link set net2 down name mine alias mine; ip link set mine group 0",
+        ),
+    ];
+    for (number, (what, change)) in by.into_iter().enumerate() {
+        let pod = lab.pod(&format!("pod{number}"));
+        let plan = mixed(&lab);
+        lab.apply(&plan, &pod);
+        pod.ns.sh(change);
+        pod.ns.sh("ip link add other type bridge");
+        assert!(
+            pod::is_there(&plan, &pod.netns, &lab.side).unwrap(),
+            "{what}"
+        );
+        let removed = pod::remove(&plan, Some(&pod.netns), &lab.side).unwrap();
+        let left = pod.ns.sh("ip -o link");
+        assert_eq!(removed.in_pod, 3, "by {what}: {left}");
+        assert!(!left.contains("mine") && left.contains("other"), "{left}");
+        assert!(!pod::is_there(&plan, &pod.netns, &lab.side).unwrap());
+    }
+}
+
+#[test]
 fn a_foreign_link_of_the_same_name_stays() {
     let lab = Lab::new();
     let pod = lab.pod("one");

@@ -157,3 +157,30 @@ fn an_address_that_another_pod_has_is_refused_and_stays_there() {
         pod::remove(&first, Some(&owner.netns), &lab.side).unwrap();
     }
 }
+
+#[test]
+fn restoring_replaces_nobody_elses_route() {
+    let lab = Lab::new();
+    let pod = lab.pod("one");
+    let plan = plan(
+        1,
+        vec![routed("c1", "eth0", &["10.1.0.2/32", "fd00::2/128"])],
+    );
+    lab.apply(&plan, &pod);
+    let node = lab.node.ns();
+    let end = host_end("c1", "eth0").name;
+    for (dst, family) in [("10.1.0.2/32", "-4"), ("fd00::2/128", "-6")] {
+        let routes = || node.sh(&format!("ip {family} route show {dst}"));
+        node.sh(&format!("ip route del {dst}; ip route add {dst} dev eth1"));
+        let foreign = routes();
+        assert!(foreign.contains("eth1"), "{foreign}");
+        assert!(pod::restore_node(&plan, &lab.side).is_err());
+        assert_eq!(routes(), foreign);
+        // Its own comes back when the other is gone, also a second time.
+        node.sh(&format!("ip route del {dst}"));
+        for _ in 0..2 {
+            pod::restore_node(&plan, &lab.side).unwrap();
+            assert!(routes().contains(end.as_str()), "{}", routes());
+        }
+    }
+}

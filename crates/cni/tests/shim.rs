@@ -330,6 +330,16 @@ fn the_socket_is_found_in_this_order() {
     assert!(text.contains("/env.sock"), "{text}");
 
     let config = json!({"agentSocket": path("config.sock")}).to_string();
+    let text = named(env(), &config).error(7);
+    assert!(
+        text.contains("/config.sock") && text.contains("/file.sock"),
+        "{text}"
+    );
+    let same = json!({"agentSocket": path("file.sock")}).to_string();
+    let text = named(env(), &same).error(50);
+    assert!(text.contains("/file.sock"), "{text}");
+
+    std::fs::remove_file(dir.join("plexus-cni.socket")).unwrap();
     let text = named(env(), &config).error(50);
     assert!(text.contains("/config.sock"), "{text}");
 }

@@ -39,6 +39,9 @@ fn cluster() -> Value {
             "team-a/private": {"spec": {"provider": "bridge", "allowedNamespaces": {"from": "Same"}}},
             "team-a/team": {"spec": {"provider": "bridge", "allowedNamespaces": {"from": "Selector", "selector": {"matchLabels": {"team": "a"}}}}},
             "team-a/other-team": {"spec": {"provider": "bridge", "allowedNamespaces": {"from": "Selector", "selector": {"matchLabels": {"team": "b"}}}}},
+            "team-a/expressed": {"spec": {"provider": "bridge", "allowedNamespaces": {"from": "Selector", "selector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}]}}}},
+            "team-a/not-ours": {"spec": {"provider": "bridge", "allowedNamespaces": {"from": "Selector", "selector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]}}}},
+            "team-a/nobody": {"spec": {"provider": "bridge", "allowedNamespaces": {"from": "Selector", "selector": {}}}},
             "default/chain": {"spec": {"provider": "delegate", "config": {"plugins": [{"type": "vlan"}, {"type": "tuning", "capabilities": {"mac": true}}]}}},
         },
         "nads": {
@@ -234,6 +237,16 @@ fn what_a_network_object_cannot_do() {
     );
     refused(ours("team-a/other-team"), Code::InvalidConfig, &["team=b"]);
     refused(
+        ours("team-a/not-ours"),
+        Code::InvalidConfig,
+        &["team notin (a)"],
+    );
+    refused(
+        ours("team-a/nobody"),
+        Code::InvalidConfig,
+        &["selector is empty"],
+    );
+    refused(
         ours("absent"),
         Code::TryAgainLater,
         &["no Network default/absent"],
@@ -249,6 +262,12 @@ fn what_a_network_object_cannot_do() {
         &["k8s.v1.cni.cncf.io/networks"],
     );
     assert_eq!(ours("team-a/team").unwrap().references.len(), 2);
+    assert_eq!(ours("team-a/expressed").unwrap().references.len(), 2);
+    // Whose labels are not known: a namespace without the label, perhaps, and perhaps not.
+    let mut unknown = case(json!({"plexus.dev/networks": "team-a/not-ours"}));
+    unknown.0["namespaces"] = json!({});
+    let found = unknown.networks(&plain_conf(json!({})));
+    refused(found, Code::InvalidConfig, &["team notin (a)"]);
 }
 
 #[test]

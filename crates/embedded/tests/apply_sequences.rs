@@ -358,7 +358,6 @@ fn is_default(path: &str, value: &Value) -> bool {
                 "f:spec/f:allowedNamespaces" | "f:spec/f:allowedNamespaces/f:from",
                 _
             )
-            | ("f:spec/f:allowedNamespaces/f:selector/f:matchLabels", "{}")
             | ("f:spec", _)
     )
 }

@@ -6,17 +6,19 @@
 //! ever: whoever holds it may hang. Threads of this process queue for a directory among themselves ([`thread_lock`]):
 //! only one of them asks for the lock, which cannot wake those who wait for it within a time limit.
 
+mod folder;
 mod thread_lock;
 
+use folder::Folder;
 use plexus_faults::effect;
 use plexus_types::{ContainerId, IfName, NetworkName};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::fs::{DirBuilder, File};
+use std::io::{ErrorKind, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -55,7 +57,6 @@ impl DirectoryError {
 /// A network's directory, locked against every other plugin that uses it.
 #[derive(Debug)]
 pub(crate) struct Locked {
-    path: PathBuf,
     lock: Arc<LockFile>,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct Locked {
 struct LockFile {
     // Closed before the thread lock is free: whoever is next finds it unlocked.
     file: File,
-    path: PathBuf,
+    folder: Folder,
     identity: Identity,
     thread_lock: OnceLock<ThreadLock>,
 }
@@ -97,7 +98,7 @@ pub(crate) fn lock_all(
         }?;
         let lock = locks.entry(file.identity);
         let lock = Arc::clone(lock.or_insert_with(|| Arc::new(file)));
-        locked.insert(path.clone(), Locked { path, lock });
+        locked.insert(path, Locked { lock });
     }
     let until = Instant::now() + LOCK_TIMEOUT;
     for lock in locks.values() {
@@ -108,18 +109,15 @@ pub(crate) fn lock_all(
 
 impl LockFile {
     fn open(directory: &Path) -> Result<Self, DirectoryError> {
-        let path = directory.join("lock");
-        let file = OpenOptions::new()
-            .read(true)
-            .create(true)
-            .append(true)
-            .mode(0o750)
-            .open(&path)
-            .map_err(failed("open", &path))?;
+        let folder = Folder::open(directory)?;
+        let path = folder.path_of("lock");
+        let how = OFlags::RDWR | OFlags::CREATE | OFlags::APPEND;
+        let file = folder.file("lock", how, 0o750);
+        let file = file.map_err(failed("open", &path))?;
         let metadata = file.metadata().map_err(failed("look at", &path))?;
         Ok(Self {
             file,
-            path,
+            folder,
             identity: (metadata.dev(), metadata.ino()),
             thread_lock: OnceLock::new(),
         })
@@ -128,7 +126,7 @@ impl LockFile {
     /// Waits for our other threads, then asks again and again: flock knows no time limit.
     fn wait(&self, until: Instant) -> Result<(), DirectoryError> {
         let busy = || DirectoryError::Busy {
-            path: self.path.clone(),
+            path: self.folder.path_of("lock"),
             waited: LOCK_TIMEOUT,
         };
         let thread_lock = ThreadLock::take(self.identity, until).ok_or_else(busy)?;
@@ -138,7 +136,9 @@ impl LockFile {
                 Ok(()) => break,
                 Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < until => {}
                 Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(busy()),
-                Err(errno) => return Err(failed("lock", &self.path)(errno.into())),
+                Err(errno) => {
+                    return Err(failed("lock", &self.folder.path_of("lock"))(errno.into()));
+                }
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(5));
@@ -152,17 +152,12 @@ impl LockFile {
 impl Locked {
     /// Waits for the lock of a directory that exists; none if it does not.
     pub(crate) fn open_existing(path: &Path) -> Result<Option<Self>, DirectoryError> {
-        match path.try_exists() {
-            Ok(false) => Ok(None),
-            _ => {
-                let lock = LockFile::open(path)?;
-                lock.wait(Instant::now() + LOCK_TIMEOUT)?;
-                Ok(Some(Self {
-                    path: path.to_owned(),
-                    lock: Arc::new(lock),
-                }))
-            }
-        }
+        let lock = match LockFile::open(path) {
+            Err(error) if error.is_missing() => return Ok(None),
+            opened => Arc::new(opened?),
+        };
+        lock.wait(Instant::now() + LOCK_TIMEOUT)?;
+        Ok(Some(Self { lock }))
     }
 
     /// Whether it is the same directory by another name.
@@ -172,18 +167,15 @@ impl Locked {
 
     /// Whether no one has the address.
     pub(crate) fn is_free(&self, address: IpAddr) -> Result<bool, DirectoryError> {
-        let name = self.path.join(address.to_string());
-        name.try_exists()
-            .map(|exists| !exists)
-            .map_err(failed("look at", &name))
+        let (folder, name) = (self.folder(), address.to_string());
+        let taken = folder.has(&name);
+        Ok(!taken.map_err(failed("look at", &folder.path_of(&name)))?)
     }
 
     /// The address that was handed out last from a set of ranges.
     pub(crate) fn last_reserved(&self, set: usize) -> Option<IpAddr> {
-        read_small(&self.path.join(format!("last_reserved_ip.{set}")))?
-            .trim()
-            .parse()
-            .ok()
+        let text = self.folder().read_small(&last_reserved_name(set))?;
+        text.trim().parse().ok()
     }
 
     /// Takes an address.
@@ -194,21 +186,19 @@ impl Locked {
         container: &ContainerId,
         ifname: &IfName,
     ) -> Result<(), DirectoryError> {
-        let name = self.path.join(address.to_string());
+        let (folder, name) = (self.folder(), address.to_string());
         effect("file.reserve<");
-        let written = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&name)
-            .and_then(|mut file| file.write_all(content(container, ifname).as_bytes()));
+        let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let file = folder.file(&name, how, 0o600);
+        let written =
+            file.and_then(|mut file| file.write_all(content(container, ifname).as_bytes()));
         effect("file.reserve>");
-        written.map_err(failed("write", &name))?;
-        let name = self.path.join(format!("last_reserved_ip.{set}"));
+        written.map_err(failed("write", &folder.path_of(&name)))?;
+        let last = last_reserved_name(set);
         effect("file.last<");
-        let written = overwrite(&name, address.to_string().as_bytes());
+        let written = overwrite(folder, &last, name.as_bytes());
         effect("file.last>");
-        written.map_err(failed("write", &name))
+        written.map_err(failed("write", &folder.path_of(&last)))
     }
 
     /// Frees these addresses, those of them that are the attachment's.
@@ -219,10 +209,7 @@ impl Locked {
         ifname: &IfName,
     ) -> Result<(), DirectoryError> {
         for address in addresses {
-            let name = self.path.join(address.to_string());
-            if read_small(&name).is_some_and(|text| is_of(&text, container, ifname)) {
-                remove(&name)?;
-            }
+            self.release_name(&address.to_string(), container, ifname)?;
         }
         Ok(())
     }
@@ -233,18 +220,29 @@ impl Locked {
         container: &ContainerId,
         ifname: &IfName,
     ) -> Result<(), DirectoryError> {
-        let entries = std::fs::read_dir(&self.path).map_err(failed("list", &self.path))?;
-        for entry in entries {
-            let name = entry.map_err(failed("list", &self.path))?.path();
-            let is_address = name
-                .file_name()
-                .and_then(|n| n.to_str())
-                .is_some_and(|n| n.parse::<IpAddr>().is_ok());
-            if is_address && read_small(&name).is_some_and(|text| is_of(&text, container, ifname)) {
-                remove(&name)?;
+        for name in self.folder().names()? {
+            if name.parse::<IpAddr>().is_ok() {
+                self.release_name(&name, container, ifname)?;
             }
         }
         Ok(())
+    }
+
+    fn release_name(
+        &self,
+        name: &str,
+        container: &ContainerId,
+        ifname: &IfName,
+    ) -> Result<(), DirectoryError> {
+        let text = self.folder().read_small(name);
+        match text.is_some_and(|text| is_of(&text, container, ifname)) {
+            true => self.folder().remove(name),
+            false => Ok(()),
+        }
+    }
+
+    fn folder(&self) -> &Folder {
+        &self.lock.folder
     }
 }
 
@@ -264,19 +262,13 @@ pub(crate) fn remove_unused(directory: &Path) -> Result<Removed, DirectoryError>
     let Some(locked) = Locked::open_existing(directory)? else {
         return Ok(Removed::Nothing);
     };
-    let entries = std::fs::read_dir(directory).map_err(failed("list", directory))?;
-    let mut ours = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(failed("list", directory))?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name != "lock" && !name.starts_with("last_reserved_ip.") {
-            return Ok(Removed::InUse);
-        }
-        ours.push(entry.path());
+    let names = locked.folder().names()?;
+    let is_ours = |name: &String| name == "lock" || name.starts_with("last_reserved_ip.");
+    if !names.iter().all(is_ours) {
+        return Ok(Removed::InUse);
     }
-    for file in ours {
-        remove(&file)?;
+    for name in names {
+        locked.folder().remove(&name)?;
     }
     let removed = std::fs::remove_dir(directory);
     drop(locked);
@@ -296,19 +288,15 @@ pub(crate) fn has(
     container: &ContainerId,
     ifname: &IfName,
 ) -> bool {
-    let text = read_small(&directory.join(address.to_string()));
+    let folder = Folder::open(directory).ok();
+    let text = folder.and_then(|folder| folder.read_small(&address.to_string()));
     text.is_some_and(|text| is_of(&text, container, ifname))
 }
 
 /// Without truncating first: file systems flush a file that was emptied and written again, which
 /// takes longer than everything else together. Readers hold the lock.
-fn overwrite(name: &Path, text: &[u8]) -> std::io::Result<()> {
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(name)?;
+fn overwrite(folder: &Folder, name: &str, text: &[u8]) -> std::io::Result<()> {
+    let file = folder.file(name, OFlags::WRONLY | OFlags::CREATE, 0o600)?;
     file.write_all_at(text, 0)?;
     let length = text.len() as u64;
     if file.metadata()?.len() != length {
@@ -328,21 +316,8 @@ fn content(container: &ContainerId, ifname: &IfName) -> String {
     format!("{container}\r\n{ifname}")
 }
 
-fn remove(name: &Path) -> Result<(), DirectoryError> {
-    effect("file.release<");
-    let removed = std::fs::remove_file(name);
-    effect("file.release>");
-    match removed {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed("remove", name)(error)),
-        _ => Ok(()),
-    }
-}
-
-/// What every file here has fits one read.
-fn read_small(name: &Path) -> Option<String> {
-    let mut text = [0; 1024];
-    let length = File::open(name).ok()?.read(&mut text).ok()?;
-    String::from_utf8(text.get(..length)?.to_vec()).ok()
+fn last_reserved_name(set: usize) -> String {
+    format!("last_reserved_ip.{set}")
 }
 
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> DirectoryError {
@@ -423,6 +398,66 @@ mod tests {
             .unwrap();
         assert_eq!(remove_unused(&path).unwrap(), Removed::All);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn links_lead_nowhere_and_a_pipe_holds_nobody_up() {
+        let (path, container, ifname) = fixture("links");
+        let outside = path.join("outside");
+        std::fs::create_dir_all(&outside).unwrap();
+        let link = |to: &Path, name: &str| std::os::unix::fs::symlink(to, path.join(name)).unwrap();
+        let refused = |result: Result<(), DirectoryError>, name: &str| {
+            let error = result.unwrap_err().to_string();
+            assert!(
+                error.ends_with(path.join(name).to_str().unwrap()),
+                "{error}"
+            );
+        };
+        // The directory itself, and its lock.
+        link(&outside, "network");
+        let locked = lock_all([path.join("network")].into());
+        refused(locked.map(drop), "network");
+        refused(
+            Locked::open_existing(&path.join("network")).map(drop),
+            "network",
+        );
+        refused(remove_unused(&path.join("network")).map(drop), "network");
+        link(&outside.join("made"), "lock");
+        refused(lock_all([path.clone()].into()).map(drop), "lock");
+        std::fs::remove_file(path.join("lock")).unwrap();
+        // An address and the last one; what they lead to is neither read, written, made nor freed.
+        let locked = open(&path);
+        let (one, two) = ("10.0.0.2".parse().unwrap(), "10.0.0.3".parse().unwrap());
+        std::fs::write(outside.join("theirs"), content(&container, &ifname)).unwrap();
+        link(&outside.join("made"), "10.0.0.2");
+        link(&outside.join("theirs"), "10.0.0.3");
+        link(&outside.join("theirs"), "last_reserved_ip.0");
+        for address in [one, two] {
+            assert!(!locked.is_free(address).unwrap());
+            assert!(!has(&path, address, &container, &ifname));
+        }
+        refused(locked.reserve(one, 0, &container, &ifname), "10.0.0.2");
+        let free = "10.0.0.4".parse().unwrap();
+        refused(
+            locked.reserve(free, 0, &container, &ifname),
+            "last_reserved_ip.0",
+        );
+        locked.release_all(&container, &ifname).unwrap();
+        assert!(locked.is_free(free).unwrap() && !locked.is_free(two).unwrap());
+        let left = std::fs::read(outside.join("theirs")).unwrap();
+        assert_eq!(left, content(&container, &ifname).as_bytes());
+        assert!(!outside.join("made").exists());
+        // Nobody ever opens the other end.
+        let pipe = path.join("10.0.0.5");
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, 0o600.into(), 0).unwrap();
+        assert!(!has(
+            &path,
+            "10.0.0.5".parse().unwrap(),
+            &container,
+            &ifname
+        ));
+        std::fs::remove_dir_all(path).unwrap();
     }
 
     #[test]

@@ -1,22 +1,34 @@
 //! host-local's `resolvConf`: a file whose content becomes the result's DNS.
 
 use plexus_api::cni::{Code, Dns, Error};
-use std::io::Read;
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// Reads at most 64 KiB of a resolver configuration.
 pub(crate) fn read(path: &Path) -> Result<Dns, Error> {
     let mut text = String::new();
-    std::fs::File::open(path)
+    open_regular(path)
         .and_then(|file| file.take(64 * 1024).read_to_string(&mut text))
         .map_err(|error| {
             Error::new(
                 Code::InvalidConfig,
                 format!("ipam.resolvConf: cannot read {}: {error}", path.display()),
-                "name a file that exists on this node",
+                "name a regular file that exists on this node",
             )
         })?;
     Ok(parse(&text))
+}
+
+/// What is no regular file is not even opened: a pipe blocks, and a device may do something.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    match FileType::from_raw_mode(fstat(&found)?.st_mode) {
+        FileType::RegularFile => File::open(format!("/proc/self/fd/{}", found.as_raw_fd())),
+        _ => Err(io::Error::other("it is not a regular file")),
+    }
 }
 
 fn parse(text: &str) -> Dns {
@@ -63,6 +75,24 @@ mod tests {
             ),
             (3, Some("d"), "ndots:5")
         );
+    }
+
+    #[test]
+    fn only_a_regular_file_is_read_wherever_links_lead() {
+        let dir = std::env::temp_dir().join(format!("plexus-resolv-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let named = |name: &str| dir.join(name);
+        std::fs::write(named("file"), "nameserver 10.0.0.1\n").unwrap();
+        std::os::unix::fs::symlink("file", named("link")).unwrap();
+        assert_eq!(read(&named("link")).unwrap().nameservers, ["10.0.0.1"]);
+        let pipe = named("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, 0o600.into(), 0).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", named("device")).unwrap();
+        for other in ["device", "", "pipe"] {
+            let error = read(&named(other)).unwrap_err();
+            assert!(error.msg.contains("not a regular file"), "{error}");
+        }
+        std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

@@ -131,9 +131,9 @@ pub(super) fn node(wire: &NodeWire) -> CachedNode {
 
 /// None if its spec cannot be read.
 pub(super) fn network(wire: &NetworkWire) -> Option<NetworkObject> {
-    let spec = network_spec(wire).ok()?;
+    let (spec, not_known) = network_spec(wire).ok()?;
     let status = network_status(&wire.status);
-    Some(network_with(wire, spec, &status, None))
+    Some(network_with(wire, spec, &status, not_known))
 }
 
 /// A network whose spec cannot be read is there: what it has stays as it was `before`, and no new pod
@@ -292,9 +292,14 @@ fn network_with(
     }
 }
 
-fn network_spec(wire: &NetworkWire) -> serde_json::Result<NetworkSpec> {
+/// And why no new pod may use it: whoever does not understand whose pods may cannot say that these may.
+fn network_spec(wire: &NetworkWire) -> serde_json::Result<(NetworkSpec, Option<String>)> {
     let (spec, dropped) = lenient::network(&wire.spec);
     let spec = serde_json::from_value(spec)?;
+    let mut limits = dropped.iter().filter(|path| path.starts_with(LIMITS));
+    let not_known = limits.next().map(|path| {
+        format!("{path} is not known to this version, so it cannot tell whose pods may use it: is the agent older than the definitions?")
+    });
     if !dropped.is_empty() {
         tracing::warn!(
             network = wire.metadata.name,
@@ -302,8 +307,11 @@ fn network_spec(wire: &NetworkWire) -> serde_json::Result<NetworkSpec> {
             "has fields that this version does not know: ignored; is the agent older than the definitions?"
         );
     }
-    Ok(spec)
+    Ok((spec, not_known))
 }
+
+/// Where a spec says whose pods may use the network.
+const LIMITS: &str = "spec.allowedNamespaces.";
 
 /// Of a status with a phase or condition that is not known, the number still counts: tunnels have it.
 fn network_status(status: &Value) -> NetworkStatus {
@@ -382,6 +390,25 @@ mod tests {
         newer["later"] = json!({"x": 1});
         newer["subnets"]["a"]["later"] = json!(true);
         assert_eq!(seen(newer, active.clone()).as_ref(), Some(&before));
+        // Whose pods may use it is not understood: no new pods, and all else as it was.
+        for allowed in [
+            json!({"from": "All", "later": 1}),
+            json!({"from": "Selector", "selector": {"matchLabels": {"a": "b"}, "later": 1}}),
+            json!({"from": "Selector", "selector": {"matchExpressions":
+                [{"key": "a", "operator": "Exists", "later": 1}]}}),
+        ] {
+            let mut newer = plain.clone();
+            newer["allowedNamespaces"] = allowed.clone();
+            let closed = seen(newer, active.clone()).unwrap();
+            assert_eq!(
+                (&closed.spec.subnets, closed.vni),
+                (&before.spec.subnets, Some(5000))
+            );
+            let why = closed.unusable.unwrap_or_default();
+            assert!(why.contains("later is not known"), "{allowed}: {why}");
+        }
+        let beyond = json!({"provider": "routed", "allowedNamespaces": {"from": "Later"}});
+        assert_eq!(seen(beyond, active.clone()), None);
         // A phase that is not known: no new pods, and the same tunnels.
         let paused = seen(plain, json!({"phase": "Paused", "vni": 5000})).unwrap();
         assert_eq!((paused.vni, paused.unusable.is_some()), (Some(5000), true));

@@ -6,7 +6,6 @@ use crate::host::atomic_file;
 use crate::options::Options;
 use plexus_api::cni::OWN_TYPES;
 use plexus_cni::delegate::seen_from_here;
-use plexus_cni::shim::DEFAULT_SOCKET;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -148,7 +147,7 @@ fn install_in(directory: &Path, source: &Path, socket: &Path) -> Result<Installe
     Ok(installed)
 }
 
-/// Where the socket is, if not where the shim looks by itself.
+/// Where the socket is, also if it is the usual one: no configuration may then name another.
 fn tell_socket(
     directory: &Path,
     socket: &Path,
@@ -156,12 +155,6 @@ fn tell_socket(
 ) -> Result<(), InstallError> {
     let path = directory.join(SOCKET_FILE);
     let failed = |error| InstallError::Write(path.clone(), error);
-    if socket == Path::new(DEFAULT_SOCKET) {
-        return match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
-            _ => Ok(()),
-        };
-    }
     let text = format!("{}\n", socket.display());
     if fs::read_to_string(&path).ok().as_deref() != Some(&text) {
         atomic_file::put(&path, text.as_bytes(), 0o644).map_err(failed)?;
@@ -188,6 +181,7 @@ fn same_mode(one: &Path, two: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::host::atomic_file::tests::Scratch;
+    use plexus_cni::shim::DEFAULT_SOCKET;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     const V1: &str = "\x7fELF one PLEXUS_AGENT_SOCKET";
@@ -223,7 +217,8 @@ mod tests {
     fn all_names_then_nothing_to_do_then_an_upgrade() {
         let lab = Lab::new();
         let first = lab.install(DEFAULT_SOCKET).unwrap();
-        assert_eq!(first.written, OWN_TYPES);
+        assert_eq!(first.written[0], SOCKET_FILE);
+        assert_eq!(first.written[1..], OWN_TYPES);
         let mode = fs::metadata(lab.bin.join("multi-nic")).unwrap();
         assert_eq!(mode.permissions().mode() & 0o777, 0o755);
         assert_eq!(mode.nlink(), 5, "aliases are second names");
@@ -235,7 +230,7 @@ mod tests {
             assert_eq!(lab.read(name), V2, "{name}");
         }
         assert_eq!(io::read_to_string(running).unwrap(), V1);
-        assert_eq!(lab.bin.names().len(), OWN_TYPES.len());
+        assert_eq!(lab.bin.names().len(), OWN_TYPES.len() + 1);
     }
 
     #[test]
@@ -276,11 +271,14 @@ mod tests {
         assert_eq!(lab.read("multus-multivpc-cni"), V1);
         let ours = ours(&lab.bin.0);
         let ours = ours.iter().filter_map(|path| path.file_name()?.to_str());
-        assert_eq!(ours.collect::<Vec<_>>(), [SHIM, "multus-multivpc-cni"]);
+        assert_eq!(
+            ours.collect::<Vec<_>>(),
+            [SHIM, "multus-multivpc-cni", SOCKET_FILE]
+        );
     }
 
     #[test]
-    fn the_socket_is_told_where_it_is_not_the_usual_one() {
+    fn the_socket_is_told_whichever_it_is() {
         let lab = Lab::new();
         lab.install("/run/other.sock").unwrap();
         assert_eq!(lab.read(SOCKET_FILE), "/run/other.sock\n");
@@ -289,7 +287,7 @@ mod tests {
             Installed::default()
         );
         lab.install(DEFAULT_SOCKET).unwrap();
-        assert!(!lab.bin.join(SOCKET_FILE).exists());
+        assert_eq!(lab.read(SOCKET_FILE), format!("{DEFAULT_SOCKET}\n"));
     }
 
     #[test]

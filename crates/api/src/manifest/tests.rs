@@ -214,7 +214,8 @@ fn the_reader_of_networks_reads_what_the_api_reads() {
             "subnets": {"a": {"cidr": "10.1.0.0/16", "gateway": "10.1.0.1",
                 "exclude": ["10.1.0.0/28", "10.1.0.99"]}, "b": {"cidr": "fd00::/48"}},
             "blockSize": {"ipv4": 26}, "routes": [{"dst": "10.0.0.0/8", "gw": "10.1.0.1"}, {"dst": "fd01::/64"}],
-            "allowedNamespaces": {"from": "Selector", "selector": {"matchLabels": {"a": "b"}}},
+            "allowedNamespaces": {"from": "Selector", "selector": {"matchLabels": {"a": "b"},
+                "matchExpressions": [{"key": "c", "operator": "NotIn", "values": ["d"]}]}},
             "config": {"bridge": "br0"}}),
     ] {
         let text = json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "Network",

@@ -327,7 +327,24 @@ impl NetworkSpec {
                 "allowedNamespaces.selector",
                 "is for from: Selector: remove it, or write that",
             ),
+            (From::Selector, Some(selector)) if selector.is_empty() => findings.add(
+                "allowedNamespaces.selector",
+                "is empty, which means nobody: write matchLabels or matchExpressions, or from: All",
+            ),
             _ => {}
+        }
+        let requirements = allowed
+            .selector
+            .iter()
+            .flat_map(|one| &one.match_expressions);
+        for (i, requirement) in requirements.enumerate() {
+            if !requirement.is_sound() {
+                let path = format!("allowedNamespaces.selector.matchExpressions[{i}].values");
+                findings.add(
+                    &path,
+                    "must be there if, and only if, operator is In or NotIn",
+                );
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ mod nad;
 mod network;
 #[cfg(feature = "objects")]
 mod rules;
+mod selector;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -26,9 +27,10 @@ pub(crate) use check::DELEGATE;
 pub use check::providers;
 pub use nad::NadSpec;
 pub use network::{
-    AllowedNamespaces, BlockSize, Condition, From, LabelSelector, NetworkSpec, NetworkStatus,
-    Phase, RouteSpec, Subnet, Usage,
+    AllowedNamespaces, BlockSize, Condition, From, NetworkSpec, NetworkStatus, Phase, RouteSpec,
+    Subnet, Usage,
 };
+pub use selector::{LabelOperator, LabelRequirement, LabelSelector};
 
 #[cfg(feature = "objects")]
 pub use {

@@ -1,5 +1,6 @@
 //! `Network`: something that pods attach to.
 
+use super::selector::LabelSelector;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -157,7 +158,7 @@ pub struct RouteSpec {
 pub struct AllowedNamespaces {
     /// `All`, `Same` or `Selector`.
     pub from: From,
-    /// With `Selector`: the labels that a namespace must have.
+    /// With `Selector`: the labels that a namespace must have; not empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
 }
@@ -172,16 +173,6 @@ pub enum From {
     Same,
     /// Those with certain labels.
     Selector,
-}
-
-/// Labels that must all be there.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
-pub struct LabelSelector {
-    /// Key and value.
-    #[serde(default)]
-    pub match_labels: BTreeMap<String, String>,
 }
 
 /// What became of a network. Written by the controller.

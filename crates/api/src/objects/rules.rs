@@ -86,6 +86,18 @@ pub(super) const NAMESPACES: [Rule; 1] = [Rule {
     message: "selector must be there if, and only if, from is Selector",
 }];
 
+/// Of the selector of namespaces.
+pub(super) const SELECTOR: [Rule; 1] = [Rule {
+    rule: "(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",
+    message: "an empty selector means nobody: write matchLabels or matchExpressions, or from: All",
+}];
+
+/// Of a requirement of a selector.
+pub(super) const REQUIREMENT: [Rule; 1] = [Rule {
+    rule: "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
+    message: "values must be there if, and only if, operator is In or NotIn",
+}];
+
 /// Of the spec of a block.
 pub(super) const BLOCK: [Rule; 2] = [
     Rule {

@@ -158,6 +158,15 @@ fn every_problem_has_its_path() {
             json!({"allowedNamespaces": {"from": "Same", "selector": {}}}),
             "spec.allowedNamespaces.selector",
         ),
+        (
+            json!({"allowedNamespaces": {"from": "Selector", "selector": {}}}),
+            "spec.allowedNamespaces.selector: is empty",
+        ),
+        (
+            json!({"allowedNamespaces": {"from": "Selector", "selector": {"matchExpressions":
+                [{"key": "a", "operator": "Exists"}, {"key": "a", "operator": "In"}]}}}),
+            "spec.allowedNamespaces.selector.matchExpressions[1].values",
+        ),
         (json!({"provider": "macvlan", "snat": true}), "spec.snat"),
         (
             json!({"provider": "macvlan", "config": {"mode": "x"}}),
@@ -245,6 +254,8 @@ fn what_is_no_object_is_refused() {
         json!({"subnets": {"a": {"cidr": "10.0.0.0/8", "exclude": ["x"]}}}),
         json!({"subnets": {"a": {"cidr": "10.0.0.0/8", "gateway": "x"}}}),
         json!({"allowedNamespaces": {"from": "Nobody"}}),
+        json!({"allowedNamespaces": {"from": "Selector", "selector": {"later": 1}}}),
+        json!({"allowedNamespaces": {"from": "Selector", "selector": {"matchExpressions": [{"key": "a", "operator": "Gt"}]}}}),
         json!({"mtu": -1}),
         json!({"config": []}),
     ] {

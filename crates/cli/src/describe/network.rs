@@ -126,10 +126,9 @@ fn settings(network: &Value, spec: &NetworkSpec) -> Section {
                 (From::All, _) => "all namespaces".to_owned(),
                 (From::Same, _) => format!("namespace {}", namespace(network)),
                 (From::Selector, selector) => {
-                    let labels = selector.as_ref().map(|selector| &selector.match_labels);
-                    let labels = labels.into_iter().flatten();
-                    let labels: Vec<String> = labels.map(|(k, v)| format!("{k}={v}")).collect();
-                    format!("namespaces with {}", labels.join(", "))
+                    let selector = selector.as_ref().filter(|one| !one.is_empty());
+                    let named = |one| format!("namespaces with {one}");
+                    selector.map_or_else(|| "nobody: its selector is empty".to_owned(), named)
                 }
             },
         );

@@ -179,7 +179,10 @@ impl Dice {
             1 => json!({"from": "Same"}),
             _ => json!({
                 "from": "Selector",
-                "selector": {"matchLabels": self.entries(&["a", "b"])},
+                "selector": {
+                    "matchLabels": self.entries(&["a", "b"]),
+                    "matchExpressions": [{"key": "c", "operator": "Exists"}],
+                },
             }),
         }
     }

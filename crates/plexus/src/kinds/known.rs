@@ -25,7 +25,7 @@ pub(super) fn find(rule: &str) -> Option<Check> {
     known.map(|(_, check)| *check)
 }
 
-const KNOWN: [(&str, Check); 12] = [
+const KNOWN: [(&str, Check); 14] = [
     ("self == oldSelf", Check::ByTheServer),
     (
         "!has(oldSelf.provider) || (has(self.provider) && self.provider == oldSelf.provider)",
@@ -74,10 +74,30 @@ const KNOWN: [(&str, Check); 12] = [
         "(self.from == 'Selector') == has(self.selector)",
         Check::Now(|now| (text("from", now) == Some("Selector")) == now.get("selector").is_some()),
     ),
+    (
+        "(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",
+        Check::Now(|now| has_some("matchLabels", now) || has_some("matchExpressions", now)),
+    ),
+    (
+        "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
+        Check::Now(|now| {
+            let compares = matches!(text("operator", now), Some("In" | "NotIn"));
+            compares == has_some("values", now)
+        }),
+    ),
 ];
 
 fn text<'v>(key: &str, value: &'v Value) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str)
+}
+
+/// Whether a map or a list is there, and not empty.
+fn has_some(key: &str, value: &Value) -> bool {
+    match value.get(key) {
+        Some(Value::Object(map)) => !map.is_empty(),
+        Some(Value::Array(list)) => !list.is_empty(),
+        _ => false,
+    }
 }
 
 fn prefix(key: &str, value: &Value) -> Option<Prefix> {

@@ -149,6 +149,17 @@ mod tests {
                 "spec.allowedNamespaces: ",
                 "selector must be there",
             ),
+            (
+                json!({"allowedNamespaces": {"from": "Selector", "selector": {"matchLabels": {}}}}),
+                "spec.allowedNamespaces.selector: ",
+                "an empty selector means nobody",
+            ),
+            (
+                json!({"allowedNamespaces": {"from": "Selector", "selector": {"matchExpressions":
+                    [{"key": "a", "operator": "Exists"}, {"key": "a", "operator": "In"}]}}}),
+                "spec.allowedNamespaces.selector.matchExpressions[1]: ",
+                "values must be there",
+            ),
         ] {
             let found = problems(spec.clone(), None);
             assert_eq!(found.len(), 1, "{spec}: {found:?}");
@@ -162,7 +173,8 @@ mod tests {
             "subnets": {"a": {"cidr": "10.1.0.0/16", "gateway": "10.1.255.254",
                 "exclude": ["10.1.0.0/28", "10.1.7.7"]}, "b": {"cidr": "fd00::/48"}},
             "routes": [{"dst": "192.168.0.0/16", "gw": "10.1.255.254"}],
-            "allowedNamespaces": {"from": "Selector", "selector": {"matchLabels": {}}},
+            "allowedNamespaces": {"from": "Selector", "selector": {"matchLabels": {},
+                "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]}},
         });
         assert_eq!(problems(fine, None), [""; 0]);
     }

@@ -2,7 +2,8 @@
 
 use crate::manifest::finding::Findings;
 use crate::objects::{
-    AllowedNamespaces, BlockSize, From, LabelSelector, NetworkSpec, RouteSpec, Subnet,
+    AllowedNamespaces, BlockSize, From, LabelOperator, LabelRequirement, LabelSelector,
+    NetworkSpec, RouteSpec, Subnet,
 };
 use crate::text::quoted;
 use crate::{Fields, FromText, Problems};
@@ -193,5 +194,39 @@ fn labels(fields: &mut Fields<'_>) -> LabelSelector {
     }
     LabelSelector {
         match_labels: labels,
+        match_expressions: fields
+            .objects("matchExpressions", |one, _| requirement(one))
+            .unwrap_or_default(),
     }
 }
+
+fn requirement(fields: &mut Fields<'_>) -> Option<LabelRequirement> {
+    let key = fields.text("key").map(str::to_owned);
+    if fields.lacks("key") {
+        fields.missing("key", "write the label");
+    }
+    let operator = match fields.text("operator") {
+        Some("In") => Some(LabelOperator::In),
+        Some("NotIn") => Some(LabelOperator::NotIn),
+        Some("Exists") => Some(LabelOperator::Exists),
+        Some("DoesNotExist") => Some(LabelOperator::DoesNotExist),
+        Some(other) => {
+            let text = format!("is {}: write {OPERATORS}", quoted(other));
+            fields.problem("operator", text);
+            None
+        }
+        None if fields.has("operator") => None,
+        None => {
+            fields.missing("operator", &format!("write {OPERATORS}"));
+            None
+        }
+    };
+    let values = fields.parsed_list("values");
+    Some(LabelRequirement {
+        key: key?,
+        operator: operator?,
+        values,
+    })
+}
+
+const OPERATORS: &str = "In, NotIn, Exists or DoesNotExist";

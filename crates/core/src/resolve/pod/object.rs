@@ -55,19 +55,14 @@ impl Lookup<'_> {
             From::All => (true, String::new()),
             From::Same => (*pod == object.namespace, "its own namespace".to_owned()),
             From::Selector => {
-                let labels = self.objects.namespace(pod).unwrap_or_default();
-                let wanted = allowed
-                    .selector
-                    .as_ref()
-                    .map(|selector| &selector.match_labels);
-                let fits = wanted.is_some_and(|wanted| {
-                    wanted
-                        .iter()
-                        .all(|(key, value)| labels.get(key) == Some(value))
-                });
-                let each = wanted.into_iter().flatten();
-                let each: Vec<String> = each.map(|(key, value)| format!("{key}={value}")).collect();
-                (fits, format!("namespaces labelled {}", each.join(", ")))
+                // Whose labels are not known fits no selector: not even one of what must not be there.
+                let labels = self.objects.namespace(pod);
+                let selector = allowed.selector.as_ref().filter(|one| !one.is_empty());
+                let known = selector.zip(labels);
+                let fits = known.is_some_and(|(selector, labels)| selector.fits(&labels));
+                let none = || "nobody: its selector is empty".to_owned();
+                let rule = selector.map_or_else(none, |one| format!("namespaces labelled {one}"));
+                (fits, rule)
             }
         };
         if fits {

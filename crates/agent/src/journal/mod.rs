@@ -485,7 +485,7 @@ impl Journal {
         read().map_err(|source| self.read_error("records", source))
     }
 
-    /// A poisoned lock means that a thread died between two statements: SQLite rolled back.
+    /// A poisoned lock means that a thread panicked: a transaction that it was in is rolled back ([`durable`]).
     fn lock(&self) -> MutexGuard<'_, Connection> {
         self.connection
             .lock()
@@ -606,31 +606,53 @@ fn insert_addresses(tx: &Connection, record: &Record) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Runs a transaction; flushed to disk before it returns if `flush` says so.
+/// Runs a transaction; flushed to disk before it returns if `flush` says so. It is rolled back if `work` fails or panics.
 fn durable<T>(
     connection: &Connection,
     flush: bool,
     work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
-    if flush {
-        connection.pragma_update(None, "synchronous", "FULL")?;
-    }
-    let done = (|| {
-        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        let value = work(connection).and_then(|value| {
-            connection.prepare_cached("COMMIT")?.execute([])?;
-            Ok(value)
-        });
-        if value.is_err() {
-            // Fails if the error has ended the transaction by itself, which is as well.
-            let _ = connection.execute_batch("ROLLBACK");
+    let transaction = Transaction::begin(connection, flush)?;
+    let value = work(connection)?;
+    transaction.commit()?;
+    Ok(value)
+}
+
+/// A transaction; rolled back when dropped, also by a panic, unless it was committed.
+struct Transaction<'a> {
+    connection: &'a Connection,
+    flush: bool,
+}
+
+impl<'a> Transaction<'a> {
+    fn begin(connection: &'a Connection, flush: bool) -> rusqlite::Result<Self> {
+        let transaction = Self { connection, flush };
+        if flush {
+            connection.pragma_update(None, "synchronous", "FULL")?;
         }
-        value
-    })();
-    if flush {
-        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        Ok(transaction)
     }
-    done
+
+    fn commit(self) -> rusqlite::Result<()> {
+        self.connection
+            .prepare_cached("COMMIT")?
+            .execute([])
+            .map(drop)
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        // Some errors have ended the transaction by themselves. If this fails, the next one cannot begin, and says so.
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        // If this fails, later transactions are flushed too.
+        if self.flush {
+            let _ = self.connection.pragma_update(None, "synchronous", "NORMAL");
+        }
+    }
 }
 
 #[cfg(test)]

@@ -100,6 +100,33 @@ fn a_record_lives_and_ends() {
     assert!(journal.all().unwrap().is_empty() && journal.addresses().unwrap().is_empty());
 }
 
+/// A thread that panics in a transaction leaves nothing of it, and the journal to everybody else.
+#[test]
+fn a_transaction_that_panics_is_rolled_back() {
+    let fixture = Directory::new("panic");
+    let journal = fixture.open();
+    for flush in [false, true] {
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let connection = journal.lock();
+            durable(&connection, flush, |tx| -> rusqlite::Result<()> {
+                tx.execute("INSERT INTO directory (path) VALUES ('/half')", [])?;
+                panic!("in the middle")
+            })
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(journal.directories().unwrap(), Vec::<PathBuf>::new());
+        let flushes: i64 = journal
+            .lock()
+            .pragma_query_value(None, "synchronous", |row| row.get(0))
+            .unwrap();
+        assert_eq!(flushes, 1, "NORMAL again: not every later ADD is flushed");
+    }
+    let one = record("c1", "10.0.0.2/24");
+    journal.begin(&one).unwrap();
+    drop(journal);
+    assert_eq!(fixture.open().all().unwrap()[0].record, one);
+}
+
 /// Ports of the node are decided with the links, after an IPAM plugin has given the addresses.
 #[test]
 fn ports_that_are_decided_later_are_written_with_the_links() {

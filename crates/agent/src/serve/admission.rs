@@ -124,21 +124,23 @@ impl Admission {
             container: container.clone(),
             ticket,
         };
-        while state.queues.get(container).and_then(VecDeque::front) != Some(&ticket) {
+        let is_next =
+            |state: &State| state.queues.get(container).and_then(VecDeque::front) == Some(&ticket);
+        while !is_next(&state) {
             let waited = self.changed.wait_timeout(state, Duration::from_millis(100));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if state.queues.get(container).and_then(VecDeque::front) == Some(&ticket) {
+            if is_next(&state) {
                 break;
             }
-            let refused = if gone() {
-                Some(Refused::CallerGone)
-            } else {
-                (Instant::now() >= deadline).then_some(Refused::Busy(timeout))
-            };
-            if let Some(refused) = refused {
+            // Whoever asks the kernel whether the caller is there keeps nobody else out meanwhile.
+            drop(state);
+            if gone() {
+                return Err(Refused::CallerGone);
+            }
+            state = self.lock();
+            if !is_next(&state) && Instant::now() >= deadline {
                 drop(state);
-                drop(lock);
-                return Err(refused);
+                return Err(Refused::Busy(timeout));
             }
         }
         drop(state);
@@ -274,6 +276,23 @@ mod tests {
                 .lock_container(&id("b"), Duration::ZERO, || false)
                 .is_ok()
         );
+    }
+
+    /// To look whether a caller is still there asks the kernel: nobody else waits for that.
+    #[test]
+    fn others_are_admitted_while_a_caller_is_looked_for() {
+        let admission = Admission::new(9);
+        let _held = admission.lock_container(&id("a"), LONG, || false).unwrap();
+        let look = || {
+            let admitted = admission.state.try_lock().is_ok();
+            assert!(
+                admitted,
+                "the admission is locked while a caller is looked for"
+            );
+            true
+        };
+        let refused = admission.lock_container(&id("a"), LONG, look).unwrap_err();
+        assert_eq!(refused, Refused::CallerGone);
     }
 
     #[test]

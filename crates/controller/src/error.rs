@@ -1,6 +1,7 @@
 //! Why the controller ends.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// A reason to end. Everything else is tried again.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,15 @@ pub enum Error {
     Listen {
         /// The address.
         address: SocketAddr,
+        /// What is wrong.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The health socket cannot be made.
+    #[error("cannot listen on {path} for /healthz, /readyz and /metrics: may we write there?")]
+    Socket {
+        /// The socket.
+        path: PathBuf,
         /// What is wrong.
         #[source]
         source: std::io::Error,

@@ -1,15 +1,19 @@
-//! `/healthz`, `/readyz` and `/metrics` over plain HTTP: just enough of it for a kubelet and for
-//! Prometheus. Never reads a body and closes after each answer.
+//! `/healthz`, `/readyz` and `/metrics` over plain HTTP, on a port and on a socket: just enough of it for a kubelet's
+//! probes and for Prometheus. Never reads a body and closes after each answer.
 
-use crate::Error;
 use crate::metrics::Metrics;
+use crate::{Error, Options};
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How long a request and its answer may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -51,26 +55,79 @@ impl Readiness {
     }
 }
 
-/// Serves until it is dropped.
+/// Serves where the options say, until it is dropped.
 pub(crate) async fn serve(
-    address: SocketAddr,
+    options: &Options,
+    readiness: &Readiness,
+    metrics: &Arc<Metrics>,
+) -> Result<(), Error> {
+    let served = Served {
+        readiness: readiness.clone(),
+        metrics: Arc::clone(metrics),
+        slots: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+    };
+    let on_port = async {
+        match options.health {
+            Some(address) => served.on_port(address).await,
+            None => std::future::pending().await,
+        }
+    };
+    let on_socket = async {
+        match &options.health_socket {
+            Some(path) => served.on_socket(path).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        ended = on_port => ended,
+        ended = on_socket => ended,
+    }
+}
+
+/// What is said, and how many may ask.
+struct Served {
     readiness: Readiness,
     metrics: Arc<Metrics>,
-) -> Result<(), Error> {
-    let failed = |source| Error::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    tracing::info!(%address, "serving /healthz, /readyz and /metrics");
-    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    loop {
-        let Ok(slot) = slots.clone().acquire_owned().await else {
-            return Ok(());
-        };
-        let Ok((stream, _)) = listener.accept().await else {
+    slots: Arc<Semaphore>,
+}
+
+impl Served {
+    async fn on_port(&self, address: SocketAddr) -> Result<(), Error> {
+        let failed = |source| Error::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        tracing::info!(%address, "serving /healthz, /readyz and /metrics");
+        loop {
+            let slot = self.slots.clone().acquire_owned().await;
+            let stream = listener.accept().await.map(|(stream, _)| stream);
+            self.converse(slot.ok(), stream).await;
+        }
+    }
+
+    /// For the kubelet's probes: a port of the node may lead to a pod.
+    async fn on_socket(&self, path: &Path) -> Result<(), Error> {
+        let listener = bind(path).map_err(|source| Error::Socket {
+            path: path.to_owned(),
+            source,
+        })?;
+        tracing::info!(socket = %path.display(), "serving /healthz, /readyz and /metrics");
+        loop {
+            let slot = self.slots.clone().acquire_owned().await;
+            let stream = listener.accept().await.map(|(stream, _)| stream);
+            self.converse(slot.ok(), stream).await;
+        }
+    }
+
+    /// In a task of its own, which gives the slot back.
+    async fn converse<S>(&self, slot: Option<OwnedSemaphorePermit>, stream: io::Result<S>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Ok(stream) = stream else {
             // Out of descriptors, most likely: give others the time to close some.
             tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
+            return;
         };
-        let (readiness, metrics) = (readiness.clone(), metrics.clone());
+        let (readiness, metrics) = (self.readiness.clone(), Arc::clone(&self.metrics));
         tokio::spawn(async move {
             let _ =
                 tokio::time::timeout(REQUEST_TIMEOUT, converse(stream, &readiness, &metrics)).await;
@@ -79,11 +136,22 @@ pub(crate) async fn serve(
     }
 }
 
+/// An earlier process of the same pod may have left its own.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
 async fn converse(
-    mut stream: TcpStream,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
     readiness: &Readiness,
     metrics: &Metrics,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     let mut head = Vec::new();
     while !head.windows(4).any(|four| four == b"\r\n\r\n") {
         let mut part = [0; 1024];
@@ -149,6 +217,43 @@ mod tests {
         readiness.ready("crds");
         readiness.ready("sync");
         assert!(ask(b"GET /readyz HTTP/1.1\r\n\r\n", &readiness).ends_with("\r\n\r\nok\n"));
+    }
+
+    /// The kubelet asks by the socket: whoever has the port of that number answers nothing.
+    #[tokio::test]
+    async fn the_socket_answers_whoever_has_the_port() {
+        let directory = std::env::temp_dir().join(format!("plexus-health-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("controller.sock");
+        std::fs::write(&path, "left by the process before").unwrap();
+        let options = Options {
+            health_socket: Some(path.clone()),
+            ..Options::new("one")
+        };
+        let readiness = Readiness::default();
+        readiness.not_yet("sync", "nodes");
+        let metrics = Arc::default();
+        let ask = async {
+            let mut stream = loop {
+                match tokio::net::UnixStream::connect(&path).await {
+                    Ok(stream) => break stream,
+                    Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+                }
+            };
+            let request = b"GET /readyz HTTP/1.1\r\n\r\n";
+            stream.write_all(request).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        let answer = tokio::select! {
+            ended = serve(&options, &readiness, &metrics) => panic!("{ended:?}"),
+            answer = ask => answer,
+        };
+        assert!(answer.ends_with("\r\n\r\nsync: nodes\n"), "{answer}");
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        std::fs::remove_dir_all(directory).unwrap();
     }
 
     #[test]

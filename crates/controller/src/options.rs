@@ -3,6 +3,7 @@
 use ipnet::IpNet;
 use plexus_client::Server;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How the controller runs.
@@ -17,6 +18,8 @@ pub struct Options {
     pub identity: String,
     /// Where `/healthz`, `/readyz` and `/metrics` are served; none: nowhere.
     pub health: Option<SocketAddr>,
+    /// The same on a unix socket, which nobody else can answer in our place; none: nowhere.
+    pub health_socket: Option<PathBuf>,
     /// Who serves index 0.
     pub cluster_network: ClusterNetwork,
     /// With [`ClusterNetwork::Own`]: where its addresses come from.
@@ -33,6 +36,7 @@ impl Options {
             namespace: "plexus-system".to_owned(),
             identity: identity.into(),
             health: None,
+            health_socket: None,
             cluster_network: ClusterNetwork::None,
             own_cidrs: OwnCidrs::Node,
             node_grace: Duration::from_secs(60),

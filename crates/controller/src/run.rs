@@ -57,12 +57,7 @@ async fn until(options: Options, stop: impl Future<Output = ()>) -> Result<(), E
     let readiness = Readiness::default();
     let metrics = Arc::new(Metrics::default());
     let mut election = Election::new(client.clone(), &options.namespace, &options.identity);
-    let served = async {
-        match options.health {
-            Some(address) => health::serve(address, readiness.clone(), metrics.clone()).await,
-            None => std::future::pending().await,
-        }
-    };
+    let served = health::serve(&options, &readiness, &metrics);
     let ended = tokio::select! {
         () = stop => Ok(()),
         result = served => result,

@@ -38,7 +38,7 @@ struct Plexus {
 enum Verb {
     /// Serve one node: attach containers to networks, and keep that true until they are gone; or ask who serves it.
     Agent(Box<agent::Flags>),
-    /// Serve a cluster: networks, their phases, and what nodes that are gone have left behind.
+    /// Serve a cluster: networks, their phases, and what nodes that are gone have left behind; or ask who serves it.
     Controller(Box<controller::Flags>),
     /// Serve the embedded API by itself: the part of Kubernetes's that Plexus uses, for one machine.
     Server(server::Flags),
@@ -157,6 +157,25 @@ mod tests {
         });
         let words = ["plexus".to_owned(), verb.to_owned()];
         words.into_iter().chain(filled).collect()
+    }
+
+    /// A port of the node, also of its loopback, leads to whatever pod has it as hostPort.
+    #[test]
+    fn no_probe_of_ours_is_answered_by_a_pod() {
+        let manifest = include_str!("../../../deploy/install.yaml");
+        let lines = || manifest.lines().map(str::trim);
+        for key in ["httpGet:", "tcpSocket:", "grpc:"] {
+            assert!(!lines().any(|line| line.starts_with(key)), "{key}");
+        }
+        let probes = lines().filter_map(|line| line.strip_prefix("exec: {command: ["));
+        let probes: Vec<Vec<&str>> = probes
+            .map(|line| line.trim_end_matches("]}").split(", ").collect())
+            .collect();
+        assert_eq!(probes.len(), 4, "{probes:?}");
+        for probe in probes {
+            let parsed = Plexus::try_parse_from(&probe);
+            assert!(parsed.is_ok(), "{probe:?}: {}", parsed.unwrap_err());
+        }
     }
 
     #[test]

@@ -136,3 +136,23 @@ fn what_the_agent_does_by_itself_says_whose_it_is() {
         );
     }
 }
+
+/// What a configuration says in vain is said once it is used: here for the plugin that Contrail had.
+#[test]
+fn what_a_configuration_says_in_vain_is_said() {
+    let node = Node::new();
+    let agent = Start::on(&node).args(&["--log-json"]).ready();
+    let pod = node.pod("c-vain");
+    let config = json!({"cniVersion": "1.0.0", "name": "blue", "type": "contrail-k8s-cni",
+        "contrail": {"vrouter-ip": "127.0.0.1"}});
+    // There is no cluster that would know the network.
+    pod.call("ADD", &config).run().error();
+    agent.stop();
+    let lines = lines(&node.log(), "c-vain");
+    let said: Vec<_> = lines.iter().map(|line| fields(line)).collect();
+    let warned = |one: &&Map<String, Value>| {
+        let warning = one.get("warning").and_then(Value::as_str);
+        warning.is_some_and(|warning| warning.contains("contrail"))
+    };
+    assert_eq!(said.iter().filter(warned).count(), 1, "{lines:#?}");
+}

@@ -57,6 +57,9 @@ impl Agent {
         slot: &'a Slot<'a>,
     ) -> Result<(Outcome, bool, String), Error> {
         let conf = call.conf()?;
+        for warning in &conf.warnings {
+            tracing::warn!(warning, "a network's configuration");
+        }
         let journal = self.journal()?;
         let at = |error| failure::at(call.context(), error);
         let (netns, cookie) = self.open_netns(call).map_err(at)?;

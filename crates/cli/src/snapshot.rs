@@ -6,7 +6,9 @@ use plexus_api::later::{self, Classes, Served};
 use plexus_api::objects::{NetworkSpec, NetworkStatus};
 use plexus_core::ipam::{BlockSource, NodeBlocks, blocks_to_try};
 use plexus_core::nad_meaning::{self, NadMeaning};
-use plexus_core::resolve::{NadObject, NetworkObject, Objects, PodFacts, ReadOnce, Settings};
+use plexus_core::resolve::{
+    NadObject, NetworkObject, Objects, PodFacts, ReadOnce, Settings, too_large,
+};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -205,6 +207,7 @@ pub fn nad_object(nad: &Value) -> NadObject {
         uid: uid(nad),
         annotations: texts(nad, "/metadata/annotations"),
         config: config.map(str::to_owned),
+        unusable: config.and_then(|config| too_large(config.len())),
         parsed: ReadOnce::default(),
     }
 }

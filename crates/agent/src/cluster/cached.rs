@@ -167,9 +167,35 @@ pub(super) fn nad(wire: &NadWire) -> NadObject {
             .get("config")
             .and_then(Value::as_str)
             .map(str::to_owned),
+        unusable: left_out(&wire.spec).map(str::to_owned),
         parsed: ReadOnce::default(),
     }
 }
+
+/// What is kept of a NAD for its configuration, in bytes.
+pub(super) fn nad_size(wire: &NadWire) -> usize {
+    let config = wire.spec.get("config").and_then(Value::as_str);
+    let annotations = wire.metadata.annotations.iter().flatten();
+    let annotations: usize = annotations.map(|(key, text)| key.len() + text.len()).sum();
+    config.map_or(0, str::len) + annotations
+}
+
+/// The same of a Network.
+pub(super) fn network_size(wire: &NetworkWire) -> usize {
+    serde_json::to_string(&wire.spec).map_or(0, |text| text.len())
+}
+
+/// What stands for a spec that is not kept.
+pub(super) fn spec_left_out(why: &str) -> Value {
+    Value::Object([(LEFT_OUT.to_owned(), why.into())].into_iter().collect())
+}
+
+/// Why a spec was not kept, if it was not. No spec of a NAD or Network has anything of that name.
+fn left_out(spec: &Value) -> Option<&str> {
+    spec.get(LEFT_OUT)?.as_str()
+}
+
+const LEFT_OUT: &str = "leftOut";
 
 /// None if it cannot be read.
 pub(super) fn block(wire: &BlockWire) -> Option<CachedBlock> {
@@ -294,6 +320,9 @@ fn network_with(
 
 /// And why no new pod may use it: whoever does not understand whose pods may cannot say that these may.
 fn network_spec(wire: &NetworkWire) -> serde_json::Result<(NetworkSpec, Option<String>)> {
+    if let Some(why) = left_out(&wire.spec) {
+        return Err(serde::de::Error::custom(why));
+    }
     let (spec, dropped) = lenient::network(&wire.spec);
     let spec = serde_json::from_value(spec)?;
     let mut limits = dropped.iter().filter(|path| path.starts_with(LIMITS));

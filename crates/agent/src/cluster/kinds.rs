@@ -76,6 +76,20 @@ pub(super) trait Kind: Send + Sync + 'static {
     fn trim(wire: &mut Self::Wire) {
         cached::trim(wire.meta_mut(), false);
     }
+    /// How many bytes users have written that are kept; 0 where that is bounded anyway.
+    fn size(wire: &Self::Wire) -> usize {
+        let _ = wire;
+        0
+    }
+    /// Drops these bytes, and says why in their place.
+    fn leave_out(wire: &mut Self::Wire, why: &str) {
+        let _ = (wire, why);
+    }
+}
+
+/// Objects whose users may write a megabyte into each: a page of so many is read at once.
+fn large() -> ListParams {
+    ListParams::default().limit(10)
 }
 
 /// Where an object is kept.
@@ -141,6 +155,16 @@ impl Kind for Networks {
     type Wire = NetworkWire;
     type Cached = NetworkObject;
 
+    fn select(_: &str) -> ListParams {
+        large()
+    }
+    fn size(wire: &NetworkWire) -> usize {
+        cached::network_size(wire)
+    }
+    fn leave_out(wire: &mut NetworkWire, why: &str) {
+        wire.spec = cached::spec_left_out(why);
+    }
+
     fn cache(wire: &NetworkWire) -> Option<NetworkObject> {
         cached::network(wire)
     }
@@ -183,6 +207,17 @@ impl Kind for Nads {
     const RESOLVED: bool = true;
     type Wire = NadWire;
     type Cached = NadObject;
+
+    fn select(_: &str) -> ListParams {
+        large()
+    }
+    fn size(wire: &NadWire) -> usize {
+        cached::nad_size(wire)
+    }
+    fn leave_out(wire: &mut NadWire, why: &str) {
+        wire.metadata.annotations = None;
+        wire.spec = cached::spec_left_out(why);
+    }
 
     fn cache(wire: &NadWire) -> Option<NadObject> {
         Some(cached::nad(wire))

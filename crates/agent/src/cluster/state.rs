@@ -40,6 +40,8 @@ impl Origin {
 pub(super) struct Store<T> {
     pub(super) objects: BTreeMap<String, Arc<T>>,
     origins: BTreeMap<String, Origin>,
+    /// Bytes that users have written, of those that have any.
+    sizes: BTreeMap<String, usize>,
     /// UIDs of those that went last.
     gone: VecDeque<u64>,
     /// They were listed by this process: nothing is missing but what is newer than the list.
@@ -53,6 +55,7 @@ impl<T> Default for Store<T> {
         Self {
             objects: BTreeMap::new(),
             origins: BTreeMap::new(),
+            sizes: BTreeMap::new(),
             gone: VecDeque::new(),
             listed: false,
             live: false,
@@ -69,6 +72,20 @@ impl<T> Store<T> {
         self.objects.insert(key.to_owned(), object);
     }
 
+    /// How many bytes users have written in all objects but one.
+    pub(super) fn size_of_others(&self, key: &str) -> usize {
+        let own = self.sizes.get(key).copied().unwrap_or_default();
+        self.sizes.values().sum::<usize>() - own
+    }
+
+    /// How many are kept of an object now.
+    pub(super) fn set_size(&mut self, key: &str, size: usize) {
+        match size {
+            0 => self.sizes.remove(key),
+            size => self.sizes.insert(key.to_owned(), size),
+        };
+    }
+
     /// List and watch bring an object as it is now, whatever was known of it.
     pub(super) fn comes(&mut self, key: &str, origin: Origin) {
         let before = self.origins.insert(key.to_owned(), origin);
@@ -80,6 +97,7 @@ impl<T> Store<T> {
 
     pub(super) fn remove(&mut self, key: &str) {
         self.objects.remove(key);
+        self.sizes.remove(key);
         if let Some(origin) = self.origins.remove(key) {
             self.bury(origin);
         }

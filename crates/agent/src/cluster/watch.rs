@@ -9,6 +9,7 @@ use futures::stream::BoxStream;
 use kube::runtime::watcher::Event;
 use kube::{Api, Resource};
 use plexus_client::{WatchError, Watches};
+use plexus_core::resolve::too_large;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,8 +62,12 @@ pub(super) fn take<K: Kind>(shared: &Shared, wire: K::Wire) {
 fn apply<K: Kind>(shared: &Shared, wire: K::Wire) {
     let key = key_of::<K>(&wire);
     K::store_mut(&mut shared.state_mut()).comes(&key, Origin::of(wire.meta()));
-    let before = K::store(&shared.state()).get(&key);
-    let after = read::<K>(wire, before.as_deref());
+    let (before, others) = {
+        let state = shared.state();
+        let store = K::store(&state);
+        (store.get(&key), store.size_of_others(&key))
+    };
+    let after = read::<K>(wire, before.as_deref(), others);
     if change::<K>(shared, &key, after) {
         shared.changed::<K>();
     }
@@ -81,11 +86,13 @@ pub(super) fn load<K: Kind>(shared: &Shared) {
     let mut state = shared.state_mut();
     let store = K::store_mut(&mut state);
     for (key, body) in rows {
-        let Ok(wire) = serde_json::from_str::<K::Wire>(&body) else {
+        let Ok(mut wire) = serde_json::from_str::<K::Wire>(&body) else {
             continue;
         };
+        let size = bound::<K>(&mut wire, store.size_of_others(&key));
         if let Some(cached) = K::cache(&wire).or_else(|| K::cache_unreadable(&wire, None)) {
             store.comes(&key, Origin::of(wire.meta()));
+            store.set_size(&key, size);
             store.put(&key, Arc::new(cached));
         }
     }
@@ -100,8 +107,14 @@ fn deleted<K: Kind>(shared: &Shared, wire: &K::Wire) {
     }
 }
 
-/// What is kept of an object, and its row on disk; none: the row stays.
-type Read<K> = (<K as Kind>::Cached, Option<String>);
+/// What is kept of an object.
+struct Read<K: Kind> {
+    cached: K::Cached,
+    /// Its row on disk; none: the row stays.
+    body: Option<String>,
+    /// Bytes that users have written; none: what is kept of it stays.
+    size: Option<usize>,
+}
 
 /// What was listed; none: as it was.
 type Fresh<K> = BTreeMap<String, (Origin, Option<Read<K>>)>;
@@ -115,17 +128,19 @@ async fn until_error<K: Kind>(
     events: &mut Events<K>,
 ) -> Option<(WatchError, Duration)> {
     let mut fresh: Option<Fresh<K>> = None;
+    let mut size = 0;
     let mut listed: Option<Instant> = None;
     loop {
         match events.next().await? {
-            Ok(Event::Init) => fresh = Some(BTreeMap::new()),
+            Ok(Event::Init) => (fresh, size) = (Some(BTreeMap::new()), 0),
             Ok(Event::InitApply(wire)) => {
                 let (key, origin) = (key_of::<K>(&wire), Origin::of(wire.meta()));
                 let known = K::store(&shared.state()).get(&key);
-                let read = read::<K>(wire, known.as_deref());
-                if let (Some(fresh), Some(cached)) = (&mut fresh, read) {
-                    let same = known.is_some_and(|known| *known == cached.0);
-                    fresh.insert(key, (origin, (!same).then_some(cached)));
+                let read = read::<K>(wire, known.as_deref(), size);
+                if let (Some(fresh), Some(read)) = (&mut fresh, read) {
+                    size += read.size.unwrap_or_default();
+                    let same = known.is_some_and(|known| *known == read.cached);
+                    fresh.insert(key, (origin, (!same).then_some(read)));
                 }
             }
             Ok(Event::InitDone) => {
@@ -142,11 +157,35 @@ async fn until_error<K: Kind>(
     }
 }
 
-/// One that cannot be read leaves what is known of it, on disk too.
-fn read<K: Kind>(mut wire: K::Wire, before: Option<&K::Cached>) -> Option<Read<K>> {
+/// All configurations of a kind together have at most so many bytes in memory.
+const MAX_KEPT: usize = 16 << 20;
+
+/// Leaves out what users have written, if that is too much, alone or with that of others; says how much is left.
+fn bound<K: Kind>(wire: &mut K::Wire, others: usize) -> usize {
+    let size = K::size(wire);
+    let why = too_large(size).or_else(|| {
+        let kind = K::NAME;
+        (others + size > MAX_KEPT).then(|| format!("it has {size} bytes, with which every {kind} of the cluster together has more than the {MAX_KEPT} that nodes keep: delete or shorten others, then change this one"))
+    });
+    let Some(why) = why else { return size };
+    let object = key_of::<K>(wire);
+    tracing::warn!(
+        kind = K::NAME,
+        object,
+        why,
+        "is left out: of no use to pods"
+    );
+    K::leave_out(wire, &why);
+    0
+}
+
+/// One that cannot be read leaves what is known of it, on disk too. `others` is the size of what is kept besides.
+fn read<K: Kind>(mut wire: K::Wire, before: Option<&K::Cached>, others: usize) -> Option<Read<K>> {
     K::trim(&mut wire);
+    let size = bound::<K>(&mut wire, others);
     let readable = K::cache(&wire);
     let keeps_row = readable.is_none() && before.is_some();
+    let size = (!keeps_row).then_some(size);
     if readable.is_none() {
         let object = key_of::<K>(&wire);
         tracing::warn!(
@@ -160,23 +199,23 @@ fn read<K: Kind>(mut wire: K::Wire, before: Option<&K::Cached>) -> Option<Read<K
         true => Some(serde_json::to_string(&wire).ok()?),
         false => None,
     };
-    Some((cached, body))
+    Some(Read { cached, body, size })
 }
 
 /// Whether anything changed.
 fn change<K: Kind>(shared: &Shared, key: &str, after: Option<Read<K>>) -> bool {
     let before = K::store(&shared.state()).get(key);
     let same = match (&before, &after) {
-        (Some(before), Some((after, _))) => **before == *after,
+        (Some(before), Some(after)) => **before == after.cached,
         (None, None) => true,
         _ => false,
     };
     if same {
         return false;
     }
-    let (after, body) = match after {
-        Some((after, body)) => (Some(Arc::new(after)), body),
-        None => (None, None),
+    let (after, body, size) = match after {
+        Some(after) => (Some(Arc::new(after.cached)), after.body, after.size),
+        None => (None, None, None),
     };
     {
         let mut state = shared.state_mut();
@@ -184,6 +223,9 @@ fn change<K: Kind>(shared: &Shared, key: &str, after: Option<Read<K>>) -> bool {
         match &after {
             Some(after) => store.put(key, Arc::clone(after)),
             None => store.remove(key),
+        }
+        if let Some(size) = size {
+            store.set_size(key, size);
         }
     }
     if K::ON_DISK && (body.is_some() || after.is_none()) {
@@ -228,5 +270,81 @@ fn text_of(error: &WatchError) -> String {
     match error {
         WatchError::List(error) | WatchError::Watch(error) => error_text(error),
         error => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kinds::{Nads, Networks};
+    use super::*;
+    use plexus_core::resolve::MAX_KEPT_CONFIG;
+    use serde_json::{Value, json};
+
+    fn wire<T: serde::de::DeserializeOwned>(number: usize, spec: &Value) -> T {
+        let meta =
+            json!({"name": format!("n{number}"), "namespace": "a", "uid": number.to_string()});
+        serde_json::from_value(json!({"metadata": meta, "spec": spec})).unwrap()
+    }
+
+    /// What is kept of so many objects with such a spec: how many bytes on disk, and how many can be used.
+    fn kept<K: Kind>(
+        count: usize,
+        spec: &Value,
+        usable: impl Fn(&K::Cached) -> bool,
+    ) -> (usize, usize) {
+        let (mut all, mut bytes, mut used) = (0, 0, 0);
+        for number in 0..count {
+            let read = read::<K>(wire(number, spec), None, all).unwrap();
+            all += read.size.unwrap();
+            bytes += read.body.unwrap().len();
+            used += usize::from(usable(&read.cached));
+        }
+        (bytes, used)
+    }
+
+    #[test]
+    fn what_users_write_does_not_fill_the_memory() {
+        let text = |size: usize| "x".repeat(size);
+        let nad = |size: usize| json!({"config": text(size)});
+        let network = |size: usize| json!({"provider": "bridge", "config": {"x": text(size)}});
+        let of_nads = |count, size| kept::<Nads>(count, &nad(size), |nad| nad.unusable.is_none());
+        let of_networks = |count, size| {
+            let active = |one: &plexus_core::resolve::NetworkObject| {
+                !one.unusable
+                    .as_deref()
+                    .unwrap_or_default()
+                    .contains("bytes")
+            };
+            kept::<Networks>(count, &network(size), active)
+        };
+        let (bytes, used) = of_nads(500, 1 << 20);
+        assert!(bytes < 500 * 512 && used == 0, "{bytes} {used}");
+        let (bytes, used) = of_networks(20, 1 << 20);
+        assert!(bytes < 20 * 512 && used == 0, "{bytes} {used}");
+        assert_eq!(of_nads(2, MAX_KEPT_CONFIG).1, 2);
+        assert_eq!(of_nads(2, MAX_KEPT_CONFIG + 1).1, 0);
+        // Each is small enough, but there are many.
+        let (bytes, used) = of_nads(500, MAX_KEPT_CONFIG);
+        assert!(bytes < MAX_KEPT + 500 * 512, "{bytes}");
+        assert_eq!(used, MAX_KEPT / MAX_KEPT_CONFIG);
+    }
+
+    /// A network that pods have goes on as it was when somebody makes its object too large.
+    #[test]
+    fn what_is_too_large_says_so_and_takes_nothing_away() {
+        let subnets = json!({"a": {"cidr": "10.1.0.0/16"}});
+        let small = json!({"subnets": subnets});
+        let large = json!({"subnets": subnets, "config": {"x": "x".repeat(MAX_KEPT_CONFIG)}});
+        let before = read::<Networks>(wire(1, &small), None, 0).unwrap().cached;
+        let after = read::<Networks>(wire(1, &large), Some(&before), 0).unwrap();
+        assert_eq!((after.body, after.size), (None, None), "the row stays");
+        assert_eq!(after.cached.spec, before.spec);
+        let why = after.cached.unusable.unwrap();
+        assert!(why.contains("its spec cannot be read: it has 65"), "{why}");
+        // What is read from the disk again says the same.
+        let read_first = read::<Networks>(wire(1, &large), None, 0).unwrap();
+        let row = serde_json::from_str(&read_first.body.unwrap()).unwrap();
+        let again = read::<Networks>(row, None, 0).unwrap();
+        assert_eq!(again.cached.unusable, Some(why));
     }
 }

@@ -43,7 +43,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// A watch that ends sooner than this after it was opened is opened again only after the same time.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
-/// Objects per page of a list: more are never in memory as they came.
+/// Objects per page of a list, unless `select` says how many: more are never in memory as they came.
 const PAGE: u32 = 200;
 
 /// What can be watched.
@@ -184,7 +184,7 @@ impl<K: Watchable> Watch<K> {
                         return Ok(Some(Event::InitDone));
                     }
                 }
-                ask.limit = Some(PAGE);
+                ask.limit.get_or_insert(PAGE);
                 let (list, version) = self.list(&ask).await?;
                 self.version = version;
                 let token = list.metadata.continue_.filter(|token| !token.is_empty());

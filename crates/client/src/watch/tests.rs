@@ -259,3 +259,26 @@ async fn a_watch_that_says_nothing_for_long_is_opened_anew() {
     assert_eq!(server.asked(&["configmaps", "watch=true"]), 2);
     assert_eq!(server.lists("configmaps"), 1);
 }
+
+/// Objects may be large: whoever expects that says how many are read at once.
+#[tokio::test(start_paused = true)]
+async fn whoever_watches_says_how_many_are_read_at_once() {
+    let server = Fake::new(9, &[object("a", 8)]);
+    let watches = Watches::default();
+    let select = ListParams::default().limit(10);
+    let mut maps = watches
+        .watch(Api::<ConfigMap>::all(server.client()), select)
+        .boxed();
+    let compared = async {
+        while server.asked(&["configmaps", "limit="]) < 2 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let follow = async { while maps.next().await.is_some() {} };
+    tokio::select! {
+        () = follow => panic!("a watch has ended"),
+        done = timeout(TEST_TIMEOUT, compared) => done.unwrap(),
+    }
+    assert_eq!(server.asked(&["configmaps", "limit=10"]), 1);
+    assert_eq!(server.lists("configmaps"), 0);
+}

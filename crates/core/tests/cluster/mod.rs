@@ -108,6 +108,7 @@ impl Objects for Case {
             uid: format!("uid-nad-{name}"),
             annotations: texts(&object["annotations"]),
             config,
+            unusable: None,
             parsed: Default::default(),
         }))
     }

@@ -128,6 +128,30 @@ pub enum ResolveError {
         /// The name of both.
         name: String,
     },
+    /// A pod names a device that a device plugin gives out.
+    #[error(
+        "the pod asks for the device {device:?}, but NetworkAttachmentDefinition {namespace}/{name} is of the resource {resource}, whose devices its device plugin gives out"
+    )]
+    DeviceOfResource {
+        /// Where.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// What is asked for.
+        device: String,
+        /// The resource.
+        resource: String,
+    },
+    /// The NAD is too large.
+    #[error("NetworkAttachmentDefinition {namespace}/{name} cannot be used: {reason}")]
+    UnusableNad {
+        /// Where.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// No new pod may use the `Network`, by its phase.
     #[error("Network {namespace}/{name} cannot be used: {reason}")]
     Unusable {

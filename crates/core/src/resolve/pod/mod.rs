@@ -82,6 +82,16 @@ pub struct NetworkObject {
     pub parsed: ReadOnce<Option<ParsedNetwork>>,
 }
 
+/// The longest configuration of a network that nodes keep, with all that belongs to it, in bytes: an object can have
+/// a megabyte, and a node keeps those of all namespaces.
+pub const MAX_KEPT_CONFIG: usize = 64 << 10;
+
+/// Why a configuration of `size` bytes is of no use, if it is too large.
+pub fn too_large(size: usize) -> Option<String> {
+    (size > MAX_KEPT_CONFIG)
+        .then(|| format!("it has {size} bytes, and nodes keep at most {MAX_KEPT_CONFIG}"))
+}
+
 /// A NetworkAttachmentDefinition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NadObject {
@@ -95,6 +105,8 @@ pub struct NadObject {
     pub annotations: BTreeMap<String, String>,
     /// `spec.config`, as written.
     pub config: Option<String>,
+    /// Why no pod may use it, if so: it is too large to be kept.
+    pub unusable: Option<String>,
     /// What it means.
     pub parsed: ReadOnce<ParsedNad>,
 }

@@ -157,6 +157,17 @@ fn object_of(
 
 /// Reads what a NAD is about.
 fn parse(nad: &NadObject) -> ParsedNad {
+    if let Some(reason) = &nad.unusable {
+        return ParsedNad {
+            name: None,
+            means: Err(ResolveError::UnusableNad {
+                namespace: nad.namespace.clone(),
+                name: nad.name.clone(),
+                reason: reason.clone(),
+            }),
+            warnings: Vec::new(),
+        };
+    }
     let text = nad.config.as_deref().filter(|text| !text.trim().is_empty());
     let Some(text) = text else {
         let contrail = Contrail::read(&nad.annotations);

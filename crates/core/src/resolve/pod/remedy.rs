@@ -53,6 +53,12 @@ impl Refusal for ResolveError {
             ResolveError::NotMadeFrom { .. } => {
                 "rename one of them, or name the Network in plexus.dev/networks"
             }
+            ResolveError::DeviceOfResource { .. } => {
+                "remove `deviceID` from the pod's annotation, or the annotation k8s.v1.cni.cncf.io/resourceName from the definition"
+            }
+            ResolveError::UnusableNad { .. } => {
+                "shorten it, or use another network; what only people read can stand elsewhere"
+            }
             ResolveError::Unusable { passing: true, .. } => {
                 "the kubelet tries again; the conditions in its status say what it waits for"
             }

@@ -58,6 +58,7 @@ fn cluster() -> Value {
             "default/on-node": {},
             "default/red": {},
             "default/nowhere": {},
+            "default/device": {"config": {"cniVersion": "1.0.0", "type": "sriov", "capabilities": {"deviceID": true}}, "annotations": {"k8s.v1.cni.cncf.io/resourceName": "intel.com/sriov"}},
             "default/sriov": {"config": {"cniVersion": "1.0.0", "type": "sriov"}, "annotations": {"k8s.v1.cni.cncf.io/resourceName": "intel.com/sriov"}},
             "kube-system/lan": {"config": {"cniVersion": "1.0.0", "type": "bridge", "bridge": "lan0", "ipam": {"type": "host-local", "subnet": "10.66.0.0/24"}}},
             "default/blue": {"config": {"cniVersion": "1.0.0", "type": "plexus-cni"}},
@@ -327,6 +328,17 @@ fn what_a_pod_asks_of_a_network() {
         npwg(r#"[{"name": "net-a", "bandwidth": {"ingressRate": 1}}]"#),
         Code::UnsupportedField,
         &["bandwidth"],
+    );
+}
+
+/// Devices of a resource are its device plugin's to give, also where the plugin takes `deviceID`.
+#[test]
+fn a_pod_names_no_device_of_a_resource() {
+    assert!(npwg("device").is_ok());
+    refused(
+        npwg(r#"[{"name": "device", "deviceID": "0000:03:02.1"}]"#),
+        Code::InvalidConfig,
+        &["0000:03:02.1", "default/device", "intel.com/sriov"],
     );
 }
 

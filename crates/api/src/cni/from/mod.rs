@@ -101,7 +101,6 @@ fn untaken(
         let is_native = native.contains(&key.as_str());
         let taken = match backend {
             NetworkBackend::Native(_) => is_native && declares(key),
-            NetworkBackend::Delegate(_) if key == "deviceID" => true,
             NetworkBackend::Delegate(chain) => parse::chain::takes(chain, key),
         };
         if !taken {

@@ -1,8 +1,9 @@
 //! The configuration of a NAD.
 
 use super::{ParsedNetwork, check_taken};
+use crate::cni::parse::ipam::fixed;
 use crate::cni::parse::request::RuntimeRequest;
-use crate::cni::parse::{self, OWN_TYPES, TOP_KEYS, common, network};
+use crate::cni::parse::{OWN_TYPES, TOP_KEYS, common, network};
 use crate::cni::{Network, NetworkBackend, Version};
 use crate::pod::NetworkSelection;
 use crate::{Fields, Problems};
@@ -67,6 +68,7 @@ pub(super) fn read(
     let declared = (!ours).then_some(capabilities);
     if let Some(backend) = &backend {
         check_taken(&mut fields, selection, backend, declared.as_deref());
+        check_executed(&mut fields, &request, backend);
     }
     let problems = fields.finish().without_repetition();
     match (problems.0.is_empty(), backend) {
@@ -75,7 +77,7 @@ pub(super) fn read(
                 name: own_name.unwrap_or_else(|| name.clone()),
                 interface: selection.interface.clone(),
                 source_routing,
-                backend: with_device(backend, selection),
+                backend,
                 runtime: Some(selection.runtime_config()),
             },
             declared,
@@ -149,17 +151,15 @@ fn merge(plugin: &mut Map<String, Value>, request: &Map<String, Value>) -> Optio
     None
 }
 
-/// A device that is asked for, for a plugin that does not declare the capability: as an option, which
-/// is how delegating plugins have always passed it.
-pub(super) fn with_device(
-    mut backend: NetworkBackend,
-    selection: &NetworkSelection,
-) -> NetworkBackend {
-    if let (NetworkBackend::Delegate(chain), Some(device)) = (&mut backend, &selection.device_id)
-        && !parse::chain::takes(chain, "deviceID")
-        && let Some(first) = chain.plugins.first_mut()
-    {
-        first.insert("deviceID".to_owned(), json!(device));
+/// A plugin gets the pod's `cni-args` as they are: the same is checked where it executes `static`.
+fn check_executed(fields: &mut Fields<'_>, request: &RuntimeRequest, backend: &NetworkBackend) {
+    let NetworkBackend::Delegate(chain) = backend else {
+        return;
+    };
+    for plugin in &chain.plugins {
+        let mut read = Fields::new(plugin, fields.path());
+        fixed::check_pod(&mut read, request);
+        read.accept_rest();
+        fields.absorb(read.finish());
     }
-    backend
 }

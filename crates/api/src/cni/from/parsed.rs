@@ -5,7 +5,8 @@
 //! configuration; addresses of IPAM `static`, and of a network that may have no IPAM; whatever is refused, so that
 //! the message names every problem at once.
 
-use super::{nad, object, read_config, untaken};
+use super::{object, read_config, untaken};
+use crate::cni::parse::ipam::fixed;
 use crate::cni::{Error, Ipam, Native, Network, NetworkBackend, ObjectFacts};
 use crate::objects::NetworkSpec;
 use crate::pod::NetworkSelection;
@@ -46,7 +47,12 @@ impl ParsedNetwork {
         }
         let backend = match backend {
             NetworkBackend::Native(native) => NetworkBackend::Native(asked(native, selection)?),
-            NetworkBackend::Delegate(_) => nad::with_device(backend.clone(), selection),
+            NetworkBackend::Delegate(chain)
+                if !selection.ips.is_empty() && chain.plugins.iter().any(fixed::is_asked_of) =>
+            {
+                return None;
+            }
+            NetworkBackend::Delegate(_) => backend.clone(),
         };
         Some(Network {
             name: self.network.name.clone(),

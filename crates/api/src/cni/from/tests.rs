@@ -114,10 +114,9 @@ fn executed_where_not() {
 fn any_plugin_at_all() {
     let network = config(
         json!({"cniVersion": "0.4.0", "type": "sriov", "capabilities": {"bandwidth": true}}),
-        json!({"deviceID": "0000:03:02.1", "bandwidth": {"egressRate": 5}}),
+        json!({"bandwidth": {"egressRate": 5}}),
     )
     .unwrap();
-    assert_eq!(chain(&network).plugins[0]["deviceID"], "0000:03:02.1");
     assert_eq!(network.runtime.unwrap()["bandwidth"]["egressRate"], 5);
     let network = config(
         json!({"type": "sriov", "capabilities": {"deviceID": true}}),
@@ -125,6 +124,68 @@ fn any_plugin_at_all() {
     )
     .unwrap();
     assert_eq!(chain(&network).plugins[0].get("deviceID"), None);
+    assert_eq!(network.runtime.unwrap()["deviceID"], "x");
+}
+
+/// A pod names no device of a plugin that does not say that it may.
+#[test]
+fn a_device_only_where_it_is_declared() {
+    let asked = json!({"deviceID": "0000:03:02.1"});
+    for written in [
+        json!({"type": "sriov"}),
+        json!({"type": "sriov", "capabilities": {"deviceID": false}}),
+        json!({"plugins": [{"type": "sriov"}, {"type": "tuning"}]}),
+        json!({"type": "host-device", "pciBusID": "0000:03:02.0"}),
+        json!({"type": "plexus-cni", "provider": "host-device", "pciBusID": "0000:03:02.0"}),
+    ] {
+        let error = config(written.clone(), asked.clone()).unwrap_err();
+        let cause = "capabilities.deviceID";
+        assert!(error.msg.contains(cause), "{written}: {error}");
+        assert!(config(written, json!({})).is_ok());
+    }
+    let spec = json!({"provider": "host-device", "config": {"pciBusID": "0000:03:02.0"}});
+    let error = from_spec(spec, asked).unwrap_err();
+    assert!(error.msg.contains("capabilities.deviceID"), "{error}");
+}
+
+/// `static` gives whatever is asked for: a pod could take another's address.
+#[test]
+fn a_pod_gets_from_static_only_what_the_network_offers() {
+    let fixed = json!({"type": "static", "addresses": [{"address": "10.1.0.5/16"}, {"address": "fd00::5/64"}]});
+    let nad = |capabilities: Value, ipam: &Value| json!({"type": "macvlan", "master": "eth1", "capabilities": capabilities, "ipam": ipam});
+    let (takes, none) = (json!({"ips": true}), json!({}));
+    let ways = |ip: &str| [json!({"ips": [ip]}), json!({"cni-args": {"ips": [ip]}})];
+    let executed = |capabilities: &Value| json!({"type": "sriov", "capabilities": capabilities, "ipam": fixed});
+    for asked in ways("10.1.9.9/16").iter().chain(&ways("fd00::9/64")) {
+        let network = config(nad(takes.clone(), &fixed), asked.clone()).unwrap();
+        assert!(
+            matches!(&native(&network).ipam, Some(Ipam::Static(found)) if found.addresses.len() == 1)
+        );
+        assert!(config(executed(&takes), asked.clone()).is_ok());
+        for written in [nad(none.clone(), &fixed), executed(&none)] {
+            let error = config(written, asked.clone()).unwrap_err();
+            assert!(error.msg.contains("capabilities.ips"), "{error}");
+        }
+    }
+    let nothing = json!({"type": "static"});
+    for ip in ["10.2.0.1/16", "10.1.0.1/8", "10.2.0.1", "fd01::1/64"] {
+        for asked in ways(ip) {
+            for written in [
+                nad(takes.clone(), &fixed),
+                nad(takes.clone(), &nothing),
+                executed(&takes),
+            ] {
+                let error = config(written, asked.clone()).unwrap_err();
+                let cause = "is in the subnet of none of them";
+                assert!(error.msg.contains(cause), "{asked}: {error}");
+            }
+        }
+    }
+    let ours = |declared: Value| json!({"provider": "macvlan", "config": {"master": "eth1", "capabilities": declared, "ipam": fixed}});
+    let [asked, _] = ways("10.1.9.9/16");
+    assert!(from_spec(ours(takes), asked.clone()).is_ok());
+    let error = from_spec(ours(none), asked).unwrap_err();
+    assert!(error.msg.contains("capabilities.ips"), "{error}");
 }
 
 #[test]

@@ -158,10 +158,11 @@ impl Head {
         fields.flag("disableGC");
         fields.flag("loadOnlyInlinedPlugins");
         fields.parsed::<PathBuf>("agentSocket");
-        let (request, runtime) = RuntimeRequest::read(fields, args);
+        let (mut request, runtime) = RuntimeRequest::read(fields, args);
         let prev_result = prev_result(fields, version);
         let attachments = attachments(fields);
         let capabilities = common::capabilities(fields);
+        request.declares_ips = capabilities.iter().any(|name| name == "ips");
         Self {
             name,
             plugin,

@@ -27,6 +27,10 @@ pub(crate) struct RuntimeRequest {
     pub(super) unknown: Vec<String>,
     /// Addresses come from the subnets of the network itself, not from an `ipam` section.
     pub(crate) has_subnets: bool,
+    /// A Kubernetes pod asks, or whoever writes its annotations: it gets only what the network offers to pods.
+    pub(crate) of_pod: bool,
+    /// What a runtime's configuration declares for all of its networks: it says `ips` there.
+    pub(super) declares_ips: bool,
 }
 
 impl RuntimeRequest {
@@ -45,6 +49,8 @@ impl RuntimeRequest {
             args: fields.value("args").cloned(),
             unknown: cni_args.unknown,
             has_subnets: false,
+            of_pod: args.pod_name.is_some(),
+            declares_ips: false,
         };
         (request, runtime)
     }
@@ -58,6 +64,7 @@ impl RuntimeRequest {
             mac: selection.mac.or(cni_args.mac),
             device_id: selection.device_id.clone(),
             unknown: cni_args.unknown,
+            of_pod: true,
             ..Self::default()
         }
     }

@@ -53,6 +53,10 @@ impl Options for HostDevice {
             let text = "write device, hwaddr, kernelpath or pciBusID, or declare the capability deviceID if the runtime tells it";
             fields.missing("device", text);
         }
+        if request.of_pod && request.device_id.is_some() && !declared {
+            let text = "is asked for by the pod, but not declared: write it as true there";
+            fields.problem("capabilities.deviceID", text);
+        }
         let told = request.device_id.as_deref().filter(|_| declared);
         if let Some(told) = told.filter(|told| !is_bus_name(told)) {
             let text = format!(

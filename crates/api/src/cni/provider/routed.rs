@@ -45,7 +45,7 @@ impl Options for Routed {
         Some(Self {
             ip_masq,
             not_masq: Vec::new(),
-            source_check: false,
+            source_check: true,
         })
     }
 

@@ -52,6 +52,7 @@ impl Lookup<'_> {
         nad: &NadObject,
         selection: &NetworkSelection,
     ) -> Result<ResolvedNetwork, ResolveError> {
+        check_device(nad, selection)?;
         let request = || without_default_route(selection);
         let (network, mut warnings) = match nad.means()? {
             Means::Object(fq_name) => {
@@ -78,11 +79,9 @@ impl Lookup<'_> {
                 None => return self.of_nad_object(nad, None, selection),
             },
         };
-        if let (Some(resource), None) = (nad.annotations.get(RESOURCE), &selection.device_id) {
-            warnings.push(format!(
-                "{}: no device of {resource} is passed on; name one by `deviceID`",
-                display_name(nad)
-            ));
+        if let Some(resource) = nad.annotations.get(RESOURCE) {
+            let name = display_name(nad);
+            warnings.push(format!("{name}: no device of {resource} is passed on"));
         }
         Ok(ResolvedNetwork {
             network,
@@ -107,6 +106,19 @@ impl Lookup<'_> {
             name: nad.name.clone(),
             ..found
         })
+    }
+}
+
+/// Devices of a resource are given out by its device plugin: a pod that names one could take another pod's.
+fn check_device(nad: &NadObject, selection: &NetworkSelection) -> Result<(), ResolveError> {
+    match (nad.annotations.get(RESOURCE), &selection.device_id) {
+        (Some(resource), Some(device)) => Err(ResolveError::DeviceOfResource {
+            namespace: nad.namespace.clone(),
+            name: nad.name.clone(),
+            device: device.clone(),
+            resource: resource.clone(),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -6,8 +6,12 @@ use crate::cni::parse::request::RuntimeRequest;
 use crate::cni::{Static, StaticAddress};
 use ipnet::IpNet;
 use plexus_types::Family;
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+
+/// The capability by which pods ask for addresses.
+const IPS: &str = "ips";
 
 pub(super) fn read(fields: &mut Fields<'_>, request: &RuntimeRequest) -> Static {
     let mut addresses = fields
@@ -38,6 +42,51 @@ pub(super) fn read(fields: &mut Fields<'_>, request: &RuntimeRequest) -> Static 
         routes,
         dns,
     }
+}
+
+/// `static` gives whatever address is asked for. So that a pod takes no other's, the network must declare that pods
+/// may ask, and have the address in a subnet of those that it has written down. `fields` are the network's.
+pub(crate) fn check_pod(fields: &mut Fields<'_>, request: &RuntimeRequest) {
+    let Some(ipam) = section(fields.map()) else {
+        return;
+    };
+    let declared = common::capabilities(fields).iter().any(|name| name == IPS);
+    let asked: Vec<_> = request
+        .runtime_ips
+        .iter()
+        .chain(&request.args_ips)
+        .collect();
+    if asked.is_empty() {
+        return;
+    }
+    if !declared && !request.declares_ips {
+        let text = "is asked for by the pod, but not declared: write it as true there";
+        fields.problem(&format!("capabilities.{IPS}"), text);
+    }
+    let written = ipam.get("addresses").and_then(Value::as_array);
+    let written = written.into_iter().flatten();
+    let subnets = written.filter_map(|one| one.get("address")?.as_str()?.parse::<IpNet>().ok());
+    let subnets: Vec<IpNet> = subnets.collect();
+    for (ip, length) in asked {
+        let whole = Family::of(*ip).bits();
+        let net = IpNet::new(*ip, length.unwrap_or(whole));
+        if !net.is_ok_and(|net| subnets.iter().any(|subnet| subnet.contains(&net))) {
+            let text = format!(
+                "{ip} is asked for by the pod, but is in the subnet of none of them: write one with that subnet's prefix length, or let the pod ask for another"
+            );
+            fields.problem("ipam.addresses", text);
+        }
+    }
+}
+
+/// Whether a network or plugin has its addresses from `static`.
+pub(crate) fn is_asked_of(network: &Map<String, Value>) -> bool {
+    section(network).is_some()
+}
+
+fn section(network: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    let ipam = network.get("ipam")?.as_object()?;
+    (ipam.get("type")?.as_str()? == "static").then_some(ipam)
 }
 
 fn address_of(fields: &mut Fields<'_>) -> Option<StaticAddress> {

@@ -1,7 +1,7 @@
 //! The `ipam` section. Owns which kinds we do ourselves, how each is checked, and which plugins are executed instead.
 
 mod executed;
-mod fixed;
+pub(crate) mod fixed;
 pub(super) mod host_local;
 mod plexus;
 pub(crate) mod span;
@@ -23,6 +23,9 @@ pub(super) fn read(
     version: Version,
     request: &RuntimeRequest,
 ) -> Option<Ipam> {
+    if request.of_pod {
+        fixed::check_pod(fields, request);
+    }
     let path = fields.path().to_owned();
     let read = |ipam: &mut Fields<'_>| section(ipam, kind, written, &path, request);
     match fields.object("ipam", read)?? {

@@ -264,6 +264,25 @@ fn static_addresses_come_from_where_the_plugin_takes_them() {
     );
 }
 
+/// What a delegating plugin passes on from a pod's annotation is no more than what the annotation may ask.
+#[test]
+fn static_gives_a_pod_only_what_the_network_offers() {
+    let ipam = json!({"type": "static", "addresses": [{"address": "10.0.0.5/24"}]});
+    let pod = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web";
+    let args = |ip: &str| json!({"args": {"cni": {"ips": [ip]}}});
+    let declared =
+        |ip: &str| json!({"args": {"cni": {"ips": [ip]}}, "capabilities": {"ips": true}});
+    let refused = |extra: Value| parse_with(&ipam, &extra, pod).unwrap_err();
+    assert!(refused(args("10.0.0.7/24")).contains("capabilities.ips"));
+    assert!(refused(declared("10.0.3.7/24")).contains("in the subnet of none"));
+    assert_eq!(
+        statics(&ipam, &declared("10.0.0.7/24"), pod),
+        ["10.0.0.7/24 -"]
+    );
+    // Whoever is no pod is the machine's administrator.
+    assert_eq!(statics(&ipam, &args("10.0.3.7/24"), ""), ["10.0.3.7/24 -"]);
+}
+
 #[test]
 fn static_refuses() {
     let one = |address: Value| json!({"type": "static", "addresses": [address]});

@@ -138,7 +138,9 @@ fn options_of_routed() {
     );
     let conf = parse(&conf).unwrap();
     let native = native(&conf.body.networks()[0]);
-    assert!(matches!(&native.provider, Provider::Routed(routed) if routed.ip_masq));
+    assert!(
+        matches!(&native.provider, Provider::Routed(routed) if routed.ip_masq && routed.source_check)
+    );
 }
 
 fn requests(runtime: Value, cni: Value, env: &str, mac: &str) -> (Option<String>, Vec<String>) {

@@ -15,6 +15,8 @@ pub struct NativeSpec {
     pub index: usize,
     /// Its network.
     pub network: NetworkName,
+    /// An object of the API describes the network.
+    pub of_object: bool,
     /// Its name in the pod.
     pub ifname: IfName,
     /// Provider, IPAM and their options.

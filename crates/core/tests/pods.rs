@@ -342,27 +342,40 @@ fn a_pod_names_no_device_of_a_resource() {
     );
 }
 
+/// Contrail calls the namespace `literal` `k8s-literal`; here is a namespace of that name besides.
 #[test]
-fn projects_are_namespaces_literally_first() {
-    let by = |project: &str| {
+fn a_project_captures_no_pod_of_another_namespace() {
+    let by = |home: &str, project: &str| {
         let text = json!({"domain": "default-domain", "project": project, "name": "blue"});
-        pod(json!({"opencontrail.org/network": text.to_string()}))
+        let mut cluster = cluster();
+        cluster["namespace"] = json!(home);
+        cluster["annotations"] = json!({"opencontrail.org/network": text.to_string()});
+        let case = Case::read(cluster.to_string().as_bytes());
+        case.networks(&plain_conf(json!({})))
     };
-    let vni = |project: &str| match &native(&by(project).unwrap(), 1).provider {
+    let vni = |home: &str, project: &str| match &native(&by(home, project).unwrap(), 1).provider {
         Provider::Overlay(overlay) => overlay.vni,
         other => panic!("{other:?}"),
     };
-    assert_eq!(vni("team-a"), 4097);
-    assert_eq!(vni("k8s-team-a"), 4097);
-    assert_eq!(vni("k8s-literal"), 6);
-    assert_eq!(vni("literal"), 7);
+    for home in ["default", "team-a"] {
+        assert_eq!(vni(home, "team-a"), 4097);
+        assert_eq!(vni(home, "k8s-team-a"), 4097);
+        assert_eq!(vni(home, "literal"), 7);
+        refused(
+            by(home, "k8s-literal"),
+            Code::InvalidConfig,
+            &["namespace k8s-literal", "namespace literal", "literal/blue"],
+        );
+    }
+    assert_eq!(vni("literal", "k8s-literal"), 7);
+    assert_eq!(vni("k8s-literal", "k8s-literal"), 6);
     refused(
-        by("k8s-nobody"),
+        by("default", "k8s-nobody"),
         Code::TryAgainLater,
         &["k8s-nobody", "nor in nobody"],
     );
     refused(
-        by("nobody"),
+        by("default", "nobody"),
         Code::TryAgainLater,
         &["in namespace nobody", "k8s-<namespace>"],
     );

@@ -143,6 +143,7 @@ fn case() -> impl Strategy<Value = (NativeSpec, Assigned, DefaultRoute)> {
             let spec = NativeSpec {
                 index: 0,
                 network: NetworkName::new("blue").unwrap(),
+                of_object: false,
                 ifname: IfName::new("net1").unwrap(),
                 native,
                 source_routing,
@@ -399,7 +400,7 @@ proptest! {
 
     #[test]
     fn a_bridge_without_its_address_is_noticed((spec, assigned, _) in case()) {
-        let plan = node_plan(&spec.network, &spec.native, &assigned, &Facts::default());
+        let plan = node_plan(&spec, &assigned, &Facts::default());
         let mut observed = Observed::default();
         let mut bridge = link(4, "br0", "bridge");
         bridge.promisc = true;
@@ -432,6 +433,7 @@ fn differences_in_words() {
     let spec = NativeSpec {
         index: 0,
         network: NetworkName::new("blue").unwrap(),
+        of_object: false,
         ifname: IfName::new("net1").unwrap(),
         native,
         source_routing: true,

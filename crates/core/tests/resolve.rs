@@ -135,6 +135,7 @@ fn case(name: &str, ips: &[(&str, Option<&str>)], delegate: bool, defaults: &[&s
     let spec = NativeSpec {
         index: 0,
         network: network.clone(),
+        of_object: false,
         ifname: ifname.clone(),
         native,
         source_routing: false,

@@ -8,6 +8,7 @@ fn wanted(ifname: &str, ipam: Ipam) -> NativeSpec {
     NativeSpec {
         index: 0,
         network: "blue".parse().unwrap(),
+        of_object: false,
         ifname: ifname.parse().unwrap(),
         native: Native {
             provider: Provider::Macvlan(Macvlan {

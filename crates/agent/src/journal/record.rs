@@ -389,12 +389,13 @@ impl Record {
         }
     }
 
-    /// What its networks need on the node.
-    pub(crate) fn node_plans(&self) -> impl Iterator<Item = (&NetworkName, &NodePlan)> {
+    /// What its networks need on the node, and as whose it is kept.
+    pub(crate) fn node_plans(&self) -> impl Iterator<Item = (NetworkName, &NodePlan)> {
         let plans = self
             .natives()
             .map(|(one, native)| (&one.network, &native.node));
-        plans.filter(|(_, plan)| !plan.is_empty())
+        let plans = plans.filter(|(_, plan)| !plan.is_empty());
+        plans.map(|(network, plan)| (plan.kept_as(network), plan))
     }
 
     /// How the cluster knows its references, in order.

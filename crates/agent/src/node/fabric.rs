@@ -157,7 +157,7 @@ impl Agent {
             return;
         }
         for (used, _) in stored.iter().flat_map(|one| one.record.node_plans()) {
-            over.remove(used);
+            over.remove(&used);
         }
         for network in over {
             let removed = nft::remove(&self.node, &network).map_err(|e| failure::chain(&e));

@@ -396,7 +396,7 @@ impl Adding<'_> {
         let made = self.record.attachments.get(range.clone());
         let needed = made.into_iter().flatten().filter_map(|one| {
             let plan = &one.native()?.node;
-            (!plan.is_empty()).then(|| (one.network.clone(), plan.clone()))
+            (!plan.is_empty()).then(|| (plan.kept_as(&one.network), plan.clone()))
         });
         agent.ensure_node(&needed.collect::<Vec<_>>())?;
         let part = self.attach.pod_plan(range.clone());

@@ -191,6 +191,7 @@ impl Agent {
                     name: chain.0,
                     interface: None,
                     source_routing: false,
+                    of_object: false,
                     backend: NetworkBackend::Delegate(chain.1),
                     runtime: Some(conf.runtime.raw.clone()),
                 };

@@ -99,6 +99,8 @@ pub struct Network {
     pub interface: Option<IfName>,
     /// Replies leave by the interface that the request came in by.
     pub source_routing: bool,
+    /// An object of the API describes it, and gave it its name; else a configuration, which may be called anything.
+    pub of_object: bool,
     /// Who makes its interface.
     pub backend: NetworkBackend,
     /// `runtimeConfig` for the plugins that it executes; none: what the runtime sent.

@@ -97,6 +97,7 @@ pub(super) fn object_of<'w>(snapshot: &'w Snapshot, examined: &Examined) -> Opti
             let settings = snapshot.settings(Vec::new());
             let found = by_fq_name(
                 &FqName { project, name },
+                &examined.home,
                 &settings,
                 &NodeView::from(snapshot, ""),
             );

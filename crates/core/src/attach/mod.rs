@@ -368,7 +368,7 @@ impl Attach {
                     source,
                 }
             })?;
-            let node = node_plan(&spec.network, &spec.native, addresses, facts);
+            let node = node_plan(spec, addresses, facts);
             let observed = ObservedMacs::default();
             let outcome = plan::outcome(spec, addresses, default, &link, sandbox, observed, whole);
             attachment.outcome = Some(outcome);

@@ -54,6 +54,7 @@ pub(super) fn backend(
             spec: NativeSpec {
                 index,
                 network: network.name.clone(),
+                of_object: network.of_object,
                 ifname: ifname.clone(),
                 native: native.clone(),
                 source_routing: network.source_routing,

@@ -284,6 +284,8 @@ pub struct NodePlan {
     /// It is all that the network keeps: what an earlier plan of it had besides is over. Not so where
     /// networks of different places may have one name.
     pub whole: bool,
+    /// The network is an object of the API: what it keeps goes with that.
+    pub of_object: bool,
 }
 
 impl NodePlan {

@@ -2,10 +2,11 @@
 
 use super::effective::effective;
 use super::{Bridge, Facts, Masquerade, NodePlan, Router, RouterName, provider};
-use crate::attachment::{Assigned, DefaultRoute};
+use crate::attachment::{Assigned, DefaultRoute, NativeSpec};
 use crate::ipam::{every_block_subnet, every_subnet};
+use crate::stable::hash64;
 use ipnet::IpNet;
-use plexus_api::cni::{Ipam, Native};
+use plexus_api::cni::Ipam;
 use plexus_types::NetworkName;
 
 /// What one attachment of a network needs on the node.
@@ -13,12 +14,9 @@ use plexus_types::NetworkName;
 /// With IPAM `plexus` or blocks it is what the network needs: gateways and masquerading of all its subnets,
 /// whichever of them the attachment's addresses are from. So it is the same for every pod, and
 /// nothing changes on the node when a subnet is full and the next one is begun.
-pub fn node_plan(
-    network: &NetworkName,
-    native: &Native,
-    assigned: &Assigned,
-    facts: &Facts,
-) -> NodePlan {
+pub fn node_plan(spec: &NativeSpec, assigned: &Assigned, facts: &Facts) -> NodePlan {
+    let (native, of_object) = (&spec.native, spec.of_object);
+    let network = &kept_as(&spec.network, of_object);
     let whole = matches!(native.ipam, Some(Ipam::Blocks(_)));
     let every = match &native.ipam {
         Some(Ipam::Plexus(config)) => Some(every_subnet(config)),
@@ -32,12 +30,39 @@ pub fn node_plan(
     let assigned = every.as_ref().unwrap_or(assigned);
     let assigned = effective(native, assigned, DefaultRoute::AsConfigured);
     let plan = provider::of(&native.provider).node_plan(network, native, &assigned, facts);
-    plan.map_or_else(NodePlan::default, |plan| NodePlan { whole, ..plan })
+    plan.map_or_else(NodePlan::default, |plan| NodePlan {
+        whole,
+        of_object,
+        ..plan
+    })
+}
+
+/// Whose it is that a network keeps on the node. A Network is called `<namespace>.<name>`, and anybody may call a
+/// configuration so: what such a one keeps is under another name, which no Network can have.
+fn kept_as(network: &NetworkName, of_object: bool) -> NetworkName {
+    if of_object || !network.as_str().contains('.') {
+        return network.clone();
+    }
+    let named = |what: &str| NetworkName::new(&format!("config..{what}"));
+    let hashed = || named(&format!("{:016x}", hash64(&[network.as_str()])));
+    let name = named(network.as_str()).or_else(|_| hashed());
+    name.unwrap_or_else(|_| network.clone())
 }
 
 impl NodePlan {
+    /// Whose it is on the node. Plans that an earlier agent journaled say only by `whole` that an object is meant.
+    pub fn kept_as(&self, network: &NetworkName) -> NetworkName {
+        kept_as(network, self.is_of_object())
+    }
+
+    /// Whether it goes with an object of the API.
+    pub fn is_of_object(&self) -> bool {
+        self.of_object || self.whole
+    }
+
     /// Adds what another attachment needs: each thing once, in order of appearance.
     pub fn merge(&mut self, other: NodePlan) {
+        self.of_object |= other.of_object;
         add_new(&mut self.settings, other.settings);
         add_new(&mut self.masquerades, other.masquerades);
         add_new(&mut self.routers, other.routers);
@@ -160,6 +185,19 @@ mod tests {
         assert_eq!(names, ["br1", "br2"]);
         assert_eq!(plan.renewed_by(&one), plan);
         assert_eq!(plan.renewed_by(&two), plan);
+    }
+
+    /// A configuration may have the name that a Network is given, or what it is kept under.
+    #[test]
+    fn a_configuration_is_never_taken_for_a_network() {
+        let long = "x.".repeat(100);
+        let objects = ["team-a.blue", &long].map(|name| (name, true));
+        let configs = ["team-a.blue", "config..team-a.blue", "blue", &long];
+        let all = configs.into_iter().map(|name| (name, false)).chain(objects);
+        let kept: std::collections::BTreeSet<_> = all
+            .map(|(name, of_object)| super::kept_as(&name.parse().unwrap(), of_object))
+            .collect();
+        assert_eq!(kept.len(), configs.len() + objects.len(), "{kept:?}");
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl Case {
 
     pub(crate) fn pod(&self) -> PodFacts {
         PodFacts {
-            namespace: "default".to_owned(),
+            namespace: self.0["namespace"].as_str().unwrap_or("default").to_owned(),
             name: "web-0".to_owned(),
             annotations: texts(&self.0["annotations"]),
         }
@@ -163,6 +163,7 @@ fn first(cidrs: &Value) -> (Network, Reference) {
         name: "cluster-default".parse().unwrap(),
         interface: None,
         source_routing: false,
+        of_object: true,
         backend: NetworkBackend::Native(native),
         runtime: None,
     };

@@ -26,6 +26,8 @@ pub(crate) struct NodePlanRow {
     routers: Vec<Router>,
     #[serde(default, skip_serializing_if = "Not::not")]
     whole: bool,
+    #[serde(default, skip_serializing_if = "Not::not")]
+    of_object: bool,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -77,6 +77,7 @@ pub(super) fn read(
                 name: own_name.unwrap_or_else(|| name.clone()),
                 interface: selection.interface.clone(),
                 source_routing,
+                of_object: false,
                 backend,
                 runtime: Some(selection.runtime_config()),
             },

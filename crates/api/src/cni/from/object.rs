@@ -117,6 +117,7 @@ fn read(
             name: name.clone(),
             interface: selection.interface.clone(),
             source_routing: source_routing(spec),
+            of_object: true,
             backend: NetworkBackend::Native(native),
             runtime: Some(selection.runtime_config()),
         },

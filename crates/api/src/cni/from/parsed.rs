@@ -58,6 +58,7 @@ impl ParsedNetwork {
             name: self.network.name.clone(),
             interface: selection.interface.clone(),
             source_routing: self.network.source_routing,
+            of_object: self.network.of_object,
             backend,
             runtime: Some(selection.runtime_config()),
         })

@@ -330,6 +330,7 @@ fn body(fields: &mut Fields<'_>, head: &mut Head, version: Version) -> Option<Bo
         name,
         interface: None,
         source_routing,
+        of_object: false,
         backend: backend?,
         runtime: None,
     }))

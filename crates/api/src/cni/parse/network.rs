@@ -115,6 +115,7 @@ pub(super) fn entry(
         name: name?,
         interface,
         source_routing,
+        of_object: false,
         backend: backend?,
         runtime: None,
     })

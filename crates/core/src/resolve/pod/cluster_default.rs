@@ -72,6 +72,7 @@ fn network(
         name,
         interface: None,
         source_routing: false,
+        of_object: true,
         backend: NetworkBackend::Native(native),
         runtime: None,
     };

@@ -3,7 +3,7 @@
 //! each counts as one of the network's own namespace.
 
 use super::error::ResolveError;
-use super::lookup::{Lookup, ResolvedNetwork, network_name};
+use super::lookup::{Lookup, ResolvedNetwork, by_fq_name, network_name};
 use super::object::name_of;
 use super::{
     NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_of_fabric, is_routed,
@@ -106,13 +106,8 @@ fn find(
     settings: &Settings,
     objects: &dyn Objects,
 ) -> Result<ResolvedNetwork, ResolveError> {
-    let lookup = |pod| Lookup {
-        pod,
-        settings,
-        objects,
-    };
-    let nobody = PodFacts::default();
-    let object = lookup(&nobody).by_fq_name(fq_name)?;
+    // Its configuration is the agent's, which writes namespaces.
+    let object = by_fq_name(fq_name, &fq_name.project, settings, objects)?;
     let own = PodFacts {
         namespace: object.namespace.clone(),
         ..PodFacts::default()
@@ -122,7 +117,12 @@ fn find(
         mac: runtime.mac,
         ..NetworkSelection::named(&object.namespace, &object.name)
     };
-    lookup(&own).of_object(&object, &request)
+    let lookup = Lookup {
+        pod: &own,
+        settings,
+        objects,
+    };
+    lookup.of_object(&object, &request)
 }
 
 /// Ports of the node that would lead nowhere are refused.

@@ -89,6 +89,18 @@ pub enum ResolveError {
         /// What the cluster is called.
         cluster: String,
     },
+    /// A project may be either of two namespaces.
+    #[error(
+        "the project {project} of network {name} may be the namespace {project} or the namespace {namespace}: both are there"
+    )]
+    AmbiguousProject {
+        /// Its name.
+        name: String,
+        /// The project.
+        project: String,
+        /// The namespace that Contrail calls so.
+        namespace: String,
+    },
     /// Neither a NAD nor a `Network` is there.
     #[error("there is neither a NetworkAttachmentDefinition nor a Network {namespace}/{name}")]
     Neither {

@@ -10,6 +10,8 @@ use plexus_api::cni::Network;
 /// A reference, and what is known of it.
 #[derive(Debug, Clone)]
 pub struct Examined {
+    /// The namespace of the pod that refers.
+    pub home: String,
     /// Which of the pod's references; 0 replaces the cluster-wide default network.
     pub index: usize,
     /// The annotation that names it.
@@ -81,6 +83,7 @@ pub fn examine(
             Err(error) => (None, Err(error), Vec::new()),
         };
         Examined {
+            home: pod.namespace.clone(),
             index,
             source: request.source,
             target: match request.target {

@@ -47,9 +47,9 @@ impl Lookup<'_> {
         }
     }
 
-    /// The `Network` of a fully qualified name.
+    /// The `Network` of a fully qualified name that the pod's namespace has written.
     pub(super) fn by_fq_name(&self, fq: &FqName) -> Result<Arc<NetworkObject>, ResolveError> {
-        by_fq_name(fq, self.settings, self.objects)
+        by_fq_name(fq, &self.pod.namespace, self.settings, self.objects)
     }
 
     fn no_nad(&self, namespace: &str, name: &str) -> ResolveError {
@@ -87,28 +87,43 @@ impl Lookup<'_> {
     }
 }
 
-/// The `Network` of a fully qualified name: the project is a namespace; if there is none of that name, it is
-/// `<cluster>-<namespace>`.
+/// The `Network` of a fully qualified name, for whoever wrote it in the namespace `home`. The project is a namespace, or
+/// `<cluster>-<namespace>`, as Contrail calls it. Where there are both namespaces, neither captures what is meant for
+/// the other: whoever writes in one of them means his own, and others must say it otherwise.
 pub fn by_fq_name(
     fq: &FqName,
+    home: &str,
     settings: &Settings,
     objects: &dyn Objects,
 ) -> Result<Arc<NetworkObject>, ResolveError> {
     let FqName { project, name } = fq;
-    if let Some(object) = objects.network(project, name) {
-        return Ok(object);
-    }
     let stripped = project
         .strip_prefix(&*settings.cluster_name)
-        .and_then(|rest| rest.strip_prefix('-'))
-        .filter(|_| objects.namespace(project).is_none());
-    if let Some(object) = stripped.and_then(|namespace| objects.network(namespace, name)) {
-        return Ok(object);
-    }
-    Err(ResolveError::NoNetworkOfProject {
+        .and_then(|rest| rest.strip_prefix('-'));
+    let is_there = |namespace: &str| {
+        objects.namespace(namespace).is_some() || objects.network(namespace, name).is_some()
+    };
+    let namespace = match stripped {
+        None => project,
+        Some(namespace) if namespace == home => namespace,
+        Some(_) if project == home && is_there(project) => project,
+        Some(namespace) => match (is_there(project), is_there(namespace)) {
+            (true, true) => {
+                return Err(ResolveError::AmbiguousProject {
+                    name: name.clone(),
+                    project: project.clone(),
+                    namespace: namespace.to_owned(),
+                });
+            }
+            (true, false) => project,
+            (false, _) => namespace,
+        },
+    };
+    let network = objects.network(namespace, name);
+    network.ok_or_else(|| ResolveError::NoNetworkOfProject {
         name: name.clone(),
         project: project.clone(),
-        namespace: stripped.map(str::to_owned),
+        namespace: (namespace != project).then(|| namespace.to_owned()),
         cluster: settings.cluster_name.clone(),
     })
 }

@@ -99,6 +99,7 @@ impl Lookup<'_> {
         fq_name: Option<&FqName>,
         selection: &NetworkSelection,
     ) -> Result<ResolvedNetwork, ResolveError> {
+        check_device(nad, selection)?;
         let object = object_of(nad, fq_name, self.settings, self.objects)?;
         let found = self.of_object(&object, selection)?;
         Ok(ResolvedNetwork {
@@ -159,7 +160,7 @@ fn object_of(
     objects: &dyn Objects,
 ) -> Result<Arc<NetworkObject>, ResolveError> {
     if let Some(fq_name) = fq_name {
-        return by_fq_name(fq_name, settings, objects);
+        return by_fq_name(fq_name, &nad.namespace, settings, objects);
     }
     let object = objects.network(&nad.namespace, &nad.name);
     let object = object.ok_or_else(|| no_namesake(nad))?;

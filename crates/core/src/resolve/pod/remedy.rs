@@ -45,6 +45,14 @@ impl Refusal for ResolveError {
                 return format!("create it; a project is a namespace, or {cluster}-<namespace>")
                     .into();
             }
+            ResolveError::AmbiguousProject {
+                name, namespace, ..
+            } => {
+                return format!(
+                    "name the namespace: {namespace}/{name} in {PLEXUS_NETWORKS}, or the project {namespace}"
+                )
+                .into();
+            }
             ResolveError::Neither { .. } => "create it, or write a provider into the configuration",
             ResolveError::NoNamesake { .. } => {
                 "the controller makes it from opencontrail.org/cidr: is it running, has the definition that annotation, and what do its Events say?"

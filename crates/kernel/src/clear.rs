@@ -1,5 +1,5 @@
 //! Takes everything of ours off the node, for good: routers, routes, bridges, the firewall's table.
-//! Nothing without our mark is touched. Tries everything, reports every error, and may be repeated.
+//! And a bridge alone, when its network is gone. Nothing without our mark is touched. Tries everything, reports every error, and may be repeated.
 //! Pods' links are not its business: they are removed pod by pod.
 
 use crate::effect::effect;
@@ -7,8 +7,9 @@ use crate::netlink::{Raw, Request};
 use crate::nft::chain::{INET, TABLE, commit};
 use crate::nft::encode::{Attributes, message};
 use crate::nft::host_ports::loopback;
-use crate::observe::{link_by_name, links};
-use crate::{NetlinkError, NodeSide, Socket, bridge, fabric, link, nft, router};
+use crate::observe::{addresses_of, link_by_name, links};
+use crate::{NetlinkError, NodeSide, Socket, address, bridge, fabric, link, nft, router};
+use plexus_core::plan;
 use plexus_types::IfName;
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -71,6 +72,39 @@ pub fn clear(node: &NodeSide, bridges: &[IfName]) -> Cleared {
         cleared.done.push("nftables table inet plexus".to_owned());
     }
     cleared
+}
+
+/// Takes a bridge of a network that is gone off the node, if we have made it and nobody else uses it; else its gateway
+/// addresses that none of `others` has there. Says what was removed.
+pub fn bridge_of_network(
+    node: &NodeSide,
+    gone: &plan::Bridge,
+    others: &[plan::Bridge],
+) -> Result<Vec<String>, NetlinkError> {
+    let name = &gone.name;
+    let there = || others.iter().filter(|other| other.name == *name);
+    node.with_socket(|socket| {
+        if there().next().is_none()
+            && let Bridge::Removed = remove_bridge(node, socket, name)?
+        {
+            return Ok(vec![format!("bridge {name}")]);
+        }
+        let found = link_by_name(socket, name.as_str())?;
+        let cookie = node.netns().cookie()?;
+        let Some(found) = found.filter(|found| bridge::is_ours(found, cookie)) else {
+            return Ok(Vec::new());
+        };
+        let have = addresses_of(socket, found.index)?;
+        let unused = gone.addresses.iter().filter(|address| {
+            let is_there = have.iter().any(|one| one.net == **address);
+            is_there && !there().any(|other| other.addresses.contains(address))
+        });
+        let requests: Vec<_> = unused
+            .map(|net| address::delete(name.as_str(), found.index, *net))
+            .collect();
+        socket.batch(effect!("netlink.bridge-address"), &requests)?;
+        Ok(requests.into_iter().map(|request| request.what).collect())
+    })
 }
 
 fn routers(node: &NodeSide, cleared: &mut Cleared) {

@@ -182,6 +182,53 @@ fn down_takes_nothing_from_others() {
     assert!(photos.join("2026").exists());
 }
 
+/// Also of a network that has its addresses from its own configuration.
+#[test]
+fn a_network_that_is_deleted_takes_its_bridge_along() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    let links = || node.ns().sh("ip -o address show; nft list ruleset");
+    let ipam = json!({"type": "plexus", "subnets": ["10.62.0.0/24"]});
+    let own = json!({"bridge": "own0", "isGateway": true, "ipMasq": true, "ipam": ipam});
+    let blocks = json!({"bridge": "blocks0", "isGateway": true});
+    let subnets = json!({"a": {"cidr": "10.63.0.0/24"}});
+    for (name, spec) in [
+        ("own", json!({"provider": "bridge", "config": own})),
+        (
+            "blocks",
+            json!({"provider": "bridge", "subnets": subnets, "config": blocks}),
+        ),
+    ] {
+        up.network(&format!("default/{name}"), &spec, name);
+        let config = Files::config(&node, &format!("plexus-{name}.conflist"));
+        let pod = node.pod(name);
+        pod.add(&config);
+        pod.del(&config);
+    }
+    let before = links();
+    for word in [
+        "own0",
+        "10.62.0.1/24",
+        "10.62.0.0/24",
+        "blocks0",
+        "10.63.0.254/24",
+    ] {
+        assert!(before.contains(word), "{word} goes with no pod: {before}");
+    }
+    for name in ["own", "blocks"] {
+        let path = format!("{GROUP}/namespaces/default/networks/{name}");
+        let answer = up.api("DELETE", &path, None);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+    eventually("nothing is left of them", || {
+        let left = links();
+        !["own0", "10.62.0", "blocks0", "10.63.0"]
+            .iter()
+            .any(|word| left.contains(word))
+    });
+    assert!(up.stop().success());
+}
+
 /// Blocks and records are a Node's by its name.
 #[test]
 fn a_host_that_gets_another_name_is_still_the_same_node() {

@@ -7,7 +7,7 @@ use crate::background::task::Run;
 use crate::failure;
 use plexus_api::cni::Error;
 use plexus_core::fabric;
-use plexus_core::plan::{NodePlan, Router};
+use plexus_core::plan::{Bridge, NodePlan, Router};
 use plexus_core::resolve;
 use plexus_core::resolve::CLUSTER_DEFAULT;
 use plexus_kernel::nft;
@@ -57,7 +57,7 @@ impl Agent {
         }
         run.step("removing what networks had that are gone");
         self.remove_routers_of_the_gone();
-        self.remove_rules_of_the_gone();
+        self.remove_node_plans_of_the_gone();
         self.forget_pools_of_the_gone();
     }
 
@@ -130,9 +130,9 @@ impl Agent {
         }
     }
 
-    /// As for routers: a network that is gone masquerades nothing. Those that are no objects of the API
-    /// may be back any time.
-    fn remove_rules_of_the_gone(&self) {
+    /// As for routers: a network that is gone masquerades nothing, and has no bridge and no gateway. Those that are no
+    /// objects of the API may be back any time.
+    fn remove_node_plans_of_the_gone(&self) {
         let Some(cluster) = self.cluster.get().filter(|cluster| cluster.is_live()) else {
             return;
         };
@@ -143,7 +143,7 @@ impl Agent {
         let mut over: BTreeSet<NetworkName> = {
             let known_plans = self.node_state.lock();
             let ours = known_plans.iter().filter(|(name, plan)| {
-                plan.whole && plan.routers.is_empty() && name.as_str() != CLUSTER_DEFAULT
+                plan.is_of_object() && plan.routers.is_empty() && name.as_str() != CLUSTER_DEFAULT
             });
             let gone = ours.filter(|(name, _)| !there.contains(*name));
             gone.map(|(name, _)| name.clone()).collect()
@@ -160,22 +160,39 @@ impl Agent {
             over.remove(&used);
         }
         for network in over {
-            let removed = nft::remove(&self.node, &network).map_err(|e| failure::chain(&e));
-            let removed = removed.and_then(|rules| {
-                let journal = self.journal().map_err(|error| error.to_string())?;
-                journal
-                    .delete_node_plan(&network)
-                    .map_err(|e| failure::chain(&e))?;
-                Ok(rules)
-            });
-            match removed {
-                Ok(rules) => {
-                    self.node_state.lock().remove(&network);
-                    tracing::info!(%network, rules, "the network is gone: its rules are removed");
+            match self.remove_node_plan(&network) {
+                Ok((rules, bridges)) => tracing::info!(
+                    %network,
+                    rules,
+                    bridges,
+                    "the network is gone: what it had on the node is removed"
+                ),
+                Err(error) => {
+                    tracing::error!(%network, error, "cannot remove what a network had on the node");
                 }
-                Err(error) => tracing::error!(%network, error, "cannot remove a network's rules"),
             }
         }
+    }
+
+    /// Removes rules and bridges of a network, and forgets it; for who holds what is changing. Says how many rules, and
+    /// which bridges and addresses.
+    fn remove_node_plan(&self, network: &NetworkName) -> Result<(usize, String), String> {
+        let journal = self.journal().map_err(|error| error.to_string())?;
+        let known_plans = self.node_state.lock().clone();
+        let others = known_plans.iter().filter(|(name, _)| *name != network);
+        let others: Vec<Bridge> = others.flat_map(|(_, plan)| plan.bridges.clone()).collect();
+        let rules = nft::remove(&self.node, network).map_err(|e| failure::chain(&e))?;
+        let mut removed = Vec::new();
+        let gone = known_plans.get(network);
+        for bridge in gone.into_iter().flat_map(|plan| &plan.bridges) {
+            let one = plexus_kernel::clear::bridge_of_network(&self.node, bridge, &others);
+            removed.extend(one.map_err(|e| failure::chain(&e))?);
+        }
+        journal
+            .delete_node_plan(network)
+            .map_err(|e| failure::chain(&e))?;
+        self.node_state.lock().remove(network);
+        Ok((rules, removed.join(", ")))
     }
 
     /// The same for its addresses, which were counted as long as it was there.

@@ -45,3 +45,37 @@ fn what_is_ours_goes_and_the_rest_stays() {
         "{again:?}"
     );
 }
+
+/// Two networks on one bridge: the last takes it along, each its own gateway.
+#[test]
+fn a_network_that_is_gone_leaves_no_bridge_and_no_gateway() {
+    let lab = Lab::new();
+    let ns = lab.node.ns();
+    ns.sh("ip link add theirs type bridge; ip address add 10.3.0.1/24 dev theirs; ip link add port0 type veth peer port1");
+    let one = bridge("br0", &["10.1.0.1/24", "fd00:1::1/64"]);
+    let two = bridge("br0", &["fd00:1::1/64", "fd00:2::1/64"]);
+    let theirs = bridge("theirs", &["10.3.0.1/24"]);
+    for plan in [&one, &two] {
+        node::ensure(&node_plan(vec![plan.clone()]), &lab.side).unwrap();
+    }
+    let addresses = |name: &str| {
+        ns.sh(&format!(
+            "ip -o address show dev {name} | grep -v fe80 | awk '{{print $4}}' | sort"
+        ))
+    };
+    let gone = |bridge, others: &[_]| clear::bridge_of_network(&lab.side, bridge, others).unwrap();
+    let others = [two.clone(), theirs.clone()];
+    assert_eq!(gone(&one, &others), ["delete address 10.1.0.1/24 of br0"]);
+    assert_eq!(addresses("br0"), "fd00:1::1/64\nfd00:2::1/64\n");
+    assert_eq!(gone(&one, &others), [""; 0], "it may be repeated");
+    // Somebody put a port there: the bridge is his now, the gateway is not.
+    ns.sh("ip link set port0 master br0");
+    assert_eq!(gone(&two, std::slice::from_ref(&theirs)).len(), 2);
+    assert_eq!(addresses("br0"), "");
+    ns.sh("ip link set port0 nomaster");
+    assert_eq!(gone(&two, std::slice::from_ref(&theirs)), ["bridge br0"]);
+    assert_eq!(gone(&two, &[]), [""; 0]);
+    // A bridge that we did not make stays as it is.
+    assert_eq!(gone(&theirs, &[]), [""; 0]);
+    assert_eq!(addresses("theirs"), "10.3.0.1/24\n");
+}

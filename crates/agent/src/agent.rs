@@ -92,12 +92,19 @@ pub(crate) struct Agent {
 /// What became of a request, and what must wait for the answer's delivery.
 pub(crate) struct Handled<'a> {
     pub(crate) response: Response,
-    /// A new attachment: undone if the answer cannot be delivered.
-    pub(crate) undelivered: Option<(ContainerId, IfName)>,
+    /// What an ADD made: undone if the answer cannot be delivered.
+    pub(crate) undelivered: Option<NewAttachments>,
     /// The container stays ours until then.
     pub(crate) held: Option<(Option<Slot<'a>>, ContainerLock<'a>)>,
     /// The networks of what was attached or detached, for the log.
     pub(crate) networks: Option<String>,
+}
+
+/// What an ADD made, by what the journal knows it.
+pub(crate) struct NewAttachments {
+    pub(crate) container: ContainerId,
+    pub(crate) ifname: IfName,
+    pub(crate) pod_uid: Option<String>,
 }
 
 impl Agent {
@@ -160,9 +167,9 @@ impl Agent {
     }
 
     /// An ADD whose answer nobody read: nobody will use what it made.
-    pub(crate) fn undo_undelivered(&self, (container, ifname): &(ContainerId, IfName)) {
+    pub(crate) fn undo_undelivered(&self, made: &NewAttachments) {
         tracing::warn!("the answer to ADD could not be delivered: undoing it");
-        if let Err(error) = self.detach_record(container, ifname) {
+        if let Err(error) = self.detach_record(&made.container, &made.ifname) {
             tracing::error!(%error, "undoing failed, will be tried again");
             self.tasks.removals.wake();
         }
@@ -248,7 +255,14 @@ impl Agent {
         let version = call.conf()?.version;
         Ok(Handled {
             response: Response::json(200, outcome.to_json(version)),
-            undelivered: fresh.then(|| call.key()).transpose()?,
+            undelivered: match fresh {
+                true => Some(NewAttachments {
+                    container: call.container()?.clone(),
+                    ifname: call.ifname()?.clone(),
+                    pod_uid: call.args.pod_uid.clone(),
+                }),
+                false => None,
+            },
             held: Some((Some(slot), lock)),
             networks: Some(networks),
         })

@@ -1,29 +1,35 @@
 //! A bridge of the node: made if missing, brought to what the plan says, by difference.
 
+use crate::devconf::Ipv6;
 use crate::effect::effect;
 use crate::node::NodeError;
-use crate::observe::{link_by_name, list};
+use crate::observe::{link_by_name, list, optional};
 use crate::{Netns, Socket, address, link};
 use ipnet::IpNet;
 use plexus_core::plan::{Bridge, ObservedLink};
 use plexus_types::{Mac, NetnsCookie};
 
 /// Makes the bridge what the plan says; adds to `changes` what was done. The caller sets
-/// its sysctls.
+/// its sysctls: gives those that are known.
 pub(crate) fn ensure(
     socket: &mut Socket,
     node: &Netns,
     bridge: &Bridge,
     changes: &mut Vec<String>,
-) -> Result<(), NodeError> {
+) -> Result<Ipv6, NodeError> {
     let name = bridge.name.as_str();
     let failed = |source| NodeError::Bridge {
         name: bridge.name.clone(),
         source,
     };
-    let found = match link_by_name(socket, name).map_err(failed)? {
+    let read = |payload: &[u8]| Some((link::read(payload)?, Ipv6::read(payload)));
+    let there = optional(socket.get(&link::get_by_name(name), read)).map_err(failed)?;
+    let (found, sysctls) = match there {
         Some(found) => found,
-        None => create(socket, node, bridge, changes)?,
+        None => {
+            let made = create(socket, node, bridge, changes)?;
+            (made, Ipv6::default())
+        }
     };
     if found.kind != Bridge::LINK_KIND {
         let kind = if found.kind.is_empty() {
@@ -65,8 +71,8 @@ pub(crate) fn ensure(
     changes.extend(requests.iter().map(|request| request.what.clone()));
     match socket.batch(effect!("netlink.bridge"), &requests) {
         // Another thread was quicker with the same address.
-        Err(error) if error.errno() == Some(libc::EEXIST) => Ok(()),
-        other => other.map_err(failed),
+        Err(error) if error.errno() == Some(libc::EEXIST) => Ok(sysctls),
+        other => other.map(|()| sysctls).map_err(failed),
     }
 }
 

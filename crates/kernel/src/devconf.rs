@@ -28,6 +28,11 @@ impl Ipv6 {
         Self(conf.map(<[u8]>::to_vec).unwrap_or_default())
     }
 
+    /// Whether the setting is one of this link, and known to have its value.
+    pub(crate) fn has_of(&self, link: &str, setting: &Setting) -> bool {
+        link_of(setting) == Some(link) && self.has(setting)
+    }
+
     /// Whether the setting, which must be one of this link, is known to have its value.
     pub(crate) fn has(&self, setting: &Setting) -> bool {
         let Some(index) = Key::of(setting).and_then(|key| key.ipv6_index()) else {

@@ -81,16 +81,17 @@ pub fn ensure(plan: &NodePlan, node: &NodeSide) -> Result<Ensured, NodeError> {
     if plan.is_empty() {
         return Ok(done);
     }
-    node.with_socket(|socket| {
-        plan.bridges
-            .iter()
-            .try_for_each(|b| bridge::ensure(socket, node.netns(), b, &mut done.changes))
+    let known = node.with_socket(|socket| {
+        let bridges = plan.bridges.iter();
+        let ensured = bridges.map(|b| bridge::ensure(socket, node.netns(), b, &mut done.changes));
+        ensured.collect::<Result<Vec<_>, _>>()
     })?;
     let settings = || {
-        plan.bridges
-            .iter()
-            .flat_map(|b| &b.settings)
-            .chain(&plan.settings)
+        let of_bridges = plan.bridges.iter().zip(&known).flat_map(|(bridge, known)| {
+            let settings = bridge.settings.iter();
+            settings.filter(|setting| !known.has_of(bridge.name.as_str(), setting))
+        });
+        of_bridges.chain(&plan.settings)
     };
     node.inside(|| -> Result<(), NodeError> {
         for setting in settings() {

@@ -9,17 +9,12 @@ use netlink_packet_route::nsid::{NsidAttribute, NsidMessage};
 use plexus_core::plan::ObservedLink;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Makes sure that the socket's namespace has a number for `other`.
-pub(crate) fn ensure(socket: &mut Socket, other: &Netns) -> Result<(), NetlinkError> {
+/// Gives `other` a number in the socket's namespace, unless it has one.
+pub(crate) fn add(other: &Netns) -> Request {
     const ANY: i32 = -1;
     let message = message(vec![NsidAttribute::Id(ANY), of(other)]);
     let what = format!("number namespace {}", other.path().display());
-    let request: Request = Request::new(Message::NewNsId(message), 0, what);
-    let numbered = socket.batch(crate::effect::Effect::none(), &[request]);
-    match numbered {
-        Err(error) if error.errno() == Some(libc::EEXIST) => Ok(()),
-        numbered => numbered,
-    }
+    Request::new(Message::NewNsId(message), 0, what).unless_there()
 }
 
 /// The links of every namespace that the socket's namespace has a number for.

@@ -16,7 +16,7 @@ mod resolv;
 use crate::cluster::PartRequest;
 use crate::failure;
 use crate::journal::{AttachmentRecord, NativeRecord, Record, owner_of};
-use host_local::{DirectoryError, Locked};
+use host_local::{DirectoryError, LastReserved, Locked};
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, Code, Error, HostLocal, Ipam, Static};
 use plexus_cni::delegate::seen_from_here;
@@ -82,8 +82,18 @@ pub(crate) struct Reservation<'a> {
     pub(crate) chosen: Vec<(usize, Assigned, Option<Lease>)>,
     taken: Vec<(PoolKey, String)>,
     locked: BTreeMap<PathBuf, Locked>,
-    to_write: Vec<(PathBuf, IpAddr, usize, IfName)>,
+    to_write: Vec<ToWrite>,
     journaled: bool,
+}
+
+/// An address of host-local that the journal must have first.
+#[derive(Debug)]
+struct ToWrite {
+    directory: PathBuf,
+    address: IpAddr,
+    /// Which set of ranges it is from, and what that had handed out last.
+    last: (usize, LastReserved),
+    ifname: IfName,
 }
 
 impl Addresses {
@@ -108,23 +118,24 @@ impl Addresses {
         container: &'a ContainerId,
         cni_ifname: &'a IfName,
     ) -> Result<Reservation<'a>, NotChosen> {
+        let directories = self.directories(specs);
         let mut reservation = Reservation {
             addresses: self,
             container,
             cni_ifname,
             chosen: Vec::with_capacity(specs.len()),
             taken: Vec::new(),
-            locked: self.lock_directories(specs)?,
+            locked: lock_directories(&directories)?,
             to_write: Vec::new(),
             journaled: false,
         };
-        for (number, one) in specs.iter().enumerate() {
+        for (number, (one, directory)) in specs.iter().zip(directories).enumerate() {
             let at = |error| {
                 let place = format!("network {}, interface {}", one.network, one.ifname);
                 failure::at(place, error)
             };
             reservation
-                .choose_one(one, blocks)
+                .choose_one(one, directory, blocks)
                 .map_err(|why| match why {
                     NotChosen::Refused(_, error) => NotChosen::Refused(Some(number), at(error)),
                     NotChosen::NeedsBlock(needs) => NotChosen::NeedsBlock(NeedsBlock {
@@ -137,17 +148,18 @@ impl Addresses {
         Ok(reservation)
     }
 
-    fn lock_directories(&self, specs: &[NativeSpec]) -> Result<BTreeMap<PathBuf, Locked>, Error> {
-        let directories = specs
-            .iter()
-            .filter_map(|one| match &one.native.ipam {
-                Some(Ipam::HostLocal(section)) => {
-                    Some(self.directory(&section.data_dir, &one.network))
-                }
-                _ => None,
-            })
-            .collect();
-        host_local::lock_all(directories).map_err(|error| unusable(&error))
+    /// host-local's directory of each attachment that has one. Where the host's are, is found out once a call.
+    fn directories(&self, specs: &[NativeSpec]) -> Vec<Option<PathBuf>> {
+        let mut seen: BTreeMap<&Path, PathBuf> = BTreeMap::new();
+        let each = specs.iter().map(|one| {
+            let Some(Ipam::HostLocal(section)) = &one.native.ipam else {
+                return None;
+            };
+            let data_dir = seen.entry(&section.data_dir);
+            let data_dir = data_dir.or_insert_with_key(|dir| host_path(self.root.as_deref(), dir));
+            Some(host_local::directory(data_dir, &one.network))
+        });
+        each.collect()
     }
 
     /// What the journal says is taken, at start.
@@ -271,10 +283,10 @@ impl Reservation<'_> {
     /// Writes host-local's files and unlocks its directories: after the journal has the addresses.
     pub(crate) fn write(&mut self) -> Result<(), Error> {
         self.journaled = true;
-        for (directory, address, set, ifname) in std::mem::take(&mut self.to_write) {
-            if let Some(locked) = self.locked.get(&directory) {
+        for one in std::mem::take(&mut self.to_write) {
+            if let Some(locked) = self.locked.get(&one.directory) {
                 locked
-                    .reserve(address, set, self.container, &ifname)
+                    .reserve(one.address, one.last, self.container, &one.ifname)
                     .map_err(|error| unusable(&error))?;
             }
         }
@@ -282,7 +294,13 @@ impl Reservation<'_> {
         Ok(())
     }
 
-    fn choose_one(&mut self, spec: &NativeSpec, blocks: &dyn BlockSource) -> Result<(), NotChosen> {
+    /// `directory` is host-local's, if the addresses are from there.
+    fn choose_one(
+        &mut self,
+        spec: &NativeSpec,
+        directory: Option<PathBuf>,
+        blocks: &dyn BlockSource,
+    ) -> Result<(), NotChosen> {
         let (assigned, lease) = match &spec.native.ipam {
             None if spec.native.ips.is_empty() => (Assigned::default(), None),
             None => {
@@ -322,7 +340,7 @@ impl Reservation<'_> {
                 (assigned, Some(Lease::Pool(text)))
             }
             Some(Ipam::HostLocal(section)) => {
-                let directory = self.addresses.directory(&section.data_dir, &spec.network);
+                let directory = directory.ok_or_else(no_pool)?;
                 let assigned = self.choose_host_local(spec, section, &directory)?;
                 let lease = Lease::HostLocal {
                     directory,
@@ -355,20 +373,25 @@ impl Reservation<'_> {
         for (set, (ranges, share)) in section.ranges.iter().zip(shares).enumerate() {
             let (to_write, all) = (&self.to_write, &self.locked);
             let mut free = |address: IpAddr| {
-                let promised = to_write.iter().any(|(d, a, ..)| {
-                    *a == address && all.get(d).is_some_and(|other| other.is_also(locked))
+                let promised = to_write.iter().any(|one| {
+                    let there = all.get(&one.directory);
+                    one.address == address && there.is_some_and(|other| other.is_also(locked))
                 });
                 Ok(!promised && locked.is_free(address)?)
             };
-            let picked = order::next(ranges, locked.last_reserved(set), share, &mut free)
-                .map_err(host_local_failed)?;
+            let last = locked.last_reserved(set);
+            let picked =
+                order::next(ranges, last.address, share, &mut free).map_err(host_local_failed)?;
             ips.push(AssignedIp {
                 address: picked.address,
                 gateway: Some(picked.gateway),
             });
-            let address = picked.address.addr();
-            self.to_write
-                .push((directory.clone(), address, set, spec.ifname.clone()));
+            self.to_write.push(ToWrite {
+                directory: directory.clone(),
+                address: picked.address.addr(),
+                last: (set, last),
+                ifname: spec.ifname.clone(),
+            });
         }
         let dns = match &section.resolv_conf {
             Some(path) => resolv::read(&host_path(self.addresses.root.as_deref(), path))?,
@@ -391,6 +414,11 @@ impl Drop for Reservation<'_> {
             }
         }
     }
+}
+
+fn lock_directories(directories: &[Option<PathBuf>]) -> Result<BTreeMap<PathBuf, Locked>, Error> {
+    let directories = directories.iter().flatten().cloned().collect();
+    host_local::lock_all(directories).map_err(|error| unusable(&error))
 }
 
 const DIRECTORY: &str = "check that the ipam's dataDir is on a writable disk with free space";

@@ -62,8 +62,11 @@ CREATE TABLE directory (path TEXT PRIMARY KEY) WITHOUT ROWID;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long somebody else may look at it before it is shared.
 const EXCLUSIVE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The size of a new journal's pages. What is written of a pod with several networks fits its place in one of them: a
+/// smaller page has chains of further ones for it, and each of them is two system calls.
+const PAGE_BYTES: u32 = 8 << 10;
 /// A log of so many pages (64 MiB) is moved into the journal by whoever writes; before that, off the ADD path.
-const LOG_PAGES: u32 = 16 << 10;
+const LOG_PAGES: u32 = (64 << 20) / PAGE_BYTES;
 
 /// Opens, checks and if need be creates the journal. It is ours alone, which saves a system call for each lock; if
 /// somebody looks at it just now, it is shared.
@@ -143,6 +146,8 @@ fn prepare(connection: &Connection, locking: &str) -> rusqlite::Result<i64> {
     connection.set_prepared_statement_cache_capacity(32);
     // Before the log is used: then its index needs no file.
     connection.pragma_update(None, "locking_mode", locking)?;
+    // One that is there keeps what it has.
+    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;

@@ -1,7 +1,7 @@
 //! What the API is told of this node's pods, after the fact: attachments, `network-status`, Events;
 //! and what its side of the agent asks back.
 
-use crate::agent::Agent;
+use crate::agent::{Agent, NewAttachments};
 use crate::cluster::{
     Attached, BlockUse, Change, Hooks, Journaled, PartRequest, PodName, RecordOutcome,
 };
@@ -13,7 +13,7 @@ use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, Error};
 use plexus_api::objects::{AttachmentState, AttachmentStatus, NetworkRef};
 use plexus_core::ipam::{Donation, NodeBlocks};
-use plexus_types::{ContainerId, Family, IfName};
+use plexus_types::{ContainerId, Family};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -21,14 +21,14 @@ use std::sync::atomic::Ordering::SeqCst;
 
 impl Agent {
     /// A call's attachments are there and its answer is delivered.
-    pub(crate) fn report_attached(&self, key: &(ContainerId, IfName)) {
+    pub(crate) fn report_attached(&self, made: &NewAttachments) {
         let Some(cluster) = self.cluster.get() else {
             return;
         };
         let owners = self.owners();
         let stored = self.journal().ok().and_then(|journal| {
-            let found = journal.find(&key.0, &key.1).ok()??;
-            with_it(journal, owners, &found.record)?.ok()
+            let pod_uid = made.pod_uid.as_deref();
+            with_it(journal, owners, pod_uid, &made.container)?.ok()
         });
         for report in attached(owners, &stored.unwrap_or_default()) {
             cluster.attached(report);
@@ -42,7 +42,9 @@ impl Agent {
             return;
         };
         let stored = self.journal().ok();
-        let stored = stored.and_then(|journal| with_it(journal, owners, record)?.ok());
+        let pod_uid = record.pod_uid.as_deref();
+        let stored =
+            stored.and_then(|journal| with_it(journal, owners, pod_uid, &record.container)?.ok());
         let Some(stored) = stored else {
             return;
         };
@@ -175,11 +177,12 @@ fn held_in(
 fn with_it(
     journal: &Journal,
     owners: RecordOwners,
-    record: &Record,
+    pod_uid: Option<&str>,
+    container: &ContainerId,
 ) -> Option<Result<Vec<Stored>, JournalError>> {
     Some(match owners {
-        RecordOwners::Pods => journal.of_pod(record.pod_uid.as_deref()?),
-        RecordOwners::Containers => journal.of_container(&record.container),
+        RecordOwners::Pods => journal.of_pod(pod_uid?),
+        RecordOwners::Containers => journal.of_container(container),
     })
 }
 

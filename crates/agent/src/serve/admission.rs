@@ -187,14 +187,18 @@ impl Drop for Slot<'_> {
 impl Drop for ContainerLock<'_> {
     fn drop(&mut self) {
         let mut state = self.admission.lock();
+        let mut waiting = false;
         if let Some(line) = state.queues.get_mut(&self.container) {
             line.retain(|ticket| *ticket != self.ticket);
-            if line.is_empty() {
+            waiting = !line.is_empty();
+            if !waiting {
                 state.queues.remove(&self.container);
             }
         }
         drop(state);
-        self.admission.changed.notify_all();
+        if waiting {
+            self.admission.changed.notify_all();
+        }
     }
 }
 

@@ -364,7 +364,7 @@ impl Reservation<'_> {
                 .map_err(host_local_failed)?;
             ips.push(AssignedIp {
                 address: picked.address,
-                gateway: Some(picked.gateway),
+                gateway: picked.gateway,
             });
             let address = picked.address.addr();
             self.to_write

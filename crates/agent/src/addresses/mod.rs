@@ -384,7 +384,7 @@ impl Reservation<'_> {
                 order::next(ranges, last.address, share, &mut free).map_err(host_local_failed)?;
             ips.push(AssignedIp {
                 address: picked.address,
-                gateway: Some(picked.gateway),
+                gateway: picked.gateway,
             });
             self.to_write.push(ToWrite {
                 directory: directory.clone(),

@@ -82,7 +82,7 @@ pub(crate) fn del_from_request(
         .map(|conf| conf.runtime.raw.clone())
         .unwrap_or_default();
     let steps = runner.steps(name, &chain, environment, &runtime);
-    let mut errors = steps.del_chain(steps.len(), result);
+    let mut errors = steps.del_chain(chain.plugins.len(), result);
     if configured.is_none() {
         errors.retain(|error| !is_left_out(error));
     }

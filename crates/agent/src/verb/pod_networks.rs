@@ -194,7 +194,7 @@ impl Agent {
                     backend: NetworkBackend::Delegate(chain.1),
                     runtime: Some(conf.runtime.raw.clone()),
                 };
-                let reference = Reference::cluster_default(String::new(), Vec::new());
+                let reference = Reference::cluster_default(&network, "");
                 Ok((network, reference))
             }
             ClusterNetwork::None => Err(Error::new(

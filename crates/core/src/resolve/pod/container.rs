@@ -3,12 +3,9 @@
 //! each counts as one of the network's own namespace.
 
 use super::error::ResolveError;
-use super::lookup::{Lookup, ResolvedNetwork, network_name};
+use super::lookup::{Lookup, ResolvedNetwork, by_fq_name, network_name};
 use super::object::name_of;
-use super::{
-    NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_of_fabric, is_routed,
-    subnets,
-};
+use super::{NetworkObject, Objects, PodFacts, PodNetworks, Settings, is_of_fabric, is_routed};
 use plexus_api::cni::{Body, DefaultGw, FqName, Network, NetworkBackend, Runtime};
 use plexus_api::pod::NetworkSelection;
 use plexus_types::{IfName, NetworkName};
@@ -72,15 +69,6 @@ pub fn container_network(
     let mut network = found.network;
     // Nobody knows whether the same network comes once more.
     network.source_routing |= is_routed(&network) || is_of_fabric(&network);
-    let reference = Reference {
-        index: 0,
-        total: 1,
-        namespace: found.namespace,
-        name: found.name,
-        uuid: found.uuid,
-        source: String::new(),
-        subnets: subnets(&network),
-    };
     let body = match first {
         true => Body::All {
             networks: vec![network],
@@ -90,7 +78,7 @@ pub fn container_network(
     };
     Ok(PodNetworks {
         body,
-        references: vec![reference],
+        references: vec![found.reference],
         warnings: found.warnings,
     })
 }
@@ -106,23 +94,21 @@ fn find(
     settings: &Settings,
     objects: &dyn Objects,
 ) -> Result<ResolvedNetwork, ResolveError> {
-    let lookup = |pod| Lookup {
-        pod,
+    let object = by_fq_name(fq_name, settings, objects)?;
+    let lookup = Lookup {
+        pod: &PodFacts {
+            namespace: object.namespace.clone(),
+            ..PodFacts::default()
+        },
         settings,
         objects,
-    };
-    let nobody = PodFacts::default();
-    let object = lookup(&nobody).by_fq_name(fq_name)?;
-    let own = PodFacts {
-        namespace: object.namespace.clone(),
-        ..PodFacts::default()
     };
     let request = NetworkSelection {
         ips: runtime.ips.clone(),
         mac: runtime.mac,
         ..NetworkSelection::named(&object.namespace, &object.name)
     };
-    lookup(&own).of_object(&object, &request)
+    lookup.of_object(&object, &request)
 }
 
 /// Ports of the node that would lead nowhere are refused.

@@ -2,7 +2,7 @@
 
 use super::error::{ResolveError, invalid};
 use super::lookup::{Lookup, ResolvedNetwork, by_fq_name, network_name, without_default_route};
-use super::{NadObject, NetworkObject, Objects, Settings};
+use super::{NadObject, NetworkObject, Objects, Reference, Settings};
 use plexus_api::cni::{FqName, Network, ParsedNetwork};
 use plexus_api::nad::{self, Contrail};
 use plexus_api::pod::NetworkSelection;
@@ -85,10 +85,8 @@ impl Lookup<'_> {
             ));
         }
         Ok(ResolvedNetwork {
+            reference: Reference::of(&nad.namespace, &nad.name, &nad.uid, &network),
             network,
-            namespace: nad.namespace.clone(),
-            name: nad.name.clone(),
-            uuid: nad.uid.clone(),
             warnings,
         })
     }
@@ -101,12 +99,10 @@ impl Lookup<'_> {
         selection: &NetworkSelection,
     ) -> Result<ResolvedNetwork, ResolveError> {
         let object = object_of(nad, fq_name, self.settings, self.objects)?;
-        let found = self.of_object(&object, selection)?;
-        Ok(ResolvedNetwork {
-            namespace: nad.namespace.clone(),
-            name: nad.name.clone(),
-            ..found
-        })
+        let mut found = self.of_object(&object, selection)?;
+        found.reference.namespace.clone_from(&nad.namespace);
+        found.reference.name.clone_from(&nad.name);
+        Ok(found)
     }
 }
 
@@ -199,8 +195,12 @@ fn means(nad: &NadObject, config: &Map<String, Value>) -> Result<Means, ResolveE
     Ok(Means::Object(contrail.network.or(written)))
 }
 
+fn path(nad: &NadObject) -> String {
+    format!("{}/{}", nad.namespace, nad.name)
+}
+
 fn display_name(nad: &NadObject) -> String {
-    format!("NetworkAttachmentDefinition {}/{}", nad.namespace, nad.name)
+    format!("NetworkAttachmentDefinition {}", path(nad))
 }
 
 /// Warnings that say whose they are.
@@ -216,17 +216,13 @@ fn check_made_from(object: &NetworkObject, nad: &NadObject) -> Result<(), Resolv
     if !describes || object.made_from.as_deref() == Some(&nad.uid) {
         return Ok(());
     }
-    Err(ResolveError::NotMadeFrom {
-        namespace: nad.namespace.clone(),
-        name: nad.name.clone(),
-    })
+    Err(ResolveError::NotMadeFrom(path(nad)))
 }
 
 fn no_namesake(nad: &NadObject) -> ResolveError {
-    let (namespace, name) = (nad.namespace.clone(), nad.name.clone());
     let config = nad.config.as_deref().unwrap_or_default();
     match config.trim().is_empty() {
-        true => ResolveError::NoConfig { namespace, name },
-        false => ResolveError::NoNamesake { namespace, name },
+        true => ResolveError::NoConfig(path(nad)),
+        false => ResolveError::NoNamesake(path(nad)),
     }
 }

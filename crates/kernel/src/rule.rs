@@ -12,12 +12,13 @@ use plexus_types::Family;
 
 pub(crate) fn add(rule: &Rule) -> Request {
     let what = format!("add rule from {} lookup {}", rule.from, rule.table);
-    Request::new(Message::NewRule(message(rule)), 0, what).exclusive()
+    let message = message(rule.from, rule.table, rule.priority);
+    Request::new(Message::NewRule(message), 0, what).exclusive()
 }
 
-pub(crate) fn delete(rule: &Rule) -> Request {
-    let what = format!("delete rule from {} lookup {}", rule.from, rule.table);
-    Request::new(Message::DelRule(message(rule)), 0, what)
+pub(crate) fn delete(from: IpNet, table: u32, priority: u32) -> Request {
+    let what = format!("delete rule from {from} lookup {table}");
+    Request::new(Message::DelRule(message(from, table, priority)), 0, what)
 }
 
 pub(crate) fn list(of: Family) -> Request {
@@ -40,15 +41,15 @@ pub(crate) fn read(payload: &[u8]) -> Option<ObservedRule> {
     })
 }
 
-fn message(rule: &Rule) -> RuleMessage {
+fn message(from: IpNet, table: u32, priority: u32) -> RuleMessage {
     let mut message = RuleMessage::default();
-    message.header.family = family(Family::of(rule.from.addr()));
-    message.header.src_len = rule.from.prefix_len();
+    message.header.family = family(Family::of(from.addr()));
+    message.header.src_len = from.prefix_len();
     message.header.action = RuleAction::ToTable;
     message.attributes = vec![
-        RuleAttribute::Source(rule.from.network()),
-        RuleAttribute::Table(rule.table),
-        RuleAttribute::Priority(rule.priority),
+        RuleAttribute::Source(from.network()),
+        RuleAttribute::Table(table),
+        RuleAttribute::Priority(priority),
         RuleAttribute::Protocol(RouteProtocol::Other(PROTOCOL)),
     ];
     message

@@ -3,7 +3,7 @@
 use crate::devconf::Ipv6;
 use crate::effect::effect;
 use crate::node::NodeError;
-use crate::observe::{link_by_name, list, optional};
+use crate::observe::{addresses_of, link_by_name, optional};
 use crate::{Netns, Socket, address, link};
 use ipnet::IpNet;
 use plexus_core::plan::{Bridge, ObservedLink};
@@ -50,23 +50,13 @@ pub(crate) fn ensure(
         requests.push(link::set_promisc(name, found.index));
     }
     if !bridge.addresses.is_empty() {
-        let list = list(socket, address::list(Some(found.index)), address::read).map_err(failed)?;
-        let list: Vec<_> = list
-            .iter()
-            .filter(|a| a.link == found.index)
-            .map(|a| a.net)
-            .collect();
-        let (unwanted, missing) = compare(bridge, &list)?;
-        requests.extend(
-            unwanted
-                .iter()
-                .map(|net| address::delete(name, found.index, *net)),
-        );
-        requests.extend(
-            missing
-                .iter()
-                .map(|net| address::add(name, found.index, *net)),
-        );
+        let have = addresses_of(socket, found.index).map_err(failed)?;
+        let have: Vec<_> = have.iter().map(|address| address.net).collect();
+        let (unwanted, missing) = compare(bridge, &have)?;
+        let deletions = unwanted.into_iter();
+        requests.extend(deletions.map(|net| address::delete(name, found.index, net)));
+        let additions = missing.into_iter();
+        requests.extend(additions.map(|net| address::add(name, found.index, net)));
     }
     changes.extend(requests.iter().map(|request| request.what.clone()));
     match socket.batch(effect!("netlink.bridge"), &requests) {
@@ -88,12 +78,8 @@ fn own_mac(node: NetnsCookie, name: &str) -> Mac {
 /// The addresses to delete and those to add: the reference plugin's rule. A bridge has one IPv4
 /// subnet unless the plan itself names several; IPv6 subnets may be many but must not overlap.
 fn compare(bridge: &Bridge, have: &[IpNet]) -> Result<(Vec<IpNet>, Vec<IpNet>), NodeError> {
-    let missing: Vec<_> = bridge
-        .addresses
-        .iter()
-        .filter(|a| !have.contains(a))
-        .copied()
-        .collect();
+    let missing = bridge.addresses.iter().filter(|net| !have.contains(net));
+    let missing: Vec<_> = missing.copied().collect();
     let conflicts = |other: &IpNet, wanted: &IpNet| match (other, wanted) {
         (IpNet::V4(_), IpNet::V4(_)) => true,
         (IpNet::V6(_), IpNet::V6(_)) => {
@@ -101,11 +87,11 @@ fn compare(bridge: &Bridge, have: &[IpNet]) -> Result<(Vec<IpNet>, Vec<IpNet>), 
         }
         _ => false,
     };
-    let others = have
-        .iter()
-        .filter(|other| !bridge.addresses.contains(other));
     let mut unwanted = Vec::new();
-    for other in others {
+    for other in have
+        .iter()
+        .filter(|other| !bridge.addresses.contains(other))
+    {
         let Some(wanted) = missing.iter().find(|wanted| conflicts(other, wanted)) else {
             continue;
         };
@@ -135,7 +121,7 @@ fn create(
         source,
     };
     let mac = own_mac(node.cookie()?, name);
-    let request = link::create_bridge(name, bridge.mtu, mac);
+    let request = link::create_bridge(name, bridge.mtu, mac, None);
     let effect = effect!("netlink.bridge-create");
     match socket.batch(effect, std::slice::from_ref(&request)) {
         Ok(()) => changes.push(request.what),
@@ -143,9 +129,7 @@ fn create(
         Err(error) => return Err(failed(error)),
     }
     let found = link_by_name(socket, name).map_err(failed)?;
-    found.ok_or_else(|| NodeError::Vanished {
-        name: bridge.name.clone(),
-    })
+    found.ok_or_else(|| NodeError::Vanished(bridge.name.clone()))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The numbers by which a network namespace knows others. A namespace keeps its number as long as it lives, whether or not
 //! a process or a mount shows it: links inside can be listed by it from outside.
 
-use crate::netlink::{Request, attributes, u32_of};
-use crate::observe;
+use crate::netlink::{Request, u32_of};
+use crate::observe::{self, attribute};
 use crate::{NetlinkError, Netns, Socket, link};
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::nsid::{NsidAttribute, NsidMessage};
@@ -48,7 +48,6 @@ fn message(attributes: Vec<NsidAttribute>) -> NsidMessage {
 fn read(payload: &[u8]) -> Option<i32> {
     const HEADER: usize = 4;
     const NSID: u16 = 1;
-    let number = attributes(payload.get(HEADER..)?).find(|(kind, _)| *kind == NSID);
-    let number = u32_of(number?.1) as i32;
+    let number = u32_of(attribute(payload.get(HEADER..)?, NSID)?) as i32;
     (number >= 0).then_some(number)
 }

@@ -13,11 +13,8 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error)]
 pub enum SysctlError {
     /// A key that could lead elsewhere.
-    #[error("sysctl key {key:?} is not legal: use a path below net, without empty or dotted parts")]
-    Key {
-        /// The key.
-        key: String,
-    },
+    #[error("sysctl key {0:?} is not legal: use a path below net, without empty or dotted parts")]
+    Key(String),
     /// Not readable.
     #[error(
         "cannot read sysctl {key}: does the interface exist, and does the kernel know the key?"
@@ -106,13 +103,8 @@ fn check(key: &str) -> Result<(), SysctlError> {
         && key.len() < 256
         && key.split('/').all(|part| !matches!(part, "" | "." | ".."))
         && !key.contains('\0');
-    if legal {
-        Ok(())
-    } else {
-        Err(SysctlError::Key {
-            key: key.chars().take(80).collect(),
-        })
-    }
+    let refused = || SysctlError::Key(key.chars().take(80).collect());
+    legal.then_some(()).ok_or_else(refused)
 }
 
 fn open_at(directory: impl AsFd, path: &str) -> io::Result<File> {

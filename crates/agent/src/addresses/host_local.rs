@@ -30,7 +30,6 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DirectoryError {
-    /// A file operation failed.
     #[error("host-local: cannot {what} {path}")]
     Failed {
         what: &'static str,
@@ -40,12 +39,7 @@ pub(crate) enum DirectoryError {
     },
     /// Somebody else has the lock and keeps it.
     #[error("host-local: {path} has been locked by another process for {} s", waited.as_secs())]
-    Busy {
-        /// The lock file.
-        path: PathBuf,
-        /// How long we waited.
-        waited: Duration,
-    },
+    Busy { path: PathBuf, waited: Duration },
 }
 
 impl DirectoryError {
@@ -78,10 +72,8 @@ struct LockFile {
     thread_lock: OnceLock<ThreadLock>,
 }
 
-/// Device and inode.
 type Identity = (u64, u64);
 
-/// Where a network's addresses are.
 pub(crate) fn directory(data_dir: &Path, network: &NetworkName) -> PathBuf {
     data_dir.join(network.as_str())
 }
@@ -172,7 +164,6 @@ impl Locked {
         Arc::ptr_eq(&self.lock, &other.lock)
     }
 
-    /// Whether no one has the address.
     pub(crate) fn is_free(&self, address: IpAddr) -> Result<bool, DirectoryError> {
         let (folder, name) = (self.folder(), address.to_string());
         let taken = folder.has(&name);
@@ -264,9 +255,7 @@ impl Locked {
 /// What became of a directory that nobody here needs any more.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Removed {
-    /// It was not there.
     Nothing,
-    /// It is gone.
     All,
     /// Somebody has addresses or other files in it.
     InUse,

@@ -16,30 +16,24 @@ const LONGEST_SETTLE_DELAY: Duration = Duration::from_millis(500);
 const SHORTEST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Something to write.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum What {
     /// A pod has this.
     Write(Box<Attached>),
     /// A pod has nothing any more.
     Release {
-        /// Whose record; the UID is CNI's, or the API's.
         pod: PodName,
-        /// The API's UID, if it is known.
         api_uid: Option<String>,
     },
 }
 
-/// A job that was taken.
 #[derive(Debug, Clone)]
 pub(super) struct Job {
     pub(super) key: String,
     pub(super) what: What,
-    /// How often it has failed.
     pub(super) tries: u32,
 }
 
-/// The queue.
 #[derive(Default)]
 pub(super) struct Writer {
     queue: Mutex<Queue>,
@@ -65,7 +59,6 @@ struct Has {
 }
 
 impl Writer {
-    /// A pod has its attachments.
     pub(super) fn attached(&self, report: Attached) {
         let mut queue = self.queue();
         queue.changes(&report.pod.key());

@@ -1,13 +1,14 @@
 //! Follows one kind: what the watch brings goes into the cache. When a kind is listed again is `plexus_client`'s
 //! business.
 
-use super::kinds::{Kind, key_of};
-use super::shared::{Shared, error_text};
+use super::api::{self, error_text};
+use super::kinds::{Edit, Kind, key_of};
+use super::shared::Shared;
 use super::state::Origin;
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use kube::Resource;
 use kube::runtime::watcher::Event;
-use kube::{Api, Resource};
 use plexus_client::{WatchError, Watches};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,10 +23,9 @@ const HEALTHY: Duration = Duration::from_secs(5);
 const NOT_DEFINED: Duration = Duration::from_secs(5);
 const LOG: Duration = Duration::from_secs(60);
 
-/// Never ends.
 pub(super) async fn follow<K: Kind>(shared: Arc<Shared>, watches: Watches) {
-    let api: Api<K::Wire> = Api::all(shared.client.clone());
-    let mut events = watches.watch(api, K::select(&shared.options.node)).boxed();
+    let select = K::select(&shared.options.node);
+    let mut events = watches.watch(api::all(&shared.client), select).boxed();
     let mut pause = SHORTEST;
     let mut logged: Option<Instant> = None;
     while let Some((error, lasted)) = until_error::<K>(&shared, &mut events).await {
@@ -37,7 +37,7 @@ pub(super) async fn follow<K: Kind>(shared: Arc<Shared>, watches: Watches) {
             sleep(NOT_DEFINED).await;
             continue;
         }
-        K::store_mut(&mut shared.state_mut()).live = false;
+        K::store(&mut shared.state_mut()).live = false;
         if logged.is_none_or(|at| at.elapsed() >= LOG) {
             logged = Some(Instant::now());
             let error = text_of(&error);
@@ -52,7 +52,7 @@ pub(super) async fn follow<K: Kind>(shared: Arc<Shared>, watches: Watches) {
 /// something newer, that it is gone for example.
 pub(super) fn take<K: Kind>(shared: &Shared, wire: K::Wire) {
     let origin = Origin::of(wire.meta());
-    let outdated = K::store(&shared.state()).is_outdated(&key_of::<K>(&wire), origin);
+    let outdated = K::store(&mut shared.state_mut()).is_outdated(&key_of::<K>(&wire), origin);
     if !outdated {
         apply::<K>(shared, wire);
     }
@@ -60,8 +60,8 @@ pub(super) fn take<K: Kind>(shared: &Shared, wire: K::Wire) {
 
 fn apply<K: Kind>(shared: &Shared, wire: K::Wire) {
     let key = key_of::<K>(&wire);
-    K::store_mut(&mut shared.state_mut()).comes(&key, Origin::of(wire.meta()));
-    let before = K::store(&shared.state()).get(&key);
+    K::store(&mut shared.state_mut()).comes(&key, Origin::of(wire.meta()));
+    let before = K::store(&mut shared.state_mut()).get(&key);
     let after = read::<K>(wire, before.as_deref());
     if change::<K>(shared, &key, after) {
         shared.changed::<K>();
@@ -75,11 +75,10 @@ pub(super) fn forget<K: Kind>(shared: &Shared, key: &str) {
     }
 }
 
-/// Fills the memory from the disk.
 pub(super) fn load<K: Kind>(shared: &Shared) {
     let rows = shared.disk.rows(K::NAME);
     let mut state = shared.state_mut();
-    let store = K::store_mut(&mut state);
+    let store = K::store(&mut state);
     for (key, body) in rows {
         let Ok(wire) = serde_json::from_str::<K::Wire>(&body) else {
             continue;
@@ -94,7 +93,7 @@ pub(super) fn load<K: Kind>(shared: &Shared) {
 /// One is deleted; not the one that has its name now.
 fn deleted<K: Kind>(shared: &Shared, wire: &K::Wire) {
     let key = key_of::<K>(wire);
-    let another = K::store(&shared.state()).is_another(&key, Origin::of(wire.meta()));
+    let another = K::store(&mut shared.state_mut()).is_another(&key, Origin::of(wire.meta()));
     if !another {
         forget::<K>(shared, &key);
     }
@@ -121,7 +120,7 @@ async fn until_error<K: Kind>(
             Ok(Event::Init) => fresh = Some(BTreeMap::new()),
             Ok(Event::InitApply(wire)) => {
                 let (key, origin) = (key_of::<K>(&wire), Origin::of(wire.meta()));
-                let known = K::store(&shared.state()).get(&key);
+                let known = K::store(&mut shared.state_mut()).get(&key);
                 let read = read::<K>(wire, known.as_deref());
                 if let (Some(fresh), Some(cached)) = (&mut fresh, read) {
                     let same = known.is_some_and(|known| *known == cached.0);
@@ -163,9 +162,8 @@ fn read<K: Kind>(mut wire: K::Wire, before: Option<&K::Cached>) -> Option<Read<K
     Some((cached, body))
 }
 
-/// Whether anything changed.
 fn change<K: Kind>(shared: &Shared, key: &str, after: Option<Read<K>>) -> bool {
-    let before = K::store(&shared.state()).get(key);
+    let before = K::store(&mut shared.state_mut()).get(key);
     let same = match (&before, &after) {
         (Some(before), Some((after, _))) => **before == *after,
         (None, None) => true,
@@ -180,7 +178,7 @@ fn change<K: Kind>(shared: &Shared, key: &str, after: Option<Read<K>>) -> bool {
     };
     {
         let mut state = shared.state_mut();
-        let store = K::store_mut(&mut state);
+        let store = K::store(&mut state);
         match &after {
             Some(after) => store.put(key, Arc::clone(after)),
             None => store.remove(key),
@@ -189,31 +187,34 @@ fn change<K: Kind>(shared: &Shared, key: &str, after: Option<Read<K>>) -> bool {
     if K::ON_DISK && (body.is_some() || after.is_none()) {
         shared.disk.put(K::NAME, key, body);
     }
-    K::changed(shared, key, before.as_ref(), after.as_ref());
+    let (before, after) = (before.as_deref(), after.as_deref());
+    K::changed(shared, Edit { key, before, after });
     true
 }
 
 /// What was listed is all there is.
 fn replace<K: Kind>(shared: &Shared, fresh: Fresh<K>) {
     let gone: Vec<String> = {
-        let state = shared.state();
-        let known = K::store(&state).objects.keys();
-        let gone = known.filter(|key| !fresh.contains_key(*key));
-        gone.cloned().collect()
+        let mut state = shared.state_mut();
+        let known = K::store(&mut state).objects.keys();
+        known
+            .filter(|key| !fresh.contains_key(*key))
+            .cloned()
+            .collect()
     };
     let mut changed = false;
     for key in gone {
         changed |= change::<K>(shared, &key, None);
     }
     for (key, (origin, cached)) in fresh {
-        K::store_mut(&mut shared.state_mut()).comes(&key, origin);
+        K::store(&mut shared.state_mut()).comes(&key, origin);
         if let Some(cached) = cached {
             changed |= change::<K>(shared, &key, Some(cached));
         }
     }
     let first = {
         let mut state = shared.state_mut();
-        let store = K::store_mut(&mut state);
+        let store = K::store(&mut state);
         store.live = true;
         !std::mem::replace(&mut store.listed, true)
     };

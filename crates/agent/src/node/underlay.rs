@@ -21,7 +21,8 @@ impl Agent {
     pub(crate) fn node_addresses(&self) -> Vec<IpAddr> {
         let given = self.options.kubernetes.as_ref().map(|k| k.node_ips.clone());
         let node = self.cluster.get().and_then(|cluster| cluster.own_node());
-        let of_node = node.map(|node| node.addresses).unwrap_or_default();
+        let of_node = node.map(|node| node.addresses.clone());
+        let of_node = of_node.unwrap_or_default();
         chosen(&given.unwrap_or_default(), &of_node)
     }
 

@@ -35,7 +35,7 @@ impl Agent {
             }
         }
         for donation in journal.donations().map_err(|e| failure::journal(&e))? {
-            self.addresses.mark_donated(&donation);
+            self.addresses.pools().mark_donated(&donation);
         }
         self.restore_node()?;
         let search = sandbox::search();

@@ -10,7 +10,6 @@ use std::time::Instant;
 
 static QUEUES: Mutex<BTreeMap<Identity, Queue>> = Mutex::new(BTreeMap::new());
 
-/// One directory that somebody uses.
 #[derive(Debug, Default)]
 struct Queue {
     taken: bool,

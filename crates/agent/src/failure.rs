@@ -57,6 +57,26 @@ pub(crate) fn journal(error: &JournalError) -> Error {
     Error::new(Code::Io, chain(error), next)
 }
 
+impl From<JournalError> for Error {
+    fn from(error: JournalError) -> Self {
+        journal(&error)
+    }
+}
+
+/// All that went wrong, as one failure; nothing if all went well.
+pub(crate) fn all_of(problems: &[String], next: &str) -> Result<(), Error> {
+    match problems {
+        [] => Ok(()),
+        _ => Err(Error::new(Code::Failed, problems.join("; "), next)),
+    }
+}
+
+/// Netlink does not answer as it should.
+pub(crate) fn netlink(error: &(dyn std::error::Error + 'static)) -> Error {
+    let next = "is the agent allowed to use netlink (CAP_NET_ADMIN)?";
+    failed(error, next)
+}
+
 /// Whether the disk or the file is to blame, as opposed to what was to be written.
 pub(crate) fn is_of_disk(error: &JournalError) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, DiskFull, ReadOnly, SystemIoFailure};

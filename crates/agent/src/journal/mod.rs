@@ -21,7 +21,7 @@ mod schema;
 mod write_problem;
 
 pub(crate) use record::{
-    AttachmentRecord, BackendRecord, Details, NativeRecord, PluginsRecord, PreparationRecord,
+    AttachmentRecord, BackendRecord, Details, Key, NativeRecord, PluginsRecord, PreparationRecord,
     Record, State, Stored, owner_of,
 };
 

@@ -22,6 +22,9 @@ use std::path::{Path, PathBuf};
 /// The version of the rows that this agent writes and reads.
 pub(super) const VERSION: i64 = 1;
 
+/// What identifies a record: CNI_CONTAINERID and CNI_IFNAME.
+pub(crate) type Key = (ContainerId, IfName);
+
 /// Where a request is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
@@ -339,6 +342,10 @@ impl NativeRecord {
 }
 
 impl Record {
+    pub(crate) fn key(&self) -> Key {
+        (self.container.clone(), self.ifname.clone())
+    }
+
     /// Whether something of it is still there after a reboot, and so needs its DEL then.
     pub(crate) fn outlives_reboot(&self) -> bool {
         let mut natives = self.natives().flat_map(|(_, native)| &native.preparations);

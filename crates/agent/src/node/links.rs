@@ -62,12 +62,7 @@ impl<'a> Links<'a> {
                 device,
             })
         });
-        looked.map_err(|error: NetlinkError| {
-            failure::failed(
-                &error,
-                "is the agent allowed to use netlink (CAP_NET_ADMIN)?",
-            )
-        })
+        looked.map_err(|error: NetlinkError| failure::netlink(&error))
     }
 
     fn named(

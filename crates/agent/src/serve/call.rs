@@ -1,6 +1,7 @@
 //! One CNI call, read from the body of a request: environment and configuration, validated as far
 //! as its verb needs them.
 
+use crate::journal::Key;
 use crate::span;
 use plexus_api::cni::{Args, Code, Command, Error, NetConf, Remains, Request, Target, Version};
 use plexus_types::{ContainerId, IfName};
@@ -130,8 +131,9 @@ impl<'a> Call<'a> {
     }
 
     /// What identifies its record.
-    pub(crate) fn key(&self) -> Result<(ContainerId, IfName), Error> {
-        Ok((self.container()?.clone(), self.ifname()?.clone()))
+    pub(crate) fn key(&self) -> Result<Key, Error> {
+        let target = self.target()?;
+        Ok((target.container.clone(), target.ifname.clone()))
     }
 
     /// `namespace/name` of the pod, if the runtime told it.

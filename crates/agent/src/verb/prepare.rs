@@ -103,8 +103,7 @@ impl Agent {
 
     /// Waits until a link of the node is there. The kernel tells of every change, so nothing is missed in between.
     fn wait_for_link(&self, awaited: &AwaitedLink) -> Result<LinkFacts, Error> {
-        let next = "is the agent allowed to use netlink (CAP_NET_ADMIN)?";
-        let unseen = |error: NetlinkError| failure::failed(&error, next);
+        let unseen = |error: NetlinkError| failure::netlink(&error);
         let until = Instant::now() + plexus_faults::hastened(LINK_TIMEOUT);
         effect("wait.link<");
         let changes = Changes::of_links(&self.node).map_err(unseen)?;
@@ -127,7 +126,7 @@ impl Agent {
                 return Err(no_link(awaited));
             }
             let waited = events::wait(&[&changes], Some(left));
-            waited.map_err(|error: io::Error| failure::failed(&error, next))?;
+            waited.map_err(|error: io::Error| failure::netlink(&error))?;
         }
     }
 }

@@ -92,10 +92,9 @@ pub(crate) fn check(options: &Options) -> Result<(), MountError> {
         to_host: resolved(socket_dir),
     }
     .problems(&table);
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(MountError::Wrong(problems))
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(MountError::Wrong(problems)),
     }
 }
 
@@ -109,12 +108,9 @@ pub(crate) fn pin_gone(path: &Path) -> bool {
     let Ok(directory) = fs::canonicalize(directory) else {
         return false;
     };
-    let gone = || {
-        let seen = fs::symlink_metadata(directory.join(name));
-        seen.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-    };
+    let pin = fs::symlink_metadata(directory.join(name));
     // The table is read only if there is something to find out.
-    gone()
+    pin.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
         && Table::own().is_ok_and(|table| table.covering(&directory).is_some_and(Mount::receives))
 }
 

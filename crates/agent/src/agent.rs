@@ -25,7 +25,7 @@ use crate::sync::lock;
 use plexus_api::cni::{Code, Command, Error, Version};
 use plexus_cni::delegate::Runner;
 use plexus_kernel::{Features, NodeSide};
-use plexus_types::NetnsCookie;
+use plexus_types::{ContainerId, IfName, NetnsCookie};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
@@ -94,7 +94,7 @@ pub(crate) struct Agent {
 pub(crate) struct Handled<'a> {
     pub(crate) response: Response,
     /// A new attachment: undone if the answer cannot be delivered.
-    pub(crate) undelivered: Option<Key>,
+    pub(crate) undelivered: Option<(ContainerId, IfName)>,
     /// The container stays ours until then.
     pub(crate) held: Option<(Option<Slot<'a>>, ContainerLock<'a>)>,
     /// The networks of what was attached or detached, for the log.
@@ -178,7 +178,7 @@ impl Agent {
     }
 
     /// An ADD whose answer nobody read: nobody will use what it made.
-    pub(crate) fn undo_undelivered(&self, (container, ifname): &Key) {
+    pub(crate) fn undo_undelivered(&self, (container, ifname): &(ContainerId, IfName)) {
         tracing::warn!("the answer to ADD could not be delivered: undoing it");
         if let Err(error) = self.detach_record(container, ifname) {
             tracing::error!(%error, "undoing failed, will be tried again");

@@ -67,9 +67,7 @@ pub(crate) struct Stored {
 /// What was decided for one request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Record {
-    /// CNI_CONTAINERID.
     pub container: ContainerId,
-    /// CNI_IFNAME.
     pub ifname: IfName,
     /// `name` of the configuration.
     pub network: NetworkName,
@@ -118,7 +116,6 @@ pub(crate) struct Details {
     pub api_uid: Option<String>,
 }
 
-/// One interface.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AttachmentRecord {
@@ -128,9 +125,7 @@ pub(crate) struct AttachmentRecord {
     /// Which of that reference's interfaces it is.
     #[serde(skip)]
     pub ordinal: u32,
-    /// Its network.
     pub network: NetworkName,
-    /// Its interface.
     pub ifname: IfName,
     /// How the cluster knows the reference; none for an inline configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,7 +149,6 @@ pub(crate) enum BackendRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NativeRecord {
-    /// The provider's name.
     pub provider: String,
     /// Its addresses, with gateways, routes and DNS.
     #[serde(with = "AssignedRow")]

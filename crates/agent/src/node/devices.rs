@@ -91,7 +91,11 @@ impl Agent {
                 ));
             }
             let device = id;
-            tracing::info!(device, driver, "a program drives the device: the plugin is executed");
+            tracing::info!(
+                device,
+                driver,
+                "a program drives the device: the plugin is executed"
+            );
             let executed = attach.execute_plugin(index);
             executed.map_err(|error| failure::refusal(&error))?;
         }
@@ -109,9 +113,8 @@ impl Agent {
             query,
             sysfs: Sysfs::default(),
         };
-        let claimed = |socket: &mut Socket| {
-            Ok(self.claimed(socket, &described, network, container.as_str()))
-        };
+        let claimed =
+            |socket: &mut Socket| Ok(self.claimed(socket, &described, network, container.as_str()));
         self.node.with_socket(claimed).map_err(unseen)?
     }
 
@@ -225,12 +228,15 @@ impl Agent {
     fn pod_with(&self, is_it: impl Fn(&Link) -> bool) -> Result<Option<String>, Error> {
         let stored = self.stored()?;
         let mut records = stored.iter().map(|stored| &stored.record);
-        let record =
-            records.find(|record| record.boot == self.boot && record.links().any(&is_it));
-        Ok(record.map(|Record { container, details, .. }| match &details.pod {
-            Some(pod) => format!("pod {pod} (container {container})"),
-            None => format!("container {container}"),
-        }))
+        let record = records.find(|record| record.boot == self.boot && record.links().any(&is_it));
+        Ok(record.map(
+            |Record {
+                 container, details, ..
+             }| match &details.pod {
+                Some(pod) => format!("pod {pod} (container {container})"),
+                None => format!("container {container}"),
+            },
+        ))
     }
 }
 

@@ -23,13 +23,13 @@ impl Agent {
         let Some(cluster) = self.cluster.get().filter(|cluster| cluster.synced()) else {
             return;
         };
-        let seen = cluster.fabric();
+        let known = cluster.fabric();
         let (routes, unreachable) =
-            fabric::block_routes(&self.options.node, &seen.nodes, &seen.routed);
+            fabric::block_routes(&self.options.node, &known.nodes, &known.routed);
         for what in unreachable {
             tracing::warn!(what, "a block of another node cannot be reached");
         }
-        let own = fabric::own(&self.options.node, &seen.routed);
+        let own = fabric::own(&self.options.node, &known.routed);
         match plexus_kernel::fabric::set_routes(&self.node, &routes, &own) {
             Ok(0) => {}
             Ok(changes) => tracing::info!(changes, "routes to other nodes' blocks"),
@@ -38,10 +38,14 @@ impl Agent {
                 "cannot set routes to other nodes' blocks"
             ),
         }
-        if seen.nodes.iter().any(|node| node.name != self.options.node) {
+        if known
+            .nodes
+            .iter()
+            .any(|node| node.name != self.options.node)
+        {
             self.guard_tunnels();
         }
-        let others = seen.nodes.iter().flat_map(|node| node.addresses.clone());
+        let others = known.nodes.iter().flat_map(|node| node.addresses.clone());
         let peers: Vec<_> = others.chain(self.node_addresses()).collect();
         match nft::guard::set_peers(&self.node, &peers) {
             Ok(0) => {}
@@ -81,11 +85,11 @@ impl Agent {
             return Ok(());
         };
         let _alone = lock(&self.fabric_lock);
-        let seen = cluster.fabric();
-        let blocks = seen.overlay.get(&router.uid).cloned().unwrap_or_default();
+        let known = cluster.fabric();
+        let blocks = known.overlay.get(&router.uid).cloned().unwrap_or_default();
         let here = &self.options.node;
         let (remotes, unreachable) =
-            fabric::remotes(&router.uid, here, router.local, &seen.nodes, &blocks);
+            fabric::remotes(&router.uid, here, router.local, &known.nodes, &blocks);
         for what in unreachable {
             tracing::warn!(what, "a block of another node cannot be reached");
         }

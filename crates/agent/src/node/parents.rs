@@ -64,9 +64,8 @@ impl Agent {
             Some((other, owner, why))
         })?;
         let parent = &stacked.parent.name;
-        let text = format!(
-            "{stacked} cannot be on {parent}, which carries {other} for {owner}: {why}"
-        );
+        let text =
+            format!("{stacked} cannot be on {parent}, which carries {other} for {owner}: {why}");
         let next = format!(
             "name another master than {parent}, or make both alike; else remove the other first"
         );
@@ -85,8 +84,7 @@ impl Agent {
         let parent = &stacked.parent;
         let stored = self.stored().unwrap_or_default();
         let others = stored.iter().map(|stored| &stored.record);
-        let others =
-            others.filter(|other| other.boot == self.boot && other.key() != record.key());
+        let others = others.filter(|other| other.boot == self.boot && other.key() != record.key());
         let others = others.flat_map(|other| other.attachments.iter().map(move |one| (other, one)));
         let own = record.attachments.iter().map(|one| (record, one));
         let own = own.filter(|(_, one)| one.ifname != *ifname);

@@ -28,8 +28,8 @@ impl Agent {
 
     /// The first of them that a link has; none if the node does not know its address yet.
     pub(crate) fn underlay(&self, socket: &mut Socket) -> Result<Option<Underlay>, NetlinkError> {
-        let mut seen = lock(&self.underlay.0);
-        if let Some((when, underlay)) = &*seen
+        let mut cached = lock(&self.underlay.0);
+        if let Some((when, underlay)) = &*cached
             && when.elapsed() < CACHE_LIFETIME
         {
             return Ok(Some(underlay.clone()));
@@ -51,7 +51,7 @@ impl Agent {
                 mtu: link.mtu,
             })
         });
-        *seen = found.clone().map(|underlay| (Instant::now(), underlay));
+        *cached = found.clone().map(|underlay| (Instant::now(), underlay));
         Ok(found)
     }
 }

@@ -17,14 +17,14 @@ pub(crate) struct Uplink(Mutex<Option<(Instant, Option<ObservedLink>)>>);
 impl Uplink {
     /// The link; none if the node has no default route.
     pub(crate) fn get(&self, socket: &mut Socket) -> Result<Option<ObservedLink>, NetlinkError> {
-        let mut seen = lock(&self.0);
-        if let Some((when, link)) = &*seen
+        let mut cached = lock(&self.0);
+        if let Some((when, link)) = &*cached
             && when.elapsed() < CACHE_LIFETIME
         {
             return Ok(link.clone());
         }
         let link = observe::default_route_link(socket)?;
-        *seen = Some((Instant::now(), link.clone()));
+        *cached = Some((Instant::now(), link.clone()));
         Ok(link)
     }
 }

@@ -293,9 +293,10 @@ fn marked_links(netns: &Netns) -> (Vec<ObservedLink>, Vec<ObservedRule>) {
         rules: (true, true),
         ..What::LINKS
     };
-    let seen = Socket::open_in(netns).and_then(|mut socket| observe::observe(&mut socket, what));
-    let mut seen = seen.unwrap_or_default();
+    let observed =
+        Socket::open_in(netns).and_then(|mut socket| observe::observe(&mut socket, what));
+    let mut observed = observed.unwrap_or_default();
     let is_marked = |link: &ObservedLink| Alias::parse(link.alias.as_deref()?);
-    seen.links.retain(|link| is_marked(link).is_some());
-    (seen.links, seen.rules)
+    observed.links.retain(|link| is_marked(link).is_some());
+    (observed.links, observed.rules)
 }

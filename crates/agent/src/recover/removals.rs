@@ -107,25 +107,25 @@ impl Agent {
     }
 
     /// Looks once more: between the first look and the lock, a path may have come back.
-    fn remove_if_gone(&self, seen: &Record) -> Result<(), Error> {
-        let Some(_lock) = self.try_lock_container(&seen.container)? else {
+    fn remove_if_gone(&self, listed: &Record) -> Result<(), Error> {
+        let Some(_lock) = self.try_lock_container(&listed.container)? else {
             return Ok(());
         };
-        let stored = self.journal()?.find(&seen.container, &seen.ifname)?;
-        let is_done = |stored: Stored| stored.state == State::Done && stored.record == *seen;
+        let stored = self.journal()?.find(&listed.container, &listed.ifname)?;
+        let is_done = |stored: Stored| stored.state == State::Done && stored.record == *listed;
         let is_gone = || {
-            let sandbox = self.sandbox_of(seen, None, &sandbox::search());
+            let sandbox = self.sandbox_of(listed, None, &sandbox::search());
             matches!(sandbox, Sandbox::Gone)
         };
         if !stored.is_some_and(is_done) || !is_gone() {
             return Ok(());
         }
-        let netns = &seen.netns;
+        let netns = &listed.netns;
         tracing::info!(
             netns,
             "the namespace is gone, and no DEL came: removing its attachments"
         );
-        self.undo(seen)
+        self.undo(listed)
     }
 
     /// None if somebody is at work on the container.
@@ -134,10 +134,7 @@ impl Agent {
         container: &ContainerId,
     ) -> Result<Option<ContainerLock<'_>>, Error> {
         let at_once = Duration::ZERO;
-        match self
-            .admission
-            .lock_container(container, at_once, || false)
-        {
+        match self.admission.lock_container(container, at_once, || false) {
             Ok(lock) => Ok(Some(lock)),
             Err(Refused::Busy(_)) => Ok(None),
             Err(refused) => Err(failure::refused(refused)),

@@ -8,7 +8,7 @@
 //! | deleting | anything | undone |
 //! | done | the namespace is gone | undone: that is evidence |
 //! | done | the namespace is there | the node's side is repaired, the pod's side reported |
-//! | anything | the namespace cannot be seen | left alone: that is no evidence |
+//! | anything | the namespace cannot be observed | left alone: that is no evidence |
 //!
 //! Nobody waits for plugins here: where undoing means to execute one, the record is marked as being
 //! removed, keeps its addresses, and the background does it ([`crate::recover::removals`]).
@@ -152,7 +152,7 @@ impl Agent {
                     netns,
                     why,
                     ?state,
-                    "a namespace cannot be seen: its record is left alone"
+                    "a namespace cannot be observed: its record is left alone"
                 );
                 return Ok(false);
             }
@@ -184,11 +184,11 @@ impl Agent {
     /// changed it: that is only said.
     fn repair(&self, record: &Record, netns: &Netns) -> Result<(), Error> {
         let plan = &record.plan();
-        let seen = pod::observe(plan, netns, &self.node).map_err(unusable)?;
-        for difference in plan::diff_pod(plan, &seen.pod) {
+        let observed = pod::observe(plan, netns, &self.node).map_err(unusable)?;
+        for difference in plan::diff_pod(plan, &observed.pod) {
             tracing::warn!(%difference, "a container's interface is not as it was made");
         }
-        if !plan::diff_host_ends(plan, &seen.node).is_empty() {
+        if !plan::diff_host_ends(plan, &observed.node).is_empty() {
             pod::restore_node(plan, &self.node).map_err(unusable)?;
         }
         Ok(())
@@ -210,13 +210,13 @@ impl Agent {
             return Ok(None);
         }
         let plan = &record.plan();
-        let seen = pod::observe(plan, netns, &self.node).map_err(unusable)?;
-        let is_whole = plan::diff_pod(plan, &seen.pod).is_empty()
-            && plan::diff_host_ends(plan, &seen.node).is_empty();
+        let observed = pod::observe(plan, netns, &self.node).map_err(unusable)?;
+        let is_whole = plan::diff_pod(plan, &observed.pod).is_empty()
+            && plan::diff_host_ends(plan, &observed.node).is_empty();
         if !is_whole {
             return Ok(None);
         }
-        // The node's sysctls come last, and cannot be seen by reading back.
+        // The node's sysctls come last, and cannot be observed by reading back.
         pod::restore_node(plan, &self.node).map_err(unusable)?;
         let details = &record.details;
         let args = Args::parse(&details.args)?;
@@ -224,7 +224,7 @@ impl Agent {
         let outcome = |one: &AttachmentRecord| {
             let mut outcome = one.outcome()?.clone();
             if let Some(link) = one.link() {
-                complete_macs(&mut outcome, link, observed_macs(link, &seen));
+                complete_macs(&mut outcome, link, observed_macs(link, &observed));
             }
             Some(outcome)
         };

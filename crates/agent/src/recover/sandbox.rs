@@ -67,7 +67,9 @@ impl Agent {
             Ok(None) => Sandbox::Gone,
             Err(error) => {
                 let error = failure::chain(&error);
-                Sandbox::Unknown(format!("whether its links are still there cannot be seen: {error}"))
+                Sandbox::Unknown(format!(
+                    "whether its links are still there cannot be seen: {error}"
+                ))
             }
         }
     }

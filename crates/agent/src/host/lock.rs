@@ -3,6 +3,7 @@
 //! everything of the first one's alone. Lock files stay: removing one could free a lock that
 //! somebody else has just taken.
 
+use crate::options::beside;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -48,9 +49,7 @@ impl Lock {
 
     /// Locks the socket by a file beside it; makes its directory if need be.
     pub(crate) fn socket(socket: &Path) -> Result<Self, LockError> {
-        let mut file = socket.as_os_str().to_owned();
-        file.push(".lock");
-        take(Path::new(&file), 0o755, |holder| {
+        take(&beside(socket, ".lock"), 0o755, |holder| {
             LockError::SocketTaken(socket.to_owned(), holder)
         })
     }

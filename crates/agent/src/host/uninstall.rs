@@ -9,7 +9,7 @@ use crate::host::conflists;
 use crate::host::install;
 use crate::host::lock::{Lock, LockError};
 use crate::journal::{State, Stored};
-use crate::options::Options;
+use crate::options::{Options, beside};
 use crate::start::{StartError, assemble};
 use plexus_api::cni::Error;
 use plexus_cni::delegate::seen_from_here;
@@ -265,11 +265,6 @@ fn remove_files(options: &Options, log: &mut Log) {
         log.removed(&directory, fs::remove_dir_all(&directory));
     }
     remove_routers(&options.routers(), log);
-    let beside = |path: &Path, more: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(more);
-        PathBuf::from(name)
-    };
     let databases = [options.journal(), options.state_dir.join("cache.db")];
     let databases = databases
         .iter()

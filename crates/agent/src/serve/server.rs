@@ -4,6 +4,7 @@
 
 use crate::agent::{Agent, Handled};
 use crate::failure;
+use crate::options::beside;
 use crate::serve::http::{self, Limits, Response};
 use crate::serve::peer::{self, Peer};
 use plexus_api::cni::Command;
@@ -216,9 +217,7 @@ fn listen(path: &Path) -> std::io::Result<UnixListener> {
             .mode(0o755)
             .create(directory)?;
     }
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}", std::process::id()));
-    let temporary = PathBuf::from(temporary);
+    let temporary = beside(path, &format!(".{}", std::process::id()));
     let _ = std::fs::remove_file(&temporary);
     let listener = UnixListener::bind(&temporary)?;
     std::fs::set_permissions(&temporary, std::fs::Permissions::from_mode(0o600))?;

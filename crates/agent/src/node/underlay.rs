@@ -2,11 +2,12 @@
 //! link that has it. Looked up once in a while.
 
 use crate::agent::Agent;
+use crate::sync::lock;
 use plexus_core::plan::Underlay;
 use plexus_kernel::observe::{self, What};
 use plexus_kernel::{NetlinkError, Socket};
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// How long an answer is good for.
@@ -28,12 +29,8 @@ impl Agent {
 
     /// The first of them that a link has; none if the node does not know its address yet.
     pub(crate) fn underlay(&self, socket: &mut Socket) -> Result<Option<Underlay>, NetlinkError> {
-        let mut seen = self
-            .underlay
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some((when, underlay)) = &*seen
+        let mut cached = lock(&self.underlay.0);
+        if let Some((when, underlay)) = &*cached
             && when.elapsed() < CACHE_LIFETIME
         {
             return Ok(Some(underlay.clone()));
@@ -55,7 +52,7 @@ impl Agent {
                 mtu: link.mtu,
             })
         });
-        *seen = found.clone().map(|underlay| (Instant::now(), underlay));
+        *cached = found.clone().map(|underlay| (Instant::now(), underlay));
         Ok(found)
     }
 }

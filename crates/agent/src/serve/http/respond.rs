@@ -10,14 +10,12 @@ use std::time::{Duration, Instant};
 /// How long a peer may take to read an answer that fits its socket buffer.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct Response {
     /// 200, 400, …
     pub(crate) status: u16,
     /// `application/json` or `text/plain`
     pub(crate) content_type: &'static str,
-    /// The body.
     pub(crate) body: String,
 }
 
@@ -31,7 +29,6 @@ pub(crate) enum Delivery {
 }
 
 impl Response {
-    /// A JSON answer.
     pub(crate) fn json(status: u16, body: String) -> Self {
         Self {
             status,
@@ -40,7 +37,6 @@ impl Response {
         }
     }
 
-    /// A text answer.
     pub(crate) fn text(status: u16, body: impl Into<String>) -> Self {
         Self {
             status,

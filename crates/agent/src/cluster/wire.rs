@@ -1,12 +1,11 @@
 //! Objects as they come from the API, cut down to what a node needs. Specs of our own kinds stay JSON, so that one
 //! that cannot be read makes one object unusable and not a whole list.
 
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Resource;
 use kube::api::ObjectMeta;
-use plexus_api::objects::{
-    Block, BlockRequest, Network, NetworkAttachmentDefinition, PodAttachments,
-};
+use plexus_api::objects::{Block, BlockRequest, Network, PodAttachments};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -19,6 +18,34 @@ pub(super) type NadWire = Wire<NetworkAttachmentDefinition>;
 pub(super) type BlockWire = Wire<Block>;
 pub(super) type RequestWire = Wire<BlockRequest>;
 pub(super) type RecordWire = Wire<PodAttachments>;
+
+/// The kind of NADs, which others define; there are no values of it.
+#[derive(Debug, Clone)]
+pub(super) enum NetworkAttachmentDefinition {}
+
+impl Resource for NetworkAttachmentDefinition {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind(&(): &()) -> Cow<'_, str> {
+        "NetworkAttachmentDefinition".into()
+    }
+    fn group(&(): &()) -> Cow<'_, str> {
+        "k8s.cni.cncf.io".into()
+    }
+    fn version(&(): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+    fn plural(&(): &()) -> Cow<'_, str> {
+        "network-attachment-definitions".into()
+    }
+    fn meta(&self) -> &ObjectMeta {
+        match *self {}
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        match *self {}
+    }
+}
 
 /// An object of a kind, of which only this much is read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
